@@ -1,0 +1,244 @@
+"""Paimon's data types as frozen values, with their SQL text and the JSON form of schema files.
+
+Source of the rules: `format.md` 3 and 3.1 (type strings), Paimon's `DataType#asSQLString`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lakelsm.errors import InvalidInputError
+
+MAX_LENGTH = 2147483647  # Persisted: do not change. VARCHAR(MAX_LENGTH) is STRING, VARBINARY(MAX_LENGTH) is BYTES.
+UNASSIGNED_ID = -1  # id of a field that schema.py has not numbered yet
+
+JsonType = str | dict[str, Any]
+
+_PLAIN_ROOTS = frozenset(
+    ["BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "VARIANT", "BLOB"]
+)
+_LENGTH_ROOTS = frozenset(["CHAR", "VARCHAR", "BINARY", "VARBINARY"])
+_TIME_PRECISION_DEFAULTS = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}  # Persisted: do not change.
+ATOMIC_ROOTS = frozenset(_PLAIN_ROOTS | _LENGTH_ROOTS | set(_TIME_PRECISION_DEFAULTS) | {"DECIMAL"})
+
+STRING_ROOTS = frozenset(["CHAR", "VARCHAR"])
+BINARY_ROOTS = frozenset(["BINARY", "VARBINARY"])
+INTEGER_ROOTS = frozenset(["TINYINT", "SMALLINT", "INT", "BIGINT"])
+NUMERIC_ROOTS = frozenset(INTEGER_ROOTS | {"FLOAT", "DOUBLE", "DECIMAL"})
+
+
+class DataType:
+    """Base of all types. Values compare by content; `nullable` is part of the type."""
+
+    nullable: bool
+
+    @property
+    def root(self) -> str:
+        """The type's root name, such as 'INT' or 'ARRAY'."""
+        raise NotImplementedError
+
+    def with_nullable(self, nullable: bool) -> DataType:
+        """The same type with the given nullability at its top level."""
+        if self.nullable == nullable:
+            return self
+        return replace(self, nullable=nullable)  # type: ignore[type-var]
+
+    def sql(self) -> str:
+        """Paimon's text of the type; `parse_type` reads it back (ids of ROW fields are not in the text)."""
+        return self._text() if self.nullable else f"{self._text()} NOT NULL"
+
+    def _text(self) -> str:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.sql()
+
+
+@dataclass(frozen=True)
+class AtomicType(DataType):
+    """A type without parts.
+
+    `root` is one of ATOMIC_ROOTS. Missing parameters get Paimon's defaults: length 1, DECIMAL(10, 0),
+    TIME(0), TIMESTAMP(6). Raises InvalidInputError for an unknown root or a parameter out of range.
+    """
+
+    root: str = ""
+    length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+    nullable: bool = True
+
+    def __post_init__(self) -> None:
+        if self.root in _LENGTH_ROOTS:
+            self._default("length", 1)
+            self._check("length", 1, MAX_LENGTH)
+            self._only("length")
+        elif self.root == "DECIMAL":
+            self._default("precision", 10)
+            self._default("scale", 0)
+            self._check("precision", 1, 38)
+            self._check("scale", 0, self.precision or 0)
+            self._only("precision", "scale")
+        elif self.root in _TIME_PRECISION_DEFAULTS:
+            self._default("precision", _TIME_PRECISION_DEFAULTS[self.root])
+            self._check("precision", 0, 9)
+            self._only("precision")
+        elif self.root in _PLAIN_ROOTS:
+            self._only()
+        else:
+            raise InvalidInputError(f"unknown type '{self.root}'; use one of {', '.join(sorted(ATOMIC_ROOTS))}")
+
+    def _default(self, attribute: str, value: int) -> None:
+        if getattr(self, attribute) is None:
+            object.__setattr__(self, attribute, value)
+
+    def _check(self, attribute: str, low: int, high: int) -> None:
+        value = getattr(self, attribute)
+        if not low <= value <= high:
+            raise InvalidInputError(
+                f"{attribute} {value} of type {self.root} is out of range; use {low} to {high}"
+            )
+
+    def _only(self, *allowed: str) -> None:
+        for attribute in ("length", "precision", "scale"):
+            if attribute not in allowed and getattr(self, attribute) is not None:
+                raise InvalidInputError(f"type {self.root} has no {attribute}; remove it")
+
+    def _text(self) -> str:
+        if self.root in _LENGTH_ROOTS:
+            if self.length == MAX_LENGTH and self.root in ("VARCHAR", "VARBINARY"):
+                return "STRING" if self.root == "VARCHAR" else "BYTES"
+            return f"{self.root}({self.length})"
+        if self.root == "DECIMAL":
+            return f"DECIMAL({self.precision}, {self.scale})"
+        if self.root == "TIMESTAMP_LTZ":
+            return f"TIMESTAMP({self.precision}) WITH LOCAL TIME ZONE"
+        if self.root in _TIME_PRECISION_DEFAULTS:
+            return f"{self.root}({self.precision})"
+        return self.root
+
+
+@dataclass(frozen=True)
+class ArrayType(DataType):
+    """ARRAY<element>."""
+
+    element: DataType
+    nullable: bool = True
+
+    @property
+    def root(self) -> str:
+        """Always 'ARRAY'."""
+        return "ARRAY"
+
+    def _text(self) -> str:
+        return f"ARRAY<{self.element.sql()}>"
+
+
+@dataclass(frozen=True)
+class MapType(DataType):
+    """MAP<key, value>."""
+
+    key: DataType
+    value: DataType
+    nullable: bool = True
+
+    @property
+    def root(self) -> str:
+        """Always 'MAP'."""
+        return "MAP"
+
+    def _text(self) -> str:
+        return f"MAP<{self.key.sql()}, {self.value.sql()}>"
+
+
+@dataclass(frozen=True)
+class MultisetType(DataType):
+    """MULTISET<element>: stored as a map from the element to its count."""
+
+    element: DataType
+    nullable: bool = True
+
+    @property
+    def root(self) -> str:
+        """Always 'MULTISET'."""
+        return "MULTISET"
+
+    def _text(self) -> str:
+        return f"MULTISET<{self.element.sql()}>"
+
+
+@dataclass(frozen=True)
+class VectorType(DataType):
+    """VECTOR<element, length>: a list of fixed length."""
+
+    element: DataType
+    length: int
+    nullable: bool = True
+
+    @property
+    def root(self) -> str:
+        """Always 'VECTOR'."""
+        return "VECTOR"
+
+    def _text(self) -> str:
+        return f"VECTOR<{self.element.sql()}, {self.length}>"
+
+
+@dataclass(frozen=True)
+class DataField:
+    """A named column or ROW member. `id` is unique in the table and never used again (`format.md` 3)."""
+
+    id: int
+    name: str
+    type: DataType
+    description: str | None = None
+    default_value: str | None = None
+
+    def sql(self) -> str:
+        """The field inside a ROW's text: quoted name, type, and the comment as a string."""
+        name = self.name.replace("`", "``")
+        comment = "" if self.description is None else " '" + self.description.replace("'", "''") + "'"
+        return f"`{name}` {self.type.sql()}{comment}"
+
+
+@dataclass(frozen=True)
+class RowType(DataType):
+    """ROW<fields>: a nested record; each member has a field id of its own."""
+
+    fields: tuple[DataField, ...]
+    nullable: bool = True
+
+    @property
+    def root(self) -> str:
+        """Always 'ROW'."""
+        return "ROW"
+
+    def _text(self) -> str:
+        return f"ROW<{', '.join(field.sql() for field in self.fields)}>"
+
+
+def type_to_json(data_type: DataType) -> JsonType:
+    """The form of the type in a schema file: text for atomic types, an object for the others (`format.md` 3.1)."""
+    if isinstance(data_type, AtomicType):
+        return data_type.sql()
+    head = data_type.root if data_type.nullable else f"{data_type.root} NOT NULL"
+    if isinstance(data_type, (ArrayType, MultisetType)):
+        return {"type": head, "element": type_to_json(data_type.element)}
+    if isinstance(data_type, VectorType):
+        return {"type": head, "element": type_to_json(data_type.element), "length": data_type.length}
+    if isinstance(data_type, MapType):
+        return {"type": head, "key": type_to_json(data_type.key), "value": type_to_json(data_type.value)}
+    if isinstance(data_type, RowType):
+        return {"type": head, "fields": [field_to_json(field) for field in data_type.fields]}
+    raise InvalidInputError(f"no schema form for type {data_type!r}")
+
+
+def field_to_json(field: DataField) -> dict[str, Any]:
+    """The field object of a schema file; `description` and `defaultValue` are left out when absent."""
+    document: dict[str, Any] = {"id": field.id, "name": field.name, "type": type_to_json(field.type)}
+    if field.description is not None:
+        document["description"] = field.description
+    if field.default_value is not None:
+        document["defaultValue"] = field.default_value
+    return document
