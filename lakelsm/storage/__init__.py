@@ -1,0 +1,6 @@
+"""The file system: read, list, delete, and create-if-absent, the one primitive that a commit needs."""
+
+from lakelsm.storage.file_io import FileIO
+from lakelsm.storage.local import LocalFileIO, open_storage
+
+__all__ = ["FileIO", "LocalFileIO", "open_storage"]

@@ -1,0 +1,67 @@
+"""The file system as lakelsm needs it: whole-file reads and writes, listing, and create-if-absent.
+
+``create_if_absent`` is the one primitive that a commit needs: nothing else makes data visible. A store that
+cannot offer it must refuse by name instead of imitating it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from pyarrow import fs as arrow_fs
+
+
+@runtime_checkable
+class FileIO(Protocol):
+    """Storage operations on absolute paths of one store.
+
+    Implementations must be picklable: they travel to Spark tasks.
+    """
+
+    def read(self, path: str) -> bytes:
+        """Return the whole content of a file. Raises FileNotFoundError when it does not exist."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Return the size of a file in bytes. Raises FileNotFoundError when it does not exist."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or directory exists at the path."""
+        ...
+
+    def list(self, path: str) -> list[str]:
+        """Return the names (not paths, unsorted) in a directory; an empty list when there is none."""
+        ...
+
+    def write(self, path: str, data: bytes, durable: bool = True) -> None:
+        """Create or replace a file in one step: a reader sees the old content or the new, never a part.
+
+        Missing directories are made. ``durable``: the content survives a power loss once this returns.
+        """
+        ...
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """Create a file with this content if, and only if, nothing exists at the path.
+
+        Atomic among all processes and durable. Returns True when this call created it and False when the
+        path was taken. Raises UnsupportedFeatureError, with nothing created, on a store without such an
+        operation. Any other exception leaves the outcome open: the caller reads back.
+        """
+        ...
+
+    def delete(self, path: str) -> None:
+        """Delete a file; it is no error when it does not exist."""
+        ...
+
+    def delete_dir(self, path: str) -> None:
+        """Delete a directory with everything in it; it is no error when it does not exist."""
+        ...
+
+    def mkdirs(self, path: str) -> None:
+        """Make a directory and its parents; it is no error when it exists."""
+        ...
+
+    def filesystem(self) -> arrow_fs.FileSystem:
+        """Return the Arrow file system that reads and writes the same absolute paths."""
+        ...

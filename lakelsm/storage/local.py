@@ -1,0 +1,170 @@
+"""The local (or POSIX-mounted) file system, and the way from a URI to a store."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import uuid
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pyarrow import fs as arrow_fs
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.storage.file_io import FileIO
+
+# What link(2) says where a file system has no hard links at all (the temporary file has one link and lies in
+# the target's directory, so neither too many links nor another device can be the true reason).
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EINVAL})
+
+
+class LocalFileIO:
+    """FileIO on the operating system's files. Holds no state, so any copy of it is as good as another."""
+
+    def read(self, path: str) -> bytes:
+        """Return the whole content of a file. Raises FileNotFoundError when it does not exist."""
+        with Path(path).open("rb") as file:
+            return file.read()
+
+    def size(self, path: str) -> int:
+        """Return the size of a file in bytes. Raises FileNotFoundError when it does not exist."""
+        return os.stat(path).st_size
+
+    def exists(self, path: str) -> bool:
+        """Tell whether a file or directory exists at the path."""
+        return os.path.exists(path)
+
+    def list(self, path: str) -> list[str]:
+        """Return the names in a directory, unsorted; an empty list when there is no such directory."""
+        try:
+            return os.listdir(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def write(self, path: str, data: bytes, durable: bool = True) -> None:
+        """Replace or create a file in one step (temporary dot-file in the same directory, then rename)."""
+        temporary = self._write_temporary(path, data, durable)
+        try:
+            os.replace(temporary, path)
+        except BaseException:
+            self.delete(temporary)
+            raise
+        if durable:
+            _sync_directory(os.path.dirname(path))
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """Create a file if the path is free: temporary dot-file, fsync, hard link, which never overwrites.
+
+        Returns False when the path is taken. Raises UnsupportedFeatureError where the file system has no hard
+        links: every other way either overwrites (rename) or shows half-written content (O_EXCL).
+        """
+        if os.path.lexists(path):
+            return False
+        temporary = self._write_temporary(path, data, durable=True)
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            # On a network file system a repeated request can answer "exists" for the link that it made.
+            return _is_same_file(temporary, path)
+        except OSError as failure:
+            if failure.errno in _NO_LINKS and not _is_same_file(temporary, path):
+                raise UnsupportedFeatureError(
+                    f"{path}: this file system does not allow hard links ({failure.strerror}), so lakelsm "
+                    "cannot commit on it without the risk of overwriting another writer. Use a file system "
+                    "with hard links."
+                ) from failure
+            raise
+        finally:
+            self.delete(temporary)
+        _sync_directory(os.path.dirname(path))
+        return True
+
+    def delete(self, path: str) -> None:
+        """Delete a file; it is no error when it does not exist."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def delete_dir(self, path: str) -> None:
+        """Delete a directory with everything in it; it is no error when it does not exist."""
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(path)
+
+    def mkdirs(self, path: str) -> None:
+        """Make a directory and its parents; it is no error when it exists."""
+        os.makedirs(path, exist_ok=True)
+
+    def filesystem(self) -> arrow_fs.FileSystem:
+        """Return Arrow's local file system."""
+        return arrow_fs.LocalFileSystem()
+
+    def _write_temporary(self, path: str, data: bytes, durable: bool) -> str:
+        """Write the content beside the target under a name that no reader parses (it starts with a dot)."""
+        folder, name = os.path.split(path)
+        temporary = os.path.join(folder, f".{name}.{uuid.uuid4()}.tmp")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        try:
+            descriptor = os.open(temporary, flags, 0o666)
+        except FileNotFoundError:
+            os.makedirs(folder, exist_ok=True)
+            descriptor = os.open(temporary, flags, 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
+        except BaseException:
+            self.delete(temporary)
+            raise
+        return temporary
+
+
+def open_storage(uri: str) -> tuple[FileIO, str]:
+    """Return the store of a URI and the absolute path inside it, without a trailing slash.
+
+    Accepts ``/x``, ``file:/x`` and ``file:///x``; text is taken literally, ``%20`` is not decoded (Hadoop's
+    rule, so that Spark sees the same path). Raises UnsupportedFeatureError for other schemes and
+    InvalidInputError for a relative path or a remote host.
+    """
+    if not uri.strip():
+        raise InvalidInputError(f"a location must be a path or a file: URI, not {uri!r}")
+    path = uri
+    parts = urlsplit(uri)
+    if parts.scheme and not uri.startswith("/"):
+        if parts.scheme.lower() != "file":
+            raise UnsupportedFeatureError(
+                f"{uri}: storage scheme {parts.scheme!r} is not supported yet; use a path or a file: URI"
+            )
+        if parts.netloc not in ("", "localhost"):
+            raise InvalidInputError(
+                f"{uri}: a file: URI has no host; write file:///{parts.netloc}{parts.path}"
+            )
+        path = uri[len("file:") :]
+        if path.startswith("//"):
+            path = path[2 + len(parts.netloc) :]
+    if not path.startswith("/"):
+        raise InvalidInputError(f"{uri}: a location must be absolute; write file://{os.path.abspath(path)}")
+    return LocalFileIO(), os.path.normpath(path).replace("//", "/")
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def _sync_directory(folder: str) -> None:
+    """Make a new name durable. Best effort: some file systems refuse fsync on a directory."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
