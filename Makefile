@@ -1,0 +1,52 @@
+# Every target sets up what it needs by itself: see tools/run.sh.
+RUN      := bash tools/run.sh
+NO_JVM   := bash tools/run.sh --no-jvm
+ROWS     ?= 8000000
+EXAMPLES ?= 2000
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast oldest lint types layers check conformance bench fuzz clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-20s %s\n", $$1, $$2 }'
+
+setup: ## the virtual environment, the package in it, and a check for Java
+	@$(RUN) true
+
+demo: ## the main job on real records: flights replayed as a change stream, then compacted
+	@$(RUN) python jobs/demo.py
+
+test: ## every test, those without a JVM first
+	@$(RUN) python -m pytest $(ARGS)
+
+test-fast: ## only the tests without a JVM
+	@$(NO_JVM) python -m pytest -m "not spark" $(ARGS)
+
+oldest: ## every test on Python 3.10 with the oldest releases that are supported
+	@PYTHON="$${PYTHON:-python3.10}" VENV=.venv-oldest CONSTRAINTS=tools/oldest.txt $(RUN) python -m pytest $(ARGS)
+
+lint: ## ruff
+	@$(NO_JVM) ruff check .
+
+types: ## mypy, strict
+	@$(NO_JVM) mypy
+
+layers: ## imports only go down
+	@$(NO_JVM) lint-imports
+
+check: lint types layers ## lint, types and layers
+
+conformance: ## cases of a file: CASES=file.jsonl [TOPIC=name] [ID=case]
+	@test -n "$(CASES)" || { echo "usage: make conformance CASES=file.jsonl [TOPIC=name] [ID=case]" >&2; exit 2; }
+	@$(RUN) python -m tests.conformance --cases "$(abspath $(CASES))" $(if $(TOPIC),--topic "$(TOPIC)") $(if $(ID),--id "$(ID)")
+
+bench: ## speed and memory beside Spark's floors and the peers: [ROWS=8000000]
+	@$(RUN) python -m bench --rows $(ROWS) $(ARGS)
+
+fuzz: ## the property tests with many more examples: [EXAMPLES=2000]
+	@LAKELSM_FUZZ_EXAMPLES=$(EXAMPLES) $(RUN) python -m pytest -m property --hypothesis-profile=fuzz $(ARGS)
+
+clean: ## remove what the other targets made
+	rm -rf .venv .venv-oldest build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache spark-warehouse metastore_db derby.log bench-results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,78 @@
+"""Fixtures of all tests: one Spark session, the golden tables, and the order in which tests run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests import golden_tables
+from tests.golden_tables import GoldenTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "fuzz",
+    deadline=None,
+    max_examples=int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "2000")),
+    suppress_health_check=list(HealthCheck),
+)
+settings.load_profile("default")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks tests by what they need, and runs those without a JVM first."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.property)
+    items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one Spark session of a test run: two cores, no UI, UTC."""
+    from tests.spark_session import build_session
+
+    session = build_session("lakelsm-tests", tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def _golden_archives(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    unpacked: dict[str, Path] = {}
+
+    def archive(version: str) -> Path:
+        if version not in unpacked:
+            unpacked[version] = golden_tables.unpack(version, tmp_path_factory.mktemp(f"golden-{version}"))
+        return unpacked[version]
+
+    return archive
+
+
+@pytest.fixture
+def golden(tmp_path: Path, _golden_archives: Callable[[str], Path]) -> Callable[..., GoldenTable]:
+    """``golden(name, version="2.1")``: a fresh copy of a table that Java Paimon wrote, for the test to change at will.
+
+    Skips the test, by name, where the golden tables are not present.
+    """
+
+    def table(name: str, version: str = "2.1") -> GoldenTable:
+        if not golden_tables.available():
+            pytest.skip(f"golden table {name} ({version}): {golden_tables.FOLDER} is not present")
+        columns, rows = golden_tables.expectations(version)[name]
+        path = tmp_path / f"golden-{version}" / name
+        if not path.exists():
+            shutil.copytree(_golden_archives(version) / name, path)
+        return GoldenTable(name, path, columns, rows)
+
+    return table

@@ -1,0 +1,37 @@
+"""The Spark session of the tests and of the conformance runner."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+
+def build_session(app: str, scratch: Path, **conf: str) -> SparkSession:
+    """A local session of two cores, small enough for many tiny jobs; what Spark leaves behind goes to ``scratch``.
+
+    ``conf`` overrides settings; a key is written with ``__`` for each dot (``spark__driver__memory="1g"``).
+    """
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    settings = {
+        "spark.master": "local[2]",
+        "spark.app.name": app,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.default.parallelism": "2",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": (scratch / "spark-warehouse").as_uri(),
+        "spark.local.dir": str(scratch / "spark-local"),
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={scratch}",
+    } | {key.replace("__", "."): value for key, value in conf.items()}
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
