@@ -1,0 +1,124 @@
+"""pypaimon: the same tables as lakelsm's where those were prepared, else tables that it writes itself."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+from benchmarks.config import KEY, BenchConfig
+from benchmarks.timing import Contender
+from benchmarks.workspace import build, check_count, check_sums, copy_table, remove
+
+
+class PypaimonPeer:
+    """Each table lives in a warehouse of its own: ``<home>/<table>/bench.db/t``."""
+
+    def __init__(self, config: BenchConfig) -> None:
+        self.paimon: Any = importlib.import_module("pypaimon")
+        self.parquet: Any = importlib.import_module("pyarrow.parquet")
+        self.dataset: Any = importlib.import_module("pyarrow.dataset")
+        self.compute: Any = importlib.import_module("pyarrow.compute")
+        self.config = config
+        self.home = config.shape / "pypaimon"
+        self.scratch = config.scratch / "pypaimon"
+
+    def _open(self, warehouse: Path) -> Any:
+        return self.paimon.CatalogFactory.create({"warehouse": str(warehouse)}).get_table("bench.t")
+
+    def _create(self, warehouse: Path) -> Any:
+        schema = self.paimon.Schema.from_pyarrow_schema(
+            self.parquet.read_schema(next(self.config.data("base").glob("*.parquet"))),
+            primary_keys=[KEY],
+            options={"bucket": str(self.config.buckets), "write-only": "true"},
+        )
+        catalog = self.paimon.CatalogFactory.create({"warehouse": str(warehouse)})
+        catalog.create_database("bench", True)
+        catalog.create_table("bench.t", schema, False)
+        return catalog.get_table("bench.t")
+
+    def _write(self, table: Any, source: Path) -> None:
+        builder = table.new_batch_write_builder()
+        write, commit = builder.new_write(), builder.new_commit()
+        for batch in self.dataset.dataset(source).to_batches(batch_size=1_000_000):
+            write.write_arrow_batch(batch)
+        commit.commit(write.prepare_commit())
+        write.close()
+        commit.close()
+
+    def _build(self, name: str, source: Path, runs: int) -> None:
+        def make(path: Path) -> None:
+            prepared = self.config.table(name)
+            if prepared.exists():
+                copy_table(prepared, path / "bench.db" / "t")
+                return
+            table = self._create(path)
+            self._write(table, source)
+            for number in range(runs):
+                self._write(table, self.config.data(f"run-{number}"))
+
+        target = self.home / name
+        if target.exists() and self.config.table(name).exists() and not (target / "lakelsm").exists():
+            shutil.rmtree(target)
+        build(target, make)
+        if self.config.table(name).exists():
+            (target / "lakelsm").touch()
+
+    def prepare(self) -> None:
+        """Take or write base, small and state. A table of its own has no compacted base: pypaimon cannot compact."""
+        self._build("base", self.config.data("base"), 0)
+        self._build("small", self.config.data("small"), 0)
+        self._build("state", self.config.data("base"), self.config.runs)
+
+    def _scan(self, columns: list[str] | None = None, below: int | None = None) -> Any:
+        builder = self._open(self.home / "state").new_read_builder()
+        if columns:
+            builder = builder.with_projection(columns)
+        if below is not None:
+            builder = builder.with_filter(builder.new_predicate_builder().less_than("quantity", below))
+        splits = builder.new_scan().plan().splits()
+        return builder.new_read().to_arrow_batch_reader(splits)
+
+    def contenders(self, operation: str) -> list[Contender]:
+        """load, upsert (two table sizes), read, where."""
+
+        def clear() -> None:
+            remove(self.scratch)
+
+        def upsert(label: str, table: str, batch: str) -> Contender:
+            def write() -> None:
+                self._write(self._open(self.scratch), self.config.data(batch))
+
+            return Contender(label, write, lambda: copy_table(self.home / table, self.scratch), clear)
+
+        def count(below: int | None) -> int:
+            return sum(batch.num_rows for batch in self._scan(below=below))
+
+        def read() -> tuple[int, ...]:
+            sums = [0, 0, 0, 0]
+            for batch in self._scan():
+                sums[0] += batch.num_rows
+                for place, column in enumerate(("id", "quantity", "amount"), 1):
+                    sums[place] += self.compute.sum(batch[column]).as_py() or 0
+            return tuple(sums)
+
+        name = "pypaimon"
+        if operation == "load":
+            return [
+                Contender(name, lambda: self._write(self._create(self.scratch), self.config.data("base")), clear, clear)
+            ]
+        if operation == "upsert":
+            return [upsert(name, "base", "upsert"), upsert(name + " (table / 10)", "small", "upsert-small")]
+        if operation == "read":
+            return [Contender(name, read, check=lambda sums: check_sums(self.config, *sums))]  # type: ignore[misc]
+        if operation == "where":
+            return [
+                Contender(name, lambda: count(100), check=lambda rows: check_count(self.config, "where", rows))  # type: ignore[arg-type]
+            ]
+        return []
+
+
+def open_peer(config: BenchConfig) -> PypaimonPeer:
+    """The peer for :mod:`benchmarks.peer_runner`."""
+    return PypaimonPeer(config)

@@ -1,0 +1,187 @@
+"""Timed, repeated, alternating measurements with the memory of the whole process tree. Standard library only."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_INTERVAL_SECONDS = 0.05
+
+
+@dataclass
+class Peaks:
+    """Peak resident bytes while something ran: the JVM, this process, all Spark Python workers together, and the
+    largest single worker. Pages shared between forked workers count once for each of them."""
+
+    jvm: int = 0
+    process: int = 0
+    workers: int = 0
+    largest_worker: int = 0
+
+    def include(self, other: Peaks) -> None:
+        """Raise every peak to at least the other's."""
+        self.jvm = max(self.jvm, other.jvm)
+        self.process = max(self.process, other.process)
+        self.workers = max(self.workers, other.workers)
+        self.largest_worker = max(self.largest_worker, other.largest_worker)
+
+
+@dataclass
+class Measurement:
+    """One contender at one operation. ``seconds`` excludes the warm-up unless ``once`` says that it is all there is."""
+
+    operation: str
+    contender: str
+    seconds: list[float] = field(default_factory=list)
+    once: bool = False
+    peaks: Peaks = field(default_factory=Peaks)
+    error: str = ""
+    note: str = ""
+
+    @property
+    def median(self) -> float | None:
+        """Median seconds, or None when nothing was measured."""
+        return statistics.median(self.seconds) if self.seconds else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(raw: Mapping[str, Any]) -> Measurement:
+        """The inverse of :meth:`to_dict`."""
+        return Measurement(**{**raw, "peaks": Peaks(**raw["peaks"])})
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Something to measure. ``setup`` and ``teardown`` are not timed and run around each measurement;
+    ``check`` looks at the result of the first run and raises AssertionError when the answer is wrong."""
+
+    name: str
+    run: Callable[[], object]
+    setup: Callable[[], object] = lambda: None
+    teardown: Callable[[], object] = lambda: None
+    check: Callable[[object], None] = lambda result: None
+
+
+def _processes() -> dict[int, tuple[int, str, int]]:
+    """pid -> (parent pid, command name, resident bytes) of every process that /proc shows."""
+    found: dict[int, tuple[int, str, int]] = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                text = file.read()
+        except OSError:  # the process ended meanwhile
+            continue
+        name, _, rest = text.partition("(")[2].rpartition(")")
+        fields = rest.split()
+        found[int(entry)] = (int(fields[1]), name, int(fields[21]) * _PAGE)
+    return found
+
+
+def tree_peaks(root: int) -> Peaks:
+    """Resident memory now of ``root`` and its descendants. Python processes below a JVM are Spark's workers."""
+    processes = _processes()
+    children: dict[int, list[int]] = {}
+    for pid, (parent, _, _) in processes.items():
+        children.setdefault(parent, []).append(pid)
+    peaks = Peaks()
+    pending = [(root, False)]
+    while pending:
+        pid, below_jvm = pending.pop()
+        if pid not in processes:
+            continue
+        _, name, resident = processes[pid]
+        is_jvm = name.startswith("java")
+        if is_jvm:
+            peaks.jvm += resident
+        elif below_jvm:
+            peaks.workers += resident
+            peaks.largest_worker = max(peaks.largest_worker, resident)
+        elif pid == root:
+            peaks.process = resident
+        pending.extend((child, below_jvm or is_jvm) for child in children.get(pid, ()))
+    return peaks
+
+
+class MemorySampler:
+    """Samples the process tree of this process on a thread while its block runs."""
+
+    def __init__(self) -> None:
+        self.peaks = Peaks()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def _sample(self) -> None:
+        while True:
+            self.peaks.include(tree_peaks(os.getpid()))
+            if self._stop.wait(_INTERVAL_SECONDS):
+                return
+
+    def __enter__(self) -> MemorySampler:
+        if os.path.isdir("/proc/self"):
+            self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+
+def _once(contender: Contender, peaks: Peaks) -> tuple[float, object]:
+    contender.setup()
+    try:
+        with MemorySampler() as sampler:
+            start = time.perf_counter()
+            result = contender.run()
+            seconds = time.perf_counter() - start
+    finally:
+        contender.teardown()
+    peaks.include(sampler.peaks)
+    return seconds, result
+
+
+def measure(
+    operation: str, contenders: Sequence[Contender], repeat: int, slow_seconds: float
+) -> list[Measurement]:
+    """Warm each contender up once, then run them in turn ``repeat`` times, so that a machine's slow minute falls on
+    all of them. A contender whose warm-up took ``slow_seconds`` or more is not run again; an exception ends only
+    its own contender, and is kept as its ``error``."""
+    results = [Measurement(operation, contender.name) for contender in contenders]
+    for turn in range(repeat + 1):
+        for contender, result in zip(contenders, results, strict=True):
+            if result.error or result.once:
+                continue
+            peaks = Peaks()
+            try:
+                seconds, answer = _once(contender, peaks)
+                if turn == 0:
+                    contender.check(answer)
+            except Exception as error:  # a contender's failure of any kind is a result to report
+                traceback.print_exc()
+                result.error = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+                continue
+            result.peaks.include(peaks)
+            if turn == 0 and seconds >= slow_seconds:
+                result.once = True
+            if turn > 0 or result.once:
+                result.seconds.append(seconds)
+            print(f"{operation:8} {contender.name:24} {'warm-up' if turn == 0 else turn!s:8} {seconds:9.3f} s", flush=True)
+    return results
+
+
+def use_cores(cores: int) -> None:
+    """Bind this process and what it starts to the first ``cores`` processors, where the system can."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
