@@ -1,0 +1,1 @@
+"""Reading and publishing snapshots: scan, optimistic commit, conflict rules."""

@@ -1,0 +1,232 @@
+"""Avro object container files: framing, codecs and a record-by-record codec by fastavro (format.md 6).
+
+Manifests, manifest lists and index manifests are such files. Fields are resolved by name, whatever the
+names of the records; unknown fields are ignored by the callers.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import sys
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import fastavro
+import pyarrow as pa
+from fastavro.schema import SchemaParseException
+
+from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+_MAGIC = b"Obj\x01"
+_SYNC_SIZE = 16
+#: What fastavro and the framing below raise on damaged bytes.
+DECODE_ERRORS = (
+    ValueError,
+    EOFError,
+    KeyError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    struct.error,
+    zlib.error,
+    zstd.ZstdError,
+    pa.ArrowException,
+    SchemaParseException,
+)
+
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Block:
+    """One data block: ``count`` records in ``data``, decompressed."""
+
+    count: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Container:
+    """A decoded container file. ``schema`` is the writer's without logical types (values stay plain)."""
+
+    source: str
+    schema: Schema
+    blocks: tuple[Block, ...]
+
+    @property
+    def record_count(self) -> int:
+        """Number of records in all blocks."""
+        return sum(block.count for block in self.blocks)
+
+
+def write_container(
+    schema: Schema, records: Iterable[Mapping[str, Any]], compression: str, block_bytes: int = 32 * 1024
+) -> bytes:
+    """Encode ``records`` under ``schema`` into a container file.
+
+    A block is closed once it has ``block_bytes`` uncompressed bytes.
+
+    ``compression`` is an Avro codec's name (null, deflate, snappy, zstandard); zstd and none too.
+    """
+    codec = {"zstd": "zstandard", "none": "null"}.get(compression.lower(), compression.lower())
+    if codec not in ("null", "deflate", "snappy", "zstandard"):
+        raise UnsupportedFeatureError(
+            f"Manifest compression {compression!r} is not supported: use zstandard."
+        )
+    out = io.BytesIO()
+    fastavro.writer(
+        out,
+        dict(schema),
+        cast("Iterable[Any]", records),
+        codec=codec,
+        sync_interval=block_bytes,
+        disable_tuple_notation=True,
+    )
+    return out.getvalue()
+
+
+def read_container(data: bytes, source: str) -> Container:
+    """Parse the framing of a container file and decompress its blocks.
+
+    Raises CorruptTableError naming ``source`` where the bytes are no complete container file.
+    """
+    try:
+        return _parse(data, source)
+    except DECODE_ERRORS as error:
+        raise CorruptTableError(f"{source} is no readable Avro file: {error}") from error
+
+
+def read_records(container: Container) -> list[dict[str, Any]]:
+    """Decode every record with fastavro, in file order: one dict per record.
+
+    Raises CorruptTableError naming the source where a block does not decode to its end.
+    """
+    records: list[dict[str, Any]] = []
+    try:
+        schema = fastavro.parse_schema(dict(container.schema))
+        for block in container.blocks:
+            stream = io.BytesIO(block.data)
+            for _ in range(block.count):
+                records.append(cast("dict[str, Any]", fastavro.schemaless_reader(stream, schema, None)))
+            if stream.tell() != len(block.data):
+                raise ValueError(f"{len(block.data) - stream.tell()} bytes left over in a block")
+    except DECODE_ERRORS as error:
+        raise CorruptTableError(f"{container.source} is no readable Avro file: {error}") from error
+    return records
+
+
+def checked_version(records: Sequence[Mapping[str, Any]], expected: int, source: str) -> None:
+    """Refuse records whose ``_VERSION`` is not ``expected``, as Java Paimon does."""
+    for record in records:
+        if record["_VERSION"] != expected:
+            raise UnsupportedFeatureError(
+                f"{source} has entries of version {record['_VERSION']}; lakelsm reads only {expected}."
+            )
+
+
+def _parse(data: bytes, source: str) -> Container:
+    if data[:4] != _MAGIC:
+        raise ValueError("it does not begin with the magic of an Avro file")
+    meta, position = _read_header(data)
+    schema = _without_logical_types(json.loads(meta["avro.schema"]))
+    codec = meta.get("avro.codec", b"null").decode()
+    sync = data[position : position + _SYNC_SIZE]
+    position += _SYNC_SIZE
+    if len(sync) != _SYNC_SIZE:
+        raise EOFError("the header is cut off")
+    blocks = []
+    while position < len(data):
+        count, position = _read_long(data, position)
+        size, position = _read_long(data, position)
+        end = position + size
+        if count < 0 or size < 0 or data[end : end + _SYNC_SIZE] != sync:
+            raise ValueError("a block is cut off or damaged")
+        blocks.append(Block(count, _decompress(codec, data[position:end])))
+        position = end + _SYNC_SIZE
+    return Container(source, schema, tuple(blocks))
+
+
+def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:
+    """Return the metadata map of the header and the position behind it."""
+    meta: dict[str, bytes] = {}
+    count, position = _read_long(data, len(_MAGIC))
+    while count:
+        if count < 0:
+            count = -count
+            _, position = _read_long(data, position)
+        for _ in range(count):
+            key, position = _read_bytes(data, position)
+            meta[key.decode()], position = _read_bytes(data, position)
+        count, position = _read_long(data, position)
+    return meta, position
+
+
+def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
+    size, position = _read_long(data, position)
+    if size < 0 or position + size > len(data):
+        raise EOFError("the header is cut off")
+    return data[position : position + size], position + size
+
+
+def _read_long(data: bytes, position: int) -> tuple[int, int]:
+    """Decode one zigzag varint; return it and the position behind it."""
+    shift = value = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number has more than ten bytes")
+
+
+def _decompress(codec: str, block: bytes) -> bytes:
+    if codec == "zstandard":
+        return zstd.decompress(block)
+    if codec == "null":
+        return block
+    if codec == "deflate":
+        return zlib.decompress(block, -15)
+    if codec == "snappy":
+        return _snappy(block)
+    raise ValueError(f"its codec {codec} is not known")
+
+
+def _snappy(block: bytes) -> bytes:
+    """Avro's snappy block: raw snappy, then the CRC-32 of the plain bytes (big-endian)."""
+    plain_size, shift = 0, 0
+    for byte in block[:5]:
+        plain_size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    plain = cast("bytes", pa.decompress(block[:-4], plain_size, codec="snappy", asbytes=True))
+    if zlib.crc32(plain) != int.from_bytes(block[-4:], "big"):
+        raise ValueError("the checksum of a snappy block is wrong")
+    return plain
+
+
+def _without_logical_types(schema: Any) -> Any:
+    """Take ``logicalType`` off everywhere, so that times stay plain integers."""
+    if isinstance(schema, list):
+        return [_without_logical_types(branch) for branch in schema]
+    if isinstance(schema, dict):
+        return {
+            key: _without_logical_types(value) if key in ("type", "items", "values", "fields") else value
+            for key, value in schema.items()
+            if key != "logicalType"
+        }
+    return schema

@@ -1,0 +1,212 @@
+"""Where each file of a table lies and what it is called (format.md 1, 2). All names are made and parsed here.
+
+Paths are plain strings under the table's root; URIs are the storage package's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.format.partition_path import escape_path_name, partition_text, unescape_path_name
+
+__all__ = [
+    "POSTPONE_BUCKET",
+    "CommitFileNames",
+    "PartitionText",
+    "TablePaths",
+    "database_path",
+    "escape_path_name",
+    "file_format_of",
+    "new_data_file_name",
+    "parse_snapshot_id",
+    "partition_text",
+    "table_path",
+    "temp_name",
+    "unescape_path_name",
+]
+
+#: Partition column names with the text of their values (see partition_text), in partition-key order.
+PartitionText = Sequence[tuple[str, str]]
+
+#: ``_BUCKET`` of rows that wait for a compaction to be given a bucket. Persisted: do not change
+POSTPONE_BUCKET = -2
+
+_ID_NAME = re.compile(r"(?:snapshot|schema|changelog)-(\d+)")
+
+
+def database_path(warehouse: str, database: str) -> str:
+    """Return the directory of a database: ``<warehouse>/<database>.db``."""
+    return f"{_root(warehouse)}/{database}.db"
+
+
+def table_path(warehouse: str, database: str, table: str) -> str:
+    """Return the root directory of a table of the file-system catalog."""
+    return f"{database_path(warehouse, database)}/{table}"
+
+
+def new_data_file_name(prefix: str, uuid: str, counter: int, extension: str) -> str:
+    """Return ``<prefix><uuid>-<counter>.<extension>``: one uuid per writer and bucket, the counter from 0.
+
+    ``prefix`` is the option's text ('data-', 'changelog-').
+    """
+    return f"{prefix}{uuid}-{counter}.{extension}"
+
+
+def file_format_of(file_name: str) -> str:
+    """Return a data file's format: the last extension of its name, in lower case ('' without one)."""
+    return file_name.rpartition(".")[2].lower() if "." in file_name else ""
+
+
+def parse_snapshot_id(name: str) -> int | None:
+    """Return the number in ``snapshot-<N>``, ``schema-<N>`` or ``changelog-<N>``; None for any other name."""
+    match = _ID_NAME.fullmatch(name)
+    return int(match.group(1)) if match and name.isascii() else None
+
+
+def temp_name(name: str, uuid: str) -> str:
+    """Return the name under which ``name`` is written before it is published, in the same directory.
+
+    It begins with a dot: Java Paimon 1.3 fails on any other stray name in ``snapshot/``.
+    """
+    return f".{name}.{uuid}.tmp"
+
+
+class CommitFileNames:
+    """Names for the metadata files of one commit object: one uuid, one counter per kind of file, from 0."""
+
+    def __init__(self, uuid: str) -> None:
+        self._uuid = uuid
+        self._counters: dict[str, int] = {}
+
+    def manifest(self) -> str:
+        """Return a new manifest's name."""
+        return self._next("manifest")
+
+    def manifest_list(self) -> str:
+        """Return a new manifest list's name."""
+        return self._next("manifest-list")
+
+    def index_manifest(self) -> str:
+        """Return a new index manifest's name."""
+        return self._next("index-manifest")
+
+    def index(self) -> str:
+        """Return a new index file's name."""
+        return self._next("index")
+
+    def statistics(self) -> str:
+        """Return a new statistics file's name."""
+        return self._next("stat")
+
+    def _next(self, kind: str) -> str:
+        number = self._counters.get(kind, 0)
+        self._counters[kind] = number + 1
+        return f"{kind}-{self._uuid}-{number}"
+
+
+@dataclass(frozen=True)
+class TablePaths:
+    """Paths of the files of the table at ``root`` (a trailing slash is dropped)."""
+
+    root: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", _root(self.root))
+
+    @property
+    def schema_dir(self) -> str:
+        """Directory of the schema files."""
+        return f"{self.root}/schema"
+
+    @property
+    def snapshot_dir(self) -> str:
+        """Directory of the snapshots and their two hints."""
+        return f"{self.root}/snapshot"
+
+    @property
+    def manifest_dir(self) -> str:
+        """Directory of manifests, manifest lists and index manifests."""
+        return f"{self.root}/manifest"
+
+    @property
+    def index_dir(self) -> str:
+        """Directory of index files."""
+        return f"{self.root}/index"
+
+    @property
+    def tag_dir(self) -> str:
+        """Directory of the tags."""
+        return f"{self.root}/tag"
+
+    @property
+    def changelog_dir(self) -> str:
+        """Directory of long-lived changelogs."""
+        return f"{self.root}/changelog"
+
+    @property
+    def statistics_dir(self) -> str:
+        """Directory of the statistics files."""
+        return f"{self.root}/statistics"
+
+    @property
+    def latest_hint(self) -> str:
+        """File that holds the newest snapshot's id, perhaps stale or missing."""
+        return f"{self.snapshot_dir}/LATEST"
+
+    @property
+    def earliest_hint(self) -> str:
+        """File that holds the oldest snapshot's id, perhaps stale or missing."""
+        return f"{self.snapshot_dir}/EARLIEST"
+
+    def schema_file(self, schema_id: int) -> str:
+        """Return the path of a schema file."""
+        return f"{self.schema_dir}/schema-{schema_id}"
+
+    def snapshot_file(self, snapshot_id: int) -> str:
+        """Return the path of a snapshot file."""
+        return f"{self.snapshot_dir}/snapshot-{snapshot_id}"
+
+    def changelog(self, snapshot_id: int) -> str:
+        """Return the path of a long-lived changelog file."""
+        return f"{self.changelog_dir}/changelog-{snapshot_id}"
+
+    def manifest(self, name: str) -> str:
+        """Return the path of a manifest, manifest list or index manifest."""
+        return f"{self.manifest_dir}/{name}"
+
+    def index(self, name: str) -> str:
+        """Return the path of an index file."""
+        return f"{self.index_dir}/{name}"
+
+    def statistics(self, name: str) -> str:
+        """Return the path of a statistics file."""
+        return f"{self.statistics_dir}/{name}"
+
+    def tag(self, name: str) -> str:
+        """Return the path of a tag file. Raises InvalidInputError on a name that leaves the directory."""
+        if not name.strip() or "/" in name:
+            raise InvalidInputError(f"Tag name {name!r} is blank or has a slash: choose another.")
+        return f"{self.tag_dir}/tag-{name}"
+
+    def partition_dir(self, partition: PartitionText) -> str:
+        """Return the directory of a partition: the root where ``partition`` is empty."""
+        parts = [f"{escape_path_name(key)}={escape_path_name(value)}" for key, value in partition]
+        return "/".join([self.root, *parts])
+
+    def bucket_dir(self, partition: PartitionText, bucket: int) -> str:
+        """Return the directory of a bucket's data files."""
+        name = "bucket-postpone" if bucket == POSTPONE_BUCKET else f"bucket-{bucket}"
+        return f"{self.partition_dir(partition)}/{name}"
+
+    def data_file(
+        self, partition: PartitionText, bucket: int, file_name: str, external_path: str | None = None
+    ) -> str:
+        """Return the path of a data file; ``external_path`` (the entry's, if any) is complete and wins."""
+        return external_path or f"{self.bucket_dir(partition, bucket)}/{file_name}"
+
+
+def _root(path: str) -> str:
+    return path.rstrip("/") if path.strip("/") else path

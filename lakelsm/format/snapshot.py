@@ -1,0 +1,233 @@
+"""Snapshot and tag JSON (format.md 4 and 5). Unknown keys are carried along unread."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
+
+#: ``version`` of the snapshots that lakelsm writes. Persisted: do not change
+SNAPSHOT_VERSION = 3
+#: ``commitIdentifier`` of a batch job that names none. Persisted: do not change
+BATCH_COMMIT_IDENTIFIER = 9223372036854775807
+
+
+class CommitKind(str, Enum):
+    """What a snapshot's delta means. Persisted: do not change."""
+
+    APPEND = "APPEND"
+    COMPACT = "COMPACT"
+    OVERWRITE = "OVERWRITE"
+    ANALYZE = "ANALYZE"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One version of a table: its base list plus its delta list. Names are the JSON keys in snake_case.
+
+    Counts are rows of files, retractions included; sizes are bytes; ``time_millis`` is epoch milliseconds.
+    ``extra`` holds keys that lakelsm does not know, as parsed.
+    """
+
+    id: int
+    schema_id: int
+    base_manifest_list: str
+    delta_manifest_list: str
+    commit_user: str
+    commit_identifier: int
+    commit_kind: CommitKind
+    time_millis: int
+    total_record_count: int
+    delta_record_count: int
+    version: int = SNAPSHOT_VERSION
+    uuid: str | None = None
+    base_manifest_list_size: int | None = None
+    delta_manifest_list_size: int | None = None
+    changelog_manifest_list: str | None = None
+    changelog_manifest_list_size: int | None = None
+    index_manifest: str | None = None
+    writer_version: str | None = None
+    log_offsets: Mapping[str, int] | None = None
+    changelog_record_count: int | None = None
+    watermark: int | None = None
+    statistics: str | None = None
+    properties: Mapping[str, str] | None = None
+    next_row_id: int | None = None
+    operation: str | None = None
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, source: str = "the snapshot") -> Snapshot:
+        """Parse a snapshot file; ``source`` names it in errors.
+
+        Raises CorruptTableError where it is no snapshot, UnsupportedFeatureError on an unknown commit kind.
+        """
+        return _snapshot(_parse_object(text, source), source)
+
+    def to_json(self) -> str:
+        """Return the text of the snapshot file; absent optional keys are left out."""
+        return _dump(self._to_object())
+
+    def _to_object(self) -> dict[str, object]:
+        present = {_JSON_KEYS[name]: getattr(self, name) for name in _KEY_ORDER}
+        values = {key: value for key, value in present.items() if value is not None}
+        values["commitKind"] = self.commit_kind.value
+        return {**values, **self.extra}
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A named snapshot that expiry keeps.
+
+    ``create_time`` is the writer's wall clock as (year, month, day, hour, minute, second, nanosecond), trailing
+    zero parts possibly missing; ``time_retained_seconds`` is how long it lives. None without a retention.
+    """
+
+    snapshot: Snapshot
+    create_time: tuple[int, ...] | None = None
+    time_retained_seconds: Decimal | None = None
+
+    @classmethod
+    def from_json(cls, text: str | bytes, source: str = "the tag") -> Tag:
+        """Parse a tag file; errors as in Snapshot.from_json."""
+        values = _parse_object(text, source)
+        created = values.pop("tagCreateTime", None)
+        retained = values.pop("tagTimeRetained", None)
+        try:
+            return cls(
+                snapshot=_snapshot(values, source),
+                create_time=None if created is None else tuple(int(part) for part in created),
+                time_retained_seconds=None if retained is None else Decimal(retained),
+            )
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise CorruptTableError(f"{source} has a damaged tagCreateTime or tagTimeRetained.") from error
+
+    def to_json(self) -> str:
+        """Return the text of the tag file: the snapshot's, plus the tag's own keys where it has them."""
+        values = self.snapshot._to_object()
+        if self.create_time is not None:
+            values["tagCreateTime"] = list(self.create_time)
+        if self.time_retained_seconds is not None:
+            values["tagTimeRetained"] = _Number(format(self.time_retained_seconds, ".9f"))
+        return _dump(values)
+
+
+class _Number(float):
+    """A JSON number printed with exactly the digits given (Java writes durations with nine decimals)."""
+
+    def __new__(cls, text: str) -> _Number:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _camel(name: str) -> str:
+    head, *tail = name.split("_")
+    return head + "".join(part.capitalize() for part in tail)
+
+
+_JSON_KEYS = {item.name: _camel(item.name) for item in fields(Snapshot) if item.name != "extra"}
+_REQUIRED = [
+    "id",
+    "schema_id",
+    "base_manifest_list",
+    "delta_manifest_list",
+    "commit_user",
+    "commit_identifier",
+    "commit_kind",
+    "time_millis",
+    "total_record_count",
+    "delta_record_count",
+]
+_TEXT_KEYS = {
+    "base_manifest_list",
+    "delta_manifest_list",
+    "commit_user",
+    "uuid",
+    "changelog_manifest_list",
+    "index_manifest",
+    "writer_version",
+    "statistics",
+    "operation",
+    "commit_kind",
+}
+_MAP_KEYS = {"log_offsets", "properties"}
+#: Java's order of keys, for readers of the file; no reader depends on it.
+_KEY_ORDER = [
+    "version",
+    "uuid",
+    "id",
+    "schema_id",
+    "base_manifest_list",
+    "base_manifest_list_size",
+    "delta_manifest_list",
+    "delta_manifest_list_size",
+    "changelog_manifest_list",
+    "changelog_manifest_list_size",
+    "index_manifest",
+    "commit_user",
+    "writer_version",
+    "commit_identifier",
+    "commit_kind",
+    "time_millis",
+    "log_offsets",
+    "total_record_count",
+    "delta_record_count",
+    "changelog_record_count",
+    "watermark",
+    "statistics",
+    "properties",
+    "next_row_id",
+    "operation",
+]
+
+
+def _parse_object(text: str | bytes, source: str) -> dict[str, Any]:
+    try:
+        values = json.loads(text, parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise CorruptTableError(f"{source} is no JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise CorruptTableError(f"{source} is no JSON object.")
+    return values
+
+
+def _snapshot(values: Mapping[str, Any], source: str) -> Snapshot:
+    known: dict[str, Any] = {name: values.get(key) for name, key in _JSON_KEYS.items()}
+    for name in _REQUIRED:
+        if known[name] is None:
+            raise CorruptTableError(f"{source} lacks the key {_JSON_KEYS[name]}.")
+    for name, value in known.items():
+        expected = str if name in _TEXT_KEYS else dict if name in _MAP_KEYS else int
+        if value is not None and (not isinstance(value, expected) or isinstance(value, bool)):
+            raise CorruptTableError(f"{source} has {value!r} under {_JSON_KEYS[name]}.")
+    try:
+        known["commit_kind"] = CommitKind(known["commit_kind"])
+    except ValueError as error:
+        raise UnsupportedFeatureError(
+            f"{source} has commitKind {known['commit_kind']!r}, which lakelsm does not know."
+        ) from error
+    if known["version"] is None:
+        known["version"] = SNAPSHOT_VERSION
+    json_keys = set(_JSON_KEYS.values())
+    return Snapshot(**known, extra={key: value for key, value in values.items() if key not in json_keys})
+
+
+def _dump(values: Mapping[str, object]) -> str:
+    return json.dumps(values, indent=2, separators=(",", " : "), ensure_ascii=False, default=_plain_number)
+
+
+def _plain_number(value: object) -> object:
+    if isinstance(value, Decimal):
+        return _Number(format(value, "f"))
+    raise TypeError(f"{value!r} does not go into JSON")
