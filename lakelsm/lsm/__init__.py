@@ -1,0 +1,6 @@
+"""Pure planning on metadata: levels, sections, compaction units, predicates, pruning, splits.
+
+Nothing here reads a file, a clock or a random number, and nothing imports Spark: every function maps frozen
+values to frozen values. Keys are opaque: the caller maps the minimum and maximum keys of all files of a
+plan to values with a total order (ints by rank, nulls first), and planning only compares them.
+"""

@@ -1,0 +1,144 @@
+"""What a compaction unit does to each file: rewrite it, move it up without a rewrite, or leave it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lakelsm.lsm.interval_partition import Section, interval_partition
+from lakelsm.lsm.levels import FileRange, SortedRun, highest_level
+from lakelsm.lsm.universal_compaction import CompactUnit
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteGroup:
+    """Sections, adjacent and in key order, whose rows are merged and written together to the output level."""
+
+    sections: tuple[Section, ...]
+
+    @property
+    def files(self) -> tuple[FileRange, ...]:
+        """All input files of the group."""
+        return tuple(file for section in self.sections for file in section.files)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactPlan:
+    """The outcome of a unit, file by file.
+
+    `upgrades` change their level only; `untouched` are on the output level already and stay as they are;
+    the files of `rewrites` are replaced. `drop_delete` says that rewritten rows which end as retractions
+    are not written.
+    """
+
+    output_level: int
+    drop_delete: bool
+    upgrades: tuple[FileRange, ...]
+    rewrites: tuple[RewriteGroup, ...]
+    untouched: tuple[FileRange, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the plan changes no file."""
+        return not self.upgrades and not self.rewrites
+
+
+def min_compaction_file_size(target_file_size: int, small_file_ratio: float) -> int:
+    """Bytes below which a file counts as small: `target-file-size` times `compaction.small-file-ratio`, cut
+    to a whole.
+    """
+    return int(target_file_size * small_file_ratio)
+
+
+def drops_deletes(output_level: int, runs: Sequence[SortedRun], *, deletion_vectors: bool = False) -> bool:
+    """Whether a compaction to `output_level` may leave retractions out.
+
+    Right only if no older row of a key can lie below the output: the output level is not 0 and is at least
+    the highest non-empty level of the whole bucket (`runs`: all its runs), or deletion vectors mask the
+    older rows already.
+    """
+    return output_level != 0 and (output_level >= highest_level(runs) or deletion_vectors)
+
+
+def plan_compaction(
+    unit: CompactUnit,
+    *,
+    max_level: int,
+    min_file_size: int,
+    drop_delete: bool,
+    must_rewrite: Callable[[FileRange], bool] | None = None,
+) -> CompactPlan:
+    """Decides what happens to each file of a unit.
+
+    Going through the unit's sections in key order: overlapping files and small files (below `min_file_size`
+    bytes) gather in a group; a large file that overlaps nothing ends the group and is moved up by itself. A
+    group of one single file is not rewritten but moved up too. A file that moves up is rewritten all the
+    same when it goes to `max_level` (the bucket's top) and may hold retractions, or when `must_rewrite`
+    says so (expired rows, a forced rewrite). A unit with `file_rewrite` rewrites every file by itself.
+    """
+    planner = _Planner(unit.output_level, max_level, must_rewrite)
+    if unit.file_rewrite:
+        for file in unit.files:
+            planner.rewrite([_single(file)])
+        return planner.plan(drop_delete)
+    group: list[Section] = []
+    for section in interval_partition(unit.files):
+        if len(section.runs) > 1:
+            group.append(section)
+            continue
+        for file in section.runs[0]:
+            if file.size < min_file_size:
+                group.append(_single(file))
+            else:
+                planner.finish(group)
+                group = []
+                planner.move_up(file)
+    planner.finish(group)
+    return planner.plan(drop_delete)
+
+
+def _single(file: FileRange) -> Section:
+    return Section(((file,),))
+
+
+class _Planner:
+    """Collects the decisions of one unit."""
+
+    def __init__(
+        self, output_level: int, max_level: int, must_rewrite: Callable[[FileRange], bool] | None
+    ) -> None:
+        self._output_level = output_level
+        self._to_top = output_level == max_level
+        self._must_rewrite = must_rewrite
+        self._upgrades: list[FileRange] = []
+        self._rewrites: list[RewriteGroup] = []
+        self._untouched: list[FileRange] = []
+
+    def move_up(self, file: FileRange) -> None:
+        if (self._to_top and file.may_hold_deletes) or (
+            self._must_rewrite is not None and self._must_rewrite(file)
+        ):
+            self.rewrite([_single(file)])
+        elif file.level != self._output_level:
+            self._upgrades.append(file)
+        else:
+            self._untouched.append(file)
+
+    def finish(self, group: list[Section]) -> None:
+        if len(group) == 1 and len(group[0].runs) == 1:
+            for file in group[0].runs[0]:
+                self.move_up(file)
+        elif group:
+            self.rewrite(group)
+
+    def rewrite(self, group: list[Section]) -> None:
+        self._rewrites.append(RewriteGroup(tuple(group)))
+
+    def plan(self, drop_delete: bool) -> CompactPlan:
+        return CompactPlan(
+            self._output_level,
+            drop_delete,
+            tuple(self._upgrades),
+            tuple(self._rewrites),
+            tuple(self._untouched),
+        )

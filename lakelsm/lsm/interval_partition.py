@@ -1,0 +1,76 @@
+"""Sections: the cut of files into key ranges that do not touch each other, and the fewest runs of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import heappush, heapreplace
+from operator import attrgetter
+
+from lakelsm.lsm.levels import FileRange
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Files whose key ranges hang together, as the fewest runs that hold them.
+
+    No key of a section occurs in another one. Files of a run do not overlap and are ordered by key; the
+    order of the runs says nothing about age. A section of one run is one file.
+    """
+
+    runs: tuple[tuple[FileRange, ...], ...]
+
+    @property
+    def files(self) -> tuple[FileRange, ...]:
+        """All files, run after run."""
+        if len(self.runs) == 1:
+            return self.runs[0]
+        return tuple(file for run in self.runs for file in run)
+
+
+_BY_RANGE = attrgetter("min_key", "max_key")
+
+
+def interval_partition(files: Iterable[FileRange]) -> tuple[Section, ...]:
+    """Cuts files of one bucket into sections, in key order; O(n log n).
+
+    Two ranges that share only a boundary key overlap, because both files may hold that key.
+    """
+    ordered = sorted(files, key=_BY_RANGE)
+    sections: list[Section] = []
+    if not ordered:
+        return ()
+    members = [ordered[0]]
+    bound = ordered[0].max_key
+    for file in ordered[1:]:
+        if file.min_key > bound:
+            sections.append(Section(_fewest_runs(members)))
+            members = [file]
+            bound = file.max_key
+        else:
+            members.append(file)
+            if file.max_key > bound:
+                bound = file.max_key
+    sections.append(Section(_fewest_runs(members)))
+    return tuple(sections)
+
+
+def _fewest_runs(members: list[FileRange]) -> tuple[tuple[FileRange, ...], ...]:
+    """Greedy interval colouring: a file continues the run that ends first, or opens a new one if even that
+    overlaps.
+
+    `members` is ordered by key range. The number of runs is the deepest overlap, which no cut can beat.
+    """
+    if len(members) == 1:
+        return ((members[0],),)
+    runs: list[list[FileRange]] = [[members[0]]]
+    heap: list[tuple[object, int]] = [(members[0].max_key, 0)]
+    for file in members[1:]:
+        end, run = heap[0]
+        if file.min_key > end:
+            runs[run].append(file)
+            heapreplace(heap, (file.max_key, run))
+        else:
+            heappush(heap, (file.max_key, len(runs)))
+            runs.append([file])
+    return tuple(tuple(run) for run in runs)

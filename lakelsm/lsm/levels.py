@@ -1,0 +1,94 @@
+"""Levels of one bucket: data files as planning sees them, and the sorted runs that they make (format.md
+13.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from lakelsm.errors import InvalidInputError
+
+
+@dataclass(frozen=True, slots=True)
+class FileRange:
+    """Planning view of one data file of one bucket.
+
+    `index` points into the caller's list of files. `min_key` and `max_key` (both inclusive) are any values
+    with a total order that is the order of the table's keys. Sizes are bytes. `delete_rows` is the number
+    of -U and -D rows, None where the file's writer did not say. `creation_time` is in milliseconds, None if
+    unknown.
+    """
+
+    index: int
+    level: int
+    size: int
+    row_count: int
+    min_key: Any
+    max_key: Any
+    min_seq: int
+    max_seq: int
+    delete_rows: int | None = None
+    creation_time: int | None = None
+    name: str = ""
+
+    @property
+    def may_hold_deletes(self) -> bool:
+        """Whether a row of the file may be a retraction: an unknown count says yes (format.md 13.4)."""
+        return self.delete_rows is None or self.delete_rows > 0
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRun:
+    """Files of one level whose key ranges do not overlap, ordered by key. On level 0 a run is one file."""
+
+    level: int
+    files: tuple[FileRange, ...]
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+_BY_KEY = attrgetter("min_key")
+
+
+def _newest_first(file: FileRange) -> tuple[int, int, int, str]:
+    return -file.max_seq, file.min_seq, file.creation_time or 0, file.name
+
+
+def sorted_runs(files: Iterable[FileRange]) -> tuple[SortedRun, ...]:
+    """The sorted runs of one bucket: each level-0 file newest first, then every non-empty level upward.
+
+    Newest first on level 0 means: larger maximum sequence number, then smaller minimum, then creation time,
+    then name. Files of a level are ordered by key; that they do not overlap is trusted, as every reader of
+    the format does.
+    """
+    by_level: dict[int, list[FileRange]] = {}
+    for file in files:
+        by_level.setdefault(file.level, []).append(file)
+    runs = [SortedRun(0, (file,)) for file in sorted(by_level.pop(0, ()), key=_newest_first)]
+    runs.extend(SortedRun(level, tuple(sorted(by_level[level], key=_BY_KEY))) for level in sorted(by_level))
+    return tuple(runs)
+
+
+def level_count(files: Iterable[FileRange], num_levels: int) -> int:
+    """Number of levels of a bucket: `num-levels`, or more where a file already sits on a higher level.
+
+    Raises InvalidInputError below 2: level 0 is never an output, so there must be a level above it.
+    """
+    highest = max((file.level for file in files), default=-1)
+    count = max(num_levels, highest + 1)
+    if count < 2:
+        raise InvalidInputError(
+            f"num-levels is {num_levels}: a table needs at least 2 levels. Set num-levels to 2 or more."
+        )
+    return count
+
+
+def highest_level(runs: Sequence[SortedRun]) -> int:
+    """The highest non-empty level of runs in `sorted_runs` order; -1 without runs."""
+    return runs[-1].level if runs else -1
