@@ -1,0 +1,199 @@
+"""Finding and reading snapshots and tags (format.md 4.1 and 5). Hints may be missing, stale or ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta, timezone
+
+from lakelsm.errors import CorruptTableError, LakelsmError, SnapshotNotFoundError
+from lakelsm.format.paths import TablePaths, parse_snapshot_id
+from lakelsm.format.snapshot import Snapshot, Tag
+from lakelsm.storage import FileIO
+
+#: So many ids after a hint are probed one by one before the directory is listed.
+_PROBES = 8
+#: Expiry or a rollback can remove a snapshot between the look-up of its id and its reading.
+_LATEST_RETRIES = 5
+_PREFIX = "snapshot-"
+_TAG_PREFIX = "tag-"
+
+
+class SnapshotManager:
+    """Reads the ``snapshot/`` and ``tag/`` directories of one table. Caches nothing."""
+
+    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+        self._file_io = file_io
+        self._paths = paths
+
+    def latest_id(self) -> int | None:
+        """Return the newest snapshot's id, or None for a table without snapshots.
+
+        The LATEST hint counts only when its snapshot exists; newer ids are probed, else all are listed.
+        """
+        hint = self._hint(self._paths.latest_hint)
+        if hint is not None and self._exists(hint):
+            for candidate in range(hint, hint + _PROBES):
+                if not self._exists(candidate + 1):
+                    return candidate
+        return max(self._listed(), default=None)
+
+    def earliest_id(self) -> int | None:
+        """Return the oldest snapshot's id that is still there, or None for a table without snapshots."""
+        hint = self._hint(self._paths.earliest_hint)
+        if hint is not None and self._exists(hint):
+            return hint
+        return min(self._listed(), default=None)
+
+    def ids(self) -> Sequence[int]:
+        """Return the ids of all snapshots that exist, ascending."""
+        return sorted(self._listed())
+
+    def latest(self) -> Snapshot | None:
+        """Return the newest snapshot, or None for a table without snapshots."""
+        for _ in range(_LATEST_RETRIES):
+            newest = self.latest_id()
+            if newest is None:
+                return None
+            snapshot = self.try_get(newest)
+            if snapshot is not None:
+                return snapshot
+        raise CorruptTableError(
+            f"table {self._paths.root}: its newest snapshot {newest} disappears whenever it is read"
+        )
+
+    def get(self, snapshot_id: int) -> Snapshot:
+        """Return one snapshot. Raises SnapshotNotFoundError, which says if it expired and what there is."""
+        snapshot = self.try_get(snapshot_id)
+        if snapshot is None:
+            raise SnapshotNotFoundError(self._why_missing(snapshot_id))
+        return snapshot
+
+    def try_get(self, snapshot_id: int) -> Snapshot | None:
+        """Return one snapshot, or None when there is none. Raises CorruptTableError when it is damaged."""
+        path = self._paths.snapshot_file(snapshot_id)
+        try:
+            data = self._file_io.read(path)
+        except FileNotFoundError:
+            return None
+        return Snapshot.from_json(data, path)
+
+    def list(self) -> Sequence[Snapshot]:
+        """Return all snapshots, ascending by id; those that expire meanwhile are left out."""
+        found = (self.try_get(snapshot_id) for snapshot_id in self.ids())
+        return [snapshot for snapshot in found if snapshot is not None]
+
+    def at_or_before(self, millis: int) -> Snapshot:
+        """Return the newest snapshot committed at or before a time (epoch millis), by bisection.
+
+        Raises SnapshotNotFoundError where the table has none, or only newer ones.
+        """
+        ids = self.ids()
+        low, high = 0, len(ids) - 1
+        best: Snapshot | None = None
+        while low <= high:
+            middle = (low + high) // 2
+            snapshot = self.try_get(ids[middle])
+            if snapshot is None or snapshot.time_millis <= millis:
+                best = snapshot or best
+                low = middle + 1
+            else:
+                high = middle - 1
+        if best is None:
+            raise SnapshotNotFoundError(self._why_none_before(millis))
+        return best
+
+    def newest_of_user(self, commit_user: str) -> Snapshot | None:
+        """Return the newest snapshot that a commit user made, of all that are retained, or None."""
+        return next(self.of_user(commit_user), None)
+
+    def of_user(self, commit_user: str) -> Iterator[Snapshot]:
+        """Yield the retained snapshots of a commit user, newest first."""
+        needle = _json_text_needle(commit_user)
+        for snapshot_id in reversed(self.ids()):
+            path = self._paths.snapshot_file(snapshot_id)
+            try:
+                data = self._file_io.read(path)
+            except FileNotFoundError:
+                continue
+            if needle is not None and needle not in data:
+                continue
+            snapshot = Snapshot.from_json(data, path)
+            if snapshot.commit_user == commit_user:
+                yield snapshot
+
+    def tag(self, name: str) -> Tag:
+        """Return a tag. Raises SnapshotNotFoundError naming the tags that exist."""
+        path = self._paths.tag(name)
+        try:
+            data = self._file_io.read(path)
+        except FileNotFoundError:
+            known = ", ".join(self.tag_names()) or "none"
+            raise SnapshotNotFoundError(
+                f"table {self._paths.root} has no tag {name!r}; its tags: {known}"
+            ) from None
+        return Tag.from_json(data, path)
+
+    def tag_names(self) -> Sequence[str]:
+        """Return the names of all tags, sorted."""
+        names = self._file_io.list(self._paths.tag_dir)
+        return sorted(name[len(_TAG_PREFIX) :] for name in names if name.startswith(_TAG_PREFIX))
+
+    def write_latest_hint(self, snapshot_id: int) -> bool:
+        """Point LATEST at a snapshot that has just been published. Best effort: returns False when it failed.
+
+        Nothing is written when the hint is at a newer, existing snapshot already.
+        """
+        hint = self._hint(self._paths.latest_hint)
+        if hint is not None and hint >= snapshot_id and self._exists(hint):
+            return True
+        try:
+            self._file_io.write(self._paths.latest_hint, str(snapshot_id).encode("ascii"), durable=False)
+        except (OSError, LakelsmError):
+            return False
+        return True
+
+    def _exists(self, snapshot_id: int) -> bool:
+        return self._file_io.exists(self._paths.snapshot_file(snapshot_id))
+
+    def _listed(self) -> Iterator[int]:
+        for name in self._file_io.list(self._paths.snapshot_dir):
+            number = parse_snapshot_id(name) if name.startswith(_PREFIX) else None
+            if number is not None:
+                yield number
+
+    def _hint(self, path: str) -> int | None:
+        """Return a hint's number; None when it is missing, being replaced or no number."""
+        try:
+            text = self._file_io.read(path).decode("ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            return None
+        return int(text) if text.isdecimal() and int(text) > 0 else None
+
+    def _why_missing(self, snapshot_id: int) -> str:
+        ids = self.ids()
+        where = f"table {self._paths.root}"
+        if not ids:
+            return f"snapshot {snapshot_id}: {where} has no snapshots yet"
+        reason = "has expired" if 0 < snapshot_id < ids[0] else "does not exist"
+        return f"snapshot {snapshot_id} of {where} {reason}; available: {ids[0]} to {ids[-1]}"
+
+    def _why_none_before(self, millis: int) -> str:
+        where = f"table {self._paths.root}"
+        first = next((s for s in map(self.try_get, self.ids()) if s is not None), None)
+        if first is None:
+            return f"no snapshot at or before {_utc(millis)}: {where} has no snapshots yet"
+        return (
+            f"no snapshot of {where} at or before {_utc(millis)}; the oldest that is kept is "
+            f"{first.id}, committed at {_utc(first.time_millis)}"
+        )
+
+
+def _json_text_needle(text: str) -> bytes | None:
+    """Bytes that any JSON spelling of a text must hold; None when escapes could spell it in several ways."""
+    plain = text.isascii() and text.isprintable() and not set(text) & set("\"\\/<>&='")
+    return text.encode("ascii") if plain and text else None
+
+
+def _utc(millis: int) -> str:
+    moment = datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=millis)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{millis % 1000:03d} UTC"
