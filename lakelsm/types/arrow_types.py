@@ -78,8 +78,8 @@ def arrow_field(field: DataField) -> pa.Field:
 def from_arrow(arrow_type: pa.DataType, nullable: bool = True) -> DataType:
     """The Paimon type of values of an Arrow type; members of structs get UNASSIGNED_ID.
 
-    A timestamp with any zone is TIMESTAMP_LTZ (an instant). TIME keeps milliseconds at most, so finer
-    times become TIME(3). Raises InvalidInputError for types that Paimon has no place for (unsigned, duration ...).
+    A timestamp with any zone is TIMESTAMP_LTZ (an instant). TIME keeps milliseconds at most, so finer times
+    become TIME(3). Raises InvalidInputError for types without a place in Paimon (unsigned, duration ...).
     """
     for matches, atomic in _FROM_ARROW:
         if matches(arrow_type):
@@ -87,7 +87,9 @@ def from_arrow(arrow_type: pa.DataType, nullable: bool = True) -> DataType:
     parsed = _parametric_from_arrow(arrow_type) or _nested_from_arrow(arrow_type)
     if parsed is not None:
         return parsed.with_nullable(nullable)
-    remedy = "cast it to a wider signed integer" if pa.types.is_unsigned_integer(arrow_type) else "cast it first"
+    remedy = (
+        "cast it to a wider signed integer" if pa.types.is_unsigned_integer(arrow_type) else "cast it first"
+    )
     raise InvalidInputError(f"Arrow type {arrow_type} has no Paimon type; {remedy}")
 
 
@@ -103,7 +105,9 @@ def _id(field_id: int | None) -> dict[bytes, bytes] | None:
     return None if field_id is None or field_id < 0 else {_FIELD_ID: str(field_id).encode()}
 
 
-def _part(name: str, data_type: DataType, root_id: int | None, depth: int, sign: int, nullable: bool) -> pa.Field:
+def _part(
+    name: str, data_type: DataType, root_id: int | None, depth: int, sign: int, nullable: bool
+) -> pa.Field:
     part_id = None
     if root_id is not None and root_id >= 0:
         part_id = _STRUCTURE_ID_BASE + sign * (_STRUCTURE_ID_STRIDE * root_id + depth)

@@ -10,7 +10,9 @@ from typing import Any
 
 from lakelsm.errors import InvalidInputError
 
-MAX_LENGTH = 2147483647  # Persisted: do not change. VARCHAR(MAX_LENGTH) is STRING, VARBINARY(MAX_LENGTH) is BYTES.
+MAX_LENGTH = (
+    2147483647  # Persisted: do not change. VARCHAR(MAX_LENGTH) is STRING, VARBINARY(MAX_LENGTH) is BYTES.
+)
 UNASSIGNED_ID = -1  # id of a field that schema.py has not numbered yet
 
 JsonType = str | dict[str, Any]
@@ -87,7 +89,9 @@ class AtomicType(DataType):
         elif self.root in _PLAIN_ROOTS:
             self._only()
         else:
-            raise InvalidInputError(f"unknown type '{self.root}'; use one of {', '.join(sorted(ATOMIC_ROOTS))}")
+            raise InvalidInputError(
+                f"unknown type '{self.root}'; use one of {', '.join(sorted(ATOMIC_ROOTS))}"
+            )
 
     def _default(self, attribute: str, value: int) -> None:
         if getattr(self, attribute) is None:
@@ -219,7 +223,7 @@ class RowType(DataType):
 
 
 def type_to_json(data_type: DataType) -> JsonType:
-    """The form of the type in a schema file: text for atomic types, an object for the others (`format.md` 3.1)."""
+    """The type in a schema file: text for atomic types, an object for the others (`format.md` 3.1)."""
     if isinstance(data_type, AtomicType):
         return data_type.sql()
     head = data_type.root if data_type.nullable else f"{data_type.root} NOT NULL"

@@ -37,7 +37,13 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_SYNONYMS = {"INTEGER": "INT", "NUMERIC": "DECIMAL", "DEC": "DECIMAL", "STRUCT": "ROW", "TIMESTAMP_NTZ": "TIMESTAMP"}
+_SYNONYMS = {
+    "INTEGER": "INT",
+    "NUMERIC": "DECIMAL",
+    "DEC": "DECIMAL",
+    "STRUCT": "ROW",
+    "TIMESTAMP_NTZ": "TIMESTAMP",
+}
 _UNSUPPORTED = frozenset(["GEOMETRY", "GEOGRAPHY", "INTERVAL", "RAW", "LEGACY"])
 _NOT_NULL = "NOT NULL"
 
@@ -130,7 +136,9 @@ class _Parser:
         while position < end:
             match = _TOKEN.match(text, position)
             if match is None:
-                raise InvalidInputError(f"cannot read type text '{text}' at position {position}: unclosed quote")
+                raise InvalidInputError(
+                    f"cannot read type text '{text}' at position {position}: unclosed quote"
+                )
             kind = match.lastgroup or ""
             raw = match.group(kind)
             if kind in ("string", "quoted"):
@@ -266,7 +274,7 @@ class _Parser:
         return int(token.text)
 
     def fields(self, closing: str) -> tuple[DataField, ...]:
-        """Comma-separated `name[:] type [COMMENT] ['text'] [DEFAULT 'text']` up to `closing` (not consumed) or the end."""
+        """Comma-separated `name[:] type [COMMENT 'text'] [DEFAULT 'text']`, up to `closing` or the end."""
         fields: list[DataField] = []
         if closing and self._peek().text == closing and self._peek().kind == "punct":
             return ()
@@ -280,9 +288,15 @@ class _Parser:
             default: str | None = None
             while True:
                 if self._take_words("DEFAULT"):
-                    default = self._advance().text if self._peek().kind in ("string", "word") else self._fail("a value")
+                    default = (
+                        self._advance().text
+                        if self._peek().kind in ("string", "word")
+                        else self._fail("a value")
+                    )
                 elif self._take_words("COMMENT") or self._peek().kind == "string":
-                    description = self._advance().text if self._peek().kind == "string" else self._fail("a text")
+                    description = (
+                        self._advance().text if self._peek().kind == "string" else self._fail("a text")
+                    )
                 else:
                     break
             fields.append(DataField(UNASSIGNED_ID, name, data_type, description, default))

@@ -1,0 +1,19 @@
+"""Table options: declared once, parsed to a frozen TableOptions, documented from the declarations."""
+
+from __future__ import annotations
+
+from lakelsm.options.option import Option
+from lakelsm.options.option_enums import BucketFunction, ChangelogProducer, MergeEngine, ScanMode, SortOrder
+from lakelsm.options.table_options import ATTRIBUTES, OPTIONS, TableOptions
+
+__all__ = [
+    "ATTRIBUTES",
+    "OPTIONS",
+    "BucketFunction",
+    "ChangelogProducer",
+    "MergeEngine",
+    "Option",
+    "ScanMode",
+    "SortOrder",
+    "TableOptions",
+]

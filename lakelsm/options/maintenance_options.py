@@ -1,0 +1,143 @@
+"""Options of how a table is kept: writing, compaction, commits, retention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelsm.options.option import BOOLEAN, DURATION, INT, SIZE, TEXT, option
+
+_UNLIMITED = 2147483647
+
+
+@dataclass(frozen=True)
+class MaintenanceOptions:
+    """Maintenance part of TableOptions. Sizes are bytes, durations milliseconds."""
+
+    write_only: bool = option(
+        "write-only",
+        BOOLEAN,
+        False,
+        "Writes do not compact; a separate job does.",
+        fallback_keys=("write.compaction-skip",),
+    )
+    num_sorted_run_compaction_trigger: int = option(
+        "num-sorted-run.compaction-trigger", INT, 5, "Sorted runs of a bucket that start a compaction.", low=1
+    )
+    num_sorted_run_stop_trigger: int = option(
+        "num-sorted-run.stop-trigger",
+        INT,
+        8,
+        "Sorted runs at which writing waits for compaction; at least the compaction trigger.",
+        default_text="num-sorted-run.compaction-trigger + 3",
+        low=1,
+    )
+    num_levels: int = option(
+        "num-levels",
+        INT,
+        6,
+        "Levels of a bucket, level 0 included.",
+        default_text="num-sorted-run.compaction-trigger + 1",
+        low=2,
+    )
+    compaction_max_size_amplification_percent: int = option(
+        "compaction.max-size-amplification-percent",
+        INT,
+        200,
+        "Size of the newer runs, in percent of the oldest, that starts a full compaction.",
+        low=0,
+    )
+    compaction_size_ratio: int = option(
+        "compaction.size-ratio",
+        INT,
+        1,
+        "Percent by which a run may be larger and still be compacted with newer.",
+        low=0,
+    )
+    compaction_optimization_interval: int | None = option(
+        "compaction.optimization-interval", DURATION, None, "Longest time between full compactions."
+    )
+    compaction_total_size_threshold: int | None = option(
+        "compaction.total-size-threshold", SIZE, None, "Buckets smaller than this are compacted fully."
+    )
+    compaction_incremental_size_threshold: int | None = option(
+        "compaction.incremental-size-threshold",
+        SIZE,
+        None,
+        "Size of newer runs that starts a full compaction.",
+    )
+    compaction_force_up_level_0: bool = option(
+        "compaction.force-up-level-0", BOOLEAN, False, "Always take all files of level 0 into a compaction."
+    )
+    compaction_force_rewrite_all_files: bool = option(
+        "compaction.force-rewrite-all-files", BOOLEAN, False, "A full compaction rewrites every file."
+    )
+    compaction_offpeak_start_hour: int = option(
+        "compaction.offpeak.start.hour",
+        INT,
+        -1,
+        "Hour at which off-peak begins; -1 is never.",
+        low=-1,
+        high=23,
+    )
+    compaction_offpeak_end_hour: int = option(
+        "compaction.offpeak.end.hour", INT, -1, "Hour at which off-peak ends; -1 is never.", low=-1, high=23
+    )
+    compaction_offpeak_ratio: int = option(
+        "compaction.offpeak-ratio",
+        INT,
+        0,
+        "Percent added to compaction.size-ratio off peak.",
+        low=0,
+        high=100,
+    )
+    full_compaction_delta_commits: int | None = option(
+        "full-compaction.delta-commits", INT, None, "Compact fully after this many commits.", low=1
+    )
+    force_lookup: bool = option(
+        "force-lookup", BOOLEAN, False, "Compaction leaves nothing on level 0.", immutable=True
+    )
+    lookup_wait: bool = option(
+        "lookup-wait",
+        BOOLEAN,
+        True,
+        "A write waits for the compaction that its rows need.",
+        fallback_keys=("changelog-producer.lookup-wait",),
+    )
+    commit_max_retries: int = option(
+        "commit.max-retries", INT, 10, "Attempts after a lost race for a snapshot.", low=0
+    )
+    commit_timeout: int | None = option(
+        "commit.timeout", DURATION, None, "Longest time to keep retrying a commit."
+    )
+    commit_min_retry_wait: int = option(
+        "commit.min-retry-wait", DURATION, 10, "Shortest wait before a retry."
+    )
+    commit_max_retry_wait: int = option(
+        "commit.max-retry-wait", DURATION, 10_000, "Longest wait before a retry."
+    )
+    commit_user_prefix: str | None = option(
+        "commit.user-prefix", TEXT, None, "Start of generated commit users."
+    )
+    snapshot_num_retained_min: int = option(
+        "snapshot.num-retained.min", INT, 10, "Snapshots that expiry always keeps.", low=1
+    )
+    snapshot_num_retained_max: int = option(
+        "snapshot.num-retained.max",
+        INT,
+        _UNLIMITED,
+        "Snapshots that expiry keeps at most.",
+        low=1,
+        default_text="unlimited",
+    )
+    snapshot_time_retained: int = option(
+        "snapshot.time-retained", DURATION, 3_600_000, "Age up to which expiry keeps snapshots."
+    )
+    changelog_num_retained_min: int | None = option(
+        "changelog.num-retained.min", INT, None, "Changelogs that expiry always keeps.", low=1
+    )
+    changelog_num_retained_max: int | None = option(
+        "changelog.num-retained.max", INT, None, "Changelogs that expiry keeps at most.", low=1
+    )
+    changelog_time_retained: int | None = option(
+        "changelog.time-retained", DURATION, None, "Age up to which expiry keeps changelogs."
+    )

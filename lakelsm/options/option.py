@@ -1,0 +1,119 @@
+"""The declaration of one table option: key, kind, default, range, documentation, and how its text is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.options.option_values import (
+    parse_boolean,
+    parse_double,
+    parse_duration,
+    parse_int,
+    parse_long,
+    parse_map,
+    parse_names,
+    parse_size,
+    parse_stats_mode,
+    parse_text,
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of value: its name in the reference and the parser of its text."""
+
+    name: str
+    parse: Callable[[str], object]
+
+
+BOOLEAN = Kind("boolean", parse_boolean)
+INT = Kind("int", parse_int)
+LONG = Kind("long", parse_long)
+DOUBLE = Kind("double", parse_double)
+SIZE = Kind("size", parse_size)
+DURATION = Kind("duration", parse_duration)
+TEXT = Kind("text", parse_text)
+NAMES = Kind("column names", parse_names)
+MAP = Kind("map", parse_map)
+STATS_MODE = Kind("statistics mode", parse_stats_mode)
+
+
+def enum_kind(enum: type[Enum]) -> Kind:
+    """The kind of an option whose values are an enum's, in any case."""
+    members = {str(member.value): member for member in enum}
+
+    def parse(text: str) -> Enum:
+        member = members.get(text.strip().lower())
+        if member is None:
+            raise ValueError(f"it must be one of {', '.join(members)}")
+        return member
+
+    return Kind(" / ".join(members), parse)
+
+
+def choice_kind(*values: str) -> Kind:
+    """The kind of an option with a few permitted texts, in any case; parsed to lower case."""
+
+    def parse(text: str) -> str:
+        lowered = text.strip().lower()
+        if lowered not in values:
+            raise ValueError(f"it must be one of {', '.join(values)}")
+        return lowered
+
+    return Kind(" / ".join(values), parse)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option. `immutable` ones cannot change once the table has data; `low` and `high` are inclusive."""
+
+    key: str
+    kind: Kind
+    default: object
+    doc: str
+    default_text: str | None = None
+    low: float | None = None
+    high: float | None = None
+    immutable: bool = False
+    fallback_keys: tuple[str, ...] = ()
+
+    def parse(self, text: str, key: str | None = None) -> object:
+        """The typed value of `text`. Raises InvalidInputError naming key, value and what is allowed."""
+        try:
+            value = self.kind.parse(text)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                if self.low is not None and value < self.low:
+                    raise ValueError(f"it must be at least {self.low:g}")
+                if self.high is not None and value > self.high:
+                    raise ValueError(f"it must be at most {self.high:g}")
+        except ValueError as reason:
+            raise InvalidInputError(f"option '{key or self.key}' cannot be '{text}': {reason}") from None
+        return value
+
+    def text_in(self, raw: Mapping[str, str]) -> tuple[str, str] | None:
+        """(key used, text) of this option in a table's options, fallback keys included; None if absent."""
+        for key in (self.key, *self.fallback_keys):
+            if key in raw:
+                return key, raw[key]
+        return None
+
+
+def option(
+    key: str,
+    kind: Kind,
+    default: object,
+    doc: str,
+    *,
+    default_text: str | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    immutable: bool = False,
+    fallback_keys: tuple[str, ...] = (),
+) -> Any:
+    """A dataclass field that declares an option; TableOptions is made of these: each is declared once."""
+    declaration = Option(key, kind, default, doc, default_text, low, high, immutable, fallback_keys)
+    return field(default=default, metadata={"option": declaration})

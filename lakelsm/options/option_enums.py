@@ -1,0 +1,55 @@
+"""Values of the options that choose between named behaviours (`format.md` 19). Persisted: do not change."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class MergeEngine(Enum):
+    """How rows of the same key become one."""
+
+    DEDUPLICATE = "deduplicate"
+    PARTIAL_UPDATE = "partial-update"
+    AGGREGATION = "aggregation"
+    FIRST_ROW = "first-row"
+
+
+class ChangelogProducer(Enum):
+    """Where the changelog of a table comes from."""
+
+    NONE = "none"
+    INPUT = "input"
+    FULL_COMPACTION = "full-compaction"
+    LOOKUP = "lookup"
+
+
+class SortOrder(Enum):
+    """Which sequence value wins: the largest (ascending) or the smallest (descending)."""
+
+    ASCENDING = "ascending"
+    DESCENDING = "descending"
+
+
+class BucketFunction(Enum):
+    """How the bucket key becomes a bucket number."""
+
+    DEFAULT = "default"
+    MOD = "mod"
+    HIVE = "hive"
+
+
+class ScanMode(Enum):
+    """Where a scan starts; only the latest state is supported as a stored option."""
+
+    DEFAULT = "default"
+    LATEST_FULL = "latest-full"
+    FULL = "full"
+    LATEST = "latest"
+    LATEST_DELTA = "latest-delta"
+    COMPACTED_FULL = "compacted-full"
+    FROM_TIMESTAMP = "from-timestamp"
+    FROM_CREATION_TIMESTAMP = "from-creation-timestamp"
+    FROM_FILE_CREATION_TIME = "from-file-creation-time"
+    FROM_SNAPSHOT = "from-snapshot"
+    FROM_SNAPSHOT_FULL = "from-snapshot-full"
+    INCREMENTAL = "incremental"

@@ -1,0 +1,128 @@
+"""Parsing of option texts as Paimon does: whole numbers, sizes, durations, booleans, lists and maps.
+
+Every parser raises ValueError with the reason; `Option.parse` adds the key, the value and the remedy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_INT_LIMIT = 2**31
+_LONG_LIMIT = 2**63
+
+_SIZE_UNITS = {
+    1: ("", "b", "bytes"),
+    2**10: ("k", "kb", "kibibytes"),
+    2**20: ("m", "mb", "mebibytes"),
+    2**30: ("g", "gb", "gibibytes"),
+    2**40: ("t", "tb", "tebibytes"),
+}
+# Nanoseconds in a unit: a duration without a unit is in milliseconds.
+_DURATION_UNITS = {
+    86_400_000_000_000: ("d", "day", "days"),
+    3_600_000_000_000: ("h", "hour", "hours"),
+    60_000_000_000: ("m", "min", "minute", "minutes"),
+    1_000_000_000: ("s", "sec", "secs", "second", "seconds"),
+    1_000_000: ("", "ms", "milli", "millis", "millisecond", "milliseconds"),
+    1_000: ("µs", "micro", "micros", "microsecond", "microseconds"),
+    1: ("ns", "nano", "nanos", "nanosecond", "nanoseconds"),
+}
+_AMOUNT = re.compile(r"([0-9]+)\s*(\D*)")
+
+
+def parse_boolean(text: str) -> bool:
+    """'true' or 'false' in any case."""
+    lowered = text.strip().lower()
+    if lowered not in ("true", "false"):
+        raise ValueError("it must be 'true' or 'false'")
+    return lowered == "true"
+
+
+def parse_int(text: str) -> int:
+    """A whole number of 32 bits."""
+    return _whole(text, _INT_LIMIT)
+
+
+def parse_long(text: str) -> int:
+    """A whole number of 64 bits."""
+    return _whole(text, _LONG_LIMIT)
+
+
+def parse_double(text: str) -> float:
+    """A finite decimal number."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError("it must be a number") from None
+    if value != value or value in (float("inf"), float("-inf")):
+        raise ValueError("it must be a finite number")
+    return value
+
+
+def parse_size(text: str) -> int:
+    """A size such as '128 mb' in bytes; units are powers of 1024, no unit means bytes."""
+    return _amount(text, _SIZE_UNITS, "a size such as '128 mb' (b, kb, mb, gb, tb)")
+
+
+def parse_duration(text: str) -> int:
+    """A duration such as '1 h' in milliseconds, rounded down; no unit means milliseconds."""
+    return _amount(text, _DURATION_UNITS, "a duration such as '10 s' (d, h, min, s, ms)") // 1_000_000
+
+
+def parse_text(text: str) -> str:
+    """The text as it is."""
+    return text
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Comma-separated column names, trimmed; empty names at the end are dropped, as Java's split does."""
+    names = [name.strip() for name in text.split(",")]
+    while names and not names[-1]:
+        names.pop()
+    return tuple(names)
+
+
+def parse_map(text: str) -> tuple[tuple[str, str], ...]:
+    """Pairs like '0:lz4,1:zstd', in order; an empty text is the empty map."""
+    pairs: list[tuple[str, str]] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        key, colon, value = part.partition(":")
+        if not colon:
+            raise ValueError("each entry must be 'key:value'")
+        pairs.append((key.strip(), value.strip()))
+    return tuple(pairs)
+
+
+def parse_stats_mode(text: str) -> str:
+    """A statistics mode in lower case: 'none', 'counts', 'full' or 'truncate(<length>)' (`format.md` 7)."""
+    lowered = text.strip().lower()
+    if lowered in ("none", "counts", "full"):
+        return lowered
+    match = re.fullmatch(r"truncate\(\s*([0-9]{1,9})\s*\)", lowered)
+    if match is None or int(match.group(1)) < 1:
+        raise ValueError("it must be 'none', 'counts', 'full' or 'truncate(<length of 1 or more>)'")
+    return f"truncate({int(match.group(1))})"
+
+
+def _whole(text: str, limit: int) -> int:
+    if re.fullmatch(r"[+-]?[0-9]+", text.strip()) is None:
+        raise ValueError("it must be a whole number")
+    value = int(text)
+    if not -limit <= value < limit:
+        raise ValueError(f"it must be a whole number of {limit.bit_length()} bits")
+    return value
+
+
+def _amount(text: str, units: Mapping[int, tuple[str, ...]], wanted: str) -> int:
+    match = _AMOUNT.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"it must be {wanted}")
+    unit = match.group(2).strip().lower()
+    for factor, names in units.items():
+        if unit in names:
+            value = int(match.group(1)) * factor
+            if int(match.group(1)) >= _LONG_LIMIT or (units is _SIZE_UNITS and value >= _LONG_LIMIT):
+                raise ValueError("it must fit a whole number of 64 bits")
+            return value
+    raise ValueError(f"the unit '{unit}' is unknown; it must be {wanted}")

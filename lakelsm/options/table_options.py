@@ -1,0 +1,99 @@
+"""TableOptions: the typed options of a table, and OPTIONS: every declaration by key."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.options.engine_options import EngineOptions
+from lakelsm.options.field_options import FieldOptions, parse_field_options
+from lakelsm.options.layout_options import LayoutOptions
+from lakelsm.options.maintenance_options import MaintenanceOptions
+from lakelsm.options.option import Option
+from lakelsm.options.option_enums import SortOrder
+
+
+@dataclass(frozen=True)
+class TableOptions(LayoutOptions, EngineOptions, MaintenanceOptions):
+    """All options of a table, parsed. An attribute is its key with '_' for '.' and '-'.
+
+    `field_options` holds the `fields.<columns>.<x>` options as {columns: {x: text}}; several columns are
+    joined by ',' as in the key. `explicit` holds the keys of declared options that the table sets.
+    """
+
+    field_options: FieldOptions = field(default_factory=dict, hash=False)
+    default_aggregate_function: str | None = None
+    explicit: frozenset[str] = frozenset()
+
+    @staticmethod
+    def parse(raw: Mapping[str, str]) -> TableOptions:
+        """The typed options of a table. Keys without a declaration are for schema_validation to judge.
+
+        Raises InvalidInputError that names key, value and what is allowed for a value that cannot be read.
+        """
+        values: dict[str, Any] = {}
+        explicit: set[str] = set()
+        for attribute, declaration in ATTRIBUTES.items():
+            found = declaration.text_in(raw)
+            if found is not None:
+                explicit.add(declaration.key)
+                values[attribute] = declaration.parse(found[1], found[0])
+        field_options, default_aggregate = parse_field_options(raw)
+        parsed = TableOptions(
+            **values,
+            field_options=field_options,
+            default_aggregate_function=default_aggregate,
+            explicit=frozenset(explicit),
+        )
+        return parsed._with_derived_defaults()
+
+    def _with_derived_defaults(self) -> TableOptions:
+        trigger = self.num_sorted_run_compaction_trigger
+        stop = self.num_sorted_run_stop_trigger if self.is_set("num-sorted-run.stop-trigger") else trigger + 3
+        levels = self.num_levels if self.is_set("num-levels") else trigger + 1
+        compression = "none" if self.file_compression == "uncompressed" else self.file_compression
+        return dataclasses.replace(
+            self,
+            num_sorted_run_stop_trigger=max(stop, trigger),
+            num_levels=max(levels, 2),
+            file_compression=compression,
+        )
+
+    @property
+    def sequence_field_descending(self) -> bool:
+        """Whether the smallest sequence value wins."""
+        return self.sequence_field_sort_order is SortOrder.DESCENDING
+
+    @property
+    def effective_changelog_num_retained_min(self) -> int:
+        """The changelog's own bound, else the snapshots'."""
+        own = self.changelog_num_retained_min
+        return self.snapshot_num_retained_min if own is None else own
+
+    @property
+    def effective_changelog_num_retained_max(self) -> int:
+        """The changelog's own bound, else the snapshots'."""
+        own = self.changelog_num_retained_max
+        return self.snapshot_num_retained_max if own is None else own
+
+    def is_set(self, key: str) -> bool:
+        """Whether the table sets the declared option of this key (or one of its fallback keys)."""
+        if key not in OPTIONS:
+            raise InvalidInputError(f"'{key}' is not a declared option")
+        return key in self.explicit
+
+
+ATTRIBUTES: Mapping[str, Option] = MappingProxyType(
+    {
+        attribute.name: attribute.metadata["option"]
+        for attribute in dataclasses.fields(TableOptions)
+        if "option" in attribute.metadata
+    }
+)
+OPTIONS: Mapping[str, Option] = MappingProxyType(
+    {declaration.key: declaration for declaration in sorted(ATTRIBUTES.values(), key=lambda o: o.key)}
+)
