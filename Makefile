@@ -41,7 +41,7 @@ conformance: ## cases of a file: CASES=file.jsonl [TOPIC=name] [ID=case]
 	@$(RUN) python -m tests.conformance --cases "$(abspath $(CASES))" $(if $(TOPIC),--topic "$(TOPIC)") $(if $(ID),--id "$(ID)")
 
 bench: ## speed and memory beside Spark's floors and the peers: [ROWS=8000000]
-	@$(RUN) python -m bench --rows $(ROWS) $(ARGS)
+	@$(RUN) python -m benchmarks --rows $(ROWS) $(ARGS)
 
 fuzz: ## the property tests with many more examples: [EXAMPLES=2000]
 	@LAKELSM_FUZZ_EXAMPLES=$(EXAMPLES) $(RUN) python -m pytest -m property --hypothesis-profile=fuzz $(ARGS)

@@ -61,7 +61,7 @@ def _golden_archives(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str]
 
 @pytest.fixture
 def golden(tmp_path: Path, _golden_archives: Callable[[str], Path]) -> Callable[..., GoldenTable]:
-    """``golden(name, version="2.1")``: a fresh copy of a table that Java Paimon wrote, for the test to change at will.
+    """``golden(name, version="2.1")``: a fresh copy of a table that Java Paimon wrote.
 
     Skips the test, by name, where the golden tables are not present.
     """

@@ -1,6 +1,6 @@
 """Tables that Java Paimon wrote: ``<repository>/../shared/golden``, where that folder is present.
 
-The folder's README says what the tables are. They are data for tests to read, and are not part of this repository.
+The folder's README says what the tables are. They are data for tests, not part of this repository.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def available() -> bool:
 
 
 @functools.cache
-def expectations(version: str = "2.1") -> dict[str, tuple[tuple[tuple[str, str], ...], tuple[tuple[Any, ...], ...]]]:
+def expectations(
+    version: str = "2.1",
+) -> dict[str, tuple[tuple[tuple[str, str], ...], tuple[tuple[Any, ...], ...]]]:
     """(columns, rows) of every table of a version, by table name."""
     lines = (FOLDER / f"java-{version}.expected.jsonl").read_text(encoding="utf-8").splitlines()
     tables = [json.loads(line) for line in lines if line.strip()]

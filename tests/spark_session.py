@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 
 def build_session(app: str, scratch: Path, **conf: str) -> SparkSession:
-    """A local session of two cores, small enough for many tiny jobs; what Spark leaves behind goes to ``scratch``.
+    """A local session of two cores, for many tiny jobs; what Spark leaves behind goes to ``scratch``.
 
     ``conf`` overrides settings; a key is written with ``__`` for each dot (``spark__driver__memory="1g"``).
     """
