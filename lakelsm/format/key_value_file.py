@@ -1,0 +1,289 @@
+"""Key-value Parquet files: rows of a primary-key table with their sequence number and kind (format.md 8)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import fs as arrow_fs
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.binary_row import encode_row
+from lakelsm.format.column_stats import StatsCollector
+from lakelsm.format.data_file_meta import DataFileMeta
+from lakelsm.schema import TableSchema
+from lakelsm.types import DataField, DataType, arrow_field, to_arrow
+
+#: System columns, their Parquet field ids, and the prefix of key columns. Persisted: do not change
+SEQUENCE_FIELD = pa.field("_SEQUENCE_NUMBER", pa.int64(), False, {b"PARQUET:field_id": b"2147483646"})
+KIND_FIELD = pa.field("_VALUE_KIND", pa.int8(), False, {b"PARQUET:field_id": b"2147483645"})
+
+#: Bytes that a column's reader buffers ahead; row groups are never read whole.
+_READ_AHEAD = 1 << 18
+
+
+def row_schema(fields: Sequence[DataField]) -> pa.Schema:
+    """The Arrow schema of key-value rows in memory: the two system columns, then ``fields``; no ``_KEY_`` copies."""
+    return pa.schema([SEQUENCE_FIELD, KIND_FIELD, *(arrow_field(field) for field in fields)])
+
+
+def file_schema(schema: TableSchema, thin: bool) -> pa.Schema:
+    """The Arrow schema of a file as it is written: the ``_KEY_`` columns (unless ``thin``), then `row_schema`."""
+    keys = [] if thin else [arrow_field(field) for field in schema.key_fields]
+    return pa.schema([*keys, *row_schema(schema.fields)])
+
+
+class KeyValueReader:
+    """Reads one data file as tables of `row_schema(fields)`, whatever schema the file was written with.
+
+    ``mapping`` pairs each wanted column with the file's column of the same field id (None: the file has none, the
+    column is NULL). Columns are found by name in the file, read by batches, and cast to the wanted types.
+    Raises CorruptTableError, naming the file, when it is missing or cannot be decoded.
+    """
+
+    def __init__(
+        self,
+        filesystem: arrow_fs.FileSystem,
+        path: str,
+        mapping: Sequence[tuple[DataField, DataField | None]],
+    ) -> None:
+        self._path = path
+        self._mapping = mapping
+        self._schema = row_schema([field for field, _ in mapping])
+        try:
+            self._file = pq.ParquetFile(filesystem.open_input_file(path), buffer_size=_READ_AHEAD, pre_buffer=False)
+        except (OSError, pa.ArrowException) as error:
+            raise CorruptTableError(f"Data file {path} cannot be opened: {error}") from error
+
+    @property
+    def bytes_per_row(self) -> float:
+        """Uncompressed bytes of a row, by the file's footer."""
+        meta = self._file.metadata
+        total = sum(meta.row_group(group).total_byte_size for group in range(meta.num_row_groups))
+        return total / max(meta.num_rows, 1)
+
+    def batches(self, batch_rows: int) -> Iterator[pa.Table]:
+        """Yield the file's rows in order, at most ``batch_rows`` at a time."""
+        present = set(self._file.schema_arrow.names)
+        names = [SEQUENCE_FIELD.name, KIND_FIELD.name]
+        names += [source.name for _, source in self._mapping if source is not None and source.name in present]
+        try:
+            for batch in self._file.iter_batches(batch_rows, columns=list(dict.fromkeys(names)), use_threads=False):
+                yield self._conform(batch)
+        except (OSError, pa.ArrowException) as error:
+            raise CorruptTableError(f"Data file {self._path} cannot be read: {error}") from error
+
+    def _conform(self, batch: pa.RecordBatch) -> pa.Table:
+        columns = [batch.column(SEQUENCE_FIELD.name), batch.column(KIND_FIELD.name).cast(pa.int8())]
+        for (_, source), target in zip(self._mapping, list(self._schema)[2:]):
+            index = -1 if source is None else batch.schema.get_field_index(source.name)
+            columns.append(pa.nulls(len(batch), target.type) if index < 0 else cast_column(batch.column(index), target.type))
+        return pa.Table.from_arrays(columns, schema=self._schema)
+
+
+def cast_column(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """Cast values of a file to the wanted type: the same values in another layout, or Paimon's widening."""
+    if column.type.equals(target):
+        return column
+    if pa.types.is_string(target) and not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column.cast(pa.string())
+    return column.cast(target, safe=False)
+
+
+@dataclass(frozen=True)
+class FileLayout:
+    """How data files of a table are written: everything of it that comes from schema and options.
+
+    ``target_file_size`` and ``row_group_bytes`` are bytes; a file is closed at the first row group past the target.
+    """
+
+    schema: TableSchema
+    thin: bool
+    compression: str
+    compression_level: int | None
+    target_file_size: int
+    row_group_bytes: int
+    prefix: str
+    new_value_stats: Callable[[], StatsCollector]
+    new_key_stats: Callable[[], StatsCollector]
+
+
+class RollingWriter:
+    """Writes sorted rows of one bucket to files of about the target size and returns their metadata.
+
+    Rows come as tables of `row_schema(schema.fields)` in key order, each key once. ``uuid`` is unique to this writer.
+    """
+
+    def __init__(
+        self,
+        filesystem: arrow_fs.FileSystem,
+        directory: str,
+        uuid: str,
+        layout: FileLayout,
+        level: int,
+        file_source: int,
+    ) -> None:
+        self._filesystem = filesystem
+        self._directory = directory
+        self._uuid = uuid
+        self._layout = layout
+        self._level = level
+        self._file_source = file_source
+        self._arrow_schema = file_schema(layout.schema, layout.thin)
+        self._pending: list[pa.Table] = []
+        self._pending_bytes = 0
+        self._open: _OpenFile | None = None
+        self._closed: list[DataFileMeta] = []
+        self._counter = 0
+
+    def write(self, rows: pa.Table) -> None:
+        """Append rows; their keys are above all that was written before."""
+        if not len(rows):
+            return
+        self._pending.append(rows)
+        self._pending_bytes += rows.nbytes
+        if self._pending_bytes >= self._layout.row_group_bytes:
+            self._flush()
+
+    def close(self) -> list[DataFileMeta]:
+        """Finish the last file and return the metadata of all files in key order."""
+        self._flush()
+        self._roll()
+        return self._closed
+
+    def abort(self) -> None:
+        """Close and delete everything that was written."""
+        if self._open is not None:
+            self._open.discard()
+            self._delete(self._open.name)
+        for meta in self._closed:
+            self._delete(meta.file_name)
+
+    def _delete(self, name: str) -> None:
+        path = f"{self._directory}/{name}"
+        if self._filesystem.get_file_info(path).type != arrow_fs.FileType.NotFound:
+            self._filesystem.delete_file(path)
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        rows = pa.concat_tables(self._pending)
+        self._pending, self._pending_bytes = [], 0
+        if self._open is None:
+            self._filesystem.create_dir(self._directory, recursive=True)
+            name = f"{self._layout.prefix}{self._uuid}-{self._counter}.parquet"
+            self._counter += 1
+            self._open = _OpenFile(self._filesystem, f"{self._directory}/{name}", name, self._layout, self._arrow_schema)
+        if self._open.append(rows) >= self._layout.target_file_size:
+            self._roll()
+
+    def _roll(self) -> None:
+        if self._open is not None:
+            self._closed.append(self._open.finish(self._level, self._file_source))
+            self._open = None
+
+
+class _OpenFile:
+    """One Parquet file being written, with the running figures of its metadata."""
+
+    def __init__(
+        self, filesystem: arrow_fs.FileSystem, path: str, name: str, layout: FileLayout, arrow_schema: pa.Schema
+    ) -> None:
+        self.name = name
+        self._path = path
+        self._filesystem = filesystem
+        self._layout = layout
+        self._arrow_schema = arrow_schema
+        self._sink = filesystem.open_output_stream(path)
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            arrow_schema,
+            compression=layout.compression,
+            compression_level=layout.compression_level,
+            store_decimal_as_integer=True,
+            store_schema=False,
+            use_deprecated_int96_timestamps=_has_nanoseconds(arrow_schema),
+        )
+        self._value_stats = layout.new_value_stats()
+        self._key_stats = layout.new_key_stats()
+        self._rows = self._deletes = 0
+        self._sequences: tuple[int, int] | None = None
+        self._first: pa.Table | None = None
+        self._last: pa.Table | None = None
+
+    def append(self, rows: pa.Table) -> int:
+        """Write one row group; return the bytes of the file so far."""
+        schema = self._layout.schema
+        keys = rows.select(schema.trimmed_primary_keys)
+        values = rows.select(schema.field_names)
+        columns = [] if self._layout.thin else list(keys.columns)
+        columns += [rows.column(SEQUENCE_FIELD.name), rows.column(KIND_FIELD.name), *values.columns]
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._arrow_schema), row_group_size=len(rows))
+        self._value_stats.update(values)
+        self._key_stats.update(keys)
+        bounds = pc.min_max(rows.column(SEQUENCE_FIELD.name)).as_py()
+        low, high = self._sequences or (bounds["min"], bounds["max"])
+        self._sequences = (min(low, bounds["min"]), max(high, bounds["max"]))
+        self._deletes += pc.sum(pc.bit_wise_and(rows.column(KIND_FIELD.name), pa.scalar(1, pa.int8()))).as_py()
+        self._rows += len(rows)
+        self._first = self._first or keys.slice(0, 1)
+        self._last = keys.slice(len(keys) - 1)
+        return int(self._sink.tell())
+
+    def finish(self, level: int, file_source: int) -> DataFileMeta:
+        """Close the file and return its metadata."""
+        self._writer.close()
+        self._sink.close()
+        assert self._first is not None and self._last is not None and self._sequences is not None
+        types = [field.type for field in self._layout.schema.key_fields]
+        value_stats, value_stats_cols = self._value_stats.finish()
+        return DataFileMeta(
+            file_name=self.name,
+            file_size=self._filesystem.get_file_info(self._path).size,
+            row_count=self._rows,
+            min_key=_key_row(self._first, types),
+            max_key=_key_row(self._last, types),
+            key_stats=self._key_stats.finish()[0],
+            value_stats=value_stats,
+            min_sequence_number=self._sequences[0],
+            max_sequence_number=self._sequences[1],
+            schema_id=self._layout.schema.id,
+            level=level,
+            creation_time_millis=_local_wall_clock_millis(),
+            delete_row_count=self._deletes,
+            file_source=file_source,
+            value_stats_cols=value_stats_cols,
+        )
+
+    def discard(self) -> None:
+        """Close the handles of a file that will be deleted."""
+        self._writer.close()
+        self._sink.close()
+
+
+def _key_row(row: pa.Table, types: Sequence[DataType]) -> bytes:
+    return encode_row([column[0] for column in row.columns], types)
+
+
+def _has_nanoseconds(schema: pa.Schema) -> bool:
+    return any(pa.types.is_timestamp(field.type) and field.type.unit == "ns" for field in schema)
+
+
+def _local_wall_clock_millis() -> int:
+    """Now as `_CREATION_TIME` has it: the local wall clock read as if it were UTC (format.md 6.2)."""
+    now = time.time()
+    return int(now * 1000) + time.localtime(now).tm_gmtoff * 1000
+
+
+def key_types(schema: TableSchema) -> list[DataType]:
+    """The types of the trimmed primary key, in its order."""
+    return [field.type for field in schema.key_fields]
+
+
+def arrow_types(fields: Sequence[DataField]) -> list[pa.DataType]:
+    """The Arrow types of ``fields``."""
+    return [to_arrow(field.type) for field in fields]

@@ -1,0 +1,179 @@
+"""Order of keys as plain numpy values: `order_keys` maps rows to values that compare as Paimon compares the rows.
+
+The result is a uint64 array where the encoded key fits eight bytes and an array of equally wide byte strings
+otherwise, so that numpy sorts, groups and searches rows of any key without a loop. NULL sorts first; numbers by
+value; -0.0 below 0.0 and NaN last, as Java's ``Double.compare``; text and binary by unsigned bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.errors import UnsupportedFeatureError
+
+OrderKeys = npt.NDArray[Any]
+
+#: Longest text or binary value (bytes) that is compared as a padded byte string; longer ones are ranked by Arrow.
+_PADDED_LIMIT = 48
+
+_NUMPY_INTEGERS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+
+
+def order_keys(columns: Sequence[pa.Array | pa.ChunkedArray]) -> OrderKeys:
+    """Return one comparable value per row of ``columns`` (most significant column first).
+
+    Values of two calls must not be compared with each other: widths and ranks depend on the rows given.
+    """
+    parts: list[tuple[npt.NDArray[np.uint64], int]] = []
+    for column in columns:
+        parts.extend(_column_words(_contiguous(column)))
+    total = sum(width for _, width in parts)
+    if total <= 8:
+        return _packed(parts)
+    rows = len(parts[0][0])
+    matrix = np.empty((rows, total), dtype=np.uint8)
+    offset = 0
+    for words, width in parts:
+        matrix[:, offset : offset + width] = words.astype(">u8").view(np.uint8).reshape(rows, 8)[:, 8 - width :]
+        offset += width
+    return matrix.reshape(-1).view(f"S{total}")
+
+
+def group_starts(keys: OrderKeys) -> npt.NDArray[np.bool_]:
+    """Return a mask of the rows of sorted ``keys`` that differ from the row before (the first row included)."""
+    starts = np.ones(len(keys), dtype=bool)
+    np.not_equal(keys[1:], keys[:-1], out=starts[1:])
+    return starts
+
+
+def _contiguous(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        combined = column.combine_chunks()
+        return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+    return column
+
+
+def _packed(parts: Sequence[tuple[npt.NDArray[np.uint64], int]]) -> OrderKeys:
+    packed, _ = parts[0]
+    for words, width in parts[1:]:
+        packed = (packed << np.uint64(8 * width)) | words
+    return packed
+
+
+def _column_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
+    """Return the column as unsigned words, most significant first, each with its width in bytes."""
+    if column.null_count == 0:
+        return _value_words(column)
+    valid = column.is_valid()
+    flags = valid.to_numpy(zero_copy_only=False)
+    words = _value_words(_fill_nulls(column))
+    return [(flags.astype(np.uint64), 1), *((np.where(flags, word, np.uint64(0)), width) for word, width in words)]
+
+
+def _fill_nulls(column: pa.Array) -> pa.Array:
+    """Give NULL slots a value where the encoding reads values and not the raw buffer (masked again by the caller)."""
+    kind = column.type
+    if _is_text(kind):
+        return pc.fill_null(column, pa.scalar(b"").cast(kind))
+    return pc.fill_null(column, False) if pa.types.is_boolean(kind) else column
+
+
+def _value_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
+    kind = column.type
+    if _is_text(kind):
+        return _text_words(column)
+    if pa.types.is_boolean(kind):
+        return [(column.to_numpy(zero_copy_only=False).astype(np.uint64), 1)]
+    if pa.types.is_decimal128(kind):
+        return _decimal_words(column)
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)):
+        raise UnsupportedFeatureError(f"Columns of type {kind} cannot be part of a key or a sequence.")
+    width = kind.bit_width // 8
+    raw = np.frombuffer(column.buffers()[1], dtype=_NUMPY_INTEGERS[width])[column.offset : column.offset + len(column)]
+    if pa.types.is_floating(kind):
+        return [(_float_words(raw, column), width)]
+    return [(_signed_words(raw), width)]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    ) and not pa.types.is_decimal(kind)
+
+
+def _signed_words(raw: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Flip the sign bit, so that unsigned order is signed order."""
+    bits = raw.dtype.itemsize * 8
+    unsigned = raw.view(f"u{raw.dtype.itemsize}").astype(np.uint64)
+    flipped: npt.NDArray[np.uint64] = unsigned ^ np.uint64(1 << (bits - 1))
+    return flipped
+
+
+def _float_words(raw: npt.NDArray[Any], column: pa.Array) -> npt.NDArray[np.uint64]:
+    """IEEE bits made monotonous; every NaN becomes the one that sorts last."""
+    bits = raw.dtype.itemsize * 8
+    unsigned = raw.view(f"u{raw.dtype.itemsize}").astype(np.uint64)
+    sign = np.uint64(1 << (bits - 1))
+    all_ones = np.uint64((1 << bits) - 1)
+    ordered = np.where(unsigned & sign, unsigned ^ all_ones, unsigned | sign)
+    nan = np.isnan(raw.view(f"f{raw.dtype.itemsize}"))
+    result: npt.NDArray[np.uint64] = np.where(nan, all_ones, ordered)
+    return result
+
+
+def _decimal_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
+    words = np.frombuffer(column.buffers()[1], dtype="<u8")[2 * column.offset : 2 * (column.offset + len(column))]
+    low, high = words[0::2], words[1::2]
+    if column.type.precision <= 18:
+        return [(_signed_words(low.view(np.int64)), 8)]
+    return [(_signed_words(high.view(np.int64)), 8), (low.astype(np.uint64), 8)]
+
+
+def _text_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
+    kind = column.type
+    if pa.types.is_fixed_size_binary(kind):
+        column = column.cast(pa.binary())
+    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        return _ranked_words(column)
+    lengths = pc.binary_length(column).to_numpy(zero_copy_only=False).astype(np.int64)
+    longest = int(lengths.max(initial=0))
+    if longest > _PADDED_LIMIT:
+        return _ranked_words(column)
+    offsets = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset : column.offset + len(column)]
+    data = np.frombuffer(column.buffers()[2] or b"", dtype=np.uint8)
+    padded = np.concatenate([data, np.zeros(8, dtype=np.uint8)])
+    # Every unaligned 8-byte window of the data, as a big-endian number.
+    windows = np.lib.stride_tricks.as_strided(padded, shape=(len(padded) - 7, 8), strides=(1, 1))
+    parts: list[tuple[npt.NDArray[np.uint64], int]] = []
+    for position in range(0, longest, 8):
+        width = min(8, longest - position)
+        left = np.clip(lengths - position, 0, width)
+        at = np.minimum(offsets.astype(np.int64) + position, len(data))
+        words = np.ascontiguousarray(windows[at]).view(">u8").reshape(-1).astype(np.uint64)
+        parts.append((_leading_bytes(words, left, width), width))
+    # The length decides between a value and the same value followed by NUL bytes.
+    parts.append((lengths.astype(np.uint64), 1))
+    return parts
+
+
+def _leading_bytes(words: npt.NDArray[np.uint64], left: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.uint64]:
+    """Keep the first ``left`` bytes of each big-endian word, zero the rest, and drop to ``width`` bytes."""
+    drop = (8 * (8 - np.maximum(left, 1))).astype(np.uint64)
+    kept = np.where(left > 0, (words >> drop) << drop, np.uint64(0))
+    result: npt.NDArray[np.uint64] = kept >> np.uint64(8 * (8 - width))
+    return result
+
+
+def _ranked_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
+    ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense")
+    return [(ranks.to_numpy(zero_copy_only=False).astype(np.uint64), 8)]

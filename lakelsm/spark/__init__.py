@@ -1,0 +1,1 @@
+"""What lakelsm needs of Spark itself: the session, the type mapping, and planned units as tasks."""

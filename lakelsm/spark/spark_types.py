@@ -1,0 +1,119 @@
+"""Paimon types as Spark types and back.
+
+The mapping is that of Paimon's own Spark connector: TIME is an INT of milliseconds of the day, TIMESTAMP is
+TIMESTAMP_NTZ, TIMESTAMP_LTZ is TIMESTAMP, MULTISET is a MAP of counts. Spark's timestamps have microseconds: finer
+digits of TIMESTAMP(7..9) are cut in a DataFrame, and kept by compaction.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import types as T
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.types import (
+    MAX_LENGTH,
+    UNASSIGNED_ID,
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+)
+
+_SIMPLE: dict[str, T.DataType] = {
+    "BOOLEAN": T.BooleanType(),
+    "TINYINT": T.ByteType(),
+    "SMALLINT": T.ShortType(),
+    "INT": T.IntegerType(),
+    "BIGINT": T.LongType(),
+    "FLOAT": T.FloatType(),
+    "DOUBLE": T.DoubleType(),
+    "CHAR": T.StringType(),
+    "VARCHAR": T.StringType(),
+    "BINARY": T.BinaryType(),
+    "VARBINARY": T.BinaryType(),
+    "DATE": T.DateType(),
+    "TIME": T.IntegerType(),
+    "TIMESTAMP": T.TimestampNTZType(),
+    "TIMESTAMP_LTZ": T.TimestampType(),
+}
+
+_FROM_SPARK: dict[type[T.DataType], AtomicType] = {
+    T.BooleanType: AtomicType("BOOLEAN"),
+    T.ByteType: AtomicType("TINYINT"),
+    T.ShortType: AtomicType("SMALLINT"),
+    T.IntegerType: AtomicType("INT"),
+    T.LongType: AtomicType("BIGINT"),
+    T.FloatType: AtomicType("FLOAT"),
+    T.DoubleType: AtomicType("DOUBLE"),
+    T.StringType: AtomicType("VARCHAR", length=MAX_LENGTH),
+    T.BinaryType: AtomicType("VARBINARY", length=MAX_LENGTH),
+    T.DateType: AtomicType("DATE"),
+    T.TimestampNTZType: AtomicType("TIMESTAMP", precision=6),
+    T.TimestampType: AtomicType("TIMESTAMP_LTZ", precision=6),
+}
+
+
+def to_spark(data_type: DataType) -> T.DataType:
+    """The Spark type of a Paimon type. Raises UnsupportedFeatureError for a type that lakelsm does not read."""
+    if isinstance(data_type, AtomicType):
+        if data_type.root == "DECIMAL":
+            return T.DecimalType(data_type.precision or 10, data_type.scale or 0)
+        if data_type.root in _SIMPLE:
+            return _SIMPLE[data_type.root]
+    if isinstance(data_type, ArrayType):
+        return T.ArrayType(to_spark(data_type.element), data_type.element.nullable)
+    if isinstance(data_type, MapType):
+        return T.MapType(to_spark(data_type.key), to_spark(data_type.value), data_type.value.nullable)
+    if isinstance(data_type, MultisetType):
+        return T.MapType(to_spark(data_type.element), T.IntegerType(), False)
+    if isinstance(data_type, RowType):
+        return to_struct(data_type.fields)
+    raise UnsupportedFeatureError(f"Columns of type {data_type} are not supported by lakelsm.")
+
+
+def to_struct(fields: tuple[DataField, ...]) -> T.StructType:
+    """The Spark schema of columns; comments become Spark's column comments."""
+    return T.StructType(
+        [
+            T.StructField(
+                field.name,
+                to_spark(field.type),
+                field.type.nullable,
+                {"comment": field.description} if field.description else None,
+            )
+            for field in fields
+        ]
+    )
+
+
+def from_struct(struct: T.StructType) -> tuple[DataField, ...]:
+    """Columns of a Spark schema, without ids; the error of a type that Paimon has no place for names the column."""
+    return tuple(
+        DataField(
+            UNASSIGNED_ID,
+            field.name,
+            _from_spark(field.dataType, field.name).with_nullable(field.nullable),
+            description=field.metadata.get("comment"),
+        )
+        for field in struct.fields
+    )
+
+
+def _from_spark(spark_type: T.DataType, where: str) -> DataType:
+    if isinstance(spark_type, T.DecimalType):
+        return AtomicType("DECIMAL", precision=spark_type.precision, scale=spark_type.scale)
+    if isinstance(spark_type, (T.CharType, T.VarcharType)):
+        return AtomicType("CHAR" if isinstance(spark_type, T.CharType) else "VARCHAR", length=spark_type.length)
+    if type(spark_type) in _FROM_SPARK:
+        return _FROM_SPARK[type(spark_type)]
+    if isinstance(spark_type, T.ArrayType):
+        return ArrayType(_from_spark(spark_type.elementType, where).with_nullable(spark_type.containsNull))
+    if isinstance(spark_type, T.MapType):
+        value = _from_spark(spark_type.valueType, where).with_nullable(spark_type.valueContainsNull)
+        return MapType(_from_spark(spark_type.keyType, where).with_nullable(False), value)
+    if isinstance(spark_type, T.StructType):
+        return RowType(from_struct(spark_type))
+    raise InvalidInputError(f"Column '{where}' has Spark type {spark_type.simpleString()}, which Paimon has no type for.")

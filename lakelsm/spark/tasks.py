@@ -1,0 +1,33 @@
+"""Planned units as Spark tasks: one unit a task, Arrow batches out."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+Unit = TypeVar("Unit")
+
+
+def run_units(
+    spark: SparkSession,
+    units: Sequence[Unit],
+    task: Callable[[Unit], Iterator[pa.RecordBatch]],
+    schema: str,
+) -> DataFrame:
+    """Return the DataFrame of what ``task`` yields for each unit, each unit in a task of its own.
+
+    ``units`` and ``task`` must pickle; ``schema`` is a Spark DDL of the batches. Nothing runs before an action. A unit
+    is pickled by itself, so that a task decodes no other's.
+    """
+    packed = [pickle.dumps(unit) for unit in units]
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                yield from task(pickle.loads(packed[index]))
+
+    return spark.range(0, len(packed), 1, max(len(packed), 1)).mapInArrow(run, schema)
