@@ -56,15 +56,15 @@ def run_planning_case(case: Case, planner: Callable[[dict[str, Any]], Verdict]) 
 @contextlib.contextmanager
 def spark_engine() -> Iterator[Callable[[], Engine]]:
     """A maker of the Spark engine, whose session and files are gone at the end."""
-    from tests.conformance.spark_engine import SparkEngine
-    from tests.spark_session import build_session
-
     with (
         tempfile.TemporaryDirectory(prefix="lakelsm-conformance-") as folder,
         contextlib.ExitStack() as at_end,
     ):
 
         def make() -> Engine:
+            from tests.conformance.spark_engine import SparkEngine
+            from tests.spark_session import build_session
+
             session = build_session("lakelsm-conformance", Path(folder))
             at_end.callback(session.stop)
             return SparkEngine(session, Path(folder) / "warehouse")

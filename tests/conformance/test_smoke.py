@@ -1,4 +1,4 @@
-"""A small part of the conformance cases, where ``../shared/conformance`` is present; `make conformance` runs all."""
+"""A small part of the conformance cases, where they are present; `make conformance` runs any of them."""
 
 from __future__ import annotations
 
