@@ -1,0 +1,66 @@
+"""Which options of an existing table may change (Paimon's `SchemaManager#checkAlterTableOption`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.options.option_values import parse_boolean
+from lakelsm.options.table_options import OPTIONS
+
+_IMMUTABLE_ELSEWHERE = frozenset(["primary-key", "partition"])
+_NEVER_SWITCHED_OFF = ("ignore-delete", "ignore-update-before")
+
+
+def check_option_change(options: Mapping[str, str], key: str, text: str | None) -> None:
+    """Raises InvalidInputError unless `key` of a table that has data may become `text` (None: be removed).
+
+    `options` are the table's present ones. Setting the present value again is always allowed.
+    """
+    declaration = OPTIONS.get(_main_key(key))
+    present = None if declaration is None else declaration.text_in(options)
+    old = present[1] if present else None
+    if text is not None and (options.get(key) == text or (declaration and old == text)):
+        return
+    if key in _IMMUTABLE_ELSEWHERE or (declaration is not None and declaration.immutable):
+        raise InvalidInputError(
+            f"option '{key}' is fixed once the table has data (now {_shown(old)}, asked for {_shown(text)}); "
+            "create a new table to change it"
+        )
+    if declaration is None:
+        return
+    if declaration.key == "bucket":
+        _check_bucket_change(old, text)
+    if declaration.key == "deletion-vectors.enabled" and not _flag(options, "deletion-vectors.modifiable"):
+        raise InvalidInputError(
+            f"option '{key}' cannot become {_shown(text)}: rows could be read twice before a full compaction; "
+            "set 'deletion-vectors.modifiable' = 'true' first"
+        )
+    switched_off = text is None or (declaration.key in _NEVER_SWITCHED_OFF and not parse_boolean(text))
+    if declaration.key in _NEVER_SWITCHED_OFF and _flag(options, declaration.key) and switched_off:
+        raise InvalidInputError(f"option '{key}' cannot change from true to false; create a new table")
+
+
+def _check_bucket_change(old: str | None, text: str | None) -> None:
+    if text is None:
+        raise InvalidInputError("option 'bucket' cannot be removed once the table has data; set a number")
+    if int(old or "-1") == -1:
+        raise InvalidInputError(f"option 'bucket' cannot change from -1 to '{text}'; create a new table")
+    if int(OPTIONS["bucket"].parse(text)) == -1:  # type: ignore[call-overload]
+        raise InvalidInputError(f"option 'bucket' cannot change from '{old}' to -1; create a new table")
+
+
+def _flag(options: Mapping[str, str], key: str) -> bool:
+    found = OPTIONS[key].text_in(options)
+    return bool(OPTIONS[key].default) if found is None else parse_boolean(found[1])
+
+
+def _main_key(key: str) -> str:
+    for declaration in OPTIONS.values():
+        if key in declaration.fallback_keys:
+            return declaration.key
+    return key
+
+
+def _shown(text: str | None) -> str:
+    return "its default" if text is None else f"'{text}'"
