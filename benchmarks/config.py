@@ -32,6 +32,7 @@ class BenchConfig:
     operations: tuple[str, ...] = OPERATIONS
     peer_pythons: Mapping[str, str] = field(default_factory=dict)
     paimon_jar: str = ""
+    floor_codec: str = ""
 
     @property
     def batch_rows(self) -> int:

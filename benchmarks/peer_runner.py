@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks.config import BenchConfig
-from benchmarks.timing import Contender, Measurement, measure, use_cores
+from benchmarks.timing import Contender, Measurement, error_line, measure, use_cores
 
 
 class Peer(Protocol):
@@ -30,9 +30,9 @@ def run(config: BenchConfig, peer: Peer, name: str) -> list[Measurement]:
     """Every operation of the run that the peer can do. A failed preparation fails all of them."""
     try:
         peer.prepare()
-    except Exception as error:  # whatever a peer raises is a result to report
+    except Exception as error:  # noqa: BLE001 - whatever a peer raises is a result to report
         traceback.print_exc()
-        return [Measurement("prepare", name, error=f"{type(error).__name__}: {error}"[:300])]
+        return [Measurement("prepare", name, error=error_line(error))]
     results: list[Measurement] = []
     for operation in config.operations:
         contenders = peer.contenders(operation)

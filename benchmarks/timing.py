@@ -1,14 +1,16 @@
-"""Timed, repeated, alternating measurements with the memory of the whole process tree. Standard library only."""
+"""Timed, repeated, alternating measurements with the process tree's memory. Standard library only."""
 
 from __future__ import annotations
 
 import os
 import statistics
+import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
@@ -17,8 +19,8 @@ _INTERVAL_SECONDS = 0.05
 
 @dataclass
 class Peaks:
-    """Peak resident bytes while something ran: the JVM, this process, all Spark Python workers together, and the
-    largest single worker. Pages shared between forked workers count once for each of them."""
+    """Peak resident bytes while something ran: the JVM, this process, all Spark Python workers together,
+    and the largest single worker. Pages shared between forked workers count once for each of them."""
 
     jvm: int = 0
     process: int = 0
@@ -35,7 +37,8 @@ class Peaks:
 
 @dataclass
 class Measurement:
-    """One contender at one operation. ``seconds`` excludes the warm-up unless ``once`` says that it is all there is."""
+    """One contender at one operation. ``seconds`` leaves the warm-up out, unless ``once`` says that it is
+    all."""
 
     operation: str
     contender: str
@@ -79,8 +82,7 @@ def _processes() -> dict[int, tuple[int, str, int]]:
         if not entry.isdigit():
             continue
         try:
-            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
-                text = file.read()
+            text = Path(f"/proc/{entry}/stat").read_text(encoding="utf-8", errors="replace")
         except OSError:  # the process ended meanwhile
             continue
         name, _, rest = text.partition("(")[2].rpartition(")")
@@ -90,7 +92,7 @@ def _processes() -> dict[int, tuple[int, str, int]]:
 
 
 def tree_peaks(root: int) -> Peaks:
-    """Resident memory now of ``root`` and its descendants. Python processes below a JVM are Spark's workers."""
+    """Resident memory now of ``root`` and its descendants. Pythons below a JVM are Spark's workers."""
     processes = _processes()
     children: dict[int, list[int]] = {}
     for pid, (parent, _, _) in processes.items():
@@ -105,7 +107,7 @@ def tree_peaks(root: int) -> Peaks:
         is_jvm = name.startswith("java")
         if is_jvm:
             peaks.jvm += resident
-        elif below_jvm:
+        elif below_jvm and name.startswith("python"):
             peaks.workers += resident
             peaks.largest_worker = max(peaks.largest_worker, resident)
         elif pid == root:
@@ -139,6 +141,12 @@ class MemorySampler:
             self._thread.join()
 
 
+def error_line(error: BaseException) -> str:
+    """The kind and the first line of an error."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
+
+
 def _once(contender: Contender, peaks: Peaks) -> tuple[float, object]:
     contender.setup()
     try:
@@ -155,9 +163,9 @@ def _once(contender: Contender, peaks: Peaks) -> tuple[float, object]:
 def measure(
     operation: str, contenders: Sequence[Contender], repeat: int, slow_seconds: float
 ) -> list[Measurement]:
-    """Warm each contender up once, then run them in turn ``repeat`` times, so that a machine's slow minute falls on
-    all of them. A contender whose warm-up took ``slow_seconds`` or more is not run again; an exception ends only
-    its own contender, and is kept as its ``error``."""
+    """Warm each contender up once, then run them in turn ``repeat`` times, so that a machine's slow minute
+    falls on all of them. A contender whose warm-up took ``slow_seconds`` or more is not run again; an
+    exception ends only its own contender, and is kept as its ``error``."""
     results = [Measurement(operation, contender.name) for contender in contenders]
     for turn in range(repeat + 1):
         for contender, result in zip(contenders, results, strict=True):
@@ -168,16 +176,18 @@ def measure(
                 seconds, answer = _once(contender, peaks)
                 if turn == 0:
                     contender.check(answer)
-            except Exception as error:  # a contender's failure of any kind is a result to report
+            except Exception as error:  # noqa: BLE001 - a contender's failure of any kind is a result
                 traceback.print_exc()
-                result.error = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+                result.error = error_line(error)
                 continue
             result.peaks.include(peaks)
             if turn == 0 and seconds >= slow_seconds:
                 result.once = True
             if turn > 0 or result.once:
                 result.seconds.append(seconds)
-            print(f"{operation:8} {contender.name:24} {'warm-up' if turn == 0 else turn!s:8} {seconds:9.3f} s", flush=True)
+            turn_name = str(turn) if turn else "warm-up"
+            sys.stdout.write(f"{operation:8} {contender.name:30} {turn_name:8} {seconds:9.3f} s\n")
+            sys.stdout.flush()
     return results
 
 

@@ -65,10 +65,10 @@ class DeltaPeer:
             return sum(batch.num_rows for batch in data.scanner(filter=where).to_batches())
 
         def check_state(_: object) -> None:
-            table = self.delta.DeltaTable(str(state)).to_pyarrow_dataset().to_table(["id", "quantity", "amount"])
-            total = self.compute.sum
-            amount = total(table["amount"]).as_py()
-            check_sums(self.config, table.num_rows, total(table["id"]).as_py(), total(table["quantity"]).as_py(), amount)
+            columns = ["id", "quantity", "amount"]
+            table = self.delta.DeltaTable(str(state)).to_pyarrow_dataset().to_table(columns)
+            sums = [self.compute.sum(table[column]).as_py() for column in columns]
+            check_sums(self.config, table.num_rows, *sums)
 
         def compact() -> None:
             self.delta.DeltaTable(str(self.scratch)).optimize.compact()
@@ -81,7 +81,8 @@ class DeltaPeer:
             return [Contender(name, lambda: stream(None), check=check_state)]
         if operation == "where":
             where = self.compute.field("quantity") < 100
-            return [Contender(name, lambda: stream(where), check=lambda rows: check_count(self.config, "where", rows))]  # type: ignore[arg-type]
+            check = lambda rows: check_count(self.config, "where", rows)  # noqa: E731
+            return [Contender(name, lambda: stream(where), check=check)]
         if operation == "count":
             return [Contender(name, lambda: self.delta.DeltaTable(str(state)).count())]
         if operation == "compact":

@@ -66,7 +66,8 @@ class PypaimonPeer:
             (target / "lakelsm").touch()
 
     def prepare(self) -> None:
-        """Take or write base, small and state. A table of its own has no compacted base: pypaimon cannot compact."""
+        """Take or write base, small and state. One that it wrote has no compacted base: pypaimon cannot
+        compact."""
         self._build("base", self.config.data("base"), 0)
         self._build("small", self.config.data("small"), 0)
         self._build("state", self.config.data("base"), self.config.runs)
@@ -105,17 +106,15 @@ class PypaimonPeer:
 
         name = "pypaimon"
         if operation == "load":
-            return [
-                Contender(name, lambda: self._write(self._create(self.scratch), self.config.data("base")), clear, clear)
-            ]
+            base = self.config.data("base")
+            return [Contender(name, lambda: self._write(self._create(self.scratch), base), clear, clear)]
         if operation == "upsert":
             return [upsert(name, "base", "upsert"), upsert(name + " (table / 10)", "small", "upsert-small")]
         if operation == "read":
             return [Contender(name, read, check=lambda sums: check_sums(self.config, *sums))]  # type: ignore[misc]
         if operation == "where":
-            return [
-                Contender(name, lambda: count(100), check=lambda rows: check_count(self.config, "where", rows))  # type: ignore[arg-type]
-            ]
+            check = lambda rows: check_count(self.config, "where", rows)  # noqa: E731
+            return [Contender(name, lambda: count(100), check=check)]
         return []
 
 

@@ -1,0 +1,141 @@
+"""Every call of lakelsm that the harness makes: the one file to change when its public names change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.config import KEY, WHERE, BenchConfig
+from benchmarks.timing import Contender
+from benchmarks.workspace import build, check_count, copy_table, remove
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAME = "lakelsm"
+
+
+def open_table(path: Path) -> Any:
+    """The table in a directory."""
+    from lakelsm import Table
+
+    return Table.for_path(path.as_uri())
+
+
+def _create(config: BenchConfig, warehouse: Path) -> Any:
+    from benchmarks.data import SCHEMA
+    from lakelsm import Catalog
+
+    options = {"bucket": str(config.buckets), "write-only": "true"}
+    return Catalog(warehouse.as_uri()).create_table("bench.t", SCHEMA, primary_key=[KEY], options=options)
+
+
+def _table_dir(warehouse: Path) -> Path:
+    return warehouse / "bench.db" / "t"
+
+
+class Engine:
+    """lakelsm on one Spark session. Tables: ``base`` and ``small`` are loaded and compacted; ``state`` is
+    base plus the level-0 runs. All are write-only."""
+
+    def __init__(self, config: BenchConfig, spark: SparkSession) -> None:
+        self.config = config
+        self.spark = spark
+        self.scratch = config.scratch / "lakelsm"
+
+    def _rows(self, name: str) -> DataFrame:
+        return self.spark.read.parquet(str(self.config.data(name)))
+
+    def prepare(self) -> None:
+        """Build the three tables, once for each shape of the data."""
+
+        def load(name: str, target: Path) -> None:
+            warehouse = self.config.scratch / f"prepare-{name}"
+            remove(warehouse)
+            table = _create(self.config, warehouse)
+            table.write(self._rows(name))
+            table.compact(full=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _table_dir(warehouse).rename(target)
+            remove(warehouse)
+
+        def runs(target: Path) -> None:
+            copy_table(self.config.table("base"), target)
+            for number in range(self.config.runs):
+                open_table(target).write(self._rows(f"run-{number}"))
+
+        for name in ("base", "small"):
+            build(self.config.table(name), lambda path, name=name: load(name, path))  # type: ignore[misc]
+        build(self.config.table("state"), runs)
+
+    def contenders(self, operation: str) -> list[Contender]:
+        """load, upsert (two table sizes), read, where, count, compact."""
+        from benchmarks.floors import check_frame, drain
+
+        config = self.config
+        checked = False
+        state, scratch = config.table("state"), self.scratch
+
+        def clear() -> None:
+            remove(scratch)
+
+        def upsert(label: str, table: str, batch: str) -> Contender:
+            def write() -> None:
+                open_table(scratch).write(self._rows(batch))
+
+            return Contender(label, write, lambda: copy_table(config.table(table), scratch), clear)
+
+        def read(where: str | None = None) -> DataFrame:
+            table = open_table(state)
+            frame: DataFrame = table.read() if where is None else table.read(where=where)
+            return frame
+
+        def load() -> None:
+            _create(config, scratch).write(self._rows("base"))
+
+        def compact() -> None:
+            open_table(scratch).compact(full=True)
+
+        def clear_checked() -> None:
+            nonlocal checked
+            if not checked:
+                checked = True
+                check_frame(config, open_table(scratch).read())
+            clear()
+
+        if operation == "load":
+            return [Contender(NAME, load, clear, clear)]
+        if operation == "upsert":
+            return [upsert(NAME, "base", "upsert"), upsert(NAME + " (table / 10)", "small", "upsert-small")]
+        if operation == "compact":
+            return [Contender(NAME, compact, lambda: copy_table(state, scratch), clear_checked)]
+        if operation == "read":
+            return [Contender(NAME, lambda: drain(read()), check=lambda _: check_frame(config, read()))]
+        if operation == "where":
+            return [
+                Contender(
+                    NAME,
+                    lambda: drain(read(WHERE)),
+                    check=lambda _: check_count(config, "where", read(WHERE).count()),
+                ),
+                Contender(
+                    NAME + ", filter added after",
+                    lambda: drain(read().where(WHERE)),
+                    check=lambda _: check_count(config, "where", read().where(WHERE).count()),
+                ),
+            ]
+        return [
+            Contender(
+                NAME, lambda: read().count(), check=lambda _: check_count(config, "rows", read().count())
+            )
+        ]
+
+
+def plan_files(path: Path, where: str | None) -> int:
+    """Plan a read of the table from its metadata, without Spark; the number of files that it would scan."""
+    raise NotImplementedError("lakelsm has no planning yet")
+
+
+def commit_files(path: Path, entries: list[Any]) -> None:
+    """Commit an APPEND of these manifest entries, without Spark."""
+    raise NotImplementedError("lakelsm has no commit yet")

@@ -1,0 +1,57 @@
+"""Planning and committing on synthetic metadata, without Spark: ``python -m benchmarks.planning_lane
+CONFIG OUT``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.config import BenchConfig
+from benchmarks.engine import NAME, commit_files, plan_files
+from benchmarks.timing import Contender, Measurement, measure, use_cores
+from benchmarks.workspace import copy_table, remove
+
+_ADDED_FILES = 10
+
+
+def run(config: BenchConfig) -> list[Measurement]:
+    """plan: all files and one partition's; commit: ten files more. Metadata only, so the engine has no
+    floor."""
+    from benchmarks.metadata import WHERE, make_entries, prepare_metadata
+
+    root = prepare_metadata(config)
+    scratch = config.scratch / "planned"
+    results: list[Measurement] = []
+
+    def check(planned: object) -> None:
+        assert planned == config.files, f"wrong answer: {planned} files planned of {config.files}"
+
+    def add() -> None:
+        commit_files(
+            scratch, make_entries(np.arange(config.files, config.files + _ADDED_FILES), top_level=False)
+        )
+
+    plan = [
+        Contender(NAME, lambda: plan_files(root, None), check=check),
+        Contender(NAME + ", one partition", lambda: plan_files(root, WHERE)),
+    ]
+    commit = [Contender(NAME, add, lambda: copy_table(root, scratch), lambda: remove(scratch))]
+    for operation, contenders in (("plan", plan), ("commit", commit)):
+        if operation in config.operations:
+            results += measure(operation, contenders, config.repeat, config.slow_seconds)
+    return results
+
+
+def main(argv: list[str]) -> int:
+    """Entry point of the subprocess."""
+    config = BenchConfig.from_json(Path(argv[0]).read_text(encoding="utf-8"))
+    use_cores(config.cores)
+    Path(argv[1]).write_text(json.dumps([result.to_dict() for result in run(config)]), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,164 @@
+"""The table of ratios and targets, as text and as JSON-ready dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.config import OPERATIONS
+from benchmarks.timing import Measurement
+
+TITLES = {
+    "load": "bulk load",
+    "upsert": "upsert of 1 % of the rows",
+    "read": "merge-on-read, all columns",
+    "where": "merge-on-read, predicate on a value column",
+    "count": "merge-on-read, count",
+    "compact": "full compaction",
+    "plan": "planning (metadata only)",
+    "commit": "commit of 10 files (metadata only)",
+}
+ENGINE = "lakelsm"
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Target:
+    """lakelsm's median at ``operation`` may be ``limit`` times that of ``beside``, or ``limit`` seconds
+    (or bytes of resident memory, with ``of`` "memory") where ``beside`` is empty."""
+
+    operation: str
+    beside: str
+    limit: float
+    of: str = "time"
+
+
+TARGETS = (
+    Target("upsert", "delta-rs", 0.5),
+    Target("upsert", "lakelsm (table / 10)", 1.15),
+    Target("load", "Spark sorted write", 1.2),
+    Target("read", "Spark parquet scan", 1.5),
+    Target("where", "Spark parquet scan", 1.5),
+    Target("compact", "Spark parquet copy", 0.5),
+    Target("plan", "", 2.0),
+    Target("plan", "", float(1 << 30), "memory"),
+    Target("commit", "", 1.0),
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A target beside what was measured; ``value`` is None when one side is missing."""
+
+    target: Target
+    value: float | None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is reached; None when it could not be measured."""
+        return None if self.value is None else self.value <= self.target.limit
+
+    def text(self) -> str:
+        """One line for people."""
+        target = self.target
+        unit: Callable[[float], str] = lambda number: f"{number:.2f} x"  # noqa: E731
+        if target.of == "memory":
+            unit = lambda number: f"{number / _MIB:.0f} MiB"  # noqa: E731
+        elif not target.beside:
+            unit = lambda number: f"{number:.2f} s"  # noqa: E731
+        state = {True: "reached", False: "MISSED", None: "not measured"}[self.met]
+        beside = f" beside {target.beside}" if target.beside else ""
+        got = "-" if self.value is None else unit(self.value)
+        return f"{state:12} {TITLES[target.operation]}{beside}: {got} (at most {unit(target.limit)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        target = self.target
+        return {
+            "operation": target.operation,
+            "beside": target.beside,
+            "of": target.of,
+            "limit": target.limit,
+            "value": self.value,
+            "met": self.met,
+        }
+
+
+def verdicts(results: Sequence[Measurement]) -> list[Verdict]:
+    """Every target with its value in these results."""
+    by_name = {(result.operation, result.contender): result for result in results}
+    found = []
+    for target in TARGETS:
+        own = by_name.get((target.operation, ENGINE))
+        value = None
+        if own is not None and own.median is not None:
+            if target.of == "memory":
+                value = float(own.peaks.process)
+            elif not target.beside:
+                value = own.median
+            else:
+                other = by_name.get((target.operation, target.beside))
+                value = own.median / other.median if other is not None and other.median else None
+        found.append(Verdict(target, value))
+    return found
+
+
+def _floor_median(results: Sequence[Measurement], operation: str) -> float | None:
+    for result in results:
+        if result.operation == operation and result.contender.startswith("Spark "):
+            return result.median
+    return None
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / _MIB:,.0f}" if size else "-"
+
+
+def _row(result: Measurement, floor: float | None, engine: float | None) -> list[str]:
+    median = result.median
+    if median is None:
+        return [f"  {result.contender}", "failed: " + (result.error or "no measurement")]
+    peaks = result.peaks
+
+    def ratio(other: float | None) -> str:
+        return f"{median / other:.2f}" if other else "-"
+
+    return [
+        f"  {result.contender}{' *' if result.once else ''}",
+        f"{median:.3f}",
+        f"{min(result.seconds):.3f}..{max(result.seconds):.3f}",
+        ratio(floor),
+        ratio(engine),
+        _mebibytes(peaks.jvm),
+        _mebibytes(peaks.process),
+        _mebibytes(peaks.workers),
+        _mebibytes(peaks.largest_worker),
+    ]
+
+
+_HEAD = ["", "median s", "min..max s", "/ floor", "/ lakelsm", "JVM", "process", "workers", "largest worker"]
+
+
+def table(results: Sequence[Measurement]) -> str:
+    """The measurements by operation, aligned; ratios are of medians, memory is peak resident MiB."""
+    lines: list[list[str]] = [_HEAD]
+    for operation in OPERATIONS:
+        rows = [result for result in results if result.operation == operation]
+        if rows:
+            floor = _floor_median(rows, operation)
+            engine = next((row.median for row in rows if row.contender == ENGINE), None)
+            lines.append([TITLES[operation]])
+            lines += [_row(row, floor, engine) for row in rows]
+    widths = [max(len(line[at]) for line in lines if len(line) > 2) for at in range(len(_HEAD))]
+    text = []
+    for line in lines:
+        if len(line) == len(_HEAD):
+            cells = [line[0].ljust(widths[0])]
+            cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
+            text.append("  ".join(cells).rstrip())
+        else:
+            text.append(line[0].ljust(widths[0]) + ("  " + line[1] if len(line) > 1 else ""))
+    if any(result.once for result in results):
+        text.append("* slow: measured once, cold")
+    return "\n".join(text)
