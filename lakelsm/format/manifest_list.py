@@ -16,7 +16,9 @@ from lakelsm.format.avro_container import (
 )
 from lakelsm.format.data_file_meta import EMPTY_STATS, SimpleStats
 from lakelsm.format.manifest_entry import FileKind, ManifestEntry
+from lakelsm.format.manifest_record import stats_from_record, stats_to_record
 from lakelsm.format.manifest_schema import MANIFEST_LIST_SCHEMA, MANIFEST_VERSION
+from lakelsm.format.partition_stats import partition_stats
 
 if TYPE_CHECKING:
     from lakelsm.types import DataType
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 class ManifestFileMeta:
     """One manifest. Counts are of its entries; the ranges (None: unknown) are over all its entries' files.
 
-    ``partition_stats`` holds untruncated bounds of the partition columns; ``schema_id`` is the files' largest.
+    ``partition_stats`` holds untruncated bounds of the partition columns; ``schema_id`` is the largest.
     """
 
     file_name: str
@@ -88,23 +90,6 @@ def summarize(
     )
 
 
-def stats_to_record(stats: SimpleStats) -> dict[str, Any]:
-    """Return the Avro record of ``stats``."""
-    return {
-        "_MIN_VALUES": stats.min_values,
-        "_MAX_VALUES": stats.max_values,
-        "_NULL_COUNTS": stats.null_counts,
-    }
-
-
-def stats_from_record(record: Mapping[str, Any]) -> SimpleStats:
-    """Return the stats of an Avro record; absent null counts become None."""
-    counts = record.get("_NULL_COUNTS")
-    return SimpleStats(
-        record["_MIN_VALUES"], record["_MAX_VALUES"], None if counts is None else tuple(counts)
-    )
-
-
 def _row_id_range(entries: Sequence[ManifestEntry]) -> tuple[int | None, int | None]:
     """First and last row id of row-tracking files; unknown as soon as one entry has none."""
     first = [entry.file.first_row_id for entry in entries]
@@ -118,8 +103,6 @@ def _row_id_range(entries: Sequence[ManifestEntry]) -> tuple[int | None, int | N
 def _partition_stats(entries: Sequence[ManifestEntry], types: Sequence[DataType]) -> SimpleStats:
     if not types:
         return EMPTY_STATS
-    from lakelsm.format.partition_stats import partition_stats
-
     return partition_stats([entry.partition for entry in entries], types)
 
 

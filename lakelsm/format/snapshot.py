@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from decimal import Decimal
 from enum import Enum
 from typing import Any
 
@@ -84,13 +83,13 @@ class Snapshot:
 class Tag:
     """A named snapshot that expiry keeps.
 
-    ``create_time`` is the writer's wall clock as (year, month, day, hour, minute, second, nanosecond), trailing
-    zero parts possibly missing; ``time_retained_seconds`` is how long it lives. None without a retention.
+    ``create_time`` is the writer's wall clock: year, month, day, hour, minute, second, nanosecond; the last
+    zeros may be missing. ``time_retained_seconds`` is how long the tag lives. None without a retention.
     """
 
     snapshot: Snapshot
     create_time: tuple[int, ...] | None = None
-    time_retained_seconds: Decimal | None = None
+    time_retained_seconds: float | None = None
 
     @classmethod
     def from_json(cls, text: str | bytes, source: str = "the tag") -> Tag:
@@ -102,9 +101,9 @@ class Tag:
             return cls(
                 snapshot=_snapshot(values, source),
                 create_time=None if created is None else tuple(int(part) for part in created),
-                time_retained_seconds=None if retained is None else Decimal(retained),
+                time_retained_seconds=None if retained is None else float(retained),
             )
-        except (TypeError, ValueError, ArithmeticError) as error:
+        except (TypeError, ValueError) as error:
             raise CorruptTableError(f"{source} has a damaged tagCreateTime or tagTimeRetained.") from error
 
     def to_json(self) -> str:
@@ -113,22 +112,8 @@ class Tag:
         if self.create_time is not None:
             values["tagCreateTime"] = list(self.create_time)
         if self.time_retained_seconds is not None:
-            values["tagTimeRetained"] = _Number(format(self.time_retained_seconds, ".9f"))
+            values["tagTimeRetained"] = self.time_retained_seconds
         return _dump(values)
-
-
-class _Number(float):
-    """A JSON number printed with exactly the digits given (Java writes durations with nine decimals)."""
-
-    def __new__(cls, text: str) -> _Number:
-        number = super().__new__(cls, text)
-        number.text = text
-        return number
-
-    text: str
-
-    def __repr__(self) -> str:
-        return self.text
 
 
 def _camel(name: str) -> str:
@@ -194,7 +179,7 @@ _KEY_ORDER = [
 
 def _parse_object(text: str | bytes, source: str) -> dict[str, Any]:
     try:
-        values = json.loads(text, parse_float=Decimal)
+        values = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise CorruptTableError(f"{source} is no JSON: {error}") from error
     if not isinstance(values, dict):
@@ -224,10 +209,4 @@ def _snapshot(values: Mapping[str, Any], source: str) -> Snapshot:
 
 
 def _dump(values: Mapping[str, object]) -> str:
-    return json.dumps(values, indent=2, separators=(",", " : "), ensure_ascii=False, default=_plain_number)
-
-
-def _plain_number(value: object) -> object:
-    if isinstance(value, Decimal):
-        return _Number(format(value, "f"))
-    raise TypeError(f"{value!r} does not go into JSON")
+    return json.dumps(values, indent=2, separators=(",", " : "), ensure_ascii=False)
