@@ -164,7 +164,7 @@ def create_schema(
     primary = _keys("primary_key", primary_key, kept.pop("primary-key", None))
     partition = _keys("partition_by", partition_by, kept.pop("partition", None))
     fields, highest = assign_field_ids(_columns(columns))
-    _check_names(fields, primary, partition)
+    check_columns(fields, primary, partition)
     nullable = kept.get("primary-key.nullable", "false").strip().lower() == "true"
     fields = tuple(
         replace(column, type=column.type.with_nullable(nullable)) if column.name in primary else column
@@ -247,7 +247,8 @@ def _option_text(key: str, value: object) -> str:
     raise InvalidInputError(f"option '{key}' must be a text, not {value!r}")
 
 
-def _check_names(fields: Sequence[DataField], primary: Sequence[str], partition: Sequence[str]) -> None:
+def check_columns(fields: Sequence[DataField], primary: Sequence[str], partition: Sequence[str]) -> None:
+    """Raises InvalidInputError for no columns, duplicate names, and keys that are no columns or all partition."""
     if not fields:
         raise InvalidInputError("a table needs at least one column; give its columns")
     names = [column.name for column in fields]

@@ -50,12 +50,20 @@ def with_dynamic_options(
     Raises InvalidInputError for an unknown key, a bad value, a broken rule or an option that is fixed for the
     table's life; UnsupportedFeatureError for what is not built.
     """
-    check_new_keys(overrides, REFUSED_BY_FEATURE)
     for key, text in overrides.items():
         if not isinstance(text, str):
             raise InvalidInputError(f"option '{key}' must be a text, not {text!r}")
         check_option_change(schema.options, key, text)
     merged = schema.with_options({**schema.options, **overrides})
-    options = validate_existing_table(merged)
-    refuse_unbuilt(schema.with_options(dict(overrides)), options, creating=True)
-    return merged, options
+    return merged, validate_changed_table(merged, overrides)
+
+
+def validate_changed_table(schema: TableSchema, changed: Mapping[str, str]) -> TableOptions:
+    """The typed options of an existing table some of whose options (`changed`) are new.
+
+    The new ones are judged as at creation, the others as on opening.
+    """
+    check_new_keys(changed, REFUSED_BY_FEATURE)
+    options = validate_existing_table(schema)
+    refuse_unbuilt(schema.with_options(changed), options, creating=True)
+    return options

@@ -1,8 +1,8 @@
 """Every feature of Paimon that lakelsm refuses because it has not built it, in one table.
 
-An issue that builds a feature deletes its line here. A row's `when` looks at the schema and its options; a row
-with `open_too` also refuses to open an existing table, because reading or writing it without the feature would
-be wrong. The others only change how files are written or kept, which any reader tolerates.
+An issue that builds a feature deletes its line here. A row's `when` looks at the schema and its options; a
+row with `open_too` also refuses to open an existing table, because reading or writing it without the feature
+would be wrong. The others only change how files are written or kept, which any reader tolerates.
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("Iceberg metadata ('metadata.iceberg.storage')", _set("metadata.iceberg.storage", "disabled")),
     _Unbuilt("'map.storage-layout' = 'shared-shredding'", lambda case: _shreds_maps(case.options)),
     _Unbuilt("Parquet encryption ('parquet.encryption...')", lambda case: _encrypts(case.schema.options)),
+    _Unbuilt("columns with a default value", lambda case: _has_defaults(case.schema)),
     _Unbuilt("columns of type VARIANT", _column_of("VARIANT")),
     _Unbuilt("columns of type BLOB", _column_of("BLOB")),
     _Unbuilt("columns of type VECTOR", _column_of("VECTOR")),
@@ -165,6 +166,10 @@ def _reads_latest(case: _Case) -> bool:
 def _shreds_maps(options: TableOptions) -> bool:
     layouts = (column.get("map.storage-layout", "default") for column in options.field_options.values())
     return any(layout.strip().lower() == "shared-shredding" for layout in layouts)
+
+
+def _has_defaults(schema: TableSchema) -> bool:
+    return any(column.default_value is not None for column in schema.fields)
 
 
 def _encrypts(options: Mapping[str, str]) -> bool:

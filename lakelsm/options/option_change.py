@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.options.option import Option
 from lakelsm.options.option_values import parse_boolean
 from lakelsm.options.table_options import OPTIONS
 
 _IMMUTABLE_ELSEWHERE = frozenset(["primary-key", "partition"])
+_MODIFIABLE = "deletion-vectors.modifiable"
 _NEVER_SWITCHED_OFF = ("ignore-delete", "ignore-update-before")
 
 
@@ -20,7 +22,7 @@ def check_option_change(options: Mapping[str, str], key: str, text: str | None) 
     declaration = OPTIONS.get(_main_key(key))
     present = None if declaration is None else declaration.text_in(options)
     old = present[1] if present else None
-    if text is not None and (options.get(key) == text or (declaration and old == text)):
+    if text is not None and (options.get(key) == text or _same(declaration, old, text)):
         return
     if key in _IMMUTABLE_ELSEWHERE or (declaration is not None and declaration.immutable):
         raise InvalidInputError(
@@ -31,10 +33,11 @@ def check_option_change(options: Mapping[str, str], key: str, text: str | None) 
         return
     if declaration.key == "bucket":
         _check_bucket_change(old, text)
-    if declaration.key == "deletion-vectors.enabled" and not _flag(options, "deletion-vectors.modifiable"):
+    switched = text is not None or _flag(options, declaration.key)
+    if declaration.key == "deletion-vectors.enabled" and switched and not _flag(options, _MODIFIABLE):
         raise InvalidInputError(
-            f"option '{key}' cannot become {_shown(text)}: rows could be read twice before a full compaction; "
-            "set 'deletion-vectors.modifiable' = 'true' first"
+            f"option '{key}' cannot become {_shown(text)}: rows could be read twice before a full "
+            f"compaction; set '{_MODIFIABLE}' = 'true' first"
         )
     switched_off = text is None or (declaration.key in _NEVER_SWITCHED_OFF and not parse_boolean(text))
     if declaration.key in _NEVER_SWITCHED_OFF and _flag(options, declaration.key) and switched_off:
@@ -48,6 +51,12 @@ def _check_bucket_change(old: str | None, text: str | None) -> None:
         raise InvalidInputError(f"option 'bucket' cannot change from -1 to '{text}'; create a new table")
     if int(OPTIONS["bucket"].parse(text)) == -1:  # type: ignore[call-overload]
         raise InvalidInputError(f"option 'bucket' cannot change from '{old}' to -1; create a new table")
+
+
+def _same(declaration: Option | None, old: str | None, text: str) -> bool:
+    if declaration is None:
+        return False
+    return declaration.parse(text) == (declaration.default if old is None else declaration.parse(old))
 
 
 def _flag(options: Mapping[str, str], key: str) -> bool:

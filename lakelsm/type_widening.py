@@ -1,0 +1,66 @@
+"""Which type changes of a column keep every value: Paimon's implicit casts, without lossy ones.
+
+Source: Paimon's `DataTypeCasts` (implicit rules) and its cast executors. lakelsm leaves out the implicit casts
+whose result depends on padding, truncation, overflow or a session time zone.
+"""
+
+from __future__ import annotations
+
+from lakelsm.types import (
+    BINARY_ROOTS,
+    STRING_ROOTS,
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    VectorType,
+)
+
+_INTEGER_ORDER = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+_EXACT = frozenset([*_INTEGER_ORDER, "DECIMAL"])
+
+
+def can_widen(old: DataType, new: DataType) -> bool:
+    """Whether values of `old` can be read as `new`: the same type, or a wider one, whatever the nullability.
+
+    Members of ROW are matched by field id, and may have been added or dropped.
+    """
+    if isinstance(old, AtomicType) and isinstance(new, AtomicType):
+        return _atomic(old, new)
+    if isinstance(old, RowType) and isinstance(new, RowType):
+        members = {member.id: member for member in old.fields}
+        return all(can_widen(members[m.id].type, m.type) for m in new.fields if m.id in members)
+    if isinstance(old, (ArrayType, MultisetType)) and type(old) is type(new):
+        return can_widen(old.element, new.element)
+    if isinstance(old, MapType) and isinstance(new, MapType):
+        return can_widen(old.key, new.key) and can_widen(old.value, new.value)
+    if isinstance(old, VectorType) and isinstance(new, VectorType):
+        return old.length == new.length and can_widen(old.element, new.element)
+    return False
+
+
+def _atomic(old: AtomicType, new: AtomicType) -> bool:
+    if old.with_nullable(True) == new.with_nullable(True):
+        return True
+    if old.root in _INTEGER_ORDER and new.root in _INTEGER_ORDER:
+        return _INTEGER_ORDER.index(old.root) <= _INTEGER_ORDER.index(new.root)
+    if new.root in ("FLOAT", "DOUBLE"):
+        return old.root in _EXACT or (old.root == "FLOAT" and new.root == "DOUBLE")
+    if new.root == "DECIMAL":
+        return old.root in _EXACT and _fits_decimal(old, new)
+    if new.root == "VARCHAR":
+        return old.root in STRING_ROOTS and (old.length or 0) <= (new.length or 0)
+    if new.root == "VARBINARY":
+        return old.root in BINARY_ROOTS and (old.length or 0) <= (new.length or 0)
+    if new.root in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ"):
+        return old.root == new.root and (old.precision or 0) <= (new.precision or 0)
+    return False
+
+
+def _fits_decimal(old: AtomicType, new: AtomicType) -> bool:
+    old_scale = old.scale or 0
+    old_digits = _INTEGER_DIGITS.get(old.root, (old.precision or 0) - old_scale)
+    return old_scale <= (new.scale or 0) and old_digits <= (new.precision or 0) - (new.scale or 0)
