@@ -5,7 +5,7 @@
 #
 # Set-up happens once: a virtual environment of a Python >= 3.10 with the package installed in place, and a JDK >= 17
 # (not looked for with --no-jvm). A stamp in the environment holds a hash of what it was made from, so later runs start
-# at once, and a changed requirement installs again.
+# at once, and a changed requirement makes the environment again.
 #
 #   PYTHON       the Python to use instead of the first fit one
 #   VENV         the environment's folder (.venv)
@@ -69,15 +69,25 @@ fingerprint() {
 }
 
 make_environment() {
-    local stamp="$venv/.lakelsm-$(fingerprint)" python
-    [[ -e $stamp ]] && return
+    local stamp
+    stamp="$venv/.lakelsm-$(fingerprint)"
+    [[ ! -e $stamp ]] || return 0
+    # One at a time: `make -j` starts several of these.
+    (
+        ! command -v flock >/dev/null 2>&1 || flock 9
+        [[ -e $stamp ]] || install_into_environment
+        touch "$stamp"
+    ) 9<"$root/setup.cfg"
+}
+
+install_into_environment() {
+    local python
     python=$(find_python)
     say "$("$python" -V) ($python) -> $venv"
     "$python" -m venv --clear "$venv"
     say "installing lakelsm[$extras]; the first time this takes some minutes"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
         ${CONSTRAINTS:+--constraint "$root/$CONSTRAINTS"} --editable "$root[$extras]" >&2
-    touch "$stamp"
 }
 
 java_version() {
