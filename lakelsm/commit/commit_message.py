@@ -1,0 +1,107 @@
+"""What goes into a commit and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from lakelsm.format.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
+from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.snapshot import CommitKind, Snapshot
+
+#: Names given to the ``step`` callback after each durable step of a commit, in order. Steps that a commit
+#: has no work for are left out; all but the last two may be repeated by a retry.
+COMMIT_STEPS = (
+    "manifests-merged",
+    "base-list-written",
+    "delta-manifests-written",
+    "delta-list-written",
+    "changelog-manifests-written",
+    "changelog-list-written",
+    "index-manifest-written",
+    "snapshot-published",
+    "hint-written",
+)
+
+#: Tells whether an overwrite replaces a partition, given its stored BinaryRow (with arity).
+PartitionFilter = Callable[[bytes], bool]
+
+
+@dataclass(frozen=True)
+class CommitMessage:
+    """The result of a write or compaction, to be published as one snapshot.
+
+    ``entries`` are ADD and DELETE entries of data files (an upgrade is a DELETE and an ADD of one name);
+    ``changelog_entries`` are ADD entries of changelog files. ``index_adds`` replace the index file of the
+    same partition, bucket and type; ``index_deletes`` drop it.
+
+    ``base_snapshot_id`` is the snapshot that an append took its sequence numbers and buckets from (None:
+    the table had no snapshot); everything committed after it is checked. Other kinds are checked against
+    the newest snapshot and ignore it.
+
+    ``overwrite_partitions`` says which partitions an OVERWRITE replaces (None: the whole table).
+    """
+
+    entries: Sequence[ManifestEntry] = ()
+    changelog_entries: Sequence[ManifestEntry] = ()
+    index_adds: Sequence[IndexManifestEntry] = ()
+    index_deletes: Sequence[IndexManifestEntry] = ()
+    base_snapshot_id: int | None = None
+    overwrite_partitions: PartitionFilter | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it to publish."""
+        return not (self.entries or self.changelog_entries or self.index_adds or self.index_deletes)
+
+    @property
+    def removes(self) -> bool:
+        """Whether it deletes files or carries deletion vectors: such an append becomes an OVERWRITE."""
+        return any(entry.kind == FileKind.DELETE for entry in self.entries) or any(
+            entry.file.index_type == DELETION_VECTORS_INDEX
+            for entry in (*self.index_adds, *self.index_deletes)
+        )
+
+    @property
+    def new_file_names(self) -> frozenset[str]:
+        """Names of the data files that exist because of this message (upgraded files are older)."""
+        moved = {entry.file.file_name for entry in self.entries if entry.kind == FileKind.DELETE}
+        added = {entry.file.file_name for entry in self.entries if entry.kind == FileKind.ADD}
+        return frozenset(added - moved)
+
+
+@dataclass(frozen=True)
+class CommitOutcome:
+    """What became of a commit that raised nothing.
+
+    ``snapshot`` holds the message's changes; None when there was nothing to publish. ``already_committed``:
+    an earlier commit of the same user and identifier had published this work (the snapshot is then that
+    one, where it is still known). ``files_published`` is False when it is certain that no snapshot names
+    the message's data files: the caller then deletes them. ``attempts`` counts the tries (0: none was
+    needed).
+    """
+
+    snapshot: Snapshot | None
+    already_committed: bool = False
+    attempts: int = 0
+    files_published: bool = True
+
+
+@dataclass(frozen=True)
+class CommitRequest:
+    """A message with everything else that its snapshot says. ``kind`` is the kind to be published.
+
+    ``replaces_partitions``: an overwrite was asked for. ``checks_base``: an append was asked for, so
+    everything after its base snapshot is checked.
+    """
+
+    kind: CommitKind
+    message: CommitMessage
+    commit_user: str
+    identifier: int
+    replaces_partitions: bool = False
+    checks_base: bool = False
+    watermark: int | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    operation: str | None = None
+    statistics: str | None = None

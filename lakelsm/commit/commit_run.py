@@ -1,0 +1,366 @@
+"""One optimistic commit: prepare on the newest snapshot, publish, and begin anew after a lost race."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
+from lakelsm.commit.conflict import Conflict, ConflictKind, Intervening, check_append, check_changes
+from lakelsm.commit.key_rank import rank_keys
+from lakelsm.commit.live_files import LiveFiles, combine_index
+from lakelsm.commit.manifest_files import ManifestFiles
+from lakelsm.commit.manifest_merge import MergePolicy, merge_manifests
+from lakelsm.commit.publish import publish
+from lakelsm.commit.replay import ReplayCheck
+from lakelsm.commit.scan import read_manifest, read_manifest_metas
+from lakelsm.commit.schema_store import SchemaStore
+from lakelsm.commit.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence
+from lakelsm.commit.snapshot_manager import SnapshotManager
+from lakelsm.commit.statistics_file import inherited_statistics
+from lakelsm.errors import CommitConflictError, InvalidInputError, UnsupportedFeatureError
+from lakelsm.format.binary_row import decode_row
+from lakelsm.format.index_manifest import IndexManifestEntry
+from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.schema import TableSchema
+from lakelsm.storage import FileIO
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """Times in milliseconds; ``timeout`` None: no limit. Waits double from ``min_wait`` to ``max_wait``."""
+
+    max_retries: int
+    timeout: int | None
+    min_wait: int
+    max_wait: int
+
+    def wait_seconds(self, retry: int, chance: float) -> float:
+        """Return the wait before a retry (counted from 0); ``chance`` in [0, 1) adds up to a fifth."""
+        wait = min(self.min_wait * 2.0 ** min(retry, 40), float(self.max_wait))
+        return wait * (1 + 0.2 * chance) / 1000
+
+
+@dataclass(frozen=True)
+class CommitEnvironment:
+    """What a commit needs from outside: the table, its policies, and injected time, ids and chance."""
+
+    file_io: FileIO
+    paths: TablePaths
+    schema: TableSchema
+    merging: MergePolicy
+    retrying: RetryPolicy
+    compression: str
+    writer_version: str
+    clock: Callable[[], int]
+    new_uuid: Callable[[], str]
+    sleep: Callable[[float], None]
+    chance: Callable[[], float]
+    step: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """What an attempt publishes on one particular snapshot."""
+
+    delta: Sequence[ManifestEntry]
+    index: Sequence[IndexManifestEntry] | None  # None: as before
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """Manifests and the list that names them."""
+
+    metas: Sequence[ManifestFileMeta]
+    name: str
+    size: int
+
+
+class CommitRun:
+    """Carries one request through its attempts. Not reusable."""
+
+    def __init__(self, environment: CommitEnvironment, request: CommitRequest) -> None:
+        self._env = environment
+        self._request = request
+        self._snapshots = SnapshotManager(environment.file_io, environment.paths)
+        self._schemas = SchemaStore(environment.file_io, environment.paths)
+        self._partition_types = [column.type for column in environment.schema.partition_fields]
+        self._live = LiveFiles(environment.file_io, environment.paths, self._partition_types)
+        self._replay = ReplayCheck(environment.file_io, environment.paths, request)
+        self._files = ManifestFiles(
+            environment.file_io,
+            environment.paths,
+            self._partition_types,
+            environment.compression,
+            environment.merging.target_size,
+            environment.new_uuid(),
+        )
+        self._attempts = 0
+        self._may_be_visible = False
+        self._merged: tuple[list[str], list[ManifestFileMeta]] | None = None
+        self._delta: _Lists | None = None
+        self._changelog: _Lists | None = None
+
+    def execute(self) -> CommitOutcome:
+        """Publish the request. Raises as Committer.commit; leaves no useless file where that is safe."""
+        try:
+            return self._replay.before() or self._attempt_until_published()
+        except BaseException:
+            if not self._may_be_visible:
+                self._files.delete_except()
+            raise
+
+    def _attempt_until_published(self) -> CommitOutcome:
+        started = self._env.clock()
+        while True:
+            latest = self._snapshots.latest()
+            earlier = self._replay.since(latest, self._attempts) or self._published_by_ourselves(latest)
+            if earlier is not None:
+                self._files.delete_except()
+                return earlier
+            self._attempts += 1
+            snapshot, used = self._prepare(latest)
+            if self._publish(snapshot):
+                self._env.step("snapshot-published")
+                self._snapshots.write_latest_hint(snapshot.id)
+                self._env.step("hint-written")
+                self._files.delete_except(used)
+                return CommitOutcome(snapshot, attempts=self._attempts)
+            self._files.delete_except(self._reusable())
+            self._wait(started, snapshot.id)
+
+    def _publish(self, snapshot: Snapshot) -> bool:
+        path = self._env.paths.snapshot_file(snapshot.id)
+        self._may_be_visible = True
+        try:
+            published = publish(self._env.file_io, path, snapshot.to_json().encode("utf-8"), self._env.sleep)
+        except UnsupportedFeatureError:
+            self._may_be_visible = False
+            raise
+        self._may_be_visible = published
+        return published
+
+    def _wait(self, started: int, lost: int) -> None:
+        retrying = self._env.retrying
+        elapsed = self._env.clock() - started
+        retry = self._attempts - 1
+        if retry >= retrying.max_retries or (retrying.timeout is not None and elapsed > retrying.timeout):
+            raise CommitConflictError(
+                f"table {self._env.paths.root}: other commits came first {self._attempts} times in {elapsed} "
+                f"ms, last for snapshot {lost}. Nothing was committed; commit again, or raise "
+                f"commit.max-retries ({retrying.max_retries}) or commit.timeout."
+            )
+        self._env.sleep(retrying.wait_seconds(retry, self._env.chance()))
+
+    def _published_by_ourselves(self, latest: Snapshot | None) -> CommitOutcome | None:
+        """Find the message's own files in the table: the commit is then a rerun after an unknown outcome."""
+        message = self._request.message
+        names = message.new_file_names
+        if latest is None or not names:
+            return None
+        since = self._since_base(latest) if self._request.checks_base else None
+        if since is not None:
+            for snapshot in since:
+                if any(entry.file.file_name in names for entry in self._live.delta(snapshot)):
+                    return CommitOutcome(snapshot, True, self._attempts)
+            return None
+        if self._request.replaces_partitions:
+            live = self._live.of_partitions(latest, message.overwrite_partitions)
+        else:
+            live = self._base(latest, message.entries)
+        found = any(entry.file.file_name in names for entry in live)
+        return CommitOutcome(None, True, self._attempts) if found else None
+
+    def _changes(self, latest: Snapshot | None) -> _Changes:
+        """Return the changes as of a snapshot. Raises CommitConflictError where it does not allow them."""
+        message = self._request.message
+        touched_index = bool(message.index_adds or message.index_deletes)
+        index = self._live.index(latest) if touched_index or self._request.replaces_partitions else []
+        if self._request.replaces_partitions:
+            return self._overwrite(latest, message, index)
+        conflicts: list[Conflict] = []
+        if self._request.checks_base:
+            conflicts += self._append_conflicts(latest, message)
+        checked = self._request.kind is not CommitKind.APPEND
+        base = self._base(latest, message.entries) if checked else []
+        conflicts += self._check(base, message.entries)
+        self._raise(conflicts)
+        combined = combine_index(index, message.index_deletes, message.index_adds) if touched_index else None
+        return _Changes(message.entries, combined)
+
+    def _overwrite(
+        self, latest: Snapshot | None, message: CommitMessage, index: Sequence[IndexManifestEntry]
+    ) -> _Changes:
+        wanted = message.overwrite_partitions
+        for entry in message.entries:
+            if wanted is not None and not wanted(entry.partition):
+                raise InvalidInputError(
+                    f"table {self._env.paths.root}: the overwrite writes {entry.file.file_name} to partition "
+                    f"{self._partition_name(entry.partition)}, which is not among those it replaces"
+                )
+        live = [entry for entry in self._live.of_partitions(latest, wanted) if entry.bucket >= 0]
+        delta = [replace(entry, kind=FileKind.DELETE) for entry in live] + list(message.entries)
+        self._raise(self._check(live, delta))
+        kept = [entry for entry in index if wanted is not None and not wanted(entry.partition)]
+        combined = combine_index(kept, message.index_deletes, message.index_adds)
+        return _Changes(delta, None if combined == list(index) else combined)
+
+    def _base(self, latest: Snapshot | None, delta: Sequence[ManifestEntry]) -> list[ManifestEntry]:
+        changed: dict[bytes, set[int]] = defaultdict(set)
+        for entry in delta:
+            changed[entry.partition].add(entry.bucket)
+        return self._live.of_buckets(latest, changed)
+
+    def _check(self, base: Sequence[ManifestEntry], delta: Sequence[ManifestEntry]) -> list[Conflict]:
+        types = [column.type for column in self._env.schema.key_fields]
+        return check_changes(
+            self._request.kind,
+            base,
+            delta,
+            lambda keys: rank_keys(keys, types).tolist(),
+            self._partition_name,
+        )
+
+    def _since_base(self, latest: Snapshot) -> list[Snapshot] | None:
+        """Return the snapshots after the one planned on, the newest last; None where some have expired."""
+        first = (self._request.message.base_snapshot_id or 0) + 1
+        found = [self._snapshots.try_get(number) for number in range(first, latest.id)]
+        known = [snapshot for snapshot in found if snapshot is not None]
+        if len(known) < len(found):
+            return None
+        return [*known, latest] if latest.id >= first else known
+
+    def _append_conflicts(self, latest: Snapshot | None, message: CommitMessage) -> list[Conflict]:
+        base_id = message.base_snapshot_id
+        if latest is None or latest.id == base_id or not message.entries:
+            return []
+        if base_id is not None and base_id > latest.id:
+            text = f"snapshot {base_id}, which this write was planned on, was rolled back to {latest.id}"
+            return [Conflict(ConflictKind.BASE_EXPIRED, text)]
+        snapshots = self._since_base(latest)
+        if snapshots is None:
+            text = f"snapshots since {base_id or 0}, which this write was planned on, have expired"
+            return [Conflict(ConflictKind.BASE_EXPIRED, text)]
+        base = self._snapshots.try_get(base_id) if base_id else None
+        since = [
+            Intervening(s.id, s.commit_kind, s.commit_user, tuple(self._live.delta(s))) for s in snapshots
+        ]
+        return check_append(
+            message.entries,
+            message.index_adds,
+            since,
+            None if base is None and base_id else self._live.index(base),
+            self._live.index(latest),
+            self._partition_name,
+        )
+
+    def _raise(self, conflicts: Sequence[Conflict]) -> None:
+        if conflicts:
+            raise conflicts[0].error(f"table {self._env.paths.root}")
+
+    def _partition_name(self, partition: bytes) -> str:
+        names = self._env.schema.partition_keys
+        values = decode_row(partition, self._partition_types) if names else ()
+        return "/".join(f"{name}={value}" for name, value in zip(names, values, strict=True)) or "()"
+
+    def _prepare(self, latest: Snapshot | None) -> tuple[Snapshot, set[str | None]]:
+        """Write the metadata files of an attempt; return its snapshot, unpublished, and the names it uses."""
+        changes = self._changes(latest)
+        step = self._env.step
+        base_metas = self._base_metas(latest)
+        base_name, base_size = self._files.write_list(base_metas)
+        step("base-list-written")
+        delta = self._delta if self._delta is not None else self._write_lists(changes.delta, "delta")
+        self._delta = None if self._request.replaces_partitions else delta
+        if self._request.message.changelog_entries and self._changelog is None:
+            self._changelog = self._write_lists(self._request.message.changelog_entries, "changelog")
+        index_manifest = None if latest is None else latest.index_manifest
+        if changes.index is not None:
+            index_manifest = self._files.write_index(changes.index) if changes.index else None
+            step("index-manifest-written")
+        snapshot = self._snapshot(latest, changes.delta, _Lists(base_metas, base_name, base_size), delta)
+        snapshot = replace(snapshot, index_manifest=index_manifest)
+        lists = [
+            _Lists(base_metas, base_name, base_size),
+            delta,
+            *([self._changelog] if self._changelog else []),
+        ]
+        used: set[str | None] = {index_manifest, *(part.name for part in lists)}
+        used.update(meta.file_name for part in lists for meta in part.metas)
+        return snapshot, used
+
+    def _write_lists(self, entries: Sequence[ManifestEntry], what: str) -> _Lists:
+        metas = self._files.write_manifests(entries)
+        self._env.step(f"{what}-manifests-written")
+        name, size = self._files.write_list(metas)
+        self._env.step(f"{what}-list-written")
+        return _Lists(metas, name, size)
+
+    def _base_metas(self, latest: Snapshot | None) -> list[ManifestFileMeta]:
+        """Return the manifests of the next base list. Merges once; later attempts use that result."""
+        if latest is None:
+            return []
+        env = self._env
+        current = read_manifest_metas(env.file_io, env.paths, latest)
+        names = [meta.file_name for meta in current]
+        if self._merged is not None:
+            before, after = self._merged
+            return after + current[len(before) :] if names[: len(before)] == before else current
+        merged = merge_manifests(
+            current,
+            env.merging,
+            lambda meta: read_manifest(env.file_io, env.paths, meta),
+            self._files.write_manifests,
+            self._partition_types,
+        )
+        self._merged = (names, merged)
+        if merged != current:
+            env.step("manifests-merged")
+        return merged
+
+    def _reusable(self) -> set[str | None]:
+        """Names of files that the next attempt can use as they are."""
+        used: set[str | None] = {meta.file_name for meta in self._merged[1]} if self._merged else set()
+        for part in (self._delta, self._changelog):
+            if part is not None:
+                used.add(part.name)
+                used.update(meta.file_name for meta in part.metas)
+        return used
+
+    def _snapshot(
+        self, latest: Snapshot | None, delta: Sequence[ManifestEntry], base: _Lists, written: _Lists
+    ) -> Snapshot:
+        env, request = self._env, self._request
+        rows = sum(e.file.row_count if e.kind == FileKind.ADD else -e.file.row_count for e in delta)
+        previous = NO_SEQUENCE if latest is None else table_max_sequence(env.file_io, env.paths, latest)
+        schema_id = self._schemas.latest_id()
+        watermarks = [w for w in (request.watermark, latest.watermark if latest else None) if w is not None]
+        changelog = request.message.changelog_entries
+        return Snapshot(
+            id=1 if latest is None else latest.id + 1,
+            schema_id=schema_id,
+            base_manifest_list=base.name,
+            base_manifest_list_size=base.size,
+            delta_manifest_list=written.name,
+            delta_manifest_list_size=written.size,
+            changelog_manifest_list=self._changelog.name if self._changelog else None,
+            changelog_manifest_list_size=self._changelog.size if self._changelog else None,
+            commit_user=request.commit_user,
+            commit_identifier=request.identifier,
+            commit_kind=request.kind,
+            # Time travel bisects by time, so it must not go back where this clock is behind another writer's.
+            time_millis=max(env.clock(), 0 if latest is None else latest.time_millis),
+            total_record_count=rows + (0 if latest is None else latest.total_record_count),
+            delta_record_count=rows,
+            changelog_record_count=sum(e.file.row_count for e in changelog) if changelog else None,
+            uuid=env.new_uuid(),
+            writer_version=env.writer_version,
+            watermark=max(watermarks, default=None),
+            statistics=request.statistics or inherited_statistics(env.file_io, env.paths, latest, schema_id),
+            properties=with_max_sequence(request.properties, previous, delta) or None,
+            next_row_id=(latest.next_row_id or 0) if latest else 0,
+            operation=request.operation,
+        )

@@ -1,0 +1,153 @@
+"""The optimistic commit (format.md 14): nothing is visible until ``snapshot-N`` is there, then all of it."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from importlib import metadata
+
+from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
+from lakelsm.commit.commit_run import CommitEnvironment, CommitRun, RetryPolicy
+from lakelsm.commit.manifest_merge import MergePolicy
+from lakelsm.errors import InvalidInputError
+from lakelsm.format.manifest import FileKind
+from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from lakelsm.options import TableOptions
+from lakelsm.schema import TableSchema
+from lakelsm.storage import FileIO
+
+__all__ = ["Committer", "writer_version"]
+
+
+#: What an operation is when the caller does not say. Persisted: do not change.
+_OPERATIONS = {CommitKind.APPEND: "WRITE", CommitKind.OVERWRITE: "OVERWRITE"}
+
+
+def writer_version() -> str:
+    """Return what snapshots say of the software that wrote them."""
+    try:
+        return f"lakelsm-{metadata.version('lakelsm')}"
+    except metadata.PackageNotFoundError:
+        return "lakelsm-dev"
+
+
+def _now_millis() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _new_uuid() -> str:
+    return str(uuid.uuid4())
+
+
+def _no_step(name: str) -> None:
+    """Do nothing after a step of a commit."""
+
+
+class Committer:
+    """Publishes snapshots of one table.
+
+    ``clock`` gives epoch milliseconds, ``new_uuid`` fresh uuids, ``sleep`` takes seconds, ``chance`` gives
+    numbers in [0, 1) for the waits between attempts. ``step`` is called with a name of COMMIT_STEPS after
+    each durable step; what it raises ends the commit there, as a fault would.
+    """
+
+    def __init__(
+        self,
+        file_io: FileIO,
+        paths: TablePaths,
+        schema: TableSchema,
+        options: TableOptions,
+        *,
+        clock: Callable[[], int] = _now_millis,
+        new_uuid: Callable[[], str] = _new_uuid,
+        sleep: Callable[[float], None] = time.sleep,
+        chance: Callable[[], float] = random.random,
+        step: Callable[[str], None] = _no_step,
+    ) -> None:
+        self._environment = CommitEnvironment(
+            file_io=file_io,
+            paths=paths,
+            schema=schema,
+            merging=MergePolicy(
+                target_size=options.manifest_target_file_size,
+                min_count=options.manifest_merge_min_count,
+                full_threshold=options.manifest_full_compaction_threshold_size,
+            ),
+            retrying=RetryPolicy(
+                max_retries=options.commit_max_retries,
+                timeout=options.commit_timeout,
+                min_wait=options.commit_min_retry_wait,
+                max_wait=options.commit_max_retry_wait,
+            ),
+            compression=options.manifest_compression,
+            writer_version=writer_version(),
+            clock=clock,
+            new_uuid=new_uuid,
+            sleep=sleep,
+            chance=chance,
+            step=step,
+        )
+
+    def commit(
+        self,
+        kind: CommitKind,
+        message: CommitMessage,
+        commit_user: str,
+        identifier: int = BATCH_COMMIT_IDENTIFIER,
+        *,
+        watermark: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        operation: str | None = None,
+        statistics: str | None = None,
+        force_empty: bool = False,
+    ) -> CommitOutcome:
+        """Publish a message as one snapshot, or find that it was published before.
+
+        An APPEND or COMPACT without changes publishes nothing unless ``force_empty``; an OVERWRITE always
+        does. An APPEND that deletes files is published as an OVERWRITE, as in Java. ``identifier`` ascends
+        per user; a write with one that the user has committed already is a no-op (the default identifier is
+        never looked for). ``watermark`` is epoch millis, ``statistics`` the name of a file in
+        ``statistics/``.
+
+        Raises CommitConflictError (or SequenceConflictError, BucketAssignConflictError: which part of the
+        work to redo) when nothing was published and nothing will be: the caller deletes its data files.
+        Raises CommitOutcomeUnknownError when that is not certain: the caller deletes nothing. The metadata
+        files of a commit that failed otherwise are removed unless its snapshot may be visible.
+        """
+        _validate(kind, message, commit_user)
+        always = force_empty or statistics is not None or kind is CommitKind.OVERWRITE
+        if message.is_empty and not always:
+            return CommitOutcome(None, files_published=False)
+        published_kind = CommitKind.OVERWRITE if kind is CommitKind.APPEND and message.removes else kind
+        request = CommitRequest(
+            kind=published_kind,
+            message=message,
+            commit_user=commit_user,
+            identifier=identifier,
+            replaces_partitions=kind is CommitKind.OVERWRITE,
+            checks_base=kind is CommitKind.APPEND,
+            watermark=watermark,
+            properties=dict(properties or {}),
+            operation=operation or _OPERATIONS.get(kind),
+            statistics=statistics,
+        )
+        return CommitRun(self._environment, request).execute()
+
+
+def _validate(kind: CommitKind, message: CommitMessage, commit_user: str) -> None:
+    if not commit_user:
+        raise InvalidInputError("a commit needs a commit user that is not empty")
+    if kind is CommitKind.OVERWRITE:
+        if message.changelog_entries:
+            raise InvalidInputError("an overwrite carries no changelog files")
+        if any(entry.kind == FileKind.DELETE for entry in message.entries):
+            raise InvalidInputError(
+                "an overwrite works out itself which files it deletes; give it only new files"
+            )
+    elif message.overwrite_partitions is not None:
+        raise InvalidInputError(f"overwrite_partitions is for an OVERWRITE, not for {kind.value}")
+    if any(entry.kind != FileKind.ADD for entry in message.changelog_entries):
+        raise InvalidInputError("changelog entries only add files")

@@ -1,0 +1,115 @@
+"""The live files of the partitions that a commit changes, read anew from each snapshot it is tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from lakelsm.commit.commit_message import PartitionFilter
+from lakelsm.commit.manifest_prune import select_manifests
+from lakelsm.commit.scan import (
+    read_delta_entries,
+    read_index_entries,
+    read_live_entries,
+    read_manifest_metas,
+)
+from lakelsm.format.index_manifest import DELETION_VECTORS_INDEX, HASH_INDEX, IndexManifestEntry
+from lakelsm.format.manifest import ManifestEntry, ManifestFileMeta
+from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.storage import FileIO
+from lakelsm.types import AtomicType, DataType
+
+
+class LiveFiles:
+    """Reads entries of snapshots for one commit. Deltas never change and are kept."""
+
+    def __init__(self, file_io: FileIO, paths: TablePaths, partition_types: Sequence[DataType]) -> None:
+        self._file_io = file_io
+        self._paths = paths
+        self._partition_types = partition_types
+        self._deltas: dict[str, list[ManifestEntry]] = {}
+        # Other writers spell some decimals in other bytes than statistics do: no filter on those then.
+        decimals = (isinstance(kind, AtomicType) and kind.root == "DECIMAL" for kind in partition_types)
+        self._exact_statistics = not any(decimals)
+
+    def of_buckets(
+        self, snapshot: Snapshot | None, changed: Mapping[bytes, Collection[int]]
+    ) -> list[ManifestEntry]:
+        """Return the live files of some buckets, given by stored partition."""
+        if snapshot is None or not changed:
+            return []
+        metas = read_manifest_metas(self._file_io, self._paths, snapshot)
+        near = {meta.file_name for meta in select_manifests(metas, changed, self._partition_types)}
+        numbers = sorted({bucket for buckets in changed.values() for bucket in buckets})
+        live = read_live_entries(
+            self._file_io,
+            self._paths,
+            snapshot,
+            keep_manifest=lambda meta: meta.file_name in near,
+            keep_partitions=lambda partitions: [partition in changed for partition in partitions],
+            keep_buckets=lambda buckets, totals: np.isin(buckets, numbers),
+        )
+        return [entry for entry in live if entry.bucket in changed[entry.partition]]
+
+    def of_partitions(self, snapshot: Snapshot | None, wanted: PartitionFilter | None) -> list[ManifestEntry]:
+        """Return the live files of the partitions that a filter accepts (None: all)."""
+        if snapshot is None:
+            return []
+        if wanted is None:
+            return read_live_entries(self._file_io, self._paths, snapshot)
+        accepts = wanted
+
+        def may_hold(meta: ManifestFileMeta) -> bool:
+            return not self._exact_statistics or _may_hold(meta, accepts)
+
+        return read_live_entries(
+            self._file_io,
+            self._paths,
+            snapshot,
+            keep_manifest=may_hold,
+            keep_partitions=lambda partitions: [bool(accepts(partition)) for partition in partitions],
+        )
+
+    def delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """Return the entries that a snapshot added."""
+        name = snapshot.delta_manifest_list
+        if name not in self._deltas:
+            self._deltas[name] = read_delta_entries(self._file_io, self._paths, snapshot)
+        return self._deltas[name]
+
+    def index(self, snapshot: Snapshot | None) -> list[IndexManifestEntry]:
+        """Return a snapshot's live index files; none for None."""
+        return [] if snapshot is None else read_index_entries(self._file_io, self._paths, snapshot)
+
+
+def _may_hold(meta: ManifestFileMeta, accepts: PartitionFilter) -> bool:
+    """Whether a manifest may hold an accepted partition; told only where it holds a single one."""
+    stats = meta.partition_stats
+    known = bool(stats.null_counts) and all(count == 0 for count in stats.null_counts or ())
+    return not known or stats.min_values != stats.max_values or accepts(stats.min_values)
+
+
+def combine_index(
+    previous: Sequence[IndexManifestEntry],
+    deletes: Sequence[IndexManifestEntry],
+    adds: Sequence[IndexManifestEntry],
+) -> list[IndexManifestEntry]:
+    """Return the complete index list after a commit (format.md 6.3).
+
+    A HASH or DELETION_VECTORS file is replaced by the one of the same partition, bucket and type; files of
+    other index types stand by their names.
+    """
+    live = {_index_key(entry): entry for entry in previous}
+    for entry in deletes:
+        live.pop(_index_key(entry), None)
+    for entry in adds:
+        live[_index_key(entry)] = entry
+    return list(live.values())
+
+
+def _index_key(entry: IndexManifestEntry) -> tuple[object, ...]:
+    if entry.file.index_type in (HASH_INDEX, DELETION_VECTORS_INDEX):
+        return entry.partition, entry.bucket, entry.file.index_type
+    return (entry.file.file_name,)

@@ -1,0 +1,140 @@
+"""Which manifests a commit merges, and the merge (format.md 12.1 and 12.2)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from lakelsm.commit.manifest_prune import select_manifests
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.manifest import EntryIdentity, FileKind, ManifestEntry, ManifestFileMeta
+from lakelsm.types import DataType
+
+ReadManifest = Callable[[ManifestFileMeta], list[ManifestEntry]]
+WriteManifests = Callable[[Sequence[ManifestEntry]], list[ManifestFileMeta]]
+
+
+@dataclass(frozen=True)
+class MergePolicy:
+    """Options manifest.target-file-size, .merge-min-count and .full-compaction-threshold-size (bytes)."""
+
+    target_size: int
+    min_count: int
+    full_threshold: int
+
+
+def merge_manifests(
+    metas: Sequence[ManifestFileMeta],
+    policy: MergePolicy,
+    read: ReadManifest,
+    write: WriteManifests,
+    partition_types: Sequence[DataType],
+) -> list[ManifestFileMeta]:
+    """Return the manifests of the next base list: ``metas`` themselves where nothing is due to be merged.
+
+    REQUIRES: ``metas`` are all manifests of one snapshot in order. The files that they describe together
+    are the same before and after; ``read`` is called for merged manifests only.
+    """
+    if needs_full_merge(metas, policy):
+        merged = _merge_fully(metas, policy, read, write, partition_types)
+        if merged is not None:
+            return merged
+    result: list[ManifestFileMeta] = []
+    for group in plan_minor_merge(metas, policy):
+        if len(group) == 1:
+            result += group
+        else:
+            entries = cancel(entry for meta in group for entry in read(meta))
+            result += write(entries)
+    return result
+
+
+def must_change(meta: ManifestFileMeta, policy: MergePolicy) -> bool:
+    """Whether a manifest is to be rewritten some day: it holds deletes, or it is below the target size."""
+    return meta.num_deleted_files > 0 or meta.file_size < policy.target_size
+
+
+def needs_full_merge(metas: Sequence[ManifestFileMeta], policy: MergePolicy) -> bool:
+    """Whether the manifests that must change have reached the threshold of a full merge."""
+    return sum(meta.file_size for meta in metas if must_change(meta, policy)) >= policy.full_threshold
+
+
+def plan_minor_merge(
+    metas: Sequence[ManifestFileMeta], policy: MergePolicy
+) -> list[tuple[ManifestFileMeta, ...]]:
+    """Return consecutive groups to be merged into one each; a group of one is kept as it is.
+
+    A group is closed when it reaches the target size; the rest is merged when it has the minimum count.
+    """
+    groups: list[tuple[ManifestFileMeta, ...]] = []
+    waiting: list[ManifestFileMeta] = []
+    size = 0
+    for meta in metas:
+        waiting.append(meta)
+        size += meta.file_size
+        if size >= policy.target_size:
+            groups.append(tuple(waiting))
+            waiting, size = [], 0
+    if len(waiting) >= policy.min_count:
+        groups.append(tuple(waiting))
+    else:
+        groups += [(meta,) for meta in waiting]
+    return groups
+
+
+def cancel(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+    """Drop each ADD with its later DELETE; a DELETE whose ADD is not among the entries is kept.
+
+    Raises CorruptTableError when a file is added twice.
+    """
+    kept: dict[EntryIdentity, ManifestEntry] = {}
+    for entry in entries:
+        identity = entry.identity
+        known = kept.get(identity)
+        if entry.kind == FileKind.ADD:
+            if known is not None:
+                raise CorruptTableError(f"the manifests add data file {entry.file.file_name} twice")
+            kept[identity] = entry
+        elif known is not None and known.kind == FileKind.ADD:
+            del kept[identity]
+        else:
+            kept[identity] = entry
+    return list(kept.values())
+
+
+def _merge_fully(
+    metas: Sequence[ManifestFileMeta],
+    policy: MergePolicy,
+    read: ReadManifest,
+    write: WriteManifests,
+    partition_types: Sequence[DataType],
+) -> list[ManifestFileMeta] | None:
+    """Apply every DELETE and rewrite what must change; None when at most one manifest is concerned.
+
+    Full manifests without a deleted file keep their place before the rewritten ones.
+    """
+    held: dict[str, list[ManifestEntry]] = {
+        meta.file_name: read(meta) for meta in metas if meta.num_deleted_files > 0
+    }
+    deleted = {
+        entry.identity for entries in held.values() for entry in entries if entry.kind == FileKind.DELETE
+    }
+    buckets: dict[bytes, set[int]] = defaultdict(set)
+    for partition, bucket, *_ in deleted:
+        buckets[partition].add(bucket)
+    full = [meta for meta in metas if not must_change(meta, policy)]
+    concerned = {meta.file_name for meta in select_manifests(full, buckets, partition_types)}
+    kept = [meta for meta in full if meta.file_name not in concerned]
+    merging = [meta for meta in metas if must_change(meta, policy) or meta.file_name in concerned]
+    if len(merging) <= 1:
+        return None
+    rewritten: list[ManifestEntry] = []
+    for meta in merging:
+        entries = held.pop(meta.file_name, None) or read(meta)
+        live = [e for e in entries if e.kind == FileKind.ADD and e.identity not in deleted]
+        if len(live) == len(entries) and not must_change(meta, policy):
+            kept.append(meta)
+        else:
+            rewritten += live
+    return kept + write(rewritten)

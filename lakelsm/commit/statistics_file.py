@@ -1,0 +1,26 @@
+"""Table statistics that a snapshot inherits (format.md 5)."""
+
+from __future__ import annotations
+
+import json
+
+from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.storage import FileIO
+
+
+def inherited_statistics(
+    file_io: FileIO, paths: TablePaths, latest: Snapshot | None, schema_id: int
+) -> str | None:
+    """Return the name of the newest snapshot's statistics file if it is of this schema, else None.
+
+    Statistics are an aid: a file that is missing or damaged is not inherited and fails no commit.
+    """
+    if latest is None or latest.statistics is None:
+        return None
+    try:
+        document = json.loads(file_io.read(paths.statistics(latest.statistics)))
+    except (OSError, ValueError):
+        return None
+    same = isinstance(document, dict) and document.get("schemaId") == schema_id
+    return latest.statistics if same else None
