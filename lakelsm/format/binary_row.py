@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.binary_row_decode import decode_row, decode_rows
 from lakelsm.format.binary_row_slots import FieldSlots, Longs, Words, field_slots
+from lakelsm.format.data_file_meta import EMPTY_ROW
 from lakelsm.types import DataType, to_arrow
 
 __all__ = [
@@ -31,7 +32,6 @@ __all__ = [
     "with_arity",
 ]
 
-EMPTY_ROW = bytes(12)  # Persisted: do not change. Arity 0 and an empty null-bit area.
 HEADER_BITS = 8  # Persisted: do not change. The row kind, 0 in every file.
 BLOCK_ROWS = 1 << 16
 

@@ -69,8 +69,20 @@ def decode_rows(rows: Sequence[bytes] | pa.Array, types: Sequence[DataType]) -> 
 
 
 def decode_row(row: bytes, types: Sequence[DataType]) -> tuple[Any, ...]:
-    """The Python values (pyarrow's ``as_py``) of one stored row; rules and errors as :func:`decode_rows`."""
-    return tuple(column[0].as_py() for column in decode_rows([row], types))
+    """The Python values (pyarrow's ``as_py``) of one stored row; rules and errors as :func:`decode_rows`.
+
+    UnsupportedFeatureError also for dates and timestamps outside Python's years 1 to 9999.
+    """
+    return tuple(_python_value(column) for column in decode_rows([row], types))
+
+
+def _python_value(column: pa.Array) -> Any:
+    try:
+        return column[0].as_py()
+    except (OverflowError, ValueError) as error:
+        raise UnsupportedFeatureError(
+            f"a {column.type} value lies outside Python's range: {error}"
+        ) from error
 
 
 def _open(rows: Sequence[bytes] | pa.Array, fields: int) -> _Rows:

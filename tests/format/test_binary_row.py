@@ -317,6 +317,14 @@ def test_nanosecond_timestamps_beyond_arrows_range_are_refused_by_name() -> None
         decode_rows(with_arity(row, 1).to_pylist(), [TS9])
 
 
+def test_days_beyond_pythons_range_decode_to_columns_and_are_refused_as_python_values() -> None:
+    days = parse_type("DATE")
+    row = with_arity(encode_rows([pa.array([4_000_000], pa.int32()).view(pa.date32())], [days]), 1)[0].as_py()
+    assert decode_rows([row], [days])[0].cast(pa.int32()).to_pylist() == [4_000_000]
+    with pytest.raises(UnsupportedFeatureError, match="date32"):
+        decode_row(row, [days])
+
+
 def test_python_values_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="INT"):
         encode_row(["x"], [INT])
