@@ -159,6 +159,7 @@ def run(config: BenchConfig, with_spark: bool) -> list[Measurement]:
                 runner.lane("-".join(operations), sys.executable, "benchmarks.spark_lane", operations)
     planning = [name for name in ("plan", "commit") if name in wanted]
     if planning:
+        runner.lane("prepare-metadata", sys.executable, "benchmarks.planning_lane", ("prepare",))
         runner.lane("-".join(planning), sys.executable, "benchmarks.planning_lane", planning)
     peer_operations = [name for name in config.operations if name not in ("plan", "commit")]
     for name, python in config.peer_pythons.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from benchmarks.workspace import build, check_count, copy_table, remove
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from lakelsm.format.manifest_entry import ManifestEntry
 
 NAME = "lakelsm"
 
@@ -133,9 +136,23 @@ class Engine:
 
 def plan_files(path: Path, where: str | None) -> int:
     """Plan a read of the table from its metadata, without Spark; the number of files that it would scan."""
-    raise NotImplementedError("lakelsm has no planning yet")
+    from lakelsm.commit.scan import read_live_entries
+    from lakelsm.commit.table_store import TableStore
+
+    if where is not None:
+        raise NotImplementedError("lakelsm has no planning with a predicate yet")
+    store = TableStore.open(path.as_uri())
+    snapshot = store.snapshots.latest()
+    return 0 if snapshot is None else len(read_live_entries(store.file_io, store.paths, snapshot))
 
 
-def commit_files(path: Path, entries: list[Any]) -> None:
+def commit_files(path: Path, entries: Sequence[ManifestEntry]) -> None:
     """Commit an APPEND of these manifest entries, without Spark."""
-    raise NotImplementedError("lakelsm has no commit yet")
+    from lakelsm.commit.commit_message import CommitMessage
+    from lakelsm.commit.table_store import TableStore
+    from lakelsm.format.snapshot import CommitKind
+
+    store = TableStore.open(path.as_uri())
+    base = store.snapshots.latest_id()
+    message = CommitMessage(entries=entries, base_snapshot_id=base)
+    store.committer().commit(CommitKind.APPEND, message, "bench")
