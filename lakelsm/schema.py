@@ -248,7 +248,7 @@ def _option_text(key: str, value: object) -> str:
 
 
 def check_columns(fields: Sequence[DataField], primary: Sequence[str], partition: Sequence[str]) -> None:
-    """Raises InvalidInputError for no columns, duplicate names, and keys that are no columns or all partition."""
+    """Raises InvalidInputError for no columns, duplicate names, and keys that are no columns."""
     if not fields:
         raise InvalidInputError("a table needs at least one column; give its columns")
     names = [column.name for column in fields]

@@ -1,6 +1,6 @@
 """Which type changes of a column keep every value: Paimon's implicit casts, without lossy ones.
 
-Source: Paimon's `DataTypeCasts` (implicit rules) and its cast executors. lakelsm leaves out the implicit casts
+Source: Paimon's `DataTypeCasts` (implicit rules) and its cast executors. lakelsm leaves out implicit casts
 whose result depends on padding, truncation, overflow or a session time zone.
 """
 

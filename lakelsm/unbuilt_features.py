@@ -80,7 +80,11 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("'branch' other than 'main'", lambda case: case.options.branch != "main"),
     _Unbuilt("'scan.fallback-branch'", _set("scan.fallback-branch", "")),
     _Unbuilt("'scan.primary-branch'", _set("scan.primary-branch", "")),
-    _Unbuilt("a stored 'scan.mode' other than the latest state", lambda case: not _reads_latest(case)),
+    _Unbuilt(
+        "a stored start of scans ('scan.mode', 'scan.snapshot-id', 'scan.timestamp', 'incremental-between', ...) "
+        "other than the latest state",
+        lambda case: not _reads_latest(case),
+    ),
     _Unbuilt("a stored 'scan.tag-name'", _set("scan.tag-name")),
     _Unbuilt("a stored 'scan.version'", _set("scan.version")),
     _Unbuilt("a stored 'scan.watermark'", _set("scan.watermark")),
