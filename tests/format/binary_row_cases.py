@@ -6,11 +6,13 @@ import struct
 from collections.abc import Sequence
 from datetime import date, datetime, timezone
 from decimal import Context, Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from lakelsm.format.manifest import ManifestEntry, decode_manifest
 from lakelsm.types import AtomicType, parse_type, to_arrow
 
 WIDE = Context(prec=60)
@@ -150,6 +152,12 @@ def atomic_types(names: Sequence[str]) -> list[AtomicType]:
     parsed = [parse_type(name) for name in names]
     assert all(isinstance(data_type, AtomicType) for data_type in parsed)
     return parsed  # type: ignore[return-value]
+
+
+def java_entries(table: Path) -> list[ManifestEntry]:
+    """All entries of all manifests in a table's folder."""
+    paths = [path for path in (table / "manifest").glob("manifest-*") if "-list-" not in path.name]
+    return [entry for path in sorted(paths) for entry in decode_manifest(path.read_bytes(), path.name)]
 
 
 def single_rows(names: Sequence[str], values: Sequence[Any]) -> tuple[list[pa.Array], list[AtomicType]]:

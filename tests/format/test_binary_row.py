@@ -8,7 +8,6 @@ from datetime import datetime, timezone
 from decimal import Decimal
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -29,6 +28,7 @@ from tests.format.binary_row_cases import (
     Case,
     arrow_column,
     atomic_types,
+    java_entries,
     reference_row,
     rows_of_types,
     single_rows,
@@ -345,15 +345,10 @@ def test_keys_and_partitions_of_javas_manifests_encode_back_to_the_same_bytes(
     partition_types = [types[key] for key in schema["partitionKeys"]]
     key_types = [types[key] for key in schema["primaryKeys"] if key not in schema["partitionKeys"]]
     checked = 0
-    for path in (table.path / "manifest").glob("manifest-*"):
-        if path.name.startswith("manifest-list"):
-            continue
-        with path.open("rb") as file:
-            for entry in fastavro.reader(file):
-                assert isinstance(entry, dict)
-                rows = [(entry["_PARTITION"], partition_types)]
-                rows += [(entry["_FILE"][which], key_types) for which in ("_MIN_KEY", "_MAX_KEY")]
-                for row, row_types in rows:
-                    assert encode_row(decode_row(row, row_types), row_types) == row
-                    checked += 1
+    for entry in java_entries(table.path):
+        file = entry.file
+        rows = [(entry.partition, partition_types), (file.min_key, key_types), (file.max_key, key_types)]
+        for row, row_types in rows:
+            assert encode_row(decode_row(row, row_types), row_types) == row
+            checked += 1
     assert checked

@@ -9,7 +9,6 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,9 +18,9 @@ from hypothesis import strategies as st
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.binary_row import decode_row, decode_rows, encode_row
 from lakelsm.format.column_stats import COUNTS, FULL, KEY_MODE, NONE, StatsCollector, StatsMode, column_modes
-from lakelsm.format.data_file_meta import EMPTY_STATS
+from lakelsm.format.data_file_meta import EMPTY_STATS, DataFileMeta
 from lakelsm.types import AtomicType, DataField, DataType, parse_type, to_arrow
-from tests.format.binary_row_cases import arrow_column, rows_of_types
+from tests.format.binary_row_cases import arrow_column, java_entries, rows_of_types
 from tests.golden_tables import GoldenTable
 
 ARRAY_OF_INT = {"type": "ARRAY", "element": "INT"}
@@ -325,41 +324,32 @@ def test_statistics_of_javas_data_files_are_byte_for_byte_those_in_javas_manifes
         collector = StatsCollector(fields, modes, dense)
         collector.update(data)
         stats, columns = collector.finish()
-        for ours, javas in ((stats.min_values, "_MIN_VALUES"), (stats.max_values, "_MAX_VALUES")):
-            assert ours == _without_nanoseconds(
-                file["_VALUE_STATS"][javas], file["_VALUE_STATS_COLS"], schema
-            )
+        covered = file.value_stats_cols
+        assert stats.min_values == _without_nanoseconds(file.value_stats.min_values, covered, schema)
+        assert stats.max_values == _without_nanoseconds(file.value_stats.max_values, covered, schema)
         if len(fields) == len(schema["fields"]):
-            assert list(stats.null_counts or ()) == file["_VALUE_STATS"]["_NULL_COUNTS"]
-            assert (None if columns is None else list(columns)) == file["_VALUE_STATS_COLS"]
+            assert (stats.null_counts, columns) == (file.value_stats.null_counts, covered)
         key_fields = [field for key in keys for field in fields if field.name == key]
         for_keys = StatsCollector.for_keys(key_fields)
         for_keys.update(data)
         key_stats, _ = for_keys.finish()
-        assert key_stats.min_values == file["_KEY_STATS"]["_MIN_VALUES"]
-        assert key_stats.max_values == file["_KEY_STATS"]["_MAX_VALUES"]
+        assert key_stats == file.key_stats
         checked += 1
     assert checked
 
 
-def _data_files(table: GoldenTable, columns: list[str]) -> list[tuple[dict[str, Any], pa.Table]]:
-    """Manifest records of the data files that are still there, with the files' rows."""
-    found: dict[str, tuple[dict[str, Any], pa.Table]] = {}
+def _data_files(table: GoldenTable, columns: list[str]) -> list[tuple[DataFileMeta, pa.Table]]:
+    """Metadata of the data files that are still there, with the files' rows."""
+    found: dict[str, tuple[DataFileMeta, pa.Table]] = {}
     paths = {path.name: path for path in table.path.rglob("data-*.parquet")}
-    for manifest in (table.path / "manifest").glob("manifest-*"):
-        if manifest.name.startswith("manifest-list"):
-            continue
-        with manifest.open("rb") as opened:
-            for entry in fastavro.reader(opened):
-                assert isinstance(entry, dict)
-                file = entry["_FILE"]
-                path = paths.get(file["_FILE_NAME"])
-                if path is not None:
-                    found[path.name] = (file, pq.ParquetFile(path).read(columns))
+    for entry in java_entries(table.path):
+        path = paths.get(entry.file.file_name)
+        if path is not None:
+            found[path.name] = (entry.file, pq.ParquetFile(path).read(columns))
     return list(found.values())
 
 
-def _without_nanoseconds(row: bytes, columns: list[str] | None, schema: dict[str, Any]) -> bytes:
+def _without_nanoseconds(row: bytes, columns: tuple[str, ...] | None, schema: dict[str, Any]) -> bytes:
     """Java's statistics row less the columns that it keeps no bounds of."""
     fields = {field["name"]: parse_type(field["type"]) for field in schema["fields"]}
     types = [fields[name] for name in (fields if columns is None else columns)]
