@@ -81,7 +81,7 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("'scan.fallback-branch'", _set("scan.fallback-branch", "")),
     _Unbuilt("'scan.primary-branch'", _set("scan.primary-branch", "")),
     _Unbuilt(
-        "a stored start of scans ('scan.mode', 'scan.snapshot-id', 'scan.timestamp', 'incremental-between', ...) "
+        "a stored start of scans ('scan.mode', 'scan.snapshot-id', 'scan.timestamp', 'incremental-between') "
         "other than the latest state",
         lambda case: not _reads_latest(case),
     ),
@@ -146,8 +146,8 @@ def refuse_unbuilt(schema: TableSchema, options: TableOptions, creating: bool) -
         if (creating or unbuilt.open_too) and unbuilt.when(case):
             action = "create" if creating else "open"
             raise UnsupportedFeatureError(
-                f"cannot {action} the table: {unbuilt.feature} is not supported yet; "
-                "use Apache Paimon for this table or leave the feature out"
+                f"cannot {action} the table, because lakelsm has not built this yet: {unbuilt.feature}; "
+                "use Apache Paimon for the table or leave the feature out"
             )
     if creating:
         check_unbuilt_keys(schema.options, REFUSED_BY_FEATURE)

@@ -23,7 +23,7 @@ from lakelsm.types import (
     type_to_json,
 )
 
-_names = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=6)
+_names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6)
 
 
 def _atomic_types() -> st.SearchStrategy[AtomicType]:
