@@ -1,0 +1,158 @@
+"""Which files of a snapshot a read with a predicate may leave out (format.md 7, last paragraph).
+
+Three kinds of columns, three rules:
+
+* *Partition columns* have one value for all rows of a partition: `partitions_that_may_match`.
+* *Key columns* have the same value in every version of a row. A file none of whose keys can make the
+  predicate TRUE holds only rows that nobody asked for, and can hide no row that somebody asked for. So each
+  such file may go by itself, under every merge engine: `files_that_may_match` with the predicate restricted
+  to key columns.
+* *Other columns* differ between the versions of a row. A file whose own rows all fail may still hold the
+  newer version of a row whose older version, in another file, would pass: without the newer one, the stale
+  row would come back to life. `prune_stale_safe` drops only what cannot do that.
+
+Dropping by keys may come before or after `prune_stale_safe`: the files that hold a wanted key all survive it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from itertools import accumulate
+from operator import attrgetter
+from typing import Any
+
+from lakelsm.lsm.interval_partition import Section, interval_partition
+from lakelsm.lsm.levels import FileRange
+from lakelsm.lsm.predicate import Predicate, evaluate, restrict
+from lakelsm.lsm.predicate_stats import StatsTable, may_match
+
+
+class VersionRule(Enum):
+    """How the row of a key comes from its versions in several files."""
+
+    LAST_BY_SEQUENCE = "last by sequence number"
+    """deduplicate without `sequence.field`: the version with the largest sequence number."""
+    ANY_ONE = "one of them"
+    """deduplicate with `sequence.field`, first-row: one of the versions, not told by sequence numbers."""
+    COMBINED = "combined"
+    """partial-update, aggregation: the row may equal none of its versions."""
+    MASKED = "masked"
+    """Deletion vectors: every file shows only current rows, so no file can hide a row of another one."""
+
+
+def partitions_that_may_match(
+    predicate: Predicate, partition_columns: Sequence[str], partitions: Iterable[Sequence[Any]]
+) -> list[bool]:
+    """For each partition (exact values, None for NULL): False if surely no row makes the predicate TRUE."""
+    restricted = restrict(predicate, partition_columns)
+    return [
+        evaluate(restricted, dict(zip(partition_columns, values, strict=True))) is not False
+        for values in partitions
+    ]
+
+
+def files_that_may_match(
+    predicate: Predicate, stats: StatsTable, columns: Iterable[str] | None = None
+) -> list[bool]:
+    """For each file, False if its statistics show that no row of it makes the predicate TRUE.
+
+    With `columns`, only what the predicate says about these columns counts. Key columns (the primary key,
+    partition columns included) make the result a reason to drop a file by itself; without them it is the
+    input of `prune_stale_safe`. Key statistics and value statistics are equally good for a key column.
+    """
+    return may_match(predicate if columns is None else restrict(predicate, columns), stats)
+
+
+def prune_stale_safe(
+    files: Sequence[FileRange], may_match_value: Mapping[int, bool] | Sequence[bool], rule: VersionRule
+) -> list[FileRange]:
+    """The files of ONE bucket that a read must keep, in the given order.
+
+    `files` are the files that the read would otherwise merge (with deletion vectors or first-row: without
+    level 0). `may_match_value[file.index]` says whether any row of the file itself can make the predicate
+    TRUE; a file for which it is False "fails".
+
+    All versions of a key lie in files whose key range contains it, so only files that overlap F can hold
+    other versions of F's rows. Hence:
+
+    * MASKED: every failing file goes.
+    * COMBINED: a combined row can pass although all its versions fail (NULLs filled in, sums), so a failing
+      file goes only if nothing overlaps it, it is not on level 0 and it has no retraction: then each of its
+      rows is one version and is read as it is.
+    * ANY_ONE: the row is one of its versions. A failing file F goes if every file that overlaps it fails too:
+      then no version of any of F's keys passes, so whatever versions are left, the filter drops the row. A
+      section whose files all fail goes as a whole, and so does the whole bucket.
+    * LAST_BY_SEQUENCE: as ANY_ONE, but an overlapping file all of whose sequence numbers are larger than F's
+      need not fail. Take any key, and the version W that a full merge picks. If W's file stays, the merge of
+      what stays picks W again: it has the largest number, or (retractions being ignored) the largest that
+      counts. If W's file goes, every overlapping file that stays and that has an older version was required
+      to fail, and one with a newer version that counts cannot exist, or W would not have been picked; so
+      what the merge picks instead, if anything, fails. Old large files below small new ones can thus go
+      although the new ones must be read.
+    """
+    failing = [file for file in files if not may_match_value[file.index]]
+    if not failing:
+        return list(files)
+    if rule is VersionRule.MASKED:
+        gone = {file.index for file in failing}
+    else:
+        gone = set()
+        for section in interval_partition(files):
+            gone.update(_droppable(section, may_match_value, rule))
+    return [file for file in files if file.index not in gone]
+
+
+def _droppable(
+    section: Section, may_match_value: Mapping[int, bool] | Sequence[bool], rule: VersionRule
+) -> Iterable[int]:
+    members = section.files
+    if rule is VersionRule.COMBINED:
+        file = members[0]
+        alone = len(members) == 1 and file.level > 0 and file.delete_rows == 0
+        return [file.index] if alone and not may_match_value[file.index] else []
+    passing = [file for file in members if may_match_value[file.index]]
+    if not passing:
+        return [file.index for file in members]
+    if len(passing) == len(members):
+        return []
+    overlaps = _PassingFiles(passing)
+    in_order = rule is VersionRule.LAST_BY_SEQUENCE
+    return [
+        file.index
+        for file in members
+        if not may_match_value[file.index] and not overlaps.hides(file, in_order)
+    ]
+
+
+_MIN_KEY = attrgetter("min_key")
+# Passing files looked at for one failing file. Beyond it the failing file is kept, which is always right.
+_MAX_LOOKUPS = 64
+
+
+class _PassingFiles:
+    """Finds whether a file overlaps a passing one that may be older."""
+
+    def __init__(self, passing: Sequence[FileRange]) -> None:
+        self._files = sorted(passing, key=_MIN_KEY)
+        self._starts = [file.min_key for file in self._files]
+        self._reach = list(accumulate((file.max_key for file in self._files), max))
+        self._oldest = min(file.min_seq for file in self._files)
+
+    def hides(self, file: FileRange, in_order: bool) -> bool:
+        """Whether dropping `file` could bring a passing row back; with `in_order` newer files cannot."""
+        end = bisect_right(self._starts, file.max_key)
+        begin = bisect_left(self._reach, file.min_key, 0, end)
+        if begin == end:
+            return False
+        if not in_order:
+            return True
+        if self._oldest > file.max_seq:
+            return False
+        if end - begin > _MAX_LOOKUPS:
+            return True
+        return any(
+            other.max_key >= file.min_key and other.min_seq <= file.max_seq
+            for other in self._files[begin:end]
+        )

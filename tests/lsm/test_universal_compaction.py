@@ -1,0 +1,125 @@
+"""Rules of universal compaction that the conformance files do not hold."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelsm.lsm.levels import SortedRun
+from lakelsm.lsm.universal_compaction import (
+    CompactionPolicy,
+    CompactUnit,
+    estimate_last_full,
+    full_compaction,
+    must_wait_for_compaction,
+    pick,
+    pick_early_full,
+)
+from tests.lsm.planning_files import file
+
+
+def _run(level: int, size: int, index: int = 0) -> SortedRun:
+    return SortedRun(level, (file(index, index, level=level, size=size, index=index),))
+
+
+@st.composite
+def run_lists(draw: st.DrawFn) -> list[SortedRun]:
+    sizes = st.integers(1, 1000)
+    level_0 = draw(st.lists(sizes, max_size=8))
+    upper = draw(st.dictionaries(st.integers(1, 5), sizes))
+    levels = [(0, size) for size in level_0] + sorted(upper.items())
+    return [_run(level, size, i) for i, (level, size) in enumerate(levels)]
+
+
+@given(run_lists(), st.integers(1, 6), st.integers(0, 300), st.booleans())
+def test_a_pick_is_a_prefix_and_goes_above_level_0_and_not_past_the_next_run(
+    runs: list[SortedRun], trigger: int, amplification: int, force: bool
+) -> None:
+    policy = CompactionPolicy(
+        run_trigger=trigger, max_size_amplification_percent=amplification, force_up_level_0=force
+    )
+    unit = pick(policy, runs, 6)
+    if unit is None:
+        assert len(runs) <= trigger
+        assert not (force and runs and runs[0].level == 0)
+        return
+    count = len(unit.runs)
+    assert list(unit.runs) == runs[:count]
+    assert 0 < unit.output_level <= 5
+    assert unit.full == (count == len(runs))
+    if unit.full:
+        assert unit.output_level == 5
+    else:
+        assert unit.runs[-1].level <= unit.output_level < runs[count].level
+
+
+def test_incremental_size_counts_only_what_is_above_the_top() -> None:
+    policy = CompactionPolicy(incremental_size_threshold=500)
+    assert pick_early_full(policy, [_run(0, 400), _run(0, 200)], 5) is not None
+    assert pick_early_full(policy, [_run(0, 100), _run(0, 200)], 5) is None
+    assert pick_early_full(policy, [_run(0, 100), _run(0, 300), _run(4, 500)], 5) is None
+    assert pick_early_full(policy, [_run(0, 300), _run(0, 300), _run(4, 500)], 5) is not None
+
+
+def test_a_forced_pick_can_be_postponed() -> None:
+    policy = CompactionPolicy(force_up_level_0=True, force_up_interval=5)
+    runs = [_run(0, 1), _run(0, 2)]
+    assert [pick(policy, runs, 3, picks_without_result=n) is None for n in range(5)] == [True] * 4 + [False]
+
+
+def test_full_compaction_takes_all_runs_to_the_top() -> None:
+    unit = full_compaction([_run(0, 1), _run(3, 1)], 6)
+    assert unit is not None
+    assert (unit.output_level, len(unit.runs), unit.full) == (5, 2, True)
+
+
+def test_full_compaction_has_nothing_to_do_when_all_is_on_the_top_level() -> None:
+    assert full_compaction([], 6) is None
+    assert full_compaction([_run(5, 1)], 6) is None
+
+
+def test_full_compaction_rewrites_named_files_of_the_top_level_one_by_one() -> None:
+    top = SortedRun(5, (file(0, 1, level=5, index=0), file(2, 3, level=5, index=1)))
+    unit = full_compaction([top], 6, frozenset([1]))
+    assert unit is not None
+    assert unit.file_rewrite
+    assert [f.index for f in unit.files] == [1]
+
+
+def test_a_unit_of_one_file_on_its_level_changes_nothing() -> None:
+    assert CompactUnit(5, (_run(5, 1),), full=True).changes_nothing
+    assert not CompactUnit(5, (_run(0, 1),), full=True).changes_nothing
+
+
+def test_the_stop_trigger_is_exceeded_not_reached() -> None:
+    policy = CompactionPolicy(stop_trigger=2)
+    assert not must_wait_for_compaction(policy, [_run(0, 1)] * 2)
+    assert must_wait_for_compaction(policy, [_run(0, 1)] * 3)
+
+
+def test_the_last_full_compaction_is_the_newest_file_on_top() -> None:
+    top = SortedRun(
+        5, (file(0, 1, level=5, creation_time=7), file(2, 3, level=5, creation_time=9), file(4, 5, level=5))
+    )
+    assert estimate_last_full([_run(0, 1), top], 5) == 9
+    assert estimate_last_full([_run(0, 1)], 5) is None
+
+
+def test_unset_options_follow_the_trigger() -> None:
+    options = SimpleNamespace(
+        num_sorted_run_compaction_trigger=7,
+        num_sorted_run_stop_trigger=None,
+        num_levels=None,
+        compaction_max_size_amplification_percent=200,
+        compaction_size_ratio=1,
+        compaction_optimization_interval=None,
+        compaction_total_size_threshold=None,
+        compaction_incremental_size_threshold=None,
+        compaction_force_up_level_0=False,
+    )
+    policy = CompactionPolicy.from_options(options)
+    assert (policy.num_levels, policy.stop_trigger) == (8, 10)
+    options.num_sorted_run_stop_trigger = 3
+    assert CompactionPolicy.from_options(options).stop_trigger == 7
