@@ -1,0 +1,178 @@
+"""A table of metadata only for commit tests: no data files, no JVM."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.commit.committer import Committer
+from lakelsm.commit.scan import read_live_entries, read_manifest_metas
+from lakelsm.commit.schema_store import SchemaStore
+from lakelsm.commit.snapshot_manager import SnapshotManager
+from lakelsm.format.binary_row import encode_row
+from lakelsm.format.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
+from lakelsm.format.manifest import EMPTY_STATS, DataFileMeta, FileKind, ManifestEntry, decode_manifest_list
+from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.options import TableOptions
+from lakelsm.schema import TableSchema, create_schema
+from lakelsm.storage import FileIO, LocalFileIO
+from lakelsm.types import AtomicType
+
+INT = AtomicType("INT")
+STRING = AtomicType("VARCHAR", length=2147483647)
+_names = itertools.count()
+
+
+def key(value: int | None) -> bytes:
+    return encode_row([value], [INT])
+
+
+def partition(value: str | None) -> bytes:
+    return encode_row([value], [STRING])
+
+
+def file(
+    name: str = "",
+    *,
+    level: int = 0,
+    keys: tuple[int, int] = (1, 9),
+    seq: tuple[int, int] = (0, 9),
+    rows: int = 10,
+    schema_id: int = 0,
+    **more: Any,
+) -> DataFileMeta:
+    return DataFileMeta(
+        file_name=name or f"data-{next(_names)}.parquet",
+        file_size=1000,
+        row_count=rows,
+        min_key=key(keys[0]),
+        max_key=key(keys[1]),
+        key_stats=EMPTY_STATS,
+        value_stats=EMPTY_STATS,
+        min_sequence_number=seq[0],
+        max_sequence_number=seq[1],
+        schema_id=schema_id,
+        level=level,
+        delete_row_count=0,
+        value_stats_cols=(),
+        **more,
+    )
+
+
+def add(
+    meta: DataFileMeta | None = None, *, dt: str | None = "a", bucket: int = 0, total: int = 2
+) -> ManifestEntry:
+    return ManifestEntry(FileKind.ADD, partition(dt), bucket, total, meta or file())
+
+
+def delete(entry: ManifestEntry) -> ManifestEntry:
+    return ManifestEntry(FileKind.DELETE, entry.partition, entry.bucket, entry.total_buckets, entry.file)
+
+
+def upgrade(entry: ManifestEntry, level: int) -> list[ManifestEntry]:
+    moved = ManifestEntry(
+        FileKind.ADD, entry.partition, entry.bucket, entry.total_buckets, entry.file.upgraded(level)
+    )
+    return [delete(entry), moved]
+
+
+def hash_index(name: str, *, dt: str | None = "a", bucket: int = 0) -> IndexManifestEntry:
+    return IndexManifestEntry(FileKind.ADD, partition(dt), bucket, IndexFileMeta(HASH_INDEX, name, 8, 2))
+
+
+@dataclass
+class CommitTable:
+    """A table partitioned by dt with key id, in a directory."""
+
+    root: Path
+    options: dict[str, str] = field(default_factory=dict)
+    file_io: FileIO = field(default_factory=LocalFileIO)
+    sleeps: list[float] = field(default_factory=list)
+    time: int = 1_000
+
+    def __post_init__(self) -> None:
+        self.paths = TablePaths(str(self.root))
+        self.snapshots = SnapshotManager(self.file_io, self.paths)
+        self.schemas = SchemaStore(self.file_io, self.paths)
+        if not self.schemas.ids():
+            self.schemas.create_table(self.new_schema())
+        self.schema = self.schemas.latest()
+
+    def new_schema(self) -> TableSchema:
+        return create_schema(
+            "dt STRING NOT NULL, id INT NOT NULL, v STRING",
+            primary_key=["dt", "id"],
+            partition_by=["dt"],
+            options={"bucket": "2", **self.options},
+            comment=None,
+            now_millis=0,
+        )
+
+    def tick(self) -> int:
+        self.time += 1
+        return self.time
+
+    def committer(self, step: Callable[[str], None] = lambda name: None, **more: Any) -> Committer:
+        arguments: dict[str, Any] = {"clock": self.tick, "sleep": self.sleeps.append, "chance": lambda: 0.0}
+        return Committer(
+            self.file_io,
+            self.paths,
+            self.schema,
+            TableOptions.parse(dict(self.schema.options)),
+            step=step,
+            **{**arguments, **more},
+        )
+
+    def append(self, *entries: ManifestEntry, user: str = "u", **message: Any) -> Snapshot:
+        """Commit new files on the newest snapshot."""
+        message.setdefault("base_snapshot_id", self.snapshots.latest_id())
+        outcome = self.committer().commit(CommitKind.APPEND, CommitMessage(entries, **message), user)
+        assert outcome.snapshot is not None and not outcome.already_committed
+        return outcome.snapshot
+
+    def compact(self, entries: Sequence[ManifestEntry], user: str = "c") -> Snapshot:
+        outcome = self.committer().commit(CommitKind.COMPACT, CommitMessage(entries), user)
+        assert outcome.snapshot is not None
+        return outcome.snapshot
+
+    def overwrite(self, *entries: ManifestEntry, partitions: Iterable[str] | None = None) -> Snapshot:
+        wanted = None if partitions is None else {partition(name) for name in partitions}
+        message = CommitMessage(
+            entries, overwrite_partitions=None if wanted is None else lambda dt: dt in wanted
+        )
+        outcome = self.committer().commit(CommitKind.OVERWRITE, message, "o")
+        assert outcome.snapshot is not None
+        return outcome.snapshot
+
+    def live(self, snapshot: Snapshot | None = None) -> list[ManifestEntry]:
+        snapshot = snapshot or self.snapshots.latest()
+        return [] if snapshot is None else read_live_entries(self.file_io, self.paths, snapshot)
+
+    def live_names(self, snapshot: Snapshot | None = None) -> set[str]:
+        return {f"{entry.file.file_name}@{entry.file.level}" for entry in self.live(snapshot)}
+
+    def metadata_names(self) -> set[str]:
+        """Files in manifest/ that are there."""
+        return set(self.file_io.list(self.paths.manifest_dir))
+
+    def named_metadata(self) -> set[str]:
+        """Files in manifest/ that some snapshot names."""
+        names: set[str] = set()
+        for snapshot in self.snapshots.list():
+            lists = (
+                snapshot.base_manifest_list,
+                snapshot.delta_manifest_list,
+                snapshot.changelog_manifest_list,
+                snapshot.index_manifest,
+            )
+            names.update(name for name in lists if name)
+            names.update(meta.file_name for meta in read_manifest_metas(self.file_io, self.paths, snapshot))
+            if snapshot.changelog_manifest_list:
+                path = self.paths.manifest(snapshot.changelog_manifest_list)
+                names.update(meta.file_name for meta in decode_manifest_list(self.file_io.read(path), path))
+        return names

@@ -1,0 +1,428 @@
+"""What a commit writes, carries over, refuses and repeats."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.commit.scan import read_delta_entries, read_index_entries
+from lakelsm.commit.sequence_base import MAX_SEQUENCE_PROPERTY
+from lakelsm.errors import (
+    BucketAssignConflictError,
+    CommitConflictError,
+    InvalidInputError,
+    SequenceConflictError,
+)
+from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from tests.commit.commit_table import CommitTable, add, delete, file, hash_index, partition, upgrade
+
+APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> CommitTable:
+    return CommitTable(tmp_path / "t")
+
+
+def rewrite_snapshot(table: CommitTable, snapshot_id: int, **changes: object) -> None:
+    snapshot = dataclasses.replace(table.snapshots.get(snapshot_id), **changes)  # type: ignore[arg-type]
+    table.file_io.write(table.paths.snapshot_file(snapshot_id), snapshot.to_json().encode())
+
+
+def test_counts_follow_adds_deletes_and_upgrades(table: CommitTable) -> None:
+    a, b = add(file("a", rows=3, seq=(0, 2))), add(file("b", rows=2, seq=(3, 4)))
+    table.append(a)
+    table.append(b)
+    table.append(add(file("c", rows=1, seq=(5, 5))))
+    table.compact([delete(a), delete(b), add(file("d", rows=2, level=4, seq=(0, 4)))])
+    table.compact(upgrade(add(file("d", rows=2, level=4, seq=(0, 4))), 5))
+    found = [(s.total_record_count, s.delta_record_count) for s in table.snapshots.list()]
+    assert found == [(3, 3), (5, 2), (6, 1), (3, -3), (3, 0)]
+    assert table.live_names() == {"c@0", "d@5"}
+
+
+def test_a_snapshot_says_who_what_and_when(table: CommitTable) -> None:
+    message = CommitMessage([add()])
+    outcome = table.committer().commit(
+        APPEND, message, "job", 7, watermark=55, properties={"k": "v"}, operation="MERGE"
+    )
+    snapshot = outcome.snapshot
+    assert snapshot is not None and outcome.attempts == 1 and outcome.files_published
+    assert (snapshot.id, snapshot.version, snapshot.commit_user, snapshot.commit_identifier) == (
+        1,
+        3,
+        "job",
+        7,
+    )
+    assert (snapshot.commit_kind, snapshot.operation, snapshot.watermark) == (APPEND, "MERGE", 55)
+    assert snapshot.properties == {"k": "v", MAX_SEQUENCE_PROPERTY: "9"}
+    assert snapshot.uuid and snapshot.writer_version and snapshot.writer_version.startswith("lakelsm-")
+    assert (snapshot.next_row_id, snapshot.changelog_record_count, snapshot.index_manifest) == (0, None, None)
+    assert snapshot == table.snapshots.get(1)
+    assert table.file_io.read(table.paths.latest_hint) == b"1"
+
+
+def test_watermark_time_and_sequence_bound_never_go_back(table: CommitTable) -> None:
+    committer = table.committer(clock=lambda: 5000)
+    committer.commit(APPEND, CommitMessage([add(file(seq=(0, 99)))]), "u", watermark=50)
+    committer = table.committer(clock=lambda: 4000)
+    committer.commit(OVERWRITE, CommitMessage([add(file(seq=(3, 4)))]), "u", watermark=40)
+    latest = table.snapshots.get(2)
+    assert (latest.watermark, latest.time_millis) == (50, 5000)
+    assert latest.properties == {MAX_SEQUENCE_PROPERTY: "99"}
+
+
+def test_properties_of_the_caller_are_not_carried_over(table: CommitTable) -> None:
+    table.committer().commit(APPEND, CommitMessage([add()]), "u", properties={"k": "v"})
+    assert table.append(add(file(seq=(10, 11)))).properties == {MAX_SEQUENCE_PROPERTY: "11"}
+
+
+def test_the_sequence_bound_is_restored_after_a_writer_without_it(table: CommitTable) -> None:
+    table.append(add(file(seq=(0, 70))))
+    table.append(add(file(seq=(71, 80))))
+    rewrite_snapshot(table, 2, properties=None)
+    assert table.append(add(file(seq=(81, 82), rows=1))).properties == {MAX_SEQUENCE_PROPERTY: "82"}
+    rewrite_snapshot(table, 3, properties=None)
+    assert table.compact(upgrade(table.live()[0], 5)).properties == {MAX_SEQUENCE_PROPERTY: "82"}
+
+
+def test_a_commit_names_the_newest_schema(table: CommitTable) -> None:
+    table.schemas.change(lambda schema: dataclasses.replace(schema, id=schema.id + 1))
+    assert table.append(add()).schema_id == 1
+
+
+def test_statistics_are_inherited_while_the_schema_stays(table: CommitTable) -> None:
+    table.append(add())
+    table.file_io.write(table.paths.statistics("stat-x-0"), json.dumps({"schemaId": 0}).encode())
+    outcome = table.committer().commit(CommitKind.ANALYZE, CommitMessage(), "u", statistics="stat-x-0")
+    assert outcome.snapshot is not None and outcome.snapshot.commit_kind is CommitKind.ANALYZE
+    assert table.append(add(file(seq=(10, 11)))).statistics == "stat-x-0"
+    table.schemas.change(lambda schema: dataclasses.replace(schema, id=schema.id + 1))
+    assert table.append(add(file(seq=(12, 13)))).statistics is None
+
+
+def test_missing_statistics_fail_no_commit(table: CommitTable) -> None:
+    table.append(add())
+    rewrite_snapshot(table, 1, statistics="stat-gone-0")
+    assert table.append(add(file(seq=(10, 11)))).statistics is None
+
+
+def test_changelog_files_get_a_list_and_a_count(table: CommitTable) -> None:
+    table.append(add())
+    live = table.live()[0]
+    message = CommitMessage(upgrade(live, 5), changelog_entries=[add(file("changelog-0", rows=4))])
+    snapshot = table.committer().commit(COMPACT, message, "u").snapshot
+    assert snapshot is not None and snapshot.changelog_manifest_list and snapshot.changelog_record_count == 4
+    assert table.append(add(file(seq=(10, 11)))).changelog_manifest_list is None
+
+
+def test_an_empty_commit_is_skipped_unless_forced(table: CommitTable) -> None:
+    for kind in (APPEND, COMPACT):
+        outcome = table.committer().commit(kind, CommitMessage(), "u")
+        assert (outcome.snapshot, outcome.attempts, outcome.already_committed) == (None, 0, False)
+    assert table.snapshots.latest() is None and table.metadata_names() == set()
+    outcome = table.committer().commit(APPEND, CommitMessage(), "u", force_empty=True)
+    assert outcome.snapshot is not None and outcome.snapshot.total_record_count == 0
+    assert outcome.snapshot.properties is None
+
+
+def test_an_append_that_deletes_is_published_as_an_overwrite_and_checked(table: CommitTable) -> None:
+    a = add(file("a"))
+    table.append(a)
+    message = CommitMessage([delete(a), add(file("b", seq=(10, 11)))], base_snapshot_id=1)
+    outcome = table.committer().commit(APPEND, message, "u")
+    assert outcome.snapshot is not None and outcome.snapshot.commit_kind is OVERWRITE
+    assert table.live_names() == {"b@0"}
+    with pytest.raises(CommitConflictError, match="no longer"):
+        again = CommitMessage([delete(a), add(file("c", seq=(12, 13)))], base_snapshot_id=2)
+        table.committer().commit(APPEND, again, "u")
+
+
+def test_an_overwrite_replaces_its_partitions_and_spares_others(table: CommitTable) -> None:
+    table.append(
+        add(file("a0")), add(file("a1", level=5), bucket=1), add(file("b"), dt="b"), add(file("n"), dt=None)
+    )
+    snapshot = table.overwrite(add(file("new", seq=(10, 11), rows=1)), partitions=["a"])
+    assert table.live_names() == {"new@0", "b@0", "n@0"}
+    assert (snapshot.commit_kind, snapshot.operation) == (OVERWRITE, "OVERWRITE")
+    assert (snapshot.delta_record_count, snapshot.total_record_count) == (1 - 20, 21)
+
+
+def test_an_overwrite_of_the_whole_table_spares_postponed_files(table: CommitTable) -> None:
+    table.append(add(file("a")), add(file("p", seq=(-1, -1)), bucket=-2, total=-2), add(file("b"), dt="b"))
+    table.overwrite()
+    assert table.live_names() == {"p@0"}
+
+
+def test_an_overwrite_may_change_the_bucket_count(table: CommitTable) -> None:
+    table.append(add(file("a"), total=2))
+    table.overwrite(add(file("b", seq=(10, 11)), total=4, bucket=3), partitions=["a"])
+    assert [entry.total_buckets for entry in table.live()] == [4]
+
+
+def test_an_overwrite_refuses_rows_outside_its_partitions(table: CommitTable) -> None:
+    with pytest.raises(InvalidInputError, match="dt=b"):
+        table.overwrite(add(dt="b"), partitions=["a"])
+    assert table.snapshots.latest() is None and table.metadata_names() == set()
+
+
+def test_index_files_are_replaced_carried_over_and_dropped_with_their_partition(table: CommitTable) -> None:
+    def live_index() -> set[str]:
+        latest = table.snapshots.latest()
+        assert latest is not None
+        return {entry.file.file_name for entry in read_index_entries(table.file_io, table.paths, latest)}
+
+    one, two, other = hash_index("i1"), hash_index("i2", bucket=1), hash_index("ib", dt="b")
+    first = table.append(add(total=-1), index_adds=[one, two, other])
+    second = table.append(add(file(seq=(10, 11)), total=-1))
+    assert second.index_manifest == first.index_manifest
+    table.append(add(file(seq=(12, 13)), total=-1), index_adds=[hash_index("i1-new")])
+    assert live_index() == {"i1-new", "i2", "ib"}
+    table.overwrite(partitions=["a"])
+    assert live_index() == {"ib"}
+    assert table.overwrite(partitions=["zzz"]).index_manifest == table.snapshots.get(4).index_manifest
+    assert table.overwrite().index_manifest is None
+
+
+def test_writers_that_took_the_same_numbers_conflict_and_a_compaction_between_does_not(
+    table: CommitTable,
+) -> None:
+    a = add(file("a", seq=(0, 9)))
+    table.append(a)
+    table.append(add(file("b", seq=(10, 19)), bucket=1), base_snapshot_id=1)
+    table.compact(upgrade(a, 5))
+    table.append(add(file("c", seq=(10, 12))), base_snapshot_id=1)
+    with pytest.raises(SequenceConflictError, match=r"bucket 0 of partition dt=a.*begins at 10"):
+        table.append(add(file("d", seq=(10, 12))), base_snapshot_id=1)
+    assert table.metadata_names() == table.named_metadata()
+
+
+def test_a_first_write_planned_on_no_snapshot_is_checked_from_the_beginning(table: CommitTable) -> None:
+    table.append(add(), base_snapshot_id=None)
+    with pytest.raises(SequenceConflictError):
+        table.append(add(), base_snapshot_id=None)
+
+
+def test_competing_assigners_of_dynamic_buckets_conflict(table: CommitTable) -> None:
+    table.append(add(total=-1), index_adds=[hash_index("i1")])
+    mine = add(file(seq=(10, 11)), total=-1, bucket=1)
+    table.append(add(file(seq=(10, 11)), total=-1), index_adds=[hash_index("i2")], base_snapshot_id=1)
+    with pytest.raises(BucketAssignConflictError, match="dt=a"):
+        table.append(mine, index_adds=[hash_index("i3", bucket=1)], base_snapshot_id=1)
+
+
+@pytest.mark.parametrize(("base", "text"), [(1, "expired"), (9, "rolled back")])
+def test_an_append_whose_base_is_gone_is_redone(table: CommitTable, base: int, text: str) -> None:
+    for first in (0, 10, 20, 30):
+        table.append(add(file(seq=(first, first + 9))))
+    for old in (1, 2):
+        table.file_io.delete(table.paths.snapshot_file(old))
+    with pytest.raises(CommitConflictError, match=text):
+        table.append(add(file(seq=(40, 49))), base_snapshot_id=base)
+
+
+def test_a_compaction_of_replaced_files_loses_and_leaves_nothing(table: CommitTable) -> None:
+    a, b = add(file("a", seq=(0, 4))), add(file("b", seq=(5, 9)))
+    table.append(a, b)
+    table.compact([delete(a), delete(b), add(file("one", level=5))])
+    with pytest.raises(CommitConflictError, match=r"a \(bucket 0, level 0\), b"):
+        table.compact([delete(a), delete(b), add(file("two", level=5))])
+    table.overwrite(partitions=["a"])
+    with pytest.raises(CommitConflictError):
+        table.compact([delete(add(file("one", level=5))), add(file("three", level=5))])
+    assert table.metadata_names() == table.named_metadata()
+    assert len(table.snapshots.list()) == 3
+
+
+def test_compactions_of_disjoint_ranges_both_commit_and_overlapping_ones_do_not(table: CommitTable) -> None:
+    a, b = add(file("a", keys=(1, 5), seq=(0, 4))), add(file("b", keys=(7, 7), seq=(5, 9)))
+    c = add(file("c", keys=(5, 6), seq=(10, 11)))
+    table.append(a, b, c)
+    table.compact(upgrade(a, 5))
+    table.compact(upgrade(b, 5))
+    with pytest.raises(CommitConflictError, match=r"LSM conflict.* level 5"):
+        table.compact(upgrade(c, 5))
+
+
+def test_a_replay_is_a_no_op_and_says_whose_files_are_in_the_table(table: CommitTable) -> None:
+    first = CommitMessage([add(file("a"))])
+    committed = table.committer().commit(APPEND, first, "job", 7).snapshot
+    fresh = table.committer().commit(APPEND, CommitMessage([add(file("b"))]), "job", 7)
+    assert (fresh.snapshot, fresh.already_committed, fresh.files_published) == (committed, True, False)
+    same = table.committer().commit(APPEND, first, "job", 7)
+    assert (same.snapshot, same.already_committed, same.files_published) == (committed, True, True)
+    assert table.live_names() == {"a@0"}
+    assert table.metadata_names() == table.named_metadata()
+
+
+def test_identifiers_ascend_per_user_and_only_writes_count(table: CommitTable) -> None:
+    def write(user: str, identifier: int) -> bool:
+        base = table.snapshots.latest_id()
+        entry = add(file(seq=(100 * (base or 0), 100 * (base or 0) + 9)))
+        message = CommitMessage([entry], base_snapshot_id=base)
+        return table.committer().commit(APPEND, message, user, identifier).already_committed
+
+    assert not write("job", 5)
+    assert not write("other", 5)
+    assert write("job", 4)
+    table.committer().commit(COMPACT, CommitMessage(upgrade(table.live()[0], 5)), "job", 99)
+    table.append(add(file(seq=(1000, 1001))), user="job")
+    assert not write("job", 6)
+    assert write("job", 6)
+
+
+def test_a_compaction_may_share_the_identifier_of_its_write(table: CommitTable) -> None:
+    a = add(file("a"))
+    table.committer().commit(APPEND, CommitMessage([a]), "job", 7)
+    outcome = table.committer().commit(COMPACT, CommitMessage(upgrade(a, 5)), "job", 7)
+    assert not outcome.already_committed and table.live_names() == {"a@5"}
+
+
+@pytest.mark.parametrize("kind", [APPEND, COMPACT, OVERWRITE])
+def test_the_same_message_committed_again_keeps_its_files(table: CommitTable, kind: CommitKind) -> None:
+    """A caller that retries after an unknown outcome must not delete files that are in the table."""
+    a = add(file("a"))
+    table.append(a)
+    entries = [delete(a), add(file("n", level=5))] if kind is COMPACT else [add(file("n", seq=(10, 11)))]
+    message = CommitMessage(entries, base_snapshot_id=1)
+    table.committer().commit(kind, message, "u")
+    before = table.live_names()
+    again = table.committer().commit(kind, message, "u")
+    assert again.already_committed and again.files_published
+    assert table.live_names() == before and table.snapshots.latest_id() == 2
+
+
+def interfering(
+    act: Callable[[], object], at: str = "delta-list-written", times: int = 1
+) -> Callable[[str], None]:
+    """A step that lets somebody else commit first."""
+    left = [times]
+
+    def step(name: str) -> None:
+        if name == at and left[0] > 0:
+            left[0] -= 1
+            act()
+
+    return step
+
+
+def test_a_lost_race_is_retried_on_the_newest_snapshot(table: CommitTable) -> None:
+    table.append(add(file("a")))
+    step = interfering(lambda: table.append(add(file("b", seq=(0, 9)), bucket=1)))
+    message = CommitMessage([add(file("c", seq=(10, 11)))], base_snapshot_id=1)
+    outcome = table.committer(step).commit(APPEND, message, "u")
+    assert outcome.attempts == 2 and outcome.snapshot is not None and outcome.snapshot.id == 3
+    assert table.live_names() == {"a@0", "b@0", "c@0"}
+    assert table.metadata_names() == table.named_metadata()
+    assert outcome.snapshot.total_record_count == 30
+
+
+def test_a_retry_checks_conflicts_again(table: CommitTable) -> None:
+    a = add(file("a"))
+    table.append(a)
+    rival = interfering(lambda: table.append(add(file("b", seq=(10, 19)))))
+    with pytest.raises(SequenceConflictError):
+        message = CommitMessage([add(file("c", seq=(10, 11)))], base_snapshot_id=1)
+        table.committer(rival).commit(APPEND, message, "u")
+    rival = interfering(lambda: table.compact([delete(a), add(file("x", level=5))]))
+    with pytest.raises(CommitConflictError, match="no longer"):
+        message = CommitMessage([delete(a), add(file("y", level=5))])
+        table.committer(rival).commit(COMPACT, message, "u")
+    assert table.metadata_names() == table.named_metadata()
+
+
+def test_a_retried_overwrite_also_removes_what_was_committed_meanwhile(table: CommitTable) -> None:
+    table.append(add(file("a")))
+    rival = interfering(lambda: table.append(add(file("b", seq=(10, 19)))), at="base-list-written")
+    message = CommitMessage([add(file("c", seq=(20, 29)))])
+    outcome = table.committer(rival).commit(OVERWRITE, message, "u")
+    assert outcome.attempts == 2 and table.live_names() == {"c@0"}
+    assert table.metadata_names() == table.named_metadata()
+
+
+def test_a_retry_over_a_concurrent_overwrite_does_not_revive_its_files(table: CommitTable) -> None:
+    table.append(add(file("a")))
+    rival = interfering(lambda: table.overwrite(partitions=["a"]))
+    message = CommitMessage([add(file("c", seq=(10, 11)))], base_snapshot_id=1)
+    table.committer(rival).commit(APPEND, message, "u")
+    assert table.live_names() == {"c@0"}
+    latest = table.snapshots.latest()
+    assert latest is not None and latest.total_record_count == 10
+
+
+def test_the_same_batch_from_two_processes_lands_once(table: CommitTable) -> None:
+    rival = interfering(
+        lambda: table.committer().commit(APPEND, CommitMessage([add(file("theirs"))]), "job", 7)
+    )
+    outcome = table.committer(rival).commit(APPEND, CommitMessage([add(file("mine"))]), "job", 7)
+    assert outcome.already_committed and not outcome.files_published and outcome.attempts == 1
+    assert table.live_names() == {"theirs@0"}
+    assert table.metadata_names() == table.named_metadata()
+
+
+def test_a_race_lost_too_often_ends_with_a_conflict_and_growing_waits(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path / "t", {"commit.max-retries": "3", "commit.max-retry-wait": "25 ms"})
+    numbers = iter(range(0, 10_000, 10))
+
+    def rival() -> None:
+        first = next(numbers)
+        table.append(add(file(seq=(first, first)), bucket=1))
+
+    with pytest.raises(CommitConflictError, match="came first 4 times"):
+        committer = table.committer(interfering(rival, at="base-list-written", times=99))
+        committer.commit(APPEND, CommitMessage([add()]), "u")
+    assert table.sleeps == [0.010, 0.020, 0.025]
+    assert table.metadata_names() == table.named_metadata()
+
+
+def test_a_commit_gives_up_after_its_timeout(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path / "t", {"commit.timeout": "1 s"})
+    table.append(add(file(seq=(0, 0)), bucket=1))
+
+    def rival() -> None:
+        table.time += 600
+        table.append(add(file(seq=(table.time, table.time)), bucket=1))
+
+    with pytest.raises(CommitConflictError, match="came first 2 times"):
+        committer = table.committer(interfering(rival, at="base-list-written", times=99))
+        committer.commit(APPEND, CommitMessage([add()], base_snapshot_id=1), "u")
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "text"),
+    [
+        (OVERWRITE, CommitMessage([delete(add())]), "works out itself"),
+        (OVERWRITE, CommitMessage(changelog_entries=[add()]), "changelog"),
+        (APPEND, CommitMessage([add()], changelog_entries=[delete(add())]), "changelog"),
+        (APPEND, CommitMessage([add()], overwrite_partitions=lambda stored: True), "OVERWRITE"),
+    ],
+)
+def test_a_message_that_makes_no_sense_is_refused(
+    table: CommitTable, kind: CommitKind, message: CommitMessage, text: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=text):
+        table.committer().commit(kind, message, "u")
+
+
+def test_a_commit_needs_a_user(table: CommitTable) -> None:
+    with pytest.raises(InvalidInputError, match="commit user"):
+        table.committer().commit(APPEND, CommitMessage([add()]), "")
+
+
+def test_the_default_identifier_is_never_a_replay(table: CommitTable) -> None:
+    table.append(add(), user="job")
+    snapshot = table.append(add(file(seq=(10, 11))), user="job")
+    assert snapshot.id == 2 and snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
+
+
+def test_the_delta_holds_deletes_before_adds(table: CommitTable) -> None:
+    table.append(add(file("a")))
+    snapshot = table.overwrite(add(file("b", seq=(10, 11))))
+    delta = read_delta_entries(table.file_io, table.paths, snapshot)
+    assert [(int(entry.kind), entry.file.file_name) for entry in delta] == [(1, "a"), (0, "b")]
+    assert delta[1].partition == partition("a")
