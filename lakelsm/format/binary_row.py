@@ -76,7 +76,7 @@ def with_arity(rows: pa.BinaryArray, fields: int) -> pa.BinaryArray:
 
 
 def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
-    """One row of Python values (None is null) in its stored form, with the arity.
+    """One row of Python values or Arrow scalars (None is null) in its stored form, with the arity.
 
     Temporal values may be ``datetime`` objects, or integers in the unit of ``to_arrow(type)``.
     """
@@ -112,6 +112,10 @@ def _contiguous(array: Column) -> pa.Array:
 
 
 def _single_value(value: object, data_type: DataType) -> pa.Array:
+    if isinstance(value, pa.DictionaryScalar):
+        value = value.value
+    if isinstance(value, pa.Scalar):
+        return pa.repeat(value, 1)
     try:
         return pa.array([value], to_arrow(data_type))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:

@@ -317,6 +317,21 @@ def test_nanosecond_timestamps_beyond_arrows_range_are_refused_by_name() -> None
         decode_rows(with_arity(row, 1).to_pylist(), [TS9])
 
 
+def test_arrow_scalars_of_any_layout_encode_as_their_values() -> None:
+    columns = [
+        (pa.array([5], pa.int64()), INT),
+        (pa.array(["hello world"], pa.string_view()), STRING),
+        (pa.array(["hello world"]).dictionary_encode(), STRING),
+        (pa.array([None], pa.string()), STRING),
+        (pa.array([1_704_067_200_123_456_789], pa.timestamp("ns")), TS6),
+        (pa.array([Decimal("1.5")], pa.decimal128(20, 2)), parse_type("DECIMAL(20, 2)")),
+        (pa.array([True]), parse_type("BOOLEAN")),
+    ]
+    arrays, types = [column for column, _ in columns], [data_type for _, data_type in columns]
+    row = encode_row([column[0] for column in arrays], types)
+    assert row == with_arity(encode_rows(arrays, types), len(types))[0].as_py()
+
+
 def test_days_beyond_pythons_range_decode_to_columns_and_are_refused_as_python_values() -> None:
     days = parse_type("DATE")
     row = with_arity(encode_rows([pa.array([4_000_000], pa.int32()).view(pa.date32())], [days]), 1)[0].as_py()
