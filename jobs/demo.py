@@ -158,7 +158,7 @@ class Demo:
         if show:
             for line in QUERY.splitlines():
                 self.screen.say(f"   {line}")
-        self.screen.table(("carrier", "flights", "late_out", "late_in", "farthest"), answer[:5])
+        self.screen.table(("carrier", "flights", "late_out", "late_in", "far"), answer[:5])
         self.screen.say(f"   … {len(answer)} carriers in all")
         return self._verdict("The answer", answer == query_answer(flights))
 

@@ -99,8 +99,8 @@ def final_rows(flights: pd.DataFrame) -> pa.Table:
 
 
 QUERY = """\
-SELECT carrier, count(*) AS flights, sum(dep_delay) AS late_out, sum(arr_delay) AS late_in, max(distance)
-AS farthest FROM flights GROUP BY carrier ORDER BY flights DESC, carrier"""
+SELECT carrier, count(*) AS flights, sum(dep_delay) AS late_out, sum(arr_delay) AS late_in, max(distance) AS far
+FROM flights GROUP BY carrier ORDER BY flights DESC, carrier"""
 
 Answer = list[tuple[str, int, int, int, int]]
 
@@ -112,11 +112,11 @@ def query_answer(flights: pd.DataFrame) -> Answer:
         flights=("flight", "size"),
         late_out=("dep_delay", "sum"),
         late_in=("arr_delay", "sum"),
-        farthest=("distance", "max"),
+        far=("distance", "max"),
     )
     ordered = groups.reset_index().sort_values(["flights", "carrier"], ascending=[False, True])
     return [
-        (str(row.carrier), int(row.flights), int(row.late_out), int(row.late_in), int(row.farthest))
+        (str(row.carrier), int(row.flights), int(row.late_out), int(row.late_in), int(row.far))
         for row in ordered.itertuples()
     ]
 

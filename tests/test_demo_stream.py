@@ -99,10 +99,9 @@ def test_the_query_answer_counts_the_departed_flights(flights: pd.DataFrame) -> 
 def test_the_moment_after_departures_is_what_the_replayed_stream_shows(
     flights: pd.DataFrame, stream: list[Change]
 ) -> None:
-    at = next(place for place, change in enumerate(stream) if (change.month, change.step) == (2, "departures"))
-    rows = pa.Table.from_pylist(
-        [dict(zip(SCHEMA.names, row, strict=True)) for row in _replay(stream[: at + 1]).values()],
-        schema=SCHEMA )
+    until = stream[: len(STEPS) + STEPS.index("departures") + 1]
+    records = [dict(zip(SCHEMA.names, row, strict=True)) for row in _replay(until).values()]
+    rows = pa.Table.from_pylist(records, schema=SCHEMA)
     flying = pc.and_(pc.is_valid(rows.column("dep_time")), pc.is_null(rows.column("arr_time")))
     moment = moment_after_departures(flights, 2)
     assert (moment.flights, moment.in_the_air) == (rows.num_rows, pc.sum(flying).as_py())
