@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappush, heapreplace
 from operator import attrgetter
@@ -28,7 +28,7 @@ class Section:
         return tuple(file for run in self.runs for file in run)
 
 
-_BY_RANGE = attrgetter("min_key", "max_key")
+_BY_MIN, _BY_MAX = attrgetter("min_key"), attrgetter("max_key")
 
 
 def interval_partition(files: Iterable[FileRange]) -> tuple[Section, ...]:
@@ -36,26 +36,26 @@ def interval_partition(files: Iterable[FileRange]) -> tuple[Section, ...]:
 
     Two ranges that share only a boundary key overlap, because both files may hold that key.
     """
-    ordered = sorted(files, key=_BY_RANGE)
-    sections: list[Section] = []
-    if not ordered:
-        return ()
-    members = [ordered[0]]
-    bound = ordered[0].max_key
-    for file in ordered[1:]:
-        if file.min_key > bound:
-            sections.append(Section(_fewest_runs(members)))
-            members = [file]
-            bound = file.max_key
+    return tuple([Section(fewest_runs(group)) for group in overlap_groups(files)])
+
+
+def overlap_groups(files: Iterable[FileRange]) -> list[list[FileRange]]:
+    """The files of each section, in key order, each ordered by its range (minimum key, then maximum key)."""
+    ordered = sorted(files, key=_BY_MAX)
+    ordered.sort(key=_BY_MIN)  # stable: two plain sorts are faster than one by pairs
+    groups: list[list[FileRange]] = []
+    bound = None
+    for file in ordered:
+        if groups and file.min_key <= bound:
+            groups[-1].append(file)
+            bound = max(bound, file.max_key)
         else:
-            members.append(file)
-            if file.max_key > bound:
-                bound = file.max_key
-    sections.append(Section(_fewest_runs(members)))
-    return tuple(sections)
+            groups.append([file])
+            bound = file.max_key
+    return groups
 
 
-def _fewest_runs(members: list[FileRange]) -> tuple[tuple[FileRange, ...], ...]:
+def fewest_runs(members: Sequence[FileRange]) -> tuple[tuple[FileRange, ...], ...]:
     """Greedy interval colouring: a file continues the run that ends first, or opens a new one if even that
     overlaps.
 

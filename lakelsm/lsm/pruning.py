@@ -23,7 +23,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
-from lakelsm.lsm.interval_partition import Section, interval_partition
+from lakelsm.lsm.interval_partition import overlap_groups
 from lakelsm.lsm.levels import FileRange
 from lakelsm.lsm.predicate import Predicate, evaluate, restrict
 from lakelsm.lsm.predicate_stats import StatsTable, may_match
@@ -99,15 +99,15 @@ def prune_stale_safe(
         gone = {file.index for file in failing}
     else:
         gone = set()
-        for section in interval_partition(files):
-            gone.update(_droppable(section, may_match_value, rule))
+        for group in overlap_groups(files):
+            gone.update(_droppable(group, may_match_value, rule))
     return [file for file in files if file.index not in gone]
 
 
 def _droppable(
-    section: Section, may_match_value: Mapping[int, bool] | Sequence[bool], rule: VersionRule
+    members: Sequence[FileRange], may_match_value: Mapping[int, bool] | Sequence[bool], rule: VersionRule
 ) -> Iterable[int]:
-    members = section.files
+    """Indexes of the files of one section that may go."""
     if rule is VersionRule.COMBINED:
         file = members[0]
         alone = len(members) == 1 and file.level > 0 and file.delete_rows == 0

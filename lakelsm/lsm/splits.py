@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from lakelsm.lsm.interval_partition import Section, interval_partition
+from lakelsm.lsm.interval_partition import Section, fewest_runs, overlap_groups
 from lakelsm.lsm.levels import FileRange
 
 Item = TypeVar("Item")
@@ -14,18 +14,15 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Files that one task reads. `raw`: every row of every file is a row of the table, no merge is needed.
+    """Files that one task reads.
 
-    A raw split has its files as sections of one file each, in the order of the input or of the keys.
+    With `raw`, every row of every file is a row of the table, no merge is needed, and `sections` is empty.
+    Otherwise `sections` says how to merge the files, in key order.
     """
 
-    sections: tuple[Section, ...]
+    files: tuple[FileRange, ...]
     raw: bool
-
-    @property
-    def files(self) -> tuple[FileRange, ...]:
-        """All files, section after section."""
-        return tuple(file for section in self.sections for file in section.files)
+    sections: tuple[Section, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +71,11 @@ def read_units(files: Sequence[FileRange], *, no_merge: bool = False) -> ReadUni
         return ReadUnits(tuple(files), ())
     raw: list[FileRange] = []
     merge: list[Section] = []
-    for section in interval_partition(files):
-        if _is_raw(section):
-            raw.append(section.runs[0][0])
+    for group in overlap_groups(files):
+        if _is_raw(group):
+            raw.append(group[0])
         else:
-            merge.append(section)
+            merge.append(Section(fewest_runs(group)))
     return ReadUnits(tuple(raw), tuple(merge))
 
 
@@ -93,13 +90,21 @@ def plan_splits(
     """
     if reads_raw_as_a_whole(files, no_merge=no_merge):
         bins = pack_in_order(files, lambda file: max(file.size, open_file_cost), target_size)
-        return tuple(Split(tuple(Section(((file,),)) for file in packed), raw=True) for packed in bins)
-    sections = interval_partition(files)
-    packed_sections = pack_in_order(
-        sections, lambda section: max(sum(file.size for file in section.files), open_file_cost), target_size
+        return tuple([Split(tuple(packed), raw=True) for packed in bins])
+    packs = pack_in_order(
+        overlap_groups(files),
+        lambda group: max(sum([file.size for file in group]), open_file_cost),
+        target_size,
     )
-    return tuple(Split(tuple(packed), len(packed) == 1 and _is_raw(packed[0])) for packed in packed_sections)
+    return tuple([_split(pack) for pack in packs])
 
 
-def _is_raw(section: Section) -> bool:
-    return len(section.runs) == 1 and all(file.delete_rows == 0 for file in section.runs[0])
+def _split(groups: list[list[FileRange]]) -> Split:
+    files = tuple([file for group in groups for file in group])
+    if len(groups) == 1 and _is_raw(groups[0]):
+        return Split(files, raw=True)
+    return Split(files, raw=False, sections=tuple([Section(fewest_runs(group)) for group in groups]))
+
+
+def _is_raw(group: Sequence[FileRange]) -> bool:
+    return len(group) == 1 and group[0].delete_rows == 0
