@@ -136,14 +136,13 @@ class Engine:
 
 def plan_files(path: Path, where: str | None) -> int:
     """Plan a read of the table from its metadata, without Spark; the number of files that it would scan."""
-    from lakelsm.commit.scan import read_live_entries
     from lakelsm.commit.table_store import TableStore
+    from lakelsm.lsm.predicate_parser import parse_where
+    from lakelsm.read.read_plan import plan_read
 
-    if where is not None:
-        raise NotImplementedError("lakelsm has no planning with a predicate yet")
     store = TableStore.open(path.as_uri())
-    snapshot = store.snapshots.latest()
-    return 0 if snapshot is None else len(read_live_entries(store.file_io, store.paths, snapshot))
+    predicate = None if where is None else parse_where(where, store.schema.fields)
+    return plan_read(store, store.snapshots.latest(), predicate).files_scanned
 
 
 def commit_files(path: Path, entries: Sequence[ManifestEntry]) -> None:

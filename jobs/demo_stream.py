@@ -99,8 +99,8 @@ def final_rows(flights: pd.DataFrame) -> pa.Table:
 
 
 QUERY = """\
-SELECT carrier, count(*) AS flights, sum(dep_delay) AS late_out, sum(arr_delay) AS late_in, max(distance) AS far
-FROM flights GROUP BY carrier ORDER BY flights DESC, carrier"""
+SELECT carrier, count(*) AS flights, sum(dep_delay) AS late_out, sum(arr_delay) AS late_in,
+  max(distance) AS far FROM flights GROUP BY carrier ORDER BY flights DESC, carrier"""
 
 Answer = list[tuple[str, int, int, int, int]]
 

@@ -86,7 +86,7 @@ class DeltaPeer:
         if operation == "count":
             return [Contender(name, lambda: self.delta.DeltaTable(str(state)).count())]
         if operation == "compact":
-            return [Contender(name, compact, lambda: copy_table(state, self.scratch), clear)]
+            return [Contender(name + " (no runs to merge)", compact, lambda: copy_table(state, self.scratch), clear)]
         return []
 
 
