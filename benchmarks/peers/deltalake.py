@@ -86,7 +86,8 @@ class DeltaPeer:
         if operation == "count":
             return [Contender(name, lambda: self.delta.DeltaTable(str(state)).count())]
         if operation == "compact":
-            return [Contender(name + " (no runs to merge)", compact, lambda: copy_table(state, self.scratch), clear)]
+            label = name + " (no runs to merge)"
+            return [Contender(label, compact, lambda: copy_table(state, self.scratch), clear)]
         return []
 
 
