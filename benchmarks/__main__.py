@@ -167,7 +167,7 @@ def run(config: BenchConfig, with_spark: bool) -> list[Measurement]:
     return runner.results
 
 
-def _header(config: BenchConfig) -> str:
+def _header(config: BenchConfig, load_before: float) -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     missing = [name for name in PEERS if name not in config.peer_pythons]
     lines = [
@@ -177,6 +177,8 @@ def _header(config: BenchConfig) -> str:
         f"median of {config.repeat} after a warm-up, contenders in turn; memory: peak resident MiB",
         f"floors' parquet codec: {config.floor_codec or 'the default of Spark'}",
     ]
+    if load_before > config.cores / 2:
+        lines.append(f"NOISY: the load average before the run was {load_before:.1f}; ratios are rough")
     if missing:
         lines.append(f"not installed: {', '.join(missing)}")
     return "\n".join(lines)
@@ -204,14 +206,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         paimon_jar=arguments.paimon_jar and str(Path(arguments.paimon_jar).resolve()),
         floor_codec=arguments.floor_codec,
     )
+    load_before = os.getloadavg()[0]
     results = run(config, with_spark=not arguments.no_spark)
     judged = verdicts(results)
-    text = "\n".join([_header(config), "", table(results), "", *(verdict.text() for verdict in judged)])
+    lines = [_header(config, load_before), "", table(results), "", *(verdict.text() for verdict in judged)]
+    text = "\n".join(lines)
     arguments.out.mkdir(parents=True, exist_ok=True)
     name = f"bench-{config.rows}-{time.strftime('%Y%m%d-%H%M%S')}"
     (arguments.out / f"{name}.txt").write_text(text + "\n", encoding="utf-8")
     document = {
         "config": json.loads(config.to_json()),
+        "load_average_before": load_before,
         "measurements": [{**result.to_dict(), "median": result.median} for result in results],
         "targets": [verdict.to_dict() for verdict in judged],
     }
