@@ -11,6 +11,7 @@ from importlib import metadata
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
 from lakelsm.commit.commit_run import CommitEnvironment, CommitRun, RetryPolicy
 from lakelsm.commit.manifest_merge import MergePolicy
+from lakelsm.commit.replay import ReplayCheck
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.manifest import FileKind
 from lakelsm.format.paths import TablePaths
@@ -135,6 +136,14 @@ class Committer:
             statistics=statistics,
         )
         return CommitRun(self._environment, request).execute()
+
+    def committed(self, commit_user: str, identifier: int) -> CommitOutcome | None:
+        """Return the outcome of the write that this user committed under this identifier, or None.
+
+        A writer asks before it does the work; `commit` asks again.
+        """
+        request = CommitRequest(CommitKind.APPEND, CommitMessage(), commit_user, identifier)
+        return ReplayCheck(self._environment.file_io, self._environment.paths, request).before()
 
 
 def _validate(kind: CommitKind, message: CommitMessage, commit_user: str) -> None:

@@ -18,6 +18,9 @@ from lakelsm.format.paths import CommitFileNames, TablePaths
 from lakelsm.storage import FileIO
 from lakelsm.types import DataType
 
+#: So many entries are encoded to estimate the size of all.
+_SAMPLE = 2000
+
 
 class ManifestFiles:
     """Writes the metadata files of one commit under fresh names and remembers them.
@@ -89,12 +92,14 @@ def rolled(
     """
     if not entries:
         return
-    data = encode(entries)
-    per_entry = len(data) / len(entries)
-    if len(data) < 2 * target_size:
-        # Not enough for two full parts; up to twice the target in one is as good as a small rest.
-        yield entries, data
-        return
+    sample = entries[:_SAMPLE]
+    per_entry = len(encode(sample)) / len(sample)
+    if per_entry * len(entries) < 2 * target_size:
+        data = encode(entries)
+        if len(data) < 2 * target_size:
+            # Not enough for two full parts; up to twice the target in one is as good as a small rest.
+            yield entries, data
+            return
     start = 0
     while start < len(entries):
         end = start + max(1, math.ceil(target_size * 1.02 / per_entry))

@@ -66,21 +66,38 @@ def plan_minor_merge(
     """Return consecutive groups to be merged into one each; a group of one is kept as it is.
 
     A group is closed when it reaches the target size; the rest is merged when it has the minimum count.
+    Unlike Java, a manifest that is larger than all those after it in its group is left out: rewriting it
+    for a few small ones would make one commit in ``min_count`` as slow as the table has files.
     """
     groups: list[tuple[ManifestFileMeta, ...]] = []
     waiting: list[ManifestFileMeta] = []
-    size = 0
     for meta in metas:
         waiting.append(meta)
-        size += meta.file_size
-        if size >= policy.target_size:
-            groups.append(tuple(waiting))
-            waiting, size = [], 0
+        if sum(other.file_size for other in waiting) >= policy.target_size:
+            kept, waiting = _leave_out_large(waiting)
+            groups += [(other,) for other in kept]
+            if not kept:
+                groups.append(tuple(waiting))
+                waiting = []
+    kept, waiting = _leave_out_large(waiting)
+    groups += [(other,) for other in kept]
     if len(waiting) >= policy.min_count:
         groups.append(tuple(waiting))
     else:
-        groups += [(meta,) for meta in waiting]
+        groups += [(other,) for other in waiting]
     return groups
+
+
+def _leave_out_large(
+    metas: Sequence[ManifestFileMeta],
+) -> tuple[list[ManifestFileMeta], list[ManifestFileMeta]]:
+    """Split off the first manifests that are each larger than all the later ones together."""
+    rest = sum(meta.file_size for meta in metas)
+    for place, meta in enumerate(metas):
+        rest -= meta.file_size
+        if meta.file_size <= rest:
+            return list(metas[:place]), list(metas[place:])
+    return list(metas), []
 
 
 def cancel(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:

@@ -80,13 +80,12 @@ def write_container(
 
     A block is closed once it has ``block_bytes`` uncompressed bytes.
 
-    ``compression`` is an Avro codec's name (null, deflate, snappy, zstandard); zstd and none too.
+    ``compression`` is null, deflate or zstandard; none and zstd mean the first and the last.
+    Raises UnsupportedFeatureError on any other.
     """
     codec = {"zstd": "zstandard", "none": "null"}.get(compression.lower(), compression.lower())
-    if codec not in ("null", "deflate", "snappy", "zstandard"):
-        raise UnsupportedFeatureError(
-            f"Manifest compression {compression!r} is not supported: use zstandard."
-        )
+    if codec not in ("null", "deflate", "zstandard"):
+        raise UnsupportedFeatureError(f"lakelsm does not write manifests in {compression!r}: use zstd.")
     out = io.BytesIO()
     fastavro.writer(
         out,

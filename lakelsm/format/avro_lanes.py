@@ -76,11 +76,11 @@ def decode_columns(containers: Sequence[Container], wanted: Collection[str]) -> 
     Raises UnsupportedLayoutError on a schema with maps, enums, fixed, nested arrays or arrays of records, and
     CorruptTableError where a block does not decode exactly to its end.
     """
-    schema = cast("Mapping[str, Any]", expand_schema(dict(containers[0].schema)))
-    plan = _Record(schema, "", frozenset(wanted), nested=False)
     source = ", ".join(container.source for container in containers)
-    lanes = _Lanes.over(containers)
     try:
+        schema = cast("Mapping[str, Any]", expand_schema(dict(containers[0].schema)))
+        plan = _Record(schema, "", frozenset(wanted), nested=False)
+        lanes = _Lanes.over(containers)
         _sweep(plan, lanes)
         columns: dict[str, Column] = {}
         plan.collect(lanes.record_count, columns)

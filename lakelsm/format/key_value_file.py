@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,8 +13,9 @@ from pyarrow import fs as arrow_fs
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.binary_row import encode_row
-from lakelsm.format.column_stats import StatsCollector
+from lakelsm.format.column_stats import StatsCollector, StatsMode, column_modes
 from lakelsm.format.data_file_meta import DataFileMeta
+from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
 from lakelsm.types import DataField, DataType, arrow_field, to_arrow
 
@@ -24,6 +25,9 @@ KIND_FIELD = pa.field("_VALUE_KIND", pa.int8(), False, {b"PARQUET:field_id": b"2
 
 #: Bytes that a column's reader buffers ahead; row groups are never read whole.
 _READ_AHEAD = 1 << 18
+
+#: Bytes in memory of the rows of one row group, unless a caller says otherwise.
+ROW_GROUP_BYTES = 64 << 20
 
 
 def row_schema(fields: Sequence[DataField]) -> pa.Schema:
@@ -85,12 +89,22 @@ class KeyValueReader:
         return pa.Table.from_arrays(columns, schema=self._schema)
 
 
-def cast_column(column: pa.Array, target: pa.DataType) -> pa.Array:
-    """Cast values of a file to the wanted type: the same values in another layout, or Paimon's widening."""
-    if column.type.equals(target):
+def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the columns of ``schema``, taken from ``rows`` by name and cast to its types."""
+    columns = [cast_column(rows.column(field.name), field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+_UNITS = {"s": "second", "ms": "millisecond", "us": "microsecond"}
+
+
+def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """Cast to the wanted type: the same values in another layout, Paimon's widening, or coarser timestamps (floor)."""
+    source = column.type
+    if source.equals(target):
         return column
-    if pa.types.is_string(target) and not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return column.cast(pa.string())
+    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target) and target.unit in _UNITS:
+        column = pc.floor_temporal(column, unit=_UNITS[target.unit])
     return column.cast(target, safe=False)
 
 
@@ -98,7 +112,8 @@ def cast_column(column: pa.Array, target: pa.DataType) -> pa.Array:
 class FileLayout:
     """How data files of a table are written: everything of it that comes from schema and options.
 
-    ``target_file_size`` and ``row_group_bytes`` are bytes; a file is closed at the first row group past the target.
+    ``target_file_size`` and ``row_group_bytes`` (in memory) are bytes; a file is closed at the first row group past the
+    target. ``stats_modes`` has one mode a column.
     """
 
     schema: TableSchema
@@ -108,8 +123,39 @@ class FileLayout:
     target_file_size: int
     row_group_bytes: int
     prefix: str
-    new_value_stats: Callable[[], StatsCollector]
-    new_key_stats: Callable[[], StatsCollector]
+    stats_modes: tuple[StatsMode, ...]
+    stats_dense: bool
+
+    @staticmethod
+    def of(schema: TableSchema, options: TableOptions, row_group_bytes: int = ROW_GROUP_BYTES) -> FileLayout:
+        """The layout that a table's options ask for."""
+        compression = options.file_compression
+        modes = column_modes(
+            schema.field_names,
+            options.metadata_stats_mode,
+            options.field_options,
+            options.metadata_stats_keep_first_n_columns,
+            schema.trimmed_primary_keys if options.data_file_thin_mode else (),
+        )
+        return FileLayout(
+            schema=schema,
+            thin=options.data_file_thin_mode,
+            compression=compression,
+            compression_level=options.file_compression_zstd_level if compression == "zstd" else None,
+            target_file_size=options.target_file_size,
+            row_group_bytes=row_group_bytes,
+            prefix=options.data_file_prefix,
+            stats_modes=modes,
+            stats_dense=options.metadata_stats_dense_store,
+        )
+
+    def new_value_stats(self) -> StatsCollector:
+        """A collector of the value columns' statistics for one file."""
+        return StatsCollector(self.schema.fields, self.stats_modes, self.stats_dense)
+
+    def new_key_stats(self) -> StatsCollector:
+        """A collector of the key's statistics for one file."""
+        return StatsCollector.for_keys([self.schema.field(name) for name in self.schema.trimmed_primary_keys])
 
 
 class RollingWriter:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import repeat
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -73,7 +74,7 @@ class EntryColumns:
 
     def file_names(self, rows: Longs) -> list[str]:
         """Return the file names of the entries ``rows``."""
-        return self._required_texts("_FILE._FILE_NAME", rows)
+        return self._texts(self._bytes("_FILE._FILE_NAME", rows))
 
     def identities(self, rows: Longs) -> list[EntryIdentity]:
         """Return what identifies the files of the entries ``rows`` (see ManifestEntry.identity)."""
@@ -86,13 +87,13 @@ class EntryColumns:
                 self._extra_files(rows),
                 self._optional_bytes("_FILE._EMBEDDED_FILE_INDEX", rows),
                 self._optional_texts("_FILE._EXTERNAL_PATH", rows),
-                strict=False,
+                strict=True,
             )
         )
 
     def entries(self, rows: Longs) -> list[ManifestEntry]:
         """Make the entries ``rows``, in that order."""
-        try:
+        with _collector_paused():
             return list(
                 map(
                     ManifestEntry,
@@ -103,8 +104,6 @@ class EntryColumns:
                     self._files(rows),
                 )
             )
-        except UnicodeDecodeError as error:
-            raise CorruptTableError(f"{self._source} has a name that is no text: {error}") from error
 
     def _files(self, rows: Longs) -> Iterable[DataFileMeta]:
         """Make the file metas, field by field in the order of the dataclass."""
@@ -144,7 +143,7 @@ class EntryColumns:
     def _partitions_of(self, rows: Longs) -> list[bytes]:
         return [self.partitions[code] for code in self.partition_codes[rows].tolist()]
 
-    def _extra_files(self, rows: Longs) -> Iterable[tuple[str, ...]]:
+    def _extra_files(self, rows: Longs) -> list[tuple[str, ...]]:
         return [names or () for names in self._text_tuples("_FILE._EXTRA_FILES", rows)]
 
     def _column(self, path: str, kind: type[Any], required: bool) -> Any:
@@ -162,52 +161,64 @@ class EntryColumns:
     def _bytes(self, path: str, rows: Longs) -> list[bytes]:
         return _slices(self._data, self._column(path, SliceColumn, required=True), rows)
 
-    def _required_texts(self, path: str, rows: Longs) -> list[str]:
-        return [str(text, "utf-8") for text in self._bytes(path, rows)]
-
-    def _optional_longs(self, path: str, rows: Longs) -> Iterable[int | None]:
+    def _optional_longs(self, path: str, rows: Longs) -> list[int | None]:
         column: LongColumn | None = self._column(path, LongColumn, required=False)
-        return repeat(None) if column is None else _nullable_longs(column, rows)
+        return [None] * len(rows) if column is None else _nullable_longs(column, rows)
 
-    def _optional_bytes(self, path: str, rows: Longs) -> Iterable[bytes | None]:
+    def _optional_bytes(self, path: str, rows: Longs) -> Sequence[bytes | None]:
         column: SliceColumn | None = self._column(path, SliceColumn, required=False)
         if column is None:
-            return repeat(None)
+            return [None] * len(rows)
         if column.present is None:
             return _slices(self._data, column, rows)
         present = column.present[rows]
         if not present.any():
-            return repeat(None)
+            return [None] * len(rows)
         values = zip(_slices(self._data, column, rows), present.tolist(), strict=True)
         return [value if there else None for value, there in values]
 
-    def _optional_texts(self, path: str, rows: Longs) -> Iterable[str | None]:
+    def _optional_texts(self, path: str, rows: Longs) -> list[str | None]:
         values = self._optional_bytes(path, rows)
-        if isinstance(values, repeat):
-            return repeat(None)
-        return [None if value is None else str(value, "utf-8") for value in values]
+        return [None if value is None else self._texts([value])[0] for value in values]
 
-    def _long_tuples(self, path: str, rows: Longs) -> Iterable[tuple[Any, ...] | None]:
+    def _texts(self, values: Iterable[bytes]) -> list[str]:
+        try:
+            return [str(value, "utf-8") for value in values]
+        except UnicodeDecodeError as error:
+            raise CorruptTableError(f"{self._source} has a name that is no text: {error}") from error
+
+    def _long_tuples(self, path: str, rows: Longs) -> list[tuple[Any, ...] | None]:
         column: ListColumn | None = self._column(path, ListColumn, required=False)
         if column is None or (column.present is not None and not column.present[rows].any()):
-            return repeat(None)
+            return [None] * len(rows)
         if not isinstance(column.items, LongColumn):
             raise CorruptTableError(f"{self._source} is no manifest: field {path} is missing or wrong.")
         return _tuples(column, rows, _nullable_longs(column.items, _items_of(column, rows)))
 
-    def _text_tuples(self, path: str, rows: Longs) -> Iterable[tuple[Any, ...] | None]:
+    def _text_tuples(self, path: str, rows: Longs) -> list[tuple[Any, ...] | None]:
         column: ListColumn | None = self._column(path, ListColumn, required=False)
         if column is None or (column.present is not None and not column.present[rows].any()):
-            return repeat(None)
+            return [None] * len(rows)
         if not isinstance(column.items, SliceColumn):
             raise CorruptTableError(f"{self._source} is no manifest: field {path} is missing or wrong.")
-        known: dict[bytes, str] = {}
         items = _slices(self._data, column.items, _items_of(column, rows))
-        for value in set(items):
-            known[value] = str(value, "utf-8")
+        distinct = list(set(items))
+        known = dict(zip(distinct, self._texts(distinct), strict=True))
         shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         tuples = _tuples(column, rows, [known[value] for value in items])
         return [None if names is None else shared.setdefault(names, names) for names in tuples]
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep the garbage collector from walking over a growing list of entries, none of which is garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 _KINDS = (FileKind.ADD, FileKind.DELETE)

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.merge.key_order import OrderKeys, group_starts, order_keys
+from lakelsm.options import TableOptions
+from lakelsm.schema import TableSchema
 
 #: System columns of key-value rows. Persisted: do not change
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
@@ -31,6 +33,16 @@ class MergeSpec:
     sequence_columns: tuple[str, ...] = ()
     sequence_descending: bool = False
     ignore_delete: bool = False
+
+    @staticmethod
+    def of(schema: TableSchema, options: TableOptions) -> MergeSpec:
+        """The merge of a table."""
+        return MergeSpec(
+            schema.trimmed_primary_keys,
+            options.sequence_field,
+            options.sequence_field_descending,
+            options.ignore_delete,
+        )
 
     @property
     def decisive_columns(self) -> tuple[str, ...]:

@@ -1,0 +1,106 @@
+"""Catalog: the tables of a warehouse directory, laid out as Paimon's file-system catalog does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from lakelsm.commit.schema_store import SchemaStore
+from lakelsm.commit.table_store import TableStore
+from lakelsm.errors import InvalidInputError, TableNotFoundError
+from lakelsm.format.paths import TablePaths, database_path, table_path
+from lakelsm.schema import create_schema
+from lakelsm.schema_evolution import SchemaChange, apply_changes
+from lakelsm.schema_validation import validate_table
+from lakelsm.spark.spark_types import from_struct
+from lakelsm.storage import open_storage
+from lakelsm.table import Table
+
+_DATABASE_SUFFIX = ".db"
+
+
+class Catalog:
+    """Databases and tables under a warehouse directory (``<warehouse>/<database>.db/<table>``).
+
+    ``spark`` is the session to work in; without it the active one, else a new local one whose workers run this Python.
+    """
+
+    def __init__(self, warehouse: str, spark: SparkSession | None = None) -> None:
+        self._file_io, self._root = open_storage(warehouse)
+        self._spark = spark
+
+    def create_table(
+        self,
+        name: str,
+        schema: StructType | pa.Schema | str,
+        *,
+        primary_key: Sequence[str],
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+        if_not_exists: bool = False,
+    ) -> Table:
+        """Create ``database.table`` and return it.
+
+        Columns come as a Spark schema, a pyarrow schema or DDL text in Paimon's types. Raises InvalidInputError for a bad
+        schema or option, UnsupportedFeatureError for a feature that lakelsm has not built, TableAlreadyExistsError
+        unless ``if_not_exists``.
+        """
+        paths = self._paths(name)
+        if if_not_exists and SchemaStore(self._file_io, paths).ids():
+            return self.table(name)
+        columns = from_struct(schema) if isinstance(schema, StructType) else schema
+        created = create_schema(columns, primary_key, partition_by, options, comment, _now_millis())
+        validate_table(created)
+        self._file_io.mkdirs(paths.schema_dir)
+        SchemaStore(self._file_io, paths).create_table(created)
+        return self.table(name)
+
+    def table(self, name: str) -> Table:
+        """Open a table. Raises TableNotFoundError, with the tables that there are."""
+        paths = self._paths(name)
+        try:
+            return Table(TableStore.open(paths.root, name), self._spark)
+        except TableNotFoundError as error:
+            known = ", ".join(self.list_tables(name.split(".")[0])) or "no tables"
+            raise TableNotFoundError(f"Table {name} does not exist: the database has {known}.") from error
+
+    def alter_table(self, name: str, *changes: SchemaChange) -> Table:
+        """Change columns, comment or options of a table; data files stay as they are."""
+        store = TableStore.open(self._paths(name).root, name)
+        has_snapshots = store.snapshots.latest_id() is not None
+        store.schemas.change(lambda schema: apply_changes(schema, changes, _now_millis(), has_snapshots))
+        return self.table(name)
+
+    def drop_table(self, name: str) -> None:
+        """Delete a table with all its files. Raises TableNotFoundError when there is none."""
+        self.table(name)
+        self._file_io.delete_dir(self._paths(name).root)
+
+    def list_databases(self) -> list[str]:
+        """The databases of the warehouse, sorted."""
+        names = self._file_io.list(self._root)
+        return sorted(name.removesuffix(_DATABASE_SUFFIX) for name in names if name.endswith(_DATABASE_SUFFIX))
+
+    def list_tables(self, database: str) -> list[str]:
+        """The tables of a database as ``database.table``, sorted."""
+        directory = database_path(self._root, database)
+        return sorted(
+            f"{database}.{name}"
+            for name in self._file_io.list(directory)
+            if self._file_io.exists(TablePaths(f"{directory}/{name}").schema_file(0))
+        )
+
+    def _paths(self, name: str) -> TablePaths:
+        parts = name.split(".")
+        if len(parts) != 2 or not all(part.strip() and "/" not in part for part in parts):
+            raise InvalidInputError(f"Table name {name!r} must be 'database.table'.")
+        return TablePaths(table_path(self._root, *parts))
+
+
+def _now_millis() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,92 @@
+"""One table on storage: where it lies, its newest schema and options, and how to look into its snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lakelsm.commit.committer import Committer
+from lakelsm.commit.schema_store import SchemaStore
+from lakelsm.commit.snapshot_manager import SnapshotManager
+from lakelsm.format.paths import TablePaths, partition_text
+from lakelsm.format.binary_row import decode_row
+from lakelsm.options import TableOptions
+from lakelsm.schema import TableSchema
+from lakelsm.schema_validation import validate_existing_table, with_dynamic_options
+from lakelsm.storage import FileIO, open_storage
+from lakelsm.types import DataType
+
+
+@dataclass(frozen=True)
+class TableStore:
+    """A table as one operation sees it: the schema and options are those of the moment it was opened."""
+
+    name: str
+    file_io: FileIO
+    paths: TablePaths
+    schema: TableSchema
+    options: TableOptions
+
+    @staticmethod
+    def open(location: str, name: str | None = None) -> TableStore:
+        """Open the table at a path or URI.
+
+        Raises TableNotFoundError when there is none and UnsupportedFeatureError when lakelsm cannot serve it rightly.
+        """
+        file_io, root = open_storage(location)
+        paths = TablePaths(root)
+        schema = SchemaStore(file_io, paths).latest()
+        return TableStore(name or paths.root.rsplit("/", 1)[-1], file_io, paths, schema, validate_existing_table(schema))
+
+    def refreshed(self) -> TableStore:
+        """The same table with the newest schema and options."""
+        schema = self.schemas.latest()
+        if schema == self.schema:
+            return self
+        return replace(self, schema=schema, options=validate_existing_table(schema))
+
+    def with_options(self, overrides: Mapping[str, str] | None) -> TableStore:
+        """The same table with options that hold for one call."""
+        if not overrides:
+            return self
+        schema, options = with_dynamic_options(self.schema, overrides)
+        return replace(self, schema=schema, options=options)
+
+    def with_schema(self, schema: TableSchema) -> TableStore:
+        """The same table as an older schema has it."""
+        return replace(self, schema=schema, options=validate_existing_table(schema))
+
+    @property
+    def schemas(self) -> SchemaStore:
+        """The table's schema files."""
+        return SchemaStore(self.file_io, self.paths)
+
+    @property
+    def snapshots(self) -> SnapshotManager:
+        """The table's snapshots and tags."""
+        return SnapshotManager(self.file_io, self.paths)
+
+    @property
+    def partition_types(self) -> list[DataType]:
+        """Types of the partition columns, in order."""
+        return [field.type for field in self.schema.partition_fields]
+
+    def committer(self) -> Committer:
+        """A committer for one operation."""
+        return Committer(self.file_io, self.paths, self.schema, self.options)
+
+    def partition_values(self, partition: bytes) -> dict[str, object]:
+        """The values of a stored partition by column."""
+        return dict(zip(self.schema.partition_keys, decode_row(partition, self.partition_types)))
+
+    def partition_text(self, partition: bytes) -> list[tuple[str, str]]:
+        """The partition as its directory names it: (column, text) in order."""
+        legacy, default = self.options.partition_legacy_name, self.options.partition_default_name
+        return [
+            (name, partition_text(value, kind, legacy, default))
+            for (name, value), kind in zip(self.partition_values(partition).items(), self.partition_types)
+        ]
+
+    def data_path(self, partition: bytes, bucket: int, file_name: str, external_path: str | None = None) -> str:
+        """Where a data file lies."""
+        return self.paths.data_file(self.partition_text(partition), bucket, file_name, external_path)

@@ -1,0 +1,128 @@
+"""What to compact, bucket by bucket, from the manifests of one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from lakelsm.commit.bucket_files import BucketId, by_bucket
+from lakelsm.commit.manifest_prune import select_manifests
+from lakelsm.commit.scan import read_live_entries
+from lakelsm.commit.table_store import TableStore
+from lakelsm.format.binary_row import decode_rows
+from lakelsm.format.key_value_file import key_types
+from lakelsm.format.manifest import ManifestEntry, ManifestFileMeta
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.lsm.compact_task import CompactPlan, drops_deletes, min_compaction_file_size, plan_compaction
+from lakelsm.lsm.levels import FileRange, level_count, sorted_runs
+from lakelsm.lsm.predicate import Predicate
+from lakelsm.lsm.pruning import partitions_that_may_match
+from lakelsm.lsm.universal_compaction import CompactionPolicy, estimate_last_full, full_compaction, pick
+
+
+@dataclass(frozen=True)
+class BucketCompaction:
+    """The compaction of one bucket; planned files point into the entries of the whole plan."""
+
+    partition: bytes
+    bucket: int
+    plan: CompactPlan
+
+    @property
+    def rewritten_files(self) -> list[FileRange]:
+        """The files that are merged and replaced."""
+        return [file for group in self.plan.rewrites for file in group.files]
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    """All buckets of a snapshot that have something to compact."""
+
+    snapshot: Snapshot
+    entries: Sequence[ManifestEntry]
+    buckets: tuple[BucketCompaction, ...]
+
+
+@dataclass(frozen=True)
+class CompactionScope:
+    """Which buckets to look at. ``partitions``: a predicate on partition columns; ``buckets``: bucket numbers;
+    ``only``: exactly these buckets. None leaves a choice out. ``full``: everything to the top level, else an ordinary pick.
+    """
+
+    full: bool
+    partitions: Predicate | None = None
+    buckets: frozenset[int] | None = None
+    only: frozenset[BucketId] | None = None
+
+
+def plan_table(store: TableStore, snapshot: Snapshot, scope: CompactionScope, now_millis: int) -> CompactionPlan:
+    """Plan the compaction of a snapshot's buckets; reads manifests and no data.
+
+    ``now_millis`` is the local wall clock in milliseconds, as files' creation times are.
+    """
+    entries = read_live_entries(
+        store.file_io,
+        store.paths,
+        snapshot,
+        keep_manifest=_manifest_filter(store, scope.only),
+        keep_partitions=_partition_filter(store, scope),
+    )
+    chosen: list[BucketCompaction] = []
+    for (partition, bucket), files in sorted(by_bucket(entries, key_types(store.schema)).items()):
+        if bucket < 0 or (scope.buckets is not None and bucket not in scope.buckets):
+            continue
+        if scope.only is not None and (partition, bucket) not in scope.only:
+            continue
+        plan = plan_bucket(store, files, scope.full, now_millis)
+        if plan is not None and not plan.is_empty:
+            chosen.append(BucketCompaction(partition, bucket, plan))
+    return CompactionPlan(snapshot, entries, tuple(chosen))
+
+
+def plan_bucket(store: TableStore, files: Sequence[FileRange], full: bool, now_millis: int) -> CompactPlan | None:
+    """Plan one bucket; None when nothing is to be compacted."""
+    options = store.options
+    runs = sorted_runs(files)
+    levels = level_count(files, options.num_levels)
+    if full:
+        rewrite = frozenset(file.index for file in files) if options.compaction_force_rewrite_all_files else frozenset()
+        unit = full_compaction(runs, levels, rewrite)
+    else:
+        policy = CompactionPolicy.from_options(options)
+        unit = pick(policy, runs, levels, now_millis, estimate_last_full(runs, levels - 1))
+    if unit is None or unit.changes_nothing:
+        return None
+    return plan_compaction(
+        unit,
+        max_level=levels - 1,
+        min_file_size=min_compaction_file_size(options.target_file_size, options.compaction_small_file_ratio),
+        drop_delete=drops_deletes(unit.output_level, runs),
+    )
+
+
+def _manifest_filter(
+    store: TableStore, only: Collection[BucketId] | None
+) -> Callable[[ManifestFileMeta], bool] | None:
+    if only is None:
+        return None
+    changed: dict[bytes, set[int]] = {}
+    for partition, bucket in only:
+        changed.setdefault(partition, set()).add(bucket)
+    return lambda meta: bool(select_manifests([meta], changed, store.partition_types))
+
+
+def _partition_filter(
+    store: TableStore, scope: CompactionScope
+) -> Callable[[Sequence[bytes]], Sequence[bool]] | None:
+    if scope.only is not None:
+        wanted = {partition for partition, _ in scope.only}
+        return lambda partitions: [partition in wanted for partition in partitions]
+    predicate = scope.partitions
+    if predicate is None:
+        return None
+
+    def keep(partitions: Sequence[bytes]) -> Sequence[bool]:
+        columns = [column.to_pylist() for column in decode_rows(list(partitions), store.partition_types)]
+        return partitions_that_may_match(predicate, store.schema.partition_keys, list(zip(*columns)))
+
+    return keep

@@ -1,0 +1,231 @@
+"""Carry a compaction plan out: rewrite in Spark tasks, commit in groups of buckets, discard what lost."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.commit.table_store import TableStore
+from lakelsm.compact.compaction_plan import BucketCompaction, CompactionPlan, CompactionScope, plan_table
+from lakelsm.compact.rewrite_task import RewriteTask, RewriteUnit
+from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError
+from lakelsm.format.key_value_file import FileLayout
+from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.run_reader import RunReader
+from lakelsm.read.read_plan import merge_unit, run_files
+from lakelsm.spark.tasks import run_units
+from lakelsm.write.messages import MESSAGE_SCHEMA, TaskMessages, collect_messages
+
+#: Memory of one compaction task in bytes, unless the caller says otherwise.
+DEFAULT_TASK_MEMORY = 512 << 20
+
+#: Snapshot property of a compaction that left every bucket of the table fully compacted. Persisted: do not change
+FULL_COMPACTION_PROPERTY = "lakelsm.full-compaction"
+
+
+@dataclass(frozen=True)
+class CompactionResult:
+    """What a compaction did. Counts are files, rows and bytes; ``seconds`` is wall time.
+
+    ``status``: 'done'; 'nothing' to do; 'conflict': some of the work lost to another commit and was discarded (nothing
+    of the other's is lost); 'deadline': stopped between commits; 'planned': a dry run.
+    """
+
+    table: str
+    status: str
+    snapshot_ids: tuple[int, ...] = ()
+    buckets: int = 0
+    files_rewritten: int = 0
+    files_upgraded: int = 0
+    files_written: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    rows_read: int = 0
+    rows_written: int = 0
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as plain values, for a report."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class CompactionLimits:
+    """How far a compaction goes. ``commit_every``: buckets a commit (None: one commit). ``deadline``: seconds after
+    which no further commit is begun. ``task_memory``: bytes that a task may hold.
+    """
+
+    commit_every: int | None = None
+    deadline: float | None = None
+    task_memory: int = DEFAULT_TASK_MEMORY
+
+
+class Compactor:
+    """Compacts one table."""
+
+    def __init__(
+        self, spark: SparkSession, store: TableStore, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._spark = spark
+        self._store = store
+        self._clock = clock
+
+    def compact(
+        self,
+        scope: CompactionScope,
+        limits: CompactionLimits = CompactionLimits(),
+        *,
+        dry_run: bool = False,
+        commit_user: str | None = None,
+        identifier: int = BATCH_COMMIT_IDENTIFIER,
+    ) -> CompactionResult:
+        """Compact what the scope names on the newest snapshot."""
+        started = self._clock()
+        store = self._store
+        snapshot = store.snapshots.latest()
+        if snapshot is None:
+            return CompactionResult(store.name, "nothing")
+        plan = plan_table(store, snapshot, scope, _wall_clock_millis(started))
+        if not plan.buckets:
+            return CompactionResult(store.name, "nothing", seconds=self._clock() - started)
+        if dry_run:
+            return replace(self._planned(plan, plan.buckets), status="planned", seconds=self._clock() - started)
+        user = commit_user or str(uuid.uuid4())
+        size = limits.commit_every or len(plan.buckets)
+        total = CompactionResult(store.name, "done")
+        whole_table = scope.full and scope.partitions is None and scope.buckets is None and scope.only is None
+        for first in range(0, len(plan.buckets), size):
+            if first and limits.deadline is not None and self._clock() - started > limits.deadline:
+                total = replace(total, status="deadline")
+                break
+            group = plan.buckets[first : first + size]
+            last = first + size >= len(plan.buckets) and total.status == "done"
+            part = self._run(plan, group, limits.task_memory, user, identifier, whole_table and last)
+            total = _sum(total, part)
+        return replace(total, seconds=self._clock() - started)
+
+    def _planned(self, plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> CompactionResult:
+        rewritten = [file for bucket in buckets for file in bucket.rewritten_files]
+        return CompactionResult(
+            self._store.name,
+            "done",
+            buckets=len(buckets),
+            files_rewritten=len(rewritten),
+            files_upgraded=sum(len(bucket.plan.upgrades) for bucket in buckets),
+            bytes_read=sum(file.size for file in rewritten),
+            rows_read=sum(file.row_count for file in rewritten),
+        )
+
+    def _run(
+        self,
+        plan: CompactionPlan,
+        buckets: Sequence[BucketCompaction],
+        task_memory: int,
+        user: str,
+        identifier: int,
+        completes_full: bool,
+    ) -> CompactionResult:
+        """Rewrite and commit some buckets in one snapshot."""
+        written = self._rewrite(plan, buckets, task_memory)
+        message = CommitMessage(entries=[*_replaced(plan, buckets), *written.entries])
+        properties = {FULL_COMPACTION_PROPERTY: "true"} if completes_full else None
+        try:
+            outcome = self._store.committer().commit(
+                CommitKind.COMPACT, message, user, identifier, properties=properties
+            )
+        except CommitConflictError:
+            self._discard(written)
+            return CompactionResult(self._store.name, "conflict")
+        except CommitOutcomeUnknownError:
+            raise
+        except BaseException:
+            self._discard(written)
+            raise
+        ids = () if outcome.snapshot is None else (outcome.snapshot.id,)
+        return replace(
+            self._planned(plan, buckets),
+            snapshot_ids=ids,
+            files_written=len(written.entries),
+            bytes_written=sum(entry.file.file_size for entry in written.entries),
+            rows_written=sum(entry.file.row_count for entry in written.entries),
+        )
+
+    def _rewrite(
+        self, plan: CompactionPlan, buckets: Sequence[BucketCompaction], task_memory: int
+    ) -> TaskMessages:
+        store = self._store
+        units = [unit for bucket in buckets for unit in self._units(plan, bucket)]
+        if not units:
+            return TaskMessages()
+        ids = {file.schema_id for unit in units for section in unit.sections for file in section.files}
+        schemas = {key: store.schema if key == store.schema.id else store.schemas.get(key) for key in ids}
+        reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, task_memory // 2)
+        layout = FileLayout.of(store.schema, store.options, min(64 << 20, task_memory // 8))
+        task = RewriteTask(reader, layout, MergeSpec.of(store.schema, store.options))
+        units.sort(key=lambda unit: -sum(file.file_size for section in unit.sections for file in section.files))
+        return collect_messages(run_units(self._spark, units, task, MESSAGE_SCHEMA))
+
+    def _units(self, plan: CompactionPlan, bucket: BucketCompaction) -> list[RewriteUnit]:
+        store = self._store
+        run_file = run_files(store, plan.entries)
+        directory = store.paths.bucket_dir(store.partition_text(bucket.partition), bucket.bucket)
+        return [
+            RewriteUnit(
+                sections=tuple(merge_unit(section, run_file) for section in group.sections),
+                partition=bucket.partition,
+                bucket=bucket.bucket,
+                total_buckets=plan.entries[group.files[0].index].total_buckets,
+                directory=directory,
+                output_level=bucket.plan.output_level,
+                drop_delete=bucket.plan.drop_delete,
+            )
+            for group in bucket.plan.rewrites
+        ]
+
+    def _discard(self, written: TaskMessages) -> None:
+        """Delete files that no snapshot names."""
+        for entry in written.entries:
+            self._store.file_io.delete(
+                self._store.data_path(entry.partition, entry.bucket, entry.file.file_name)
+            )
+
+
+def _replaced(plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> list[ManifestEntry]:
+    """DELETE entries of all files that a compaction replaces, and both entries of those that it moves up."""
+    entries: list[ManifestEntry] = []
+    for bucket in buckets:
+        for file in bucket.rewritten_files:
+            entries.append(replace(plan.entries[file.index], kind=FileKind.DELETE))
+        for file in bucket.plan.upgrades:
+            old = plan.entries[file.index]
+            entries.append(replace(old, kind=FileKind.DELETE))
+            entries.append(replace(old, kind=FileKind.ADD, file=old.file.upgraded(bucket.plan.output_level)))
+    return entries
+
+
+def _sum(total: CompactionResult, part: CompactionResult) -> CompactionResult:
+    status = "conflict" if "conflict" in (total.status, part.status) else part.status
+    return CompactionResult(
+        total.table,
+        status,
+        total.snapshot_ids + part.snapshot_ids,
+        total.buckets + part.buckets,
+        total.files_rewritten + part.files_rewritten,
+        total.files_upgraded + part.files_upgraded,
+        total.files_written + part.files_written,
+        total.bytes_read + part.bytes_read,
+        total.bytes_written + part.bytes_written,
+        total.rows_read + part.rows_read,
+        total.rows_written + part.rows_written,
+    )
+
+
+def _wall_clock_millis(now: float) -> int:
+    return int(now * 1000) + time.localtime(now).tm_gmtoff * 1000

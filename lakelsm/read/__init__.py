@@ -1,0 +1,1 @@
+"""Reads: a plan from metadata, and the DataFrame that carries it out."""

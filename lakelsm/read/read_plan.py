@@ -1,0 +1,159 @@
+"""What a batch read has to look at: files as they are, and sections whose rows hide each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.commit.bucket_files import BucketId, by_bucket
+from lakelsm.commit.scan import read_live_entries, read_manifest_metas
+from lakelsm.commit.table_store import TableStore
+from lakelsm.format.binary_row import decode_rows
+from lakelsm.format.bucket_hash import bucket_ids
+from lakelsm.format.key_value_file import key_types
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.lsm.interval_partition import Section
+from lakelsm.lsm.levels import FileRange
+from lakelsm.lsm.predicate import Predicate, columns, equality_values
+from lakelsm.lsm.pruning import VersionRule, files_that_may_match, partitions_that_may_match, prune_stale_safe
+from lakelsm.lsm.splits import read_units
+from lakelsm.merge.run_reader import MergeUnit, RunFile
+from lakelsm.read.file_statistics import statistics_of
+from lakelsm.types import DataField, to_arrow
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """The files of a read. ``raw_files`` need no merge; ``sections`` do.
+
+    ``files_live`` counts the data files of the snapshot, ``files_scanned`` those that the read opens.
+    """
+
+    snapshot_id: int | None
+    raw_files: tuple[RunFile, ...]
+    sections: tuple[MergeUnit, ...]
+    files_live: int
+
+    @property
+    def files_scanned(self) -> int:
+        """How many data files the read opens."""
+        return len(self.raw_files) + sum(len(section.files) for section in self.sections)
+
+
+def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None) -> ReadPlan:
+    """Plan the read of a snapshot from its manifests alone (None: an empty table).
+
+    ``predicate`` leaves out partitions, buckets and files that surely hold no row of the answer; it is not a filter.
+    """
+    if snapshot is None:
+        return ReadPlan(None, (), (), 0)
+    entries = read_live_entries(
+        store.file_io,
+        store.paths,
+        snapshot,
+        keep_partitions=_partition_filter(store, predicate),
+        keep_buckets=_bucket_filter(store, predicate),
+    )
+    buckets = by_bucket(entries, key_types(store.schema))
+    if predicate is not None and columns(predicate) - set(store.schema.partition_keys):
+        buckets = _prune_files(store, predicate, entries, buckets)
+    raw: list[RunFile] = []
+    sections: list[MergeUnit] = []
+    run_file = run_files(store, entries)
+    for files in buckets.values():
+        units = read_units(files)
+        raw.extend(map(run_file, units.raw_files))
+        sections.extend(merge_unit(section, run_file) for section in units.merge_sections)
+    metas = read_manifest_metas(store.file_io, store.paths, snapshot)
+    live = sum(meta.num_added_files - meta.num_deleted_files for meta in metas)
+    return ReadPlan(snapshot.id, tuple(raw), tuple(sections), live)
+
+
+def merge_unit(section: Section, run_file: Callable[[FileRange], RunFile]) -> MergeUnit:
+    """The section's files as a task reads them, the run with the oldest rows first."""
+    runs = sorted(section.runs, key=lambda run: max(file.max_seq for file in run))
+    return MergeUnit(tuple(tuple(map(run_file, run)) for run in runs))
+
+
+def run_files(store: TableStore, entries: Sequence[ManifestEntry]) -> Callable[[FileRange], RunFile]:
+    """A function from a planned file to what a task needs of it."""
+    directories: dict[BucketId, str] = {}
+
+    def run_file(planned: FileRange) -> RunFile:
+        entry = entries[planned.index]
+        bucket = (entry.partition, entry.bucket)
+        if bucket not in directories:
+            directories[bucket] = store.paths.bucket_dir(store.partition_text(entry.partition), entry.bucket)
+        path = entry.file.external_path or f"{directories[bucket]}/{entry.file.file_name}"
+        return RunFile(path, entry.file.schema_id, entry.file.row_count, entry.file.file_size)
+
+    return run_file
+
+
+def _partition_filter(
+    store: TableStore, predicate: Predicate | None
+) -> Callable[[Sequence[bytes]], Sequence[bool]] | None:
+    if predicate is None or not store.schema.partition_keys:
+        return None
+
+    def keep(partitions: Sequence[bytes]) -> Sequence[bool]:
+        columns = [column.to_pylist() for column in decode_rows(list(partitions), store.partition_types)]
+        return partitions_that_may_match(predicate, store.schema.partition_keys, list(zip(*columns)))
+
+    return keep
+
+
+def _bucket_filter(
+    store: TableStore, predicate: Predicate | None
+) -> Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], npt.NDArray[np.bool_]] | None:
+    """Buckets that equality conditions on the bucket key allow; only for the fixed buckets that a file was written in."""
+    keys = store.schema.bucket_keys
+    if predicate is None or store.options.bucket <= 0:
+        return None
+    wanted = equality_values(predicate, keys)
+    if wanted is None:
+        return None
+    fields = [store.schema.field(name) for name in keys]
+    arrays = _arrays(wanted, fields)
+
+    def keep(buckets: npt.NDArray[np.int64], totals: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        mask = np.zeros(len(buckets), dtype=bool)
+        for total in np.unique(totals).tolist():
+            here = totals == total
+            if total <= 0:
+                mask |= here
+                continue
+            allowed = bucket_ids(arrays, [f.type for f in fields], total, store.options.bucket_function_type.value)
+            mask |= here & np.isin(buckets, allowed)
+        return mask
+
+    return keep
+
+
+def _arrays(rows: Sequence[tuple[Any, ...]], fields: Sequence[DataField]) -> list[pa.Array]:
+    return [pa.array([row[at] for row in rows], to_arrow(field.type)) for at, field in enumerate(fields)]
+
+
+def _prune_files(
+    store: TableStore,
+    predicate: Predicate,
+    entries: Sequence[ManifestEntry],
+    buckets: Mapping[BucketId, list[FileRange]],
+) -> dict[BucketId, list[FileRange]]:
+    """Leave out files that cannot hold a row of the answer nor hide a row that must stay hidden."""
+    stats = statistics_of(store, entries, columns(predicate))
+    by_keys = files_that_may_match(predicate, stats, store.schema.primary_keys)
+    by_values = files_that_may_match(predicate, stats)
+    rule = VersionRule.ANY_ONE if store.options.sequence_field else VersionRule.LAST_BY_SEQUENCE
+    kept: dict[BucketId, list[FileRange]] = {}
+    for bucket, files in buckets.items():
+        left = prune_stale_safe([file for file in files if by_keys[file.index]], by_values, rule)
+        if left:
+            kept[bucket] = left
+    return kept

@@ -1,0 +1,64 @@
+"""Positions of rows that a merge hides, found from the deciding columns alone: a deletion vector for one read.
+
+For `deduplicate` the rows of a read are rows of files: of each key the winning one, unless it is a retraction. So
+every file can be scanned by Spark itself, with its projections and predicates, if only the losing rows are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.merge.kernel import VALUE_KIND, MergeSpec, is_retract, latest_rows
+from lakelsm.merge.run_reader import FILE_COLUMN, POSITION_COLUMN, MergeUnit, RunReader
+from lakelsm.merge.streaming import key_ranges
+
+#: Spark schema of what a task yields: a file's name and its hidden rows as a bitmap of 64-bit words, lowest bit first.
+STALE_SCHEMA = "stale_file string, stale_words array<bigint>"
+
+
+@dataclass(frozen=True)
+class StaleRows:
+    """The task that finds the hidden rows of one unit."""
+
+    reader: RunReader
+    spec: MergeSpec
+
+    def __call__(self, unit: MergeUnit) -> Iterator[pa.RecordBatch]:
+        """Yield one row of `STALE_SCHEMA` for each file of the unit that has hidden rows."""
+        files: list[npt.NDArray[np.int32]] = []
+        positions: list[npt.NDArray[np.int64]] = []
+        for rows, keys in key_ranges(self.reader.open_runs(unit, positions=True), self.spec.key_columns):
+            retract = is_retract(rows.column(VALUE_KIND))
+            if keys is None:
+                hidden = retract
+            else:
+                hidden = np.ones(len(rows), dtype=bool)
+                winners = latest_rows(rows, keys, self.spec)
+                hidden[winners] = retract[winners]
+            at = np.flatnonzero(hidden)
+            if len(at):
+                files.append(rows.column(FILE_COLUMN).to_numpy()[at])
+                positions.append(rows.column(POSITION_COLUMN).to_numpy()[at])
+        if not files:
+            return
+        numbers, places = np.concatenate(files), np.concatenate(positions)
+        for number in np.unique(numbers).tolist():
+            file = unit.files[number]
+            words = bitmap_words(places[numbers == number], file.row_count)
+            name = file.path.rsplit("/", 1)[-1]
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([name]), pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words))],
+                names=["stale_file", "stale_words"],
+            )
+
+
+def bitmap_words(positions: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.int64]:
+    """Return the bitmap of ``positions`` (below ``rows``) as 64-bit words, lowest bit first."""
+    bits = np.zeros((rows + 63) // 64 * 64, dtype=bool)
+    bits[positions] = True
+    return np.packbits(bits, bitorder="little").view(np.int64)

@@ -1,0 +1,102 @@
+"""What is in a table, as small DataFrames: snapshots, files, and the layout by bucket and level."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakelsm.commit.scan import read_live_entries
+from lakelsm.commit.table_store import TableStore
+from lakelsm.format.snapshot import Snapshot
+
+_SNAPSHOTS = pa.schema(
+    [
+        ("snapshot_id", pa.int64()),
+        ("commit_kind", pa.string()),
+        ("commit_time", pa.timestamp("us", "UTC")),
+        ("commit_user", pa.string()),
+        ("commit_identifier", pa.int64()),
+        ("schema_id", pa.int64()),
+        ("total_record_count", pa.int64()),
+        ("delta_record_count", pa.int64()),
+    ]
+)
+_FILES = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("bucket", pa.int32()),
+        ("level", pa.int32()),
+        ("file_path", pa.string()),
+        ("record_count", pa.int64()),
+        ("delete_record_count", pa.int64()),
+        ("file_size_in_bytes", pa.int64()),
+        ("schema_id", pa.int64()),
+        ("min_sequence_number", pa.int64()),
+        ("max_sequence_number", pa.int64()),
+    ]
+)
+
+
+def snapshots_frame(spark: SparkSession, store: TableStore) -> DataFrame:
+    """One row a retained snapshot, oldest first."""
+    rows = [
+        (
+            snapshot.id,
+            snapshot.commit_kind.value,
+            snapshot.time_millis * 1000,
+            snapshot.commit_user,
+            snapshot.commit_identifier,
+            snapshot.schema_id,
+            snapshot.total_record_count,
+            snapshot.delta_record_count,
+        )
+        for snapshot in store.snapshots.list()
+    ]
+    return _frame(spark, rows, _SNAPSHOTS)
+
+
+def files_frame(spark: SparkSession, store: TableStore, snapshot: Snapshot | None) -> DataFrame:
+    """One row a live data file. ``partition`` is as the directories name it ('dt=2013-01-01/hh=12')."""
+    if snapshot is None:
+        return _frame(spark, [], _FILES)
+    names: dict[bytes, str] = {}
+    rows = []
+    for entry in read_live_entries(store.file_io, store.paths, snapshot):
+        if entry.partition not in names:
+            names[entry.partition] = "/".join(f"{k}={v}" for k, v in store.partition_text(entry.partition))
+        file = entry.file
+        path = store.data_path(entry.partition, entry.bucket, file.file_name, file.external_path)
+        rows.append(
+            (
+                names[entry.partition],
+                entry.bucket,
+                file.level,
+                path,
+                file.row_count,
+                file.delete_row_count,
+                file.file_size,
+                file.schema_id,
+                file.min_sequence_number,
+                file.max_sequence_number,
+            )
+        )
+    return _frame(spark, rows, _FILES)
+
+
+def buckets_frame(files: DataFrame) -> DataFrame:
+    """Files, rows and bytes by partition, bucket and level."""
+    return (
+        files.groupBy("partition", "bucket", "level")
+        .agg(
+            F.count("*").alias("files"),
+            F.sum("record_count").alias("records"),
+            F.sum("file_size_in_bytes").alias("bytes"),
+        )
+        .orderBy("partition", "bucket", "level")
+    )
+
+
+def _frame(spark: SparkSession, rows: list[tuple[object, ...]], schema: pa.Schema) -> DataFrame:
+    columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
+    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=schema))

@@ -1,0 +1,1 @@
+"""Writes: rows to buckets, batches to level-0 files, and the commit of them."""

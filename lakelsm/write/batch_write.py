@@ -1,0 +1,187 @@
+"""One batch: plan on the newest snapshot, write level-0 files in Spark tasks, commit; redo what a race spoiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, PartitionFilter
+from lakelsm.commit.scan import read_index_entries
+from lakelsm.commit.sequence_base import table_max_sequence
+from lakelsm.commit.table_store import TableStore
+from lakelsm.errors import BucketAssignConflictError, CommitOutcomeUnknownError, InvalidInputError, SequenceConflictError
+from lakelsm.format.index_manifest import HASH_INDEX
+from lakelsm.format.key_value_file import FileLayout
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from lakelsm.merge.kernel import MergeSpec
+from lakelsm.spark.spark_types import to_struct
+from lakelsm.spark.columns import quoted_all
+from lakelsm.write.bucket_expression import with_bucket
+from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket
+from lakelsm.write.level0_task import Level0Job
+from lakelsm.write.messages import MESSAGE_SCHEMA, TaskMessages, collect_messages
+from lakelsm.write.prepare import BUCKET, CHECK_MARK, KIND, ORDER, sort_columns
+
+_DYNAMIC = -1
+#: Rows of a writing task are merged in pieces of about so many bytes.
+_BATCH_BYTES = 16 << 20
+#: A batch is redone so often when others commit to the same buckets meanwhile.
+_MAX_REDO = 50
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What a batch put on the table. ``entries`` are the level-0 files; empty when it was committed before."""
+
+    outcome: CommitOutcome
+    entries: tuple[ManifestEntry, ...]
+
+
+class BatchWriter:
+    """Writes one batch of prepared rows to a table."""
+
+    def __init__(self, spark: SparkSession, store: TableStore, step: Callable[[str], None] | None = None) -> None:
+        self._spark = spark
+        self._store = store
+        self._step = step or (lambda name: None)
+
+    def append(self, rows: DataFrame, commit_user: str, identifier: int = BATCH_COMMIT_IDENTIFIER) -> BatchResult:
+        """Add the rows as level-0 files."""
+        return self._write(rows, CommitKind.APPEND, commit_user, identifier)
+
+    def overwrite(
+        self,
+        rows: DataFrame,
+        partitions: Callable[[set[bytes]], PartitionFilter | None],
+        commit_user: str,
+        identifier: int = BATCH_COMMIT_IDENTIFIER,
+    ) -> BatchResult:
+        """Replace partitions by the rows; ``partitions`` makes the filter from the partitions that were written."""
+        return self._write(rows, CommitKind.OVERWRITE, commit_user, identifier, partitions)
+
+    def _write(
+        self,
+        rows: DataFrame,
+        kind: CommitKind,
+        commit_user: str,
+        identifier: int,
+        partitions: Callable[[set[bytes]], PartitionFilter | None] | None = None,
+    ) -> BatchResult:
+        stale: list[TaskMessages] = []
+        try:
+            for _ in range(_MAX_REDO):
+                base = self._store.snapshots.latest()
+                written = self._execute(rows, base)
+                self._step("data-files-written")
+                chosen = partitions({entry.partition for entry in written.entries}) if partitions else None
+                message = CommitMessage(
+                    entries=written.entries,
+                    index_adds=written.index_entries,
+                    base_snapshot_id=None if base is None else base.id,
+                    overwrite_partitions=chosen,
+                )
+                try:
+                    outcome = self._store.committer().commit(kind, message, commit_user, identifier)
+                except (SequenceConflictError, BucketAssignConflictError):
+                    # Others came first. What was written is a whole, merged batch: it is the next try's input.
+                    stale.append(written)
+                    rows = self._written_rows(written)
+                    continue
+                except CommitOutcomeUnknownError:
+                    raise
+                except BaseException:
+                    stale.append(written)
+                    raise
+                if not outcome.files_published:
+                    stale.append(written)
+                    return BatchResult(outcome, ())
+                return BatchResult(outcome, tuple(written.entries))
+        finally:
+            for messages in stale:
+                self._discard(messages)
+        raise SequenceConflictError(
+            f"Table {self._store.name}: other writers committed to the same buckets {_MAX_REDO} times in a row; "
+            "nothing was written: run the batch again."
+        )
+
+    def _execute(self, rows: DataFrame, base: Snapshot | None) -> TaskMessages:
+        """Shuffle, sort and write the rows; nothing of it is visible yet."""
+        store, options = self._store, self._store.options
+        indexes = self._hash_indexes(base) if options.bucket == _DYNAMIC else None
+        job = Level0Job(
+            file_io=store.file_io,
+            paths=store.paths,
+            layout=FileLayout.of(store.schema, options),
+            spec=MergeSpec.of(store.schema, options),
+            first_sequence=table_max_sequence(store.file_io, store.paths, base) + 1,
+            total_buckets=options.bucket,
+            partition_default_name=options.partition_default_name,
+            partition_legacy_name=options.partition_legacy_name,
+            batch_bytes=_BATCH_BYTES,
+            hash_indexes=indexes,
+        )
+        frame = self._in_buckets(rows, indexes).sortWithinPartitions(*sort_columns(store.schema))
+        try:
+            return collect_messages(frame.mapInArrow(job, MESSAGE_SCHEMA))
+        except PySparkException as error:
+            raise _row_error(error) from error
+
+    def _in_buckets(self, rows: DataFrame, indexes: dict[tuple[bytes, int], str] | None) -> DataFrame:
+        """The rows with their bucket, so shuffled that the rows of a key meet in one task."""
+        schema, options = self._store.schema, self._store.options
+        heads = [*quoted_all(schema.partition_keys), F.col(BUCKET)]
+        if indexes is not None:
+            by_partition: dict[bytes, dict[int, str]] = {}
+            for (partition, bucket), path in indexes.items():
+                by_partition.setdefault(partition, {})[bucket] = path
+            policy = BucketPolicy(
+                options.dynamic_bucket_target_row_num,
+                options.dynamic_bucket_max_buckets,
+                options.dynamic_bucket_assigner_parallelism or options.dynamic_bucket_initial_buckets or 1,
+            )
+            return with_dynamic_bucket(rows, schema, policy, self._store.file_io, by_partition).repartition(*heads)
+        placed = with_bucket(rows, schema, options.bucket, options.bucket_function_type.value)
+        if options.bucket >= self._spark.sparkContext.defaultParallelism:
+            return placed.repartition(*heads)
+        # Fewer buckets than cores: cut buckets by key, so that several tasks write disjoint files of one.
+        return placed.repartitionByRange(*heads, *quoted_all(schema.trimmed_primary_keys))
+
+    def _hash_indexes(self, base: Snapshot | None) -> dict[tuple[bytes, int], str]:
+        """Paths of the HASH index files of a snapshot by partition and bucket."""
+        if base is None:
+            return {}
+        store = self._store
+        return {
+            (entry.partition, entry.bucket): entry.file.external_path or store.paths.index(entry.file.file_name)
+            for entry in read_index_entries(store.file_io, store.paths, base)
+            if entry.file.index_type == HASH_INDEX
+        }
+
+    def _written_rows(self, written: TaskMessages) -> DataFrame:
+        """The rows of level-0 files of this writer, prepared as for a first try."""
+        fields = to_struct(self._store.schema.fields).add(KIND, "byte").add(ORDER, "long")
+        return self._spark.read.schema(fields).parquet(*self._data_paths(written))
+
+    def _data_paths(self, written: TaskMessages) -> list[str]:
+        return [self._store.data_path(e.partition, e.bucket, e.file.file_name) for e in written.entries]
+
+    def _discard(self, written: TaskMessages) -> None:
+        """Delete files that no snapshot names."""
+        for path in self._data_paths(written):
+            self._store.file_io.delete(path)
+        for entry in written.index_entries:
+            self._store.file_io.delete(self._store.paths.index(entry.file.file_name))
+
+
+def _row_error(error: PySparkException) -> Exception:
+    """The refusal of a row as InvalidInputError; any other failure of the job as it is."""
+    text = str(error)
+    at = text.find(CHECK_MARK)
+    if at < 0:
+        return error
+    message = text[at + len(CHECK_MARK) :].splitlines()[0].split(" SQLSTATE")[0]
+    return InvalidInputError(f"The write was refused and nothing of it is visible: {message}")

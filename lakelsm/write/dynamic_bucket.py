@@ -1,0 +1,179 @@
+"""Dynamic buckets: each key keeps its bucket, new keys fill buckets up to a target (format.md 11.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lakelsm.format.binary_row import encode_row
+from lakelsm.format.bucket_hash import key_hashes
+from lakelsm.format.hash_index import decode_hashes
+from lakelsm.merge.key_order import order_keys
+from lakelsm.schema import TableSchema
+from lakelsm.storage import FileIO
+from lakelsm.spark.columns import quoted_all
+from lakelsm.types import to_arrow
+from lakelsm.write.prepare import BUCKET
+
+#: Highest number of buckets of a partition. Persisted: do not change
+MAX_BUCKETS = 32767
+
+_HASH = "_KEY_HASH"
+Hashes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class BucketPolicy:
+    """How new keys are spread: ``target_rows`` keys a bucket, at most ``max_buckets`` buckets a partition (-1: no bound).
+
+    ``assigners`` tasks share a partition: assigner i decides on the keys whose hash is i modulo ``assigners`` and fills
+    the buckets whose number is, so that no two of them fill one bucket.
+    """
+
+    target_rows: int
+    max_buckets: int
+    assigners: int
+
+
+def with_dynamic_bucket(
+    rows: DataFrame,
+    schema: TableSchema,
+    policy: BucketPolicy,
+    file_io: FileIO,
+    indexes: Mapping[bytes, Mapping[int, str]],
+) -> DataFrame:
+    """Append the column `BUCKET`: the bucket that a row's key has, or the one that it is given now.
+
+    ``indexes`` maps a partition (BinaryRow with arity) to the paths of its buckets' HASH index files.
+    """
+    keys = [schema.field(name) for name in schema.trimmed_primary_keys]
+    partitions = list(schema.partition_fields)
+
+    def add_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            arrays = [batch.column(key.name).cast(to_arrow(key.type)) for key in keys]
+            hashes = pa.array(key_hashes(arrays, [key.type for key in keys]))
+            yield pa.RecordBatch.from_arrays([*batch.columns, hashes], names=[*batch.schema.names, _HASH])
+
+    def assign(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        assigner = _Assigner(policy, file_io, indexes)
+        for batch in batches:
+            if not len(batch):
+                continue
+            hashes = batch.column(_HASH).to_numpy()
+            heads = [batch.column(column.name).cast(to_arrow(column.type)) for column in partitions]
+            buckets = np.empty(len(batch), dtype=np.int32)
+            for first, members in _groups(heads, len(batch)):
+                values = [head[first] for head in heads]
+                partition = encode_row(values, [column.type for column in partitions])
+                buckets[members] = assigner.assign(partition, hashes[members])
+            columns = [column for column, name in zip(batch.columns, batch.schema.names) if name != _HASH]
+            names = [name for name in batch.schema.names if name != _HASH]
+            yield pa.RecordBatch.from_arrays([*columns, pa.array(buckets)], names=[*names, BUCKET])
+
+    hashed = rows.mapInArrow(add_hash, rows.withColumn(_HASH, F.lit(0).cast("int")).schema)
+    owner = F.pmod(F.col(_HASH), F.lit(policy.assigners))
+    spread = hashed.repartition(*quoted_all(schema.partition_keys), owner)
+    return spread.mapInArrow(assign, rows.withColumn(BUCKET, F.lit(0).cast("int")).schema)
+
+
+def _groups(heads: Sequence[pa.Array], rows: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Yield (a row, all rows) of each partition in a batch."""
+    if not heads:
+        yield 0, np.arange(rows)
+        return
+    _, first, inverse = np.unique(order_keys(heads), return_index=True, return_inverse=True)
+    for group, row in enumerate(first.tolist()):
+        yield row, np.flatnonzero(inverse == group)
+
+
+@dataclass
+class _PartitionIndex:
+    """Known keys of one partition (sorted hashes and their buckets) and how full each bucket is."""
+
+    hashes: Hashes
+    buckets: npt.NDArray[np.int32]
+    sizes: dict[int, int] = field(default_factory=dict)
+
+
+class _Assigner:
+    """Decides on the keys that one task sees; it is the only one for them."""
+
+    def __init__(
+        self, policy: BucketPolicy, file_io: FileIO, indexes: Mapping[bytes, Mapping[int, str]]
+    ) -> None:
+        self._policy = policy
+        self._file_io = file_io
+        self._indexes = indexes
+        self._loaded: dict[tuple[bytes, int], _PartitionIndex] = {}
+
+    def assign(self, partition: bytes, hashes: Hashes) -> npt.NDArray[np.int32]:
+        """The bucket of each key hash; a hash that was never seen gets one now."""
+        buckets = np.empty(len(hashes), dtype=np.int32)
+        owners = hashes.astype(np.int64) % self._policy.assigners
+        for owner in np.unique(owners).tolist():
+            mine = np.flatnonzero(owners == owner)
+            index = self._index(partition, owner)
+            distinct, inverse = np.unique(hashes[mine], return_inverse=True)
+            self._add_new(index, distinct[~np.isin(distinct, index.hashes)], owner)
+            buckets[mine] = index.buckets[np.searchsorted(index.hashes, distinct)][inverse]
+        return buckets
+
+    def _index(self, partition: bytes, owner: int) -> _PartitionIndex:
+        known = self._loaded.get((partition, owner))
+        if known is None:
+            known = self._loaded[(partition, owner)] = self._load(partition, owner)
+        return known
+
+    def _load(self, partition: bytes, owner: int) -> _PartitionIndex:
+        hashes, buckets = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+        sizes: dict[int, int] = {}
+        for bucket, path in self._indexes.get(partition, {}).items():
+            stored = decode_hashes(self._file_io.read(path), path)
+            if bucket % self._policy.assigners == owner:
+                sizes[bucket] = len(stored)
+            own = stored[stored.astype(np.int64) % self._policy.assigners == owner]
+            hashes.append(own)
+            buckets.append(np.full(len(own), bucket, np.int32))
+        joined, at = np.unique(np.concatenate(hashes), return_index=True)
+        return _PartitionIndex(joined, np.concatenate(buckets)[at], sizes)
+
+    def _add_new(self, index: _PartitionIndex, new: Hashes, owner: int) -> None:
+        if not len(new):
+            return
+        given = np.empty(len(new), dtype=np.int32)
+        start = 0
+        while start < len(new):
+            bucket, room = self._open_bucket(index, owner)
+            stop = len(new) if room is None else min(len(new), start + room)
+            if bucket is None:
+                full = np.array(sorted(index.sizes), dtype=np.int32)
+                given[start:] = full[new[start:].astype(np.int64) % len(full)]
+                break
+            given[start:stop] = bucket
+            index.sizes[bucket] = index.sizes.get(bucket, 0) + stop - start
+            start = stop
+        hashes = np.concatenate([index.hashes, new])
+        order = np.argsort(hashes, kind="stable")
+        index.hashes = hashes[order]
+        index.buckets = np.concatenate([index.buckets, given])[order]
+
+    def _open_bucket(self, index: _PartitionIndex, owner: int) -> tuple[int | None, int | None]:
+        """The first own bucket with room, else a new one; (None, None) when no more may be made."""
+        target = self._policy.target_rows
+        for bucket in sorted(index.sizes):
+            if index.sizes[bucket] < target:
+                return bucket, target - index.sizes[bucket]
+        bound = MAX_BUCKETS if self._policy.max_buckets < 0 else min(self._policy.max_buckets, MAX_BUCKETS)
+        for bucket in range(owner, bound, self._policy.assigners):
+            if bucket not in index.sizes:
+                return bucket, target
+        if not index.sizes:
+            return owner % bound, None
+        return None, None

@@ -1,0 +1,195 @@
+"""The task that writes level-0 files: sorted rows in, commit messages out. Runs in Spark's Python workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import fs as arrow_fs
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.binary_row import encode_row
+from lakelsm.format.bucket_hash import key_hashes
+from lakelsm.format.hash_index import decode_hashes, encode_hashes
+from lakelsm.format.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
+from lakelsm.format.key_value_file import FileLayout, RollingWriter, conform, key_types, row_schema
+from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.paths import TablePaths, partition_text
+from lakelsm.merge.kernel import MergeSpec, latest_rows
+from lakelsm.merge.key_order import group_starts, order_keys
+from lakelsm.storage import FileIO
+from lakelsm.write.messages import TaskMessages
+from lakelsm.write.prepare import BUCKET, ORDER
+
+_FILE_SOURCE_APPEND = 0  # Persisted: do not change.
+
+
+@dataclass(frozen=True)
+class Level0Job:
+    """Everything that the writing tasks need; pickled once.
+
+    ``first_sequence`` is above every sequence number of the table. ``total_buckets`` goes to the manifest (-1 for
+    dynamic buckets). ``hash_indexes`` is None unless buckets are dynamic, and maps (partition, bucket) to the path of
+    the bucket's HASH index file. ``batch_bytes`` bounds the rows that are merged at once.
+    """
+
+    file_io: FileIO
+    paths: TablePaths
+    layout: FileLayout
+    spec: MergeSpec
+    first_sequence: int
+    total_buckets: int
+    partition_default_name: str
+    partition_legacy_name: bool
+    batch_bytes: int
+    hash_indexes: Mapping[tuple[bytes, int], str] | None = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write all rows of a task (ordered by partition, bucket and key) and yield one batch of messages."""
+        task = _Level0Task(self)
+        try:
+            for rows in _gathered(batches, self.batch_bytes):
+                task.write(rows)
+            yield task.finish().to_batch()
+        except BaseException:
+            task.abort()
+            raise
+
+
+def _gathered(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table]:
+    """Join small batches to tables of about ``limit`` bytes."""
+    pending: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        pending.append(batch)
+        size += batch.nbytes
+        if size >= limit:
+            yield pa.Table.from_batches(pending)
+            pending, size = [], 0
+    if pending:
+        yield pa.Table.from_batches(pending)
+
+
+class _Level0Task:
+    def __init__(self, job: Level0Job) -> None:
+        self._job = job
+        self._schema = job.layout.schema
+        self._filesystem = job.file_io.filesystem()
+        self._row_schema = row_schema(self._schema.fields)
+        self._messages = TaskMessages()
+        self._bucket: _BucketWriter | None = None
+
+    def write(self, rows: pa.Table) -> None:
+        """Split rows at each change of partition or bucket and hand them to the bucket's writer."""
+        heads = [*self._schema.partition_keys, BUCKET]
+        starts = np.flatnonzero(group_starts(order_keys([rows.column(name) for name in heads])))
+        stops = np.append(starts[1:], len(rows))
+        values = conform(rows, self._row_schema)
+        for start, stop in zip(starts.tolist(), stops.tolist()):
+            head = rows.slice(start, 1)
+            partition = tuple(head.column(name)[0] for name in self._schema.partition_keys)
+            bucket = head.column(BUCKET)[0].as_py()
+            if self._bucket is None or not self._bucket.is_for(partition, bucket):
+                self._close_bucket()
+                self._bucket = _BucketWriter(self._job, self._filesystem, partition, bucket)
+            self._bucket.write(values.slice(start, stop - start))
+
+    def finish(self) -> TaskMessages:
+        """Close the last bucket and return what was written."""
+        self._close_bucket()
+        return self._messages
+
+    def abort(self) -> None:
+        """Delete what the failing bucket wrote; files of finished buckets are left to orphan removal."""
+        if self._bucket is not None:
+            self._bucket.abort()
+
+    def _close_bucket(self) -> None:
+        if self._bucket is not None:
+            self._messages.add(self._bucket.finish())
+            self._bucket = None
+
+
+class _BucketWriter:
+    """Merges and writes the rows of one bucket, which arrive in key order."""
+
+    def __init__(
+        self, job: Level0Job, filesystem: arrow_fs.FileSystem, partition: tuple[pa.Scalar, ...], bucket: int
+    ) -> None:
+        self._job = job
+        schema = job.layout.schema
+        types = [field.type for field in schema.partition_fields]
+        self._partition = partition
+        self._partition_row = encode_row(partition, types)
+        self._bucket = bucket
+        self._key_types = key_types(schema)
+        texts = [
+            (name, partition_text(value.as_py(), kind, job.partition_legacy_name, job.partition_default_name))
+            for name, value, kind in zip(schema.partition_keys, partition, types)
+        ]
+        directory = job.paths.bucket_dir(texts, bucket)
+        self._writer = RollingWriter(filesystem, directory, str(uuid4()), job.layout, 0, _FILE_SOURCE_APPEND)
+        self._held: pa.Table | None = None
+        self._next_sequence = job.first_sequence
+        self._hashes: list[np.ndarray] = []
+
+    def is_for(self, partition: tuple[pa.Scalar, ...], bucket: int) -> bool:
+        """Whether rows of this partition and bucket belong here."""
+        return bucket == self._bucket and all(a.equals(b) for a, b in zip(partition, self._partition))
+
+    def write(self, rows: pa.Table) -> None:
+        """Merge rows of equal keys and write them; the last key is held back, as it may go on."""
+        if self._held is not None:
+            rows = pa.concat_tables([self._held, rows])
+        rows = rows.combine_chunks()
+        keys = order_keys([rows.column(name) for name in self._job.spec.key_columns])
+        if (keys[1:] < keys[:-1]).any():
+            raise CorruptTableError("Rows reached the writer out of key order; this is a fault of lakelsm, report it.")
+        winners = latest_rows(rows, keys, self._job.spec)
+        merged = rows if len(winners) == len(rows) else rows.take(pa.array(winners))
+        self._held = merged.slice(len(merged) - 1)
+        self._write_merged(merged.slice(0, len(merged) - 1))
+
+    def finish(self) -> TaskMessages:
+        """Write the held row, close the files and return their entries."""
+        if self._held is not None:
+            self._write_merged(self._held)
+        entries = [
+            ManifestEntry(FileKind.ADD, self._partition_row, self._bucket, self._job.total_buckets, meta)
+            for meta in self._writer.close()
+        ]
+        return TaskMessages(entries, self._write_hash_index())
+
+    def abort(self) -> None:
+        """Delete the files of this bucket."""
+        self._writer.abort()
+
+    def _write_merged(self, rows: pa.Table) -> None:
+        if not len(rows):
+            return
+        numbers = np.arange(self._next_sequence, self._next_sequence + len(rows))
+        self._next_sequence += len(rows)
+        at = rows.schema.get_field_index(ORDER)
+        self._writer.write(rows.set_column(at, rows.schema.field(at), pa.array(numbers, pa.int64())))
+        if self._job.hash_indexes is not None:
+            arrays = [rows.column(name) for name in self._job.spec.key_columns]
+            self._hashes.append(key_hashes(arrays, self._key_types))
+
+    def _write_hash_index(self) -> list[IndexManifestEntry]:
+        """Write the bucket's HASH index anew when the batch brought new keys (format.md 11.1)."""
+        if self._job.hash_indexes is None or not self._hashes:
+            return []
+        known_path = self._job.hash_indexes.get((self._partition_row, self._bucket))
+        known = decode_hashes(self._job.file_io.read(known_path), known_path) if known_path else np.empty(0, np.int32)
+        every = np.union1d(known, np.concatenate(self._hashes))
+        if len(every) == len(np.unique(known)) and known_path:
+            return []
+        name = f"index-{uuid4()}-0"
+        data = encode_hashes(every)
+        self._job.file_io.write(self._job.paths.index(name), data)
+        meta = IndexFileMeta(HASH_INDEX, name, len(data), len(every))
+        return [IndexManifestEntry(FileKind.ADD, self._partition_row, self._bucket, meta)]
+

@@ -1,0 +1,41 @@
+"""What a Spark task tells the driver: manifest entries and index entries, in the format's own encoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from lakelsm.format.index_manifest import IndexManifestEntry, decode_index_manifest, encode_index_manifest
+from lakelsm.format.manifest import ManifestEntry, decode_entries, encode_entries
+
+#: Spark schema of the batches that carry messages.
+MESSAGE_SCHEMA = "entries binary, index_entries binary"
+
+
+@dataclass
+class TaskMessages:
+    """Files that a task wrote, not yet visible to anybody."""
+
+    entries: list[ManifestEntry] = field(default_factory=list)
+    index_entries: list[IndexManifestEntry] = field(default_factory=list)
+
+    def add(self, other: TaskMessages) -> None:
+        """Append another task's messages."""
+        self.entries.extend(other.entries)
+        self.index_entries.extend(other.index_entries)
+
+    def to_batch(self) -> pa.RecordBatch:
+        """One row of `MESSAGE_SCHEMA`."""
+        row = [encode_entries(self.entries)], [encode_index_manifest(self.index_entries)]
+        return pa.RecordBatch.from_arrays([pa.array(column, pa.binary()) for column in row], ["entries", "index_entries"])
+
+
+def collect_messages(frame: DataFrame) -> TaskMessages:
+    """Run the tasks of ``frame`` (rows of `MESSAGE_SCHEMA`) and join their messages."""
+    joined = TaskMessages()
+    for entries, index_entries in frame.collect():
+        decoded = decode_index_manifest(bytes(index_entries), "a task's message")
+        joined.add(TaskMessages(decode_entries(bytes(entries)), decoded))
+    return joined

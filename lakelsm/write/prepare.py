@@ -1,0 +1,172 @@
+"""A user's DataFrame made into key-value rows: checked, cast, with row kind and input order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.options import TableOptions
+from lakelsm.schema import TableSchema
+from lakelsm.spark.columns import quoted
+from lakelsm.spark.spark_types import to_spark
+from lakelsm.types import MAX_LENGTH, AtomicType, DataField
+
+#: Columns that travel beside the table's own through the shuffle.
+KIND = "_VALUE_KIND"
+ORDER = "_SEQUENCE_NUMBER"
+BUCKET = "_KEY__BUCKET"  # No table has such a column: Paimon reserves the prefix.
+
+#: Persisted: do not change. Codes of `_VALUE_KIND`.
+ROW_KINDS = {"+I": 0, "-U": 1, "+U": 2, "-D": 3}
+
+#: Starts the message of every row check, so that the driver finds it in a failed task's error.
+CHECK_MARK = "lakelsm: "
+
+_WIDER: dict[type[T.DataType], tuple[type[T.DataType], ...]] = {
+    T.ByteType: (T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType),
+    T.ShortType: (T.IntegerType, T.LongType, T.FloatType, T.DoubleType),
+    T.IntegerType: (T.LongType, T.DoubleType),
+    T.LongType: (),
+    T.FloatType: (T.DoubleType,),
+    T.DateType: (T.TimestampNTZType,),
+}
+_INTEGER_DIGITS = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
+
+
+def prepare(
+    frame: DataFrame,
+    schema: TableSchema,
+    options: TableOptions,
+    row_kind: str | None = None,
+    fixed: Mapping[str, object] | None = None,
+) -> DataFrame:
+    """Return ``frame`` as rows to write: the table's columns in schema order, then `KIND` and `ORDER`.
+
+    ``row_kind`` names a column of +I, -U, +U and -D that is not stored; without it the table's ``rowkind.field``
+    decides, else every row is +I. ``fixed`` gives constant columns (a static partition) that the frame may leave out.
+    Later rows of the frame have a greater `ORDER`. Wrong columns and types raise InvalidInputError here; NULL in a
+    NOT NULL column, a text longer than its type and an unknown row kind fail the write when its rows are read.
+    """
+    fixed = fixed or {}
+    _check_columns(frame, schema, row_kind, fixed)
+    sources = {field.name: field.dataType for field in frame.schema.fields}
+    columns = [_column(schema, field, sources, fixed) for field in schema.fields]
+    columns.append(_kind_column(sources, schema, options, row_kind).alias(KIND))
+    rows = frame.select(*columns, F.monotonically_increasing_id().alias(ORDER))
+    if options.ignore_delete:
+        rows = rows.where(F.col(KIND).isin(0, 2))
+    elif options.ignore_update_before:
+        rows = rows.where(F.col(KIND) != 1)
+    return rows
+
+
+def sort_columns(schema: TableSchema) -> list[Column]:
+    """Columns that order prepared rows by partition, bucket and key as Paimon orders keys."""
+    order: list[Column] = [quoted(name) for name in schema.partition_keys]
+    order.append(F.col(BUCKET))
+    for name in schema.trimmed_primary_keys:
+        column = quoted(name)
+        order.append(column)
+        if to_spark(schema.field(name).type) in (T.FloatType(), T.DoubleType()):
+            # Spark takes -0.0 for 0.0; Paimon sorts it first.
+            order.append(F.when((column == 0) & column.cast("string").startswith("-"), 0).otherwise(1))
+    return order
+
+
+def _check_columns(frame: DataFrame, schema: TableSchema, row_kind: str | None, fixed: Mapping[str, object]) -> None:
+    given = list(frame.columns)
+    twice = sorted({name for name in given if given.count(name) > 1})
+    if twice:
+        raise InvalidInputError(f"The DataFrame has column {', '.join(twice)} more than once: rename or drop one.")
+    if row_kind is not None and row_kind not in given:
+        raise InvalidInputError(f"Row kind column '{row_kind}' is not in the DataFrame, which has {', '.join(given)}.")
+    missing = [name for name in schema.field_names if name not in given and name not in fixed]
+    if missing:
+        raise InvalidInputError(
+            f"The DataFrame lacks column {', '.join(missing)} of the table: add it (as NULL where the row has none)."
+        )
+    extra = [name for name in given if name not in schema.field_names and name != row_kind]
+    if extra:
+        raise InvalidInputError(
+            f"The table has no column {', '.join(extra)}: drop it from the DataFrame or add it to the table first."
+        )
+
+
+def _column(
+    schema: TableSchema, field: DataField, sources: Mapping[str, T.DataType], fixed: Mapping[str, object]
+) -> Column:
+    target = to_spark(field.type)
+    if field.name not in sources:
+        return F.lit(fixed[field.name]).cast(target).alias(field.name)
+    column = quoted(field.name)
+    source = sources[field.name]
+    if not _assignable(source, target):
+        raise InvalidInputError(
+            f"Column '{field.name}' is {source.simpleString()} in the DataFrame and {target.simpleString()} in the "
+            f"table ({field.type.sql()}): cast it before the write."
+        )
+    if source != target:
+        column = column.cast(target)
+    checked = column
+    limit = field.type.length if isinstance(field.type, AtomicType) else None
+    if limit is not None and limit < MAX_LENGTH:
+        size = F.char_length(column) if isinstance(target, T.StringType) else F.octet_length(column)
+        message = f"{CHECK_MARK}a value of column '{field.name}' is longer than {field.type.sql()} allows"
+        checked = F.when(size > limit, F.raise_error(F.lit(message))).otherwise(checked)
+    if not field.type.nullable:
+        what = "key column" if field.name in schema.primary_keys else "NOT NULL column"
+        message = f"{CHECK_MARK}{what} '{field.name}' is NULL in a row of the DataFrame: filter or fill such rows"
+        checked = F.when(column.isNull(), F.raise_error(F.lit(message))).otherwise(checked)
+    if field.name in fixed:
+        message = f"{CHECK_MARK}a row's '{field.name}' is not the overwritten partition's {fixed[field.name]!r}"
+        same = column.eqNullSafe(F.lit(fixed[field.name]).cast(target))
+        checked = F.when(same, checked).otherwise(F.raise_error(F.lit(message)))
+    return checked.alias(field.name)
+
+
+def _assignable(source: T.DataType, target: T.DataType) -> bool:
+    """Whether every value of ``source`` is a value of ``target`` (nullability is checked row by row)."""
+    if isinstance(source, T.NullType):
+        return True
+    if isinstance(target, T.DecimalType):
+        if isinstance(source, T.DecimalType):
+            return target.scale >= source.scale and target.precision - target.scale >= source.precision - source.scale
+        digits = _INTEGER_DIGITS.get(type(source))
+        return digits is not None and target.precision - target.scale >= digits
+    if isinstance(source, T.ArrayType) and isinstance(target, T.ArrayType):
+        return _assignable(source.elementType, target.elementType)
+    if isinstance(source, T.MapType) and isinstance(target, T.MapType):
+        return _assignable(source.keyType, target.keyType) and _assignable(source.valueType, target.valueType)
+    if isinstance(source, T.StructType) and isinstance(target, T.StructType):
+        pairs = zip(source.fields, target.fields)
+        return source.names == target.names and all(_assignable(a.dataType, b.dataType) for a, b in pairs)
+    if isinstance(target, T.StringType):
+        return isinstance(source, (T.StringType, T.CharType, T.VarcharType))
+    return type(source) is type(target) or type(target) in _WIDER.get(type(source), ())
+
+
+def _kind_column(
+    sources: Mapping[str, T.DataType], schema: TableSchema, options: TableOptions, row_kind: str | None
+) -> Column:
+    name = row_kind or options.rowkind_field
+    if row_kind is not None and options.rowkind_field is not None and row_kind != options.rowkind_field:
+        raise InvalidInputError(
+            f"The table takes row kinds from its column '{options.rowkind_field}' (rowkind.field): leave row_kind out."
+        )
+    if name is None:
+        return F.lit(0).cast("tinyint")
+    if not isinstance(sources.get(name), T.StringType):
+        raise InvalidInputError(f"Row kind column '{name}' must be a string of +I, -U, +U or -D.")
+    column = quoted(name)
+    wrong = F.concat(
+        F.lit(f"{CHECK_MARK}row kind of column '{name}' must be +I, -U, +U or -D and cannot be null: "),
+        F.coalesce(column, F.lit("NULL")),
+    )
+    code = F.raise_error(wrong).cast("int")
+    for text, number in ROW_KINDS.items():
+        code = F.when(column == text, number).otherwise(code)
+    return code.cast("tinyint")
