@@ -71,14 +71,18 @@ def plan_minor_merge(
     """
     groups: list[tuple[ManifestFileMeta, ...]] = []
     waiting: list[ManifestFileMeta] = []
+    size = 0
     for meta in metas:
         waiting.append(meta)
-        if sum(other.file_size for other in waiting) >= policy.target_size:
-            kept, waiting = _leave_out_large(waiting)
-            groups += [(other,) for other in kept]
-            if not kept:
-                groups.append(tuple(waiting))
-                waiting = []
+        size += meta.file_size
+        if size < policy.target_size:
+            continue
+        kept, waiting = _leave_out_large(waiting)
+        groups += [(other,) for other in kept]
+        if not kept:
+            groups.append(tuple(waiting))
+            waiting = []
+        size = sum(other.file_size for other in waiting)
     kept, waiting = _leave_out_large(waiting)
     groups += [(other,) for other in kept]
     if len(waiting) >= policy.min_count:
