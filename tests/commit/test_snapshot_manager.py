@@ -1,0 +1,141 @@
+"""Finding snapshots and tags."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
+from lakelsm.format.snapshot import Tag
+from tests.commit.commit_table import CommitTable, add, file
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> CommitTable:
+    """Snapshots 1 to 12, committed at 10 s, 20 s, ... by users u0 and u1 in turn."""
+    table = CommitTable(tmp_path / "t")
+    for number in range(12):
+        table.time = (number + 1) * 10_000 - 2  # the clock is asked twice a commit
+        table.append(add(file(seq=(number, number))), user=f"u{number % 2}")
+    return table
+
+
+def expire(table: CommitTable, *ids: int) -> None:
+    for number in ids:
+        table.file_io.delete(table.paths.snapshot_file(number))
+
+
+@pytest.mark.parametrize(
+    "hint", [None, b"", b"x", b"0", b"-1", b"3", b"11", b"12", b"13", b"99", b"1\n", b"\xff"]
+)
+def test_the_newest_snapshot_is_found_whatever_the_hint_says(table: CommitTable, hint: bytes | None) -> None:
+    if hint is None:
+        table.file_io.delete(table.paths.latest_hint)
+    else:
+        table.file_io.write(table.paths.latest_hint, hint)
+    assert table.snapshots.latest_id() == 12
+    latest = table.snapshots.latest()
+    assert latest is not None and latest.id == 12
+
+
+def test_stray_names_in_the_directory_are_ignored(table: CommitTable) -> None:
+    table.file_io.delete(table.paths.latest_hint)
+    for name in (
+        "snapshot-99.tmp",
+        ".snapshot-50.x.tmp",
+        "snapshot-",
+        "snapshot-7b",
+        "schema-70",
+        "EARLIEST.bak",
+    ):
+        table.file_io.write(f"{table.paths.snapshot_dir}/{name}", b"{")
+    assert table.snapshots.latest_id() == 12
+    assert table.snapshots.ids() == list(range(1, 13))
+
+
+@pytest.mark.parametrize("hint", [None, b"2", b"4", b"77"])
+def test_the_oldest_snapshot_is_found_after_expiry(table: CommitTable, hint: bytes | None) -> None:
+    expire(table, 1, 2, 3)
+    if hint is not None:
+        table.file_io.write(table.paths.earliest_hint, hint)
+    assert table.snapshots.earliest_id() == 4
+
+
+def test_a_table_without_snapshots_has_none(tmp_path: Path) -> None:
+    empty = CommitTable(tmp_path / "e").snapshots
+    assert (empty.latest_id(), empty.latest(), empty.earliest_id()) == (None, None, None)
+    assert empty.list() == [] and empty.tag_names() == []
+    with pytest.raises(SnapshotNotFoundError, match="no snapshots yet"):
+        empty.get(1)
+    with pytest.raises(SnapshotNotFoundError, match="no snapshots yet"):
+        empty.at_or_before(1)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(2, "has expired"), (13, "does not exist"), (0, "does not exist")]
+)
+def test_a_snapshot_that_is_not_there_is_named_with_what_is(
+    table: CommitTable, number: int, text: str
+) -> None:
+    expire(table, 1, 2, 3)
+    with pytest.raises(SnapshotNotFoundError, match=f"snapshot {number} .*{text}; available: 4 to 12"):
+        table.snapshots.get(number)
+
+
+@pytest.mark.parametrize(
+    ("millis", "expected"), [(10_000, 1), (19_999, 1), (20_000, 2), (65_000, 6), (120_000, 12), (10**15, 12)]
+)
+def test_time_travel_finds_the_newest_at_or_before(table: CommitTable, millis: int, expected: int) -> None:
+    assert table.snapshots.at_or_before(millis).id == expected
+
+
+def test_time_travel_before_the_oldest_says_when_that_was(table: CommitTable) -> None:
+    expire(table, 1, 2)
+    assert table.snapshots.at_or_before(30_000).id == 3
+    with pytest.raises(
+        SnapshotNotFoundError, match=r"29\.999 UTC.* is 3, committed at 1970-01-01 00:00:30\.000 UTC"
+    ):
+        table.snapshots.at_or_before(29_999)
+
+
+def test_a_damaged_snapshot_is_named(table: CommitTable) -> None:
+    table.file_io.write(table.paths.snapshot_file(5), b'{"version" : 3, ')
+    with pytest.raises(CorruptTableError, match="snapshot-5"):
+        table.snapshots.get(5)
+
+
+def test_snapshots_of_a_user_come_newest_first(table: CommitTable) -> None:
+    expire(table, 1, 2)
+    assert [snapshot.id for snapshot in table.snapshots.of_user("u0")] == [11, 9, 7, 5, 3]
+    newest = table.snapshots.newest_of_user("u1")
+    assert newest is not None and newest.id == 12
+    assert table.snapshots.newest_of_user("u") is None
+
+
+@pytest.mark.parametrize("user", ['q"uote', "back\\slash", "a/b", "ü", "tab\t", "<x>"])
+def test_users_with_characters_that_json_escapes_are_found(tmp_path: Path, user: str) -> None:
+    table = CommitTable(tmp_path / "t")
+    table.append(add(), user=user)
+    path = table.paths.snapshot_file(1)
+    escaped = json.dumps(json.loads(table.file_io.read(path))).replace("/", "\\/")
+    table.file_io.write(path, escaped.encode("ascii"))
+    assert table.snapshots.newest_of_user(user) is not None
+
+
+def test_a_tag_is_its_snapshot_and_an_unknown_one_lists_the_tags(table: CommitTable) -> None:
+    for name in ("v2", "v1"):
+        table.file_io.write(table.paths.tag(name), Tag(table.snapshots.get(3)).to_json().encode())
+    assert table.snapshots.tag("v1").snapshot.id == 3
+    assert table.snapshots.tag_names() == ["v1", "v2"]
+    with pytest.raises(SnapshotNotFoundError, match="no tag 'v3'; its tags: v1, v2"):
+        table.snapshots.tag("v3")
+
+
+def test_the_hint_moves_forward_only(table: CommitTable) -> None:
+    assert table.snapshots.write_latest_hint(11)
+    assert table.file_io.read(table.paths.latest_hint) == b"12"
+    table.file_io.write(table.paths.latest_hint, b"40")
+    assert table.snapshots.write_latest_hint(12)
+    assert table.file_io.read(table.paths.latest_hint) == b"12"
