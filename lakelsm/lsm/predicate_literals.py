@@ -83,7 +83,9 @@ def null_safe_equal(field: DataField, literal: Literal, session_zone: str | None
     """`column <=> literal`: like `=`, but TRUE or FALSE where one side is NULL."""
     if literal.kind == "null":
         return IsNull(field.name)
-    return all_of([IsNotNull(field.name), compare(field, "=", literal, session_zone)])
+    equal = compare(field, "=", literal, session_zone)
+    # Not even NULL is ruled out by a literal that is not understood: it may be cast to NULL.
+    return equal if isinstance(equal, Unknown) else all_of([IsNotNull(field.name), equal])
 
 
 def is_in(field: DataField, literals: Sequence[Literal], session_zone: str | None) -> Predicate:
@@ -165,9 +167,11 @@ def _exact_number(data_type: AtomicType, literal: Literal) -> int | Decimal | No
             return None
     else:
         return None
-    if data_type.root in _INTEGER_BITS and number == number.to_integral_value():
-        return int(number)
-    return number
+    if data_type.root not in _INTEGER_BITS:
+        return number
+    if not -(1 << 63) <= number < 1 << 63:
+        return None  # Spark folds such a comparison to TRUE or FALSE, for NULL too
+    return int(number) if number == number.to_integral_value() else number
 
 
 def _digits(number: Decimal) -> tuple[int, int]:
