@@ -228,7 +228,7 @@ def test_a_file_cut_between_two_blocks_is_named(table: MetadataTable) -> None:
     meta = summarize("manifest-cut", len(data), entries, [])
     snapshot = table.snapshot([meta])
     FILE_IO.write(path, data[: data.rindex(data[-16:], 0, -16) + 16])
-    with pytest.raises(CorruptTableError, match="manifest-cut.*cut off"):
+    with pytest.raises(CorruptTableError, match=r"manifest-cut.*cut off"):
         table.live(snapshot)
 
 

@@ -1,0 +1,208 @@
+"""Names and places of files; text of partition values."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.format.binary_row_decode import decode_row
+from lakelsm.format.manifest import decode_manifest
+from lakelsm.format.paths import (
+    CommitFileNames,
+    TablePaths,
+    escape_path_name,
+    file_format_of,
+    new_data_file_name,
+    parse_snapshot_id,
+    partition_text,
+    table_path,
+    temp_name,
+    unescape_path_name,
+)
+from lakelsm.types import parse_type
+from tests.format.manifest_samples import golden_files
+
+PATHS = TablePaths("/wh/db.db/t/")
+DEFAULT = "__DEFAULT_PARTITION__"
+
+
+def test_files_lie_where_paimon_puts_them() -> None:
+    assert table_path("/wh/", "db", "t") == PATHS.root == "/wh/db.db/t"
+    assert PATHS.schema_file(0) == "/wh/db.db/t/schema/schema-0"
+    assert PATHS.snapshot_file(12) == "/wh/db.db/t/snapshot/snapshot-12"
+    assert (PATHS.latest_hint, PATHS.earliest_hint) == (
+        "/wh/db.db/t/snapshot/LATEST",
+        "/wh/db.db/t/snapshot/EARLIEST",
+    )
+    assert PATHS.manifest("manifest-u-0") == "/wh/db.db/t/manifest/manifest-u-0"
+    assert PATHS.index("index-u-0") == "/wh/db.db/t/index/index-u-0"
+    assert PATHS.statistics("stat-u-0") == "/wh/db.db/t/statistics/stat-u-0"
+    assert PATHS.tag("v1") == "/wh/db.db/t/tag/tag-v1"
+    assert PATHS.changelog(3) == "/wh/db.db/t/changelog/changelog-3"
+
+
+def test_data_files_lie_in_their_bucket() -> None:
+    assert PATHS.bucket_dir([], 0) == "/wh/db.db/t/bucket-0"
+    assert PATHS.bucket_dir([("p", "a/b"), ("q", "1")], 3) == "/wh/db.db/t/p=a%2Fb/q=1/bucket-3"
+    assert PATHS.bucket_dir([], -2) == "/wh/db.db/t/bucket-postpone"
+    assert PATHS.data_file([("p", "x")], 1, "data-u-0.orc") == "/wh/db.db/t/p=x/bucket-1/data-u-0.orc"
+    assert PATHS.data_file([], 1, "data-u-0.orc", "/else/data-u-0.orc") == "/else/data-u-0.orc"
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a/b"])
+def test_a_tag_stays_in_its_directory(name: str) -> None:
+    with pytest.raises(InvalidInputError, match="Tag name"):
+        PATHS.tag(name)
+
+
+def test_names_of_one_commit_share_a_uuid_and_count_by_kind() -> None:
+    names = CommitFileNames("u")
+    assert [names.manifest_list(), names.manifest_list(), names.manifest()] == [
+        "manifest-list-u-0",
+        "manifest-list-u-1",
+        "manifest-u-0",
+    ]
+    assert (names.index_manifest(), names.index(), names.statistics()) == (
+        "index-manifest-u-0",
+        "index-u-0",
+        "stat-u-0",
+    )
+
+
+def test_a_data_file_name_ends_in_its_format() -> None:
+    assert new_data_file_name("data-", "u", 4, "parquet") == "data-u-4.parquet"
+    assert file_format_of("data-u-4.zstd.parquet") == "parquet"
+    assert file_format_of("data-u-4.ORC") == "orc"
+    assert file_format_of("data") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("snapshot-12", 12),
+        ("schema-0", 0),
+        ("changelog-3", 3),
+        ("snapshot-2abc.tmp", None),
+        (".snapshot-2.u.tmp", None),
+        ("snapshot-", None),
+        ("snapshot--1", None),
+        ("snapshot-\u0661", None),
+        ("LATEST", None),
+    ],
+)
+def test_only_exact_names_have_an_id(name: str, expected: int | None) -> None:
+    assert parse_snapshot_id(name) == expected
+
+
+def test_temporary_names_begin_with_a_dot() -> None:
+    assert temp_name("snapshot-3", "u") == ".snapshot-3.u.tmp"
+
+
+def test_names_are_escaped_as_paimon_does() -> None:
+    assert escape_path_name("a/b=c d%") == "a%2Fb%3Dc d%25"
+    assert escape_path_name("中文 é~") == "中文 é~"
+    special = "".join(map(chr, range(32))) + "\"#%'*/:=?\\\x7f{}[]^"
+    assert escape_path_name(special) == "".join(f"%{ord(char):02X}" for char in special)
+    kept = "".join(chr(code) for code in range(32, 0x250) if chr(code) not in special)
+    assert escape_path_name(kept) == kept
+    assert unescape_path_name(escape_path_name(special + kept)) == special + kept
+    assert unescape_path_name("100%") == "100%"
+
+
+@pytest.mark.parametrize(
+    ("sql", "value", "legacy", "modern"),
+    [
+        ("BOOLEAN", True, "true", "true"),
+        ("TINYINT", -3, "-3", "-3"),
+        ("BIGINT", 1 << 40, "1099511627776", "1099511627776"),
+        ("STRING", "a/b", "a/b", "a/b"),
+        ("CHAR(3)", "ab ", "ab ", "ab "),
+        ("DECIMAL(10, 2)", Decimal("1.50"), "1.50", "1.50"),
+        ("DECIMAL(38, 10)", Decimal("1E-10"), "0.0000000001", "0.0000000001"),
+        ("FLOAT", 0.10000000149011612, "0.1", "0.1"),
+        ("DOUBLE", 1.0, "1.0", "1.0"),
+        ("DOUBLE", 1e7, "1.0E7", "1.0E7"),
+        ("DOUBLE", 1.5e-4, "1.5E-4", "1.5E-4"),
+        ("DOUBLE", -0.0, "-0.0", "-0.0"),
+        ("DOUBLE", float("nan"), "NaN", "NaN"),
+        ("DOUBLE", float("-inf"), "-Infinity", "-Infinity"),
+        ("DATE", date(2024, 1, 1), "19723", "2024-01-01"),
+        ("DATE", date(1969, 12, 31), "-1", "1969-12-31"),
+        ("DATE", date(7, 1, 1), "-716971", "0007-01-01"),
+        ("TIME(0)", time(1, 2, 3), "3723000", "01:02:03"),
+        ("TIME(3)", time(1, 2, 3, 40000), "3723040", "01:02:03.04"),
+        ("TIME(3)", time(1, 2, 3), "3723000", "01:02:03.0"),
+        (
+            "TIMESTAMP(3)",
+            datetime(2024, 1, 1, 0, 0, 0, 123000),
+            "2024-01-01T00:00:00.123",
+            "2024-01-01 00:00:00.123",
+        ),
+        ("TIMESTAMP(3)", datetime(2024, 1, 1), "2024-01-01T00:00", "2024-01-01 00:00:00.000"),
+        ("TIMESTAMP(0)", datetime(2024, 1, 1, 1, 2, 3), "2024-01-01T01:02:03", "2024-01-01 01:02:03"),
+        (
+            "TIMESTAMP(6)",
+            datetime(2024, 1, 1, 0, 0, 0, 1),
+            "2024-01-01T00:00:00.000001",
+            "2024-01-01 00:00:00.000001",
+        ),
+        (
+            "TIMESTAMP(9)",
+            pd.Timestamp("2024-01-01 00:00:00.000000007"),
+            "2024-01-01T00:00:00.000000007",
+            "2024-01-01 00:00:00.000000007",
+        ),
+        ("STRING", None, DEFAULT, DEFAULT),
+        ("STRING", "", DEFAULT, DEFAULT),
+        ("STRING", " \t\n", DEFAULT, DEFAULT),
+        ("STRING", "\u00a0", "\u00a0", "\u00a0"),
+        ("INT", None, DEFAULT, DEFAULT),
+    ],
+)
+def test_partition_text_is_paimons(sql: str, value: object, legacy: str, modern: str) -> None:
+    data_type = parse_type(sql)
+    assert partition_text(value, data_type, legacy=True, default_name=DEFAULT) == legacy
+    assert partition_text(value, data_type, legacy=False, default_name=DEFAULT) == modern
+
+
+def test_a_local_timestamp_is_utc_in_legacy_names_and_local_otherwise() -> None:
+    data_type = parse_type("TIMESTAMP_LTZ(3)")
+    value = datetime(2024, 1, 1, 0, 30, tzinfo=timezone.utc)
+    zone = timezone(timedelta(hours=-2))
+    assert partition_text(value, data_type, legacy=True, default_name=DEFAULT) == "2024-01-01T00:30"
+    text = partition_text(value, data_type, legacy=False, default_name=DEFAULT, local_zone=zone)
+    assert text == "2023-12-31 22:30:00.000"
+
+
+@pytest.mark.parametrize("sql", ["ARRAY<INT>", "BYTES"])
+def test_a_type_without_stable_text_is_refused_by_name(sql: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=sql.replace("<", ".")):
+        partition_text(b"x", parse_type(sql), legacy=True, default_name=DEFAULT)
+
+
+def test_bytes_are_text_in_modern_names() -> None:
+    assert partition_text(b"ab", parse_type("BYTES"), legacy=False, default_name=DEFAULT) == "ab"
+
+
+def test_every_partitioned_golden_file_lies_where_its_partition_says(tmp_path: Path) -> None:
+    types = [parse_type(text) for text in ("STRING", "INT", "DATE")]
+    names = ("p", "q", "da")
+    found = 0
+    for name, path in golden_files(tmp_path, "part/manifest/manifest-*-0"):
+        if "list" in path.name:
+            continue
+        table = TablePaths(str(path.parents[1]))
+        for entry in decode_manifest(path.read_bytes(), name):
+            values = decode_row(entry.partition, types)
+            texts = [
+                (column, partition_text(value, data_type, legacy=True, default_name=DEFAULT))
+                for column, value, data_type in zip(names, values, types, strict=True)
+            ]
+            assert Path(table.data_file(texts, entry.bucket, entry.file.file_name)).exists()
+            found += 1
+    assert found >= 4
