@@ -142,6 +142,9 @@ class Demo:
         rows = sum(count for by_level in cells.values() for _, count in by_level.values())
         text = f"{files} files, {rows:,} stored rows, {size / _MIB:.1f} MiB"
         self.screen.say(f"   {text}")
+        where = f"month = {min(_TRAVEL_MONTH, self.months)} AND carrier = 'UA'"
+        plan = table.plan(where)
+        self.screen.say(f'   read(where="{where}") opens {plan.files_scanned} of {plan.files_live} files')
         return text
 
     def _verdict(self, name: str, equal: bool) -> str:
@@ -224,15 +227,13 @@ def _nullable(schema: pa.Schema) -> pa.Schema:
 
 
 def _layout(table: Table) -> tuple[Cells, int]:
-    """Files and rows by partition, bucket and level, and the bytes of all of them."""
+    """Files and rows by month, bucket and level, and the bytes of all of them."""
     cells: dict[tuple[str, int], dict[int, tuple[int, int]]] = {}
     size = 0
-    for file in table.files():
-        month = f"{int(file.partition['month']):02d}"
-        by_level = cells.setdefault((month, file.bucket), {})
-        files, rows = by_level.get(file.level, (0, 0))
-        by_level[file.level] = (files + 1, rows + file.row_count)
-        size += file.file_size
+    for row in table.buckets().collect():
+        month = f"{int(row.partition.removeprefix('month=')):02d}"
+        cells.setdefault((month, row.bucket), {})[row.level] = (row.files, row.records)
+        size += row.bytes
     return cells, size
 
 
