@@ -23,13 +23,17 @@ from lakelsm.types import AtomicType, DataType
 
 
 class LiveFiles:
-    """Reads entries of snapshots for one commit. Deltas never change and are kept."""
+    """Reads entries of snapshots for one commit, which asks for one selection of buckets or partitions only.
+
+    Deltas are kept for the next attempt; live files only while the snapshot stays the newest.
+    """
 
     def __init__(self, file_io: FileIO, paths: TablePaths, partition_types: Sequence[DataType]) -> None:
         self._file_io = file_io
         self._paths = paths
         self._partition_types = partition_types
         self._deltas: dict[str, list[ManifestEntry]] = {}
+        self._live: tuple[str, list[ManifestEntry]] | None = None
         # Other writers spell some decimals in other bytes than statistics do: no filter on those then.
         decimals = (isinstance(kind, AtomicType) and kind.root == "DECIMAL" for kind in partition_types)
         self._exact_statistics = not any(decimals)
@@ -40,6 +44,8 @@ class LiveFiles:
         """Return the live files of some buckets, given by stored partition."""
         if snapshot is None or not changed:
             return []
+        if self._live is not None and self._live[0] == snapshot.delta_manifest_list:
+            return self._live[1]
         metas = read_manifest_metas(self._file_io, self._paths, snapshot)
         near = {meta.file_name for meta in select_manifests(metas, changed, self._partition_types)}
         numbers = sorted({bucket for buckets in changed.values() for bucket in buckets})
@@ -51,12 +57,19 @@ class LiveFiles:
             keep_partitions=lambda partitions: [partition in changed for partition in partitions],
             keep_buckets=lambda buckets, totals: np.isin(buckets, numbers),
         )
-        return [entry for entry in live if entry.bucket in changed[entry.partition]]
+        live = [entry for entry in live if entry.bucket in changed[entry.partition]]
+        self._live = snapshot.delta_manifest_list, live
+        return live
 
     def of_partitions(self, snapshot: Snapshot | None, wanted: PartitionFilter | None) -> list[ManifestEntry]:
         """Return the live files of the partitions that a filter accepts (None: all)."""
         if snapshot is None:
             return []
+        if self._live is None or self._live[0] != snapshot.delta_manifest_list:
+            self._live = snapshot.delta_manifest_list, self._of_partitions(snapshot, wanted)
+        return self._live[1]
+
+    def _of_partitions(self, snapshot: Snapshot, wanted: PartitionFilter | None) -> list[ManifestEntry]:
         if wanted is None:
             return read_live_entries(self._file_io, self._paths, snapshot)
         accepts = wanted
