@@ -18,14 +18,12 @@ from fastavro.schema import expand_schema
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro_container import DECODE_ERRORS, Container
+from lakelsm.format.avro_varints import LaneBytes
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _PADDING = bytes(16)
-_STOP_BITS = np.uint64(0x8080808080808080)
-_LOW_BITS = np.uint64(0x0101010101010101)
-_ONE = np.uint64(1)
 
 
 class UnsupportedLayoutError(Exception):
@@ -119,7 +117,7 @@ class _Lanes:
 
 def _sweep(plan: _Record, lanes: _Lanes) -> None:
     """Run every lane to its end."""
-    source = _Bytes(lanes.data)
+    source = LaneBytes(lanes.data)
     positions = lanes.starts.copy()
     steps = int(lanes.counts[0]) if len(lanes.counts) else 0
     if steps > len(lanes.data):
@@ -133,59 +131,6 @@ def _sweep(plan: _Record, lanes: _Lanes) -> None:
         positions[:active] = moved
     if not np.array_equal(positions, lanes.ends):
         raise ValueError("bytes are left over in a block")
-
-
-class _Bytes:
-    """The decompressed blocks one after another, readable at many positions at once."""
-
-    def __init__(self, data: bytes) -> None:
-        self.size = len(data)
-        self._bytes = np.frombuffer(data, np.uint8)
-        # The 8 bytes from any position on, as one number.
-        self._words: npt.NDArray[np.uint64] = np.ndarray((max(len(data) - 7, 0),), "<u8", data, 0, (1,))
-
-    def varints(self, positions: Longs) -> tuple[Longs, Longs]:
-        """Return the zigzag numbers at ``positions``, and the positions behind them."""
-        first = self._bytes[positions]
-        if len(first) == 0 or first.max() < 0x80:
-            raw = first.astype(np.int64)
-            return (raw >> 1) ^ -(raw & 1), positions + 1
-        words = self._words[positions]
-        stops = ~words & _STOP_BITS
-        if not stops.all():
-            return self._long_varints(positions)
-        stop = stops & (~stops + _ONE)
-        below = stop - _ONE
-        sizes = ((below & _LOW_BITS) * _LOW_BITS) >> np.uint64(56)
-        raw_words = words & below
-        for keep, move, shift in _SEVEN_BIT_JOINS:
-            raw_words = (raw_words & keep) | ((raw_words & move) >> shift)
-        raw = raw_words.view(np.int64)
-        return (raw >> 1) ^ -(raw & 1), positions + sizes.view(np.int64)
-
-    def _long_varints(self, positions: Longs) -> tuple[Longs, Longs]:
-        """As varints, byte after byte, for numbers of up to ten bytes."""
-        raw = np.zeros(len(positions), np.uint64)
-        positions = positions.copy()
-        going = np.ones(len(positions), np.bool_)
-        for shift in range(0, 70, 7):
-            byte = self._bytes[positions]
-            raw |= np.where(going, (byte & 0x7F).astype(np.uint64) << np.uint64(shift), np.uint64(0))
-            positions += going
-            going &= byte >= 0x80
-            if not going.any():
-                return ((raw >> _ONE) ^ (~(raw & _ONE) + _ONE)).view(np.int64), positions
-        raise ValueError("a number has more than ten bytes")
-
-
-_SEVEN_BIT_JOINS = tuple(
-    (np.uint64(keep), np.uint64(move), np.uint64(shift))
-    for keep, move, shift in (
-        (0x007F007F007F007F, 0x7F007F007F007F00, 1),
-        (0x00003FFF00003FFF, 0x3FFF00003FFF0000, 2),
-        (0x000000000FFFFFFF, 0x0FFFFFFF00000000, 4),
-    )
-)
 
 
 @dataclass
@@ -219,7 +164,7 @@ class _Chunks:
 class _Node:
     """One field of the writer's schema. ``decode`` reads it in some lanes and returns where it ends."""
 
-    def decode(self, source: _Bytes, positions: Longs, slots: Longs) -> Longs:
+    def decode(self, source: LaneBytes, positions: Longs, slots: Longs) -> Longs:
         raise NotImplementedError
 
     def collect(self, count: int, columns: dict[str, Column]) -> None:
@@ -232,7 +177,7 @@ class _Fixed(_Node):
     def __init__(self, size: int) -> None:
         self._size = size
 
-    def decode(self, source: _Bytes, positions: Longs, slots: Longs) -> Longs:
+    def decode(self, source: LaneBytes, positions: Longs, slots: Longs) -> Longs:
         return positions + self._size
 
 
@@ -243,7 +188,7 @@ class _Long(_Node):
         self._path = path
         self._chunks = _Chunks() if wanted else None
 
-    def decode(self, source: _Bytes, positions: Longs, slots: Longs) -> Longs:
+    def decode(self, source: LaneBytes, positions: Longs, slots: Longs) -> Longs:
         values, positions = source.varints(positions)
         if self._chunks is not None:
             self._chunks.add(slots, values)
@@ -262,7 +207,7 @@ class _Slice(_Node):
         self._offsets = _Chunks() if wanted else None
         self._lengths = _Chunks()
 
-    def decode(self, source: _Bytes, positions: Longs, slots: Longs) -> Longs:
+    def decode(self, source: LaneBytes, positions: Longs, slots: Longs) -> Longs:
         lengths, positions = source.varints(positions)
         if len(lengths) and lengths.min() < 0:
             raise ValueError("a text has a negative length")
@@ -284,7 +229,7 @@ class _Union(_Node):
     def __init__(self, branches: Sequence[_Node]) -> None:
         self._branches = branches
 
-    def decode(self, source: _Bytes, positions: Longs, slots: Longs) -> Longs:
+    def decode(self, source: LaneBytes, positions: Longs, slots: Longs) -> Longs:
         choices, positions = source.varints(positions)
         if len(choices) == 0:
             return positions
@@ -315,7 +260,7 @@ class _Record(_Node):
             for item in schema["fields"]
         ]
 
-    def decode(self, source: _Bytes, positions: Longs, slots: Longs) -> Longs:
+    def decode(self, source: LaneBytes, positions: Longs, slots: Longs) -> Longs:
         for node in self._fields:
             positions = node.decode(source, positions, slots)
         return positions
@@ -336,7 +281,7 @@ class _Array(_Node):
         self._item_slots: list[tuple[Longs, Longs]] = []
         self._item_count = 0
 
-    def decode(self, source: _Bytes, positions: Longs, slots: Longs) -> Longs:
+    def decode(self, source: LaneBytes, positions: Longs, slots: Longs) -> Longs:
         counts, positions = source.varints(positions)
         lengths = np.zeros(len(slots), np.int64)
         while counts.any():
@@ -351,13 +296,15 @@ class _Array(_Node):
             self._lengths.add(slots, lengths)
         return positions
 
-    def _sized_block(self, source: _Bytes, counts: Longs, positions: Longs) -> tuple[Longs, Longs]:
+    def _sized_block(self, source: LaneBytes, counts: Longs, positions: Longs) -> tuple[Longs, Longs]:
         """A negative count is followed by the block's size in bytes."""
         lanes = np.flatnonzero(counts < 0)
         _, positions[lanes] = source.varints(positions[lanes])
         return np.abs(counts), positions
 
-    def _block(self, source: _Bytes, counts: Longs, positions: Longs, slots: Longs, lengths: Longs) -> Longs:
+    def _block(
+        self, source: LaneBytes, counts: Longs, positions: Longs, slots: Longs, lengths: Longs
+    ) -> Longs:
         """Decode one block of ``counts`` items in each lane; ``lengths`` items were decoded before."""
         most = int(counts.max())
         if most > source.size:
