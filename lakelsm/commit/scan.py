@@ -37,11 +37,14 @@ def read_live_entries(
     keep_manifest: ManifestFilter | None = None,
     keep_partitions: PartitionFilter | None = None,
     keep_buckets: BucketFilter | None = None,
+    stats: bool = True,
 ) -> list[ManifestEntry]:
     """Return the ADD entries of ``snapshot`` whose file is live, in manifest order.
 
     An ADD is live unless some DELETE of the base or delta list has its identity, wherever it stands. The
     filters run before entries are made; they must treat all entries of one bucket of one partition alike.
+    ``stats=False`` may leave key and value statistics empty, which is a third faster: for plans that
+    prune by nothing, never for entries that are committed again.
     Raises CorruptTableError naming the file where a manifest or list is missing or damaged.
     """
     metas = read_manifest_metas(file_io, paths, snapshot)
@@ -54,7 +57,7 @@ def read_live_entries(
     live: list[ManifestEntry] = []
     for batch, mask in zip(batches, wanted, strict=True):
         added = np.flatnonzero(mask & (batch.kinds == FileKind.ADD))
-        live += batch.entries(_without(batch, added, deleted))
+        live += batch.entries(_without(batch, added, deleted), stats)
     return live
 
 

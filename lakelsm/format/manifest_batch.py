@@ -50,8 +50,8 @@ class EntryBatch(Protocol):
         """Return what identifies the files of the entries ``rows``."""
         ...
 
-    def entries(self, rows: Longs) -> list[ManifestEntry]:
-        """Return the entries ``rows``, in that order."""
+    def entries(self, rows: Longs, stats: bool = True) -> list[ManifestEntry]:
+        """Return the entries ``rows``, in that order. Without ``stats``, theirs may be EMPTY_STATS."""
         ...
 
 
@@ -76,8 +76,8 @@ class EntryList:
         """Return what identifies the files of the entries ``rows``."""
         return [self._entries[row].identity for row in rows.tolist()]
 
-    def entries(self, rows: Longs) -> list[ManifestEntry]:
-        """Return the entries ``rows``, in that order."""
+    def entries(self, rows: Longs, stats: bool = True) -> list[ManifestEntry]:
+        """Return the entries ``rows``, in that order. Without ``stats``, theirs may be EMPTY_STATS."""
         return [self._entries[row] for row in rows.tolist()]
 
     def _longs(self, values: Iterable[int]) -> Longs:

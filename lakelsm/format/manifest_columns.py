@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro_container import Container, refuse_version
 from lakelsm.format.avro_lanes import ListColumn, LongColumn, SliceColumn, decode_columns
-from lakelsm.format.data_file_meta import DataFileMeta, SimpleStats
+from lakelsm.format.data_file_meta import EMPTY_STATS, DataFileMeta, SimpleStats
 from lakelsm.format.manifest_entry import EntryIdentity, FileKind, ManifestEntry
 from lakelsm.format.manifest_schema import DATA_FILE_SCHEMA, MANIFEST_VERSION
 
@@ -91,8 +92,8 @@ class EntryColumns:
             )
         )
 
-    def entries(self, rows: Longs) -> list[ManifestEntry]:
-        """Make the entries ``rows``, in that order."""
+    def entries(self, rows: Longs, stats: bool = True) -> list[ManifestEntry]:
+        """Make the entries ``rows``, in that order; without ``stats``, theirs are EMPTY_STATS."""
         with _collector_paused():
             return list(
                 map(
@@ -101,11 +102,11 @@ class EntryColumns:
                     self._partitions_of(rows),
                     self.buckets[rows].tolist(),
                     self.total_buckets[rows].tolist(),
-                    self._files(rows),
+                    self._files(rows, stats),
                 )
             )
 
-    def _files(self, rows: Longs) -> Iterable[DataFileMeta]:
+    def _files(self, rows: Longs, stats: bool) -> Iterable[DataFileMeta]:
         """Make the file metas, field by field in the order of the dataclass."""
         return map(
             DataFileMeta,
@@ -114,8 +115,8 @@ class EntryColumns:
             self._longs("_FILE._ROW_COUNT")[rows].tolist(),
             self._bytes("_FILE._MIN_KEY", rows),
             self._bytes("_FILE._MAX_KEY", rows),
-            self._stats("_FILE._KEY_STATS", rows),
-            self._stats("_FILE._VALUE_STATS", rows),
+            self._stats("_FILE._KEY_STATS", rows) if stats else repeat(EMPTY_STATS, len(rows)),
+            self._stats("_FILE._VALUE_STATS", rows) if stats else repeat(EMPTY_STATS, len(rows)),
             self._longs("_FILE._MIN_SEQUENCE_NUMBER")[rows].tolist(),
             self._longs("_FILE._MAX_SEQUENCE_NUMBER")[rows].tolist(),
             self._longs("_FILE._SCHEMA_ID")[rows].tolist(),

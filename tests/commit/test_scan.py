@@ -24,6 +24,7 @@ from lakelsm.format.manifest import (
     FileKind,
     ManifestEntry,
     ManifestFileMeta,
+    SimpleStats,
     encode_manifest,
     encode_manifest_list,
 )
@@ -166,6 +167,16 @@ def test_entries_are_filtered_by_partition_bucket_and_manifest(table: MetadataTa
     expected = [f"f{number}" for number in range(30, 60)]
     assert table.live(snapshot, keep_manifest=lambda meta: meta.num_deleted_files > 0) == expected
     assert table.live(snapshot, keep_buckets=lambda buckets, _: np.zeros(len(buckets), np.bool_)) == []
+
+
+def test_a_scan_without_statistics_gives_the_same_files(table: MetadataTable) -> None:
+    stats = SimpleStats(int_row(1), int_row(9), (0,))
+    added = [replace(item, file=replace(item.file, value_stats=stats)) for item in adds(40)]
+    snapshot = table.snapshot([table.manifest(*added)])
+    assert read_live_entries(FILE_IO, table.paths, snapshot) == added
+    bare = read_live_entries(FILE_IO, table.paths, snapshot, stats=False)
+    assert [item.identity for item in bare] == [item.identity for item in added]
+    assert all(item.file.value_stats in (EMPTY_STATS, stats) for item in bare)
 
 
 def test_a_manifest_without_entries_by_its_counts_is_not_opened(table: MetadataTable) -> None:
