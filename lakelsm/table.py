@@ -348,9 +348,7 @@ def _replaced_partitions(
 
     def choose(written: set[bytes]) -> PartitionFilter | None:
         if fixed:
-            wanted = {
-                name: encode_row([value], [store.schema.field(name).type]) for name, value in fixed.items()
-            }
+            wanted = {name: encode_row([value], [store.schema.field(name).type]) for name, value in fixed.items()}
 
             def matches(partition: bytes) -> bool:
                 values = store.partition_values(partition)

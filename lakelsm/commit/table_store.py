@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from lakelsm.commit.committer import Committer
 from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.commit.snapshot_manager import SnapshotManager
-from lakelsm.format.paths import TablePaths, partition_text
 from lakelsm.format.binary_row import decode_row
+from lakelsm.format.paths import TablePaths, partition_text
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
 from lakelsm.schema_validation import validate_existing_table, with_dynamic_options

@@ -100,9 +100,7 @@ def plan_bucket(store: TableStore, files: Sequence[FileRange], full: bool, now_m
     )
 
 
-def _manifest_filter(
-    store: TableStore, only: Collection[BucketId] | None
-) -> Callable[[ManifestFileMeta], bool] | None:
+def _manifest_filter(store: TableStore, only: Collection[BucketId] | None) -> Callable[[ManifestFileMeta], bool] | None:
     if only is None:
         return None
     changed: dict[bytes, set[int]] = {}
@@ -111,9 +109,7 @@ def _manifest_filter(
     return lambda meta: bool(select_manifests([meta], changed, store.partition_types))
 
 
-def _partition_filter(
-    store: TableStore, scope: CompactionScope
-) -> Callable[[Sequence[bytes]], Sequence[bool]] | None:
+def _partition_filter(store: TableStore, scope: CompactionScope) -> Callable[[Sequence[bytes]], Sequence[bool]] | None:
     if scope.only is not None:
         wanted = {partition for partition, _ in scope.only}
         return lambda partitions: [partition in wanted for partition in partitions]

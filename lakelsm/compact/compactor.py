@@ -17,9 +17,10 @@ from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError
 from lakelsm.format.key_value_file import FileLayout
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.run_reader import RunReader
-from lakelsm.read.read_plan import merge_unit, run_files
+from lakelsm.read.merge_units import MergeUnits
 from lakelsm.spark.tasks import run_units
 from lakelsm.write.messages import MESSAGE_SCHEMA, TaskMessages, collect_messages
 
@@ -70,9 +71,7 @@ class CompactionLimits:
 class Compactor:
     """Compacts one table."""
 
-    def __init__(
-        self, spark: SparkSession, store: TableStore, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, spark: SparkSession, store: TableStore, clock: Callable[[], float] = time.time) -> None:
         self._spark = spark
         self._store = store
         self._clock = clock
@@ -137,9 +136,7 @@ class Compactor:
         message = CommitMessage(entries=[*_replaced(plan, buckets), *written.entries])
         properties = {FULL_COMPACTION_PROPERTY: "true"} if completes_full else None
         try:
-            outcome = self._store.committer().commit(
-                CommitKind.COMPACT, message, user, identifier, properties=properties
-            )
+            outcome = self._store.committer().commit(CommitKind.COMPACT, message, user, identifier, properties=properties)
         except CommitConflictError:
             self._discard(written)
             return CompactionResult(self._store.name, "conflict")
@@ -157,9 +154,7 @@ class Compactor:
             rows_written=sum(entry.file.row_count for entry in written.entries),
         )
 
-    def _rewrite(
-        self, plan: CompactionPlan, buckets: Sequence[BucketCompaction], task_memory: int
-    ) -> TaskMessages:
+    def _rewrite(self, plan: CompactionPlan, buckets: Sequence[BucketCompaction], task_memory: int) -> TaskMessages:
         store = self._store
         units = [unit for bucket in buckets for unit in self._units(plan, bucket)]
         if not units:
@@ -169,32 +164,34 @@ class Compactor:
         reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, task_memory // 2)
         layout = FileLayout.of(store.schema, store.options, min(64 << 20, task_memory // 8))
         task = RewriteTask(reader, layout, MergeSpec.of(store.schema, store.options))
-        units.sort(key=lambda unit: -sum(file.file_size for section in unit.sections for file in section.files))
+        units.sort(key=lambda unit: -sum(section.size for section in unit.sections))
         return collect_messages(run_units(self._spark, units, task, MESSAGE_SCHEMA))
 
     def _units(self, plan: CompactionPlan, bucket: BucketCompaction) -> list[RewriteUnit]:
-        store = self._store
-        run_file = run_files(store, plan.entries)
-        directory = store.paths.bucket_dir(store.partition_text(bucket.partition), bucket.bucket)
-        return [
-            RewriteUnit(
-                sections=tuple(merge_unit(section, run_file) for section in group.sections),
-                partition=bucket.partition,
-                bucket=bucket.bucket,
-                total_buckets=plan.entries[group.files[0].index].total_buckets,
-                directory=directory,
-                output_level=bucket.plan.output_level,
-                drop_delete=bucket.plan.drop_delete,
-            )
-            for group in bucket.plan.rewrites
-        ]
+        """The bucket's rewrites as tasks: groups are cut where the target file size is reached."""
+        target = self._store.options.target_file_size
+        make = MergeUnits(self._store, plan.entries)
+        units: list[RewriteUnit] = []
+        for group in bucket.plan.rewrites:
+            parts = [part for section in group.sections for part in make.of_section(section, target)]
+            for sections in pack_in_order(parts, lambda part: part.size, target):
+                units.append(
+                    RewriteUnit(
+                        sections=tuple(sections),
+                        partition=bucket.partition,
+                        bucket=bucket.bucket,
+                        total_buckets=plan.entries[group.files[0].index].total_buckets,
+                        directory=make.directory(bucket.partition, bucket.bucket),
+                        output_level=bucket.plan.output_level,
+                        drop_delete=bucket.plan.drop_delete,
+                    )
+                )
+        return units
 
     def _discard(self, written: TaskMessages) -> None:
         """Delete files that no snapshot names."""
         for entry in written.entries:
-            self._store.file_io.delete(
-                self._store.data_path(entry.partition, entry.bucket, entry.file.file_name)
-            )
+            self._store.file_io.delete(self._store.data_path(entry.partition, entry.bucket, entry.file.file_name))
 
 
 def _replaced(plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> list[ManifestEntry]:

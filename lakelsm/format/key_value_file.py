@@ -17,14 +17,14 @@ from lakelsm.format.column_stats import StatsCollector, StatsMode, column_modes
 from lakelsm.format.data_file_meta import DataFileMeta
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
-from lakelsm.types import DataField, DataType, arrow_field, to_arrow
+from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, DataType, arrow_field
 
 #: System columns, their Parquet field ids, and the prefix of key columns. Persisted: do not change
 SEQUENCE_FIELD = pa.field("_SEQUENCE_NUMBER", pa.int64(), False, {b"PARQUET:field_id": b"2147483646"})
 KIND_FIELD = pa.field("_VALUE_KIND", pa.int8(), False, {b"PARQUET:field_id": b"2147483645"})
 
-#: Bytes that a column's reader buffers ahead; row groups are never read whole.
-_READ_AHEAD = 1 << 18
+#: Types whose Parquet statistics compare as keys do.
+_RANGED_ROOTS = (*INTEGER_ROOTS, "VARCHAR", "DATE")
 
 #: Bytes in memory of the rows of one row group, unless a caller says otherwise.
 ROW_GROUP_BYTES = 64 << 20
@@ -45,7 +45,8 @@ class KeyValueReader:
     """Reads one data file as tables of `row_schema(fields)`, whatever schema the file was written with.
 
     ``mapping`` pairs each wanted column with the file's column of the same field id (None: the file has none, the
-    column is NULL). Columns are found by name in the file, read by batches, and cast to the wanted types.
+    column is NULL). Columns are found by name in the file, read by batches, and cast to the wanted types. A column's
+    reader buffers ``read_ahead`` bytes; row groups are never read whole.
     Raises CorruptTableError, naming the file, when it is missing or cannot be decoded.
     """
 
@@ -54,38 +55,80 @@ class KeyValueReader:
         filesystem: arrow_fs.FileSystem,
         path: str,
         mapping: Sequence[tuple[DataField, DataField | None]],
+        read_ahead: int = 1 << 18,
     ) -> None:
         self._path = path
         self._mapping = mapping
         self._schema = row_schema([field for field, _ in mapping])
         try:
-            self._file = pq.ParquetFile(filesystem.open_input_file(path), buffer_size=_READ_AHEAD, pre_buffer=False)
+            self._file = pq.ParquetFile(filesystem.open_input_file(path), buffer_size=read_ahead, pre_buffer=False)
         except (OSError, pa.ArrowException) as error:
             raise CorruptTableError(f"Data file {path} cannot be opened: {error}") from error
 
     @property
     def bytes_per_row(self) -> float:
-        """Uncompressed bytes of a row, by the file's footer."""
+        """Bytes in memory of a row of the wanted columns, estimated from the footer's uncompressed sizes."""
+        wanted = set(self._names())
         meta = self._file.metadata
-        total = sum(meta.row_group(group).total_byte_size for group in range(meta.num_row_groups))
-        return total / max(meta.num_rows, 1)
+        total = sum(
+            column.total_uncompressed_size
+            for group in map(meta.row_group, range(meta.num_row_groups))
+            for column in map(group.column, range(group.num_columns))
+            if column.path_in_schema.split(".")[0] in wanted
+        )
+        # Dictionary encoding hides the width of values: a slot of 8 bytes a column is the least.
+        return float(total / max(meta.num_rows, 1)) + 8 * len(wanted)
 
-    def batches(self, batch_rows: int) -> Iterator[pa.Table]:
-        """Yield the file's rows in order, at most ``batch_rows`` at a time."""
+    def batches(
+        self, batch_rows: int, leading: str | None = None, low: object = None, high: object = None
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Yield (position of the first row, rows) in order, at most ``batch_rows`` at a time.
+
+        Row groups are left out in which the wanted column ``leading`` is surely below ``low`` or above ``high``.
+        """
+        names = self._names()
+        start = 0
+        try:
+            for group in range(self._file.metadata.num_row_groups):
+                rows = self._file.metadata.row_group(group).num_rows
+                if leading is None or self._overlaps(group, leading, low, high):
+                    at = start
+                    for batch in self._file.iter_batches(batch_rows, [group], names, use_threads=False):
+                        yield at, self._conform(batch)
+                        at += len(batch)
+                start += rows
+        except (OSError, pa.ArrowException) as error:
+            raise CorruptTableError(f"Data file {self._path} cannot be read: {error}") from error
+
+    def _names(self) -> list[str]:
         present = set(self._file.schema_arrow.names)
         names = [SEQUENCE_FIELD.name, KIND_FIELD.name]
         names += [source.name for _, source in self._mapping if source is not None and source.name in present]
-        try:
-            for batch in self._file.iter_batches(batch_rows, columns=list(dict.fromkeys(names)), use_threads=False):
-                yield self._conform(batch)
-        except (OSError, pa.ArrowException) as error:
-            raise CorruptTableError(f"Data file {self._path} cannot be read: {error}") from error
+        return list(dict.fromkeys(names))
+
+    def _overlaps(self, group: int, leading: str, low: object, high: object) -> bool:
+        """Whether a row group can hold rows in a range of one column (both bounds inclusive, None: open)."""
+        if low is None and high is None:
+            return True
+        source = next((source for field, source in self._mapping if field.name == leading), None)
+        if source is None or not isinstance(source.type, AtomicType) or source.type.root not in _RANGED_ROOTS:
+            return True
+        columns = self._file.metadata.row_group(group)
+        for at in range(columns.num_columns):
+            column = columns.column(at)
+            if column.path_in_schema == source.name and column.statistics is not None and column.statistics.has_min_max:
+                below = high is not None and column.statistics.min > high
+                above = low is not None and column.statistics.max < low
+                return not (below or above)
+        return True
 
     def _conform(self, batch: pa.RecordBatch) -> pa.Table:
         columns = [batch.column(SEQUENCE_FIELD.name), batch.column(KIND_FIELD.name).cast(pa.int8())]
         for (_, source), target in zip(self._mapping, list(self._schema)[2:]):
             index = -1 if source is None else batch.schema.get_field_index(source.name)
-            columns.append(pa.nulls(len(batch), target.type) if index < 0 else cast_column(batch.column(index), target.type))
+            columns.append(
+                pa.nulls(len(batch), target.type) if index < 0 else cast_column(batch.column(index), target.type)
+            )
         return pa.Table.from_arrays(columns, schema=self._schema)
 
 
@@ -328,8 +371,3 @@ def _local_wall_clock_millis() -> int:
 def key_types(schema: TableSchema) -> list[DataType]:
     """The types of the trimmed primary key, in its order."""
     return [field.type for field in schema.key_fields]
-
-
-def arrow_types(fields: Sequence[DataField]) -> list[pa.DataType]:
-    """The Arrow types of ``fields``."""
-    return [to_arrow(field.type) for field in fields]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -88,12 +89,13 @@ def _last_of_groups(table: pa.Table, rows: Indices, group: Indices, spec: MergeS
     part = table.select([*spec.sequence_columns, SEQUENCE_NUMBER, VALUE_KIND]).take(pa.array(rows))
     retract = is_retract(part.column(VALUE_KIND))
     numbers = part.column(SEQUENCE_NUMBER).to_numpy()
-    levels: list[npt.NDArray[np.int64]] = [~retract, numbers]
+    levels: list[npt.NDArray[Any]] = [~retract, numbers]
     for name in reversed(spec.sequence_columns):
         levels.append(_priority(part.column(name), spec.sequence_descending))
     order = np.lexsort([*levels, group])
     last = np.append(group[order][1:] != group[order][:-1], True)
-    return rows[order[last]]
+    chosen: Indices = rows[order[last]]
+    return chosen
 
 
 def _priority(column: pa.ChunkedArray, descending: bool) -> npt.NDArray[np.int64]:

@@ -10,18 +10,25 @@ import numpy as np
 import pyarrow as pa
 
 from lakelsm.format.key_value_file import KeyValueReader
+from lakelsm.merge.key_order import order_keys
 from lakelsm.schema import TableSchema
 from lakelsm.schema_evolution import column_mapping
 from lakelsm.storage import FileIO
+from lakelsm.types import to_arrow
 
 #: Columns that tell where a row came from: the file's number within the unit, and the row's place in the file.
 FILE_COLUMN = "_KEY__FILE"
 POSITION_COLUMN = "_KEY__POSITION"
 
-_MIN_BATCH_ROWS = 1024
+_MIN_BATCH_ROWS = 256
 _MAX_BATCH_ROWS = 1 << 19
+_MAX_READ_AHEAD = 1 << 18
+_MIN_READ_AHEAD = 1 << 13
 #: Merging holds a batch of each run, their concatenation, the keys and the merged rows: about so many copies.
 _COPIES = 5
+
+#: Values of the trimmed primary key, in its order.
+Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
@@ -36,22 +43,32 @@ class RunFile:
 
 @dataclass(frozen=True)
 class MergeUnit:
-    """Files whose rows are merged together: ``runs`` oldest first, the files of each in key order."""
+    """Files whose rows are merged together: ``runs`` oldest first, the files of each in key order.
+
+    Only rows with ``lower`` <= key < ``upper`` belong to the unit (None: no bound).
+    """
 
     runs: tuple[tuple[RunFile, ...], ...]
+    lower: Key | None = None
+    upper: Key | None = None
 
     @cached_property
     def files(self) -> tuple[RunFile, ...]:
         """All files; a row's `FILE_COLUMN` is the place here."""
         return tuple(file for run in self.runs for file in run)
 
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.file_size for file in self.files)
+
 
 @dataclass(frozen=True)
 class RunReader:
     """Opens the runs of a unit as the tables that the kernel merges. Pickled into tasks.
 
-    ``schemas`` has every schema that a file may name; rows come as ``schema`` has them, restricted to ``columns``.
-    ``memory_bytes`` bounds what a merge of the unit holds.
+    ``schemas`` has every schema that a file may name; rows come as ``schema`` has them, restricted to ``columns``, which
+    include the key. ``memory_bytes`` bounds what a merge of the unit holds.
     """
 
     file_io: FileIO
@@ -66,29 +83,67 @@ class RunReader:
         runs: list[Iterator[pa.Table]] = []
         first = 0
         for run in unit.runs:
-            runs.append(self._read_run(run, first if positions else None, rows))
+            runs.append(self._read_run(unit, run, first if positions else None, rows))
             first += len(run)
         return runs
 
-    def _read_run(self, run: Sequence[RunFile], first: int | None, batch_rows: int) -> Iterator[pa.Table]:
+    def _read_run(
+        self, unit: MergeUnit, run: Sequence[RunFile], first: int | None, batch_rows: int
+    ) -> Iterator[pa.Table]:
+        bounds = _Bounds.of(unit, self.schema)
+        leading = self.schema.trimmed_primary_keys[0]
         for number, file in enumerate(run):
-            start = 0
-            for table in self._reader(file).batches(batch_rows):
+            reader = self._reader(file, len(unit.runs))
+            low = None if unit.lower is None else unit.lower[0]
+            high = None if unit.upper is None else unit.upper[0]
+            for start, table in reader.batches(batch_rows, leading, low, high):
                 if first is not None:
                     table = _located(table, first + number, start)
-                start += len(table)
-                yield table
+                yield table if bounds is None else bounds.cut(table)
 
-    def _reader(self, file: RunFile) -> KeyValueReader:
+    def _reader(self, file: RunFile, runs: int) -> KeyValueReader:
         mapping = column_mapping(self.schemas[file.schema_id], self.schema)
         wanted = [(column, source) for column, source in mapping if column.name in self.columns]
-        return KeyValueReader(self.file_io.filesystem(), file.path, wanted)
+        ahead = self.memory_bytes // (4 * runs * (len(wanted) + 2))
+        return KeyValueReader(
+            self.file_io.filesystem(), file.path, wanted, max(_MIN_READ_AHEAD, min(_MAX_READ_AHEAD, ahead))
+        )
 
     def _batch_rows(self, unit: MergeUnit) -> int:
         """Rows of a batch, from the widest rows among the runs' first files."""
-        width = max(self._reader(run[0]).bytes_per_row for run in unit.runs) + 16
+        width = max(self._reader(run[0], len(unit.runs)).bytes_per_row for run in unit.runs) + 16
         rows = int(self.memory_bytes / (_COPIES * len(unit.runs) * width))
         return max(_MIN_BATCH_ROWS, min(_MAX_BATCH_ROWS, rows))
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """The key range of a unit, as rows that compare with those of its files."""
+
+    names: tuple[str, ...]
+    rows: tuple[pa.Array, ...]
+    has_lower: bool
+    has_upper: bool
+
+    @staticmethod
+    def of(unit: MergeUnit, schema: TableSchema) -> _Bounds | None:
+        keys = [key for key in (unit.lower, unit.upper) if key is not None]
+        if not keys:
+            return None
+        names = schema.trimmed_primary_keys
+        rows = tuple(
+            pa.array([key[at] for key in keys], to_arrow(schema.field(name).type)) for at, name in enumerate(names)
+        )
+        return _Bounds(names, rows, unit.lower is not None, unit.upper is not None)
+
+    def cut(self, table: pa.Table) -> pa.Table:
+        """The rows of a sorted table that lie in the range."""
+        columns = [pa.chunked_array([*table.column(name).chunks, bound]) for name, bound in zip(self.names, self.rows)]
+        keys = order_keys(columns)
+        own, bounds = keys[: len(table)], keys[len(table) :]
+        start = int(np.searchsorted(own, bounds[0], side="left")) if self.has_lower else 0
+        stop = int(np.searchsorted(own, bounds[-1], side="left")) if self.has_upper else len(table)
+        return table.slice(start, max(stop - start, 0))
 
 
 def _located(table: pa.Table, file: int, start: int) -> pa.Table:

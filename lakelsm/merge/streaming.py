@@ -14,7 +14,9 @@ from lakelsm.merge.key_order import OrderKeys, order_keys
 Select = Callable[[pa.Table, OrderKeys], np.ndarray]
 
 
-def key_ranges(runs: Sequence[Iterator[pa.Table]], key_columns: Sequence[str]) -> Iterator[tuple[pa.Table, OrderKeys | None]]:
+def key_ranges(
+    runs: Sequence[Iterator[pa.Table]], key_columns: Sequence[str]
+) -> Iterator[tuple[pa.Table, OrderKeys | None]]:
     """Cut sorted runs into consecutive key ranges, each with the rows that all runs have in it.
 
     ``runs`` come oldest first; each yields tables ordered by ``key_columns`` in which no key occurs twice. What is

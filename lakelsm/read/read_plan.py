@@ -18,32 +18,33 @@ from lakelsm.format.bucket_hash import bucket_ids
 from lakelsm.format.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.lsm.interval_partition import Section
 from lakelsm.lsm.levels import FileRange
 from lakelsm.lsm.predicate import Predicate, columns, equality_values
 from lakelsm.lsm.pruning import VersionRule, files_that_may_match, partitions_that_may_match, prune_stale_safe
 from lakelsm.lsm.splits import read_units
 from lakelsm.merge.run_reader import MergeUnit, RunFile
 from lakelsm.read.file_statistics import statistics_of
+from lakelsm.read.merge_units import MergeUnits
 from lakelsm.types import DataField, to_arrow
 
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """The files of a read. ``raw_files`` need no merge; ``sections`` do.
+    """The files of a read. ``raw_files`` need no merge; ``merged_files`` do, as ``units`` say.
 
     ``files_live`` counts the data files of the snapshot, ``files_scanned`` those that the read opens.
     """
 
     snapshot_id: int | None
     raw_files: tuple[RunFile, ...]
-    sections: tuple[MergeUnit, ...]
+    merged_files: tuple[RunFile, ...]
+    units: tuple[MergeUnit, ...]
     files_live: int
 
     @property
     def files_scanned(self) -> int:
         """How many data files the read opens."""
-        return len(self.raw_files) + sum(len(section.files) for section in self.sections)
+        return len(self.raw_files) + len(self.merged_files)
 
 
 def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None) -> ReadPlan:
@@ -52,48 +53,33 @@ def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate
     ``predicate`` leaves out partitions, buckets and files that surely hold no row of the answer; it is not a filter.
     """
     if snapshot is None:
-        return ReadPlan(None, (), (), 0)
+        return ReadPlan(None, (), (), (), 0)
+    prunes_files = predicate is not None and bool(columns(predicate) - set(store.schema.partition_keys))
     entries = read_live_entries(
         store.file_io,
         store.paths,
         snapshot,
         keep_partitions=_partition_filter(store, predicate),
         keep_buckets=_bucket_filter(store, predicate),
+        stats=prunes_files,
     )
     buckets = by_bucket(entries, key_types(store.schema))
-    if predicate is not None and columns(predicate) - set(store.schema.partition_keys):
+    if predicate is not None and prunes_files:
         buckets = _prune_files(store, predicate, entries, buckets)
     raw: list[RunFile] = []
+    merged: list[RunFile] = []
     sections: list[MergeUnit] = []
-    run_file = run_files(store, entries)
+    units = MergeUnits(store, entries)
+    target = store.options.source_split_target_size
     for files in buckets.values():
-        units = read_units(files)
-        raw.extend(map(run_file, units.raw_files))
-        sections.extend(merge_unit(section, run_file) for section in units.merge_sections)
+        parts = read_units(files)
+        raw.extend(map(units.file, parts.raw_files))
+        for section in parts.merge_sections:
+            merged.extend(map(units.file, section.files))
+            sections.extend(units.of_section(section, target))
     metas = read_manifest_metas(store.file_io, store.paths, snapshot)
     live = sum(meta.num_added_files - meta.num_deleted_files for meta in metas)
-    return ReadPlan(snapshot.id, tuple(raw), tuple(sections), live)
-
-
-def merge_unit(section: Section, run_file: Callable[[FileRange], RunFile]) -> MergeUnit:
-    """The section's files as a task reads them, the run with the oldest rows first."""
-    runs = sorted(section.runs, key=lambda run: max(file.max_seq for file in run))
-    return MergeUnit(tuple(tuple(map(run_file, run)) for run in runs))
-
-
-def run_files(store: TableStore, entries: Sequence[ManifestEntry]) -> Callable[[FileRange], RunFile]:
-    """A function from a planned file to what a task needs of it."""
-    directories: dict[BucketId, str] = {}
-
-    def run_file(planned: FileRange) -> RunFile:
-        entry = entries[planned.index]
-        bucket = (entry.partition, entry.bucket)
-        if bucket not in directories:
-            directories[bucket] = store.paths.bucket_dir(store.partition_text(entry.partition), entry.bucket)
-        path = entry.file.external_path or f"{directories[bucket]}/{entry.file.file_name}"
-        return RunFile(path, entry.file.schema_id, entry.file.row_count, entry.file.file_size)
-
-    return run_file
+    return ReadPlan(snapshot.id, tuple(raw), tuple(merged), tuple(sections), live)
 
 
 def _partition_filter(

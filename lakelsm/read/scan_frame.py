@@ -15,10 +15,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.commit.table_store import TableStore
+from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
 from lakelsm.read.read_plan import ReadPlan
-from lakelsm.read.stale_rows import STALE_SCHEMA, StaleRows
+from lakelsm.read.stale_rows import STALE_SCHEMA, StaleRows, join_bitmaps
 from lakelsm.schema import TableSchema
 from lakelsm.schema_evolution import column_mapping
 from lakelsm.spark.columns import quoted
@@ -34,22 +35,17 @@ _TASK_MEMORY = 256 << 20
 
 def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFrame:
     """Return the rows of the plan with the table's columns; nothing runs before an action."""
-    schemas = _schemas(store, plan)
-    parts = [_scan(spark, store.schema, schemas[key], files) for key, files in _by_schema(plan.raw_files)]
-    if plan.sections:
-        stale = F.broadcast(_stale(spark, store, schemas, plan.sections))
-        files = [file for section in plan.sections for file in section.files]
-        for key, group in _by_schema(files):
+    files = [*plan.raw_files, *plan.merged_files]
+    ids = {file.schema_id for file in files}
+    schemas = {key: store.schema if key == store.schema.id else store.schemas.get(key) for key in ids}
+    parts = [_scan(spark, store.schema, schemas[key], group) for key, group in _by_schema(plan.raw_files)]
+    if plan.units:
+        stale = F.broadcast(_stale(spark, store, schemas, plan.units))
+        for key, group in _by_schema(plan.merged_files):
             parts.append(_scan(spark, store.schema, schemas[key], group, stale))
     if not parts:
         return spark.createDataFrame([], to_struct(store.schema.fields))
     return reduce(DataFrame.unionAll, parts)
-
-
-def _schemas(store: TableStore, plan: ReadPlan) -> dict[int, TableSchema]:
-    files = [*plan.raw_files, *(file for section in plan.sections for file in section.files)]
-    ids = {file.schema_id for file in files}
-    return {key: store.schema if key == store.schema.id else store.schemas.get(key) for key in ids}
 
 
 def _by_schema(files: Sequence[RunFile]) -> list[tuple[int, list[RunFile]]]:
@@ -60,12 +56,18 @@ def _by_schema(files: Sequence[RunFile]) -> list[tuple[int, list[RunFile]]]:
 
 
 def _stale(
-    spark: SparkSession, store: TableStore, schemas: dict[int, TableSchema], sections: Sequence[MergeUnit]
+    spark: SparkSession, store: TableStore, schemas: dict[int, TableSchema], units: Sequence[MergeUnit]
 ) -> DataFrame:
+    """The hidden rows of all units, one row a file."""
     spec = MergeSpec.of(store.schema, store.options)
     columns = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
-    reader = RunReader(store.file_io, store.schema, schemas, columns, _TASK_MEMORY)
-    return run_units(spark, sections, StaleRows(reader, spec), STALE_SCHEMA)
+    task = StaleRows(RunReader(store.file_io, store.schema, schemas, columns, _TASK_MEMORY), spec)
+    cost, target = store.options.source_split_open_file_cost, store.options.source_split_target_size
+    packed = pack_in_order(units, lambda unit: sum(max(file.file_size, cost) for file in unit.files), target)
+    rows = run_units(spark, packed, task, STALE_SCHEMA)
+    if all(unit.lower is None and unit.upper is None for unit in units):
+        return rows
+    return rows.groupBy("stale_file").applyInArrow(join_bitmaps, STALE_SCHEMA)
 
 
 def _scan(
@@ -90,9 +92,7 @@ def _scan(
     frame = spark.read.schema(T.StructType(stored)).parquet(*(file.path for file in files))
     if stale is None:
         return frame.select(*columns)
-    located = frame.select(
-        *columns, F.col("_metadata.file_name").alias(_FILE), F.col("_metadata.row_index").alias(_ROW)
-    )
+    located = frame.select(*columns, F.col("_metadata.file_name").alias(_FILE), F.col("_metadata.row_index").alias(_ROW))
     word = f"stale_words[CAST(SHIFTRIGHT({_ROW}, 6) AS INT)]"
     live = F.expr(f"stale_words IS NULL OR getbit({word}, CAST({_ROW} & 63 AS INT)) = 0")
     joined = located.join(stale, located[_FILE] == stale["stale_file"], "left")

@@ -6,7 +6,7 @@ every file can be scanned by Spark itself, with its projections and predicates, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,13 +23,17 @@ STALE_SCHEMA = "stale_file string, stale_words array<bigint>"
 
 @dataclass(frozen=True)
 class StaleRows:
-    """The task that finds the hidden rows of one unit."""
+    """The task that finds the hidden rows of some units."""
 
     reader: RunReader
     spec: MergeSpec
 
-    def __call__(self, unit: MergeUnit) -> Iterator[pa.RecordBatch]:
-        """Yield one row of `STALE_SCHEMA` for each file of the unit that has hidden rows."""
+    def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
+        """Yield one row of `STALE_SCHEMA` for each file of a unit that has hidden rows in it."""
+        for unit in units:
+            yield from self._of_unit(unit)
+
+    def _of_unit(self, unit: MergeUnit) -> Iterator[pa.RecordBatch]:
         files: list[npt.NDArray[np.int32]] = []
         positions: list[npt.NDArray[np.int64]] = []
         for rows, keys in key_ranges(self.reader.open_runs(unit, positions=True), self.spec.key_columns):
@@ -49,12 +53,19 @@ class StaleRows:
         numbers, places = np.concatenate(files), np.concatenate(positions)
         for number in np.unique(numbers).tolist():
             file = unit.files[number]
-            words = bitmap_words(places[numbers == number], file.row_count)
-            name = file.path.rsplit("/", 1)[-1]
-            yield pa.RecordBatch.from_arrays(
-                [pa.array([name]), pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words))],
-                names=["stale_file", "stale_words"],
-            )
+            yield _stale_row(file.path.rsplit("/", 1)[-1], bitmap_words(places[numbers == number], file.row_count))
+
+
+def join_bitmaps(group: pa.Table) -> pa.Table:
+    """Join the rows of `STALE_SCHEMA` of one file (from units of several key ranges) to one."""
+    words = group.column("stale_words").combine_chunks()
+    matrix = words.flatten().to_numpy().reshape(len(group), -1)
+    return pa.Table.from_batches([_stale_row(group.column("stale_file")[0].as_py(), np.bitwise_or.reduce(matrix))])
+
+
+def _stale_row(name: str, words: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    lists = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words))
+    return pa.RecordBatch.from_arrays([pa.array([name]), lists], names=["stale_file", "stale_words"])
 
 
 def bitmap_words(positions: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.int64]:

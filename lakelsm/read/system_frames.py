@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -62,7 +64,7 @@ def files_frame(spark: SparkSession, store: TableStore, snapshot: Snapshot | Non
         return _frame(spark, [], _FILES)
     names: dict[bytes, str] = {}
     rows = []
-    for entry in read_live_entries(store.file_io, store.paths, snapshot):
+    for entry in read_live_entries(store.file_io, store.paths, snapshot, stats=False):
         if entry.partition not in names:
             names[entry.partition] = "/".join(f"{k}={v}" for k, v in store.partition_text(entry.partition))
         file = entry.file
@@ -97,6 +99,6 @@ def buckets_frame(files: DataFrame) -> DataFrame:
     )
 
 
-def _frame(spark: SparkSession, rows: list[tuple[object, ...]], schema: pa.Schema) -> DataFrame:
+def _frame(spark: SparkSession, rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> DataFrame:
     columns = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
     return spark.createDataFrame(pa.Table.from_arrays(columns, schema=schema))

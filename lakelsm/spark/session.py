@@ -44,7 +44,9 @@ def _require_java() -> None:
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if not java or not os.path.exists(java):
-        raise SparkUnavailableError(f"Spark needs a Java runtime {_MINIMUM_JAVA} or newer and none was found: {_INSTALL_JAVA}.")
+        raise SparkUnavailableError(
+            f"Spark needs a Java runtime {_MINIMUM_JAVA} or newer and none was found: {_INSTALL_JAVA}."
+        )
     text = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     version = _major_version(text)
     if version is not None and version < _MINIMUM_JAVA:

@@ -13,14 +13,19 @@ from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, Partitio
 from lakelsm.commit.scan import read_index_entries
 from lakelsm.commit.sequence_base import table_max_sequence
 from lakelsm.commit.table_store import TableStore
-from lakelsm.errors import BucketAssignConflictError, CommitOutcomeUnknownError, InvalidInputError, SequenceConflictError
+from lakelsm.errors import (
+    BucketAssignConflictError,
+    CommitOutcomeUnknownError,
+    InvalidInputError,
+    SequenceConflictError,
+)
 from lakelsm.format.index_manifest import HASH_INDEX
 from lakelsm.format.key_value_file import FileLayout
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.merge.kernel import MergeSpec
-from lakelsm.spark.spark_types import to_struct
 from lakelsm.spark.columns import quoted_all
+from lakelsm.spark.spark_types import to_struct
 from lakelsm.write.bucket_expression import with_bucket
 from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket
 from lakelsm.write.level0_task import Level0Job
@@ -32,6 +37,7 @@ _DYNAMIC = -1
 _BATCH_BYTES = 16 << 20
 #: A batch is redone so often when others commit to the same buckets meanwhile.
 _MAX_REDO = 50
+
 
 @dataclass(frozen=True)
 class BatchResult:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakelsm.format.bucket_hash import bucket_ids
+from lakelsm.format.bucket_hash import BucketFunction, bucket_ids
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted_all
 from lakelsm.types import AtomicType, DataField, to_arrow
@@ -22,7 +22,9 @@ _MASK = 0xFFFFFFFF
 _NARROW = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "DATE", "TIME")
 
 
-def with_bucket(rows: DataFrame, schema: TableSchema, num_buckets: int, function: str = "default") -> DataFrame:
+def with_bucket(
+    rows: DataFrame, schema: TableSchema, num_buckets: int, function: BucketFunction = "default"
+) -> DataFrame:
     """Append the column `BUCKET` (INT): the fixed bucket of each row by the table's bucket key."""
     keys = [schema.field(name) for name in schema.bucket_keys]
     if num_buckets == 1:
@@ -96,7 +98,9 @@ def _header_state(words: int) -> int:
     return state
 
 
-def _with_bucket_by_arrow(rows: DataFrame, keys: Sequence[DataField], num_buckets: int, function: str) -> DataFrame:
+def _with_bucket_by_arrow(
+    rows: DataFrame, keys: Sequence[DataField], num_buckets: int, function: BucketFunction
+) -> DataFrame:
     names = [field.name for field in keys]
     types = [field.type for field in keys]
 

@@ -16,8 +16,8 @@ from lakelsm.format.bucket_hash import key_hashes
 from lakelsm.format.hash_index import decode_hashes
 from lakelsm.merge.key_order import order_keys
 from lakelsm.schema import TableSchema
-from lakelsm.storage import FileIO
 from lakelsm.spark.columns import quoted_all
+from lakelsm.storage import FileIO
 from lakelsm.types import to_arrow
 from lakelsm.write.prepare import BUCKET
 
@@ -105,9 +105,7 @@ class _PartitionIndex:
 class _Assigner:
     """Decides on the keys that one task sees; it is the only one for them."""
 
-    def __init__(
-        self, policy: BucketPolicy, file_io: FileIO, indexes: Mapping[bytes, Mapping[int, str]]
-    ) -> None:
+    def __init__(self, policy: BucketPolicy, file_io: FileIO, indexes: Mapping[bytes, Mapping[int, str]]) -> None:
         self._policy = policy
         self._file_io = file_io
         self._indexes = indexes

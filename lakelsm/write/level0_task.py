@@ -192,4 +192,3 @@ class _BucketWriter:
         self._job.file_io.write(self._job.paths.index(name), data)
         meta = IndexFileMeta(HASH_INDEX, name, len(data), len(every))
         return [IndexManifestEntry(FileKind.ADD, self._partition_row, self._bucket, meta)]
-

@@ -34,7 +34,7 @@ _WIDER: dict[type[T.DataType], tuple[type[T.DataType], ...]] = {
     T.FloatType: (T.DoubleType,),
     T.DateType: (T.TimestampNTZType,),
 }
-_INTEGER_DIGITS = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
+_INTEGER_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
 
 
 def prepare(

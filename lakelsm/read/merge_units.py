@@ -1,0 +1,77 @@
+"""Planned sections as the units that tasks merge: files with their paths, cut by key where a section is large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakelsm.commit.bucket_files import BucketId
+from lakelsm.commit.table_store import TableStore
+from lakelsm.format.binary_row import decode_row
+from lakelsm.format.key_value_file import key_types
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.lsm.interval_partition import Section
+from lakelsm.lsm.levels import FileRange
+from lakelsm.merge.run_reader import MergeUnit, RunFile
+
+
+class MergeUnits:
+    """Makes units of one plan, whose planned files point into ``entries``."""
+
+    def __init__(self, store: TableStore, entries: Sequence[ManifestEntry]) -> None:
+        self._store = store
+        self._entries = entries
+        self._directories: dict[BucketId, str] = {}
+        self._key_types = key_types(store.schema)
+
+    def directory(self, partition: bytes, bucket: int) -> str:
+        """Where a bucket's files lie."""
+        known = self._directories.get((partition, bucket))
+        if known is None:
+            known = self._store.paths.bucket_dir(self._store.partition_text(partition), bucket)
+            self._directories[(partition, bucket)] = known
+        return known
+
+    def file(self, planned: FileRange) -> RunFile:
+        """A planned file as a task reads it."""
+        entry = self._entries[planned.index]
+        file = entry.file
+        path = file.external_path or f"{self.directory(entry.partition, entry.bucket)}/{file.file_name}"
+        return RunFile(path, file.schema_id, file.row_count, file.file_size)
+
+    def of_section(self, section: Section, target_size: int) -> list[MergeUnit]:
+        """The section as units of disjoint key ranges, in key order, of about ``target_size`` bytes at least.
+
+        Cuts are made where files of its largest run begin, so that memory and time of a task do not follow the
+        bucket's size; the other runs' files are in every unit whose range they touch.
+        """
+        runs = sorted(section.runs, key=lambda run: max(file.max_seq for file in run))
+        cuts = self._cuts(section, target_size)
+        units: list[MergeUnit] = []
+        for low, high in zip([None, *cuts], [*cuts, None]):
+            inside = [
+                tuple(
+                    self.file(file)
+                    for file in run
+                    if (low is None or file.max_key >= low.min_key) and (high is None or file.min_key < high.min_key)
+                )
+                for run in runs
+            ]
+            units.append(MergeUnit(tuple(run for run in inside if run), self._key(low), self._key(high)))
+        return units
+
+    def _cuts(self, section: Section, target_size: int) -> list[FileRange]:
+        """Files of the largest run whose smallest key begins a new unit."""
+        total = sum(file.size for file in section.files)
+        largest = max(section.runs, key=lambda run: sum(file.size for file in run))
+        share = total / max(sum(file.size for file in largest), 1)
+        cuts: list[FileRange] = []
+        filled = 0.0
+        for file in largest:
+            if filled >= target_size:
+                cuts.append(file)
+                filled = 0.0
+            filled += file.size * share
+        return cuts
+
+    def _key(self, file: FileRange | None) -> tuple[object, ...] | None:
+        return None if file is None else decode_row(self._entries[file.index].file.min_key, self._key_types)
