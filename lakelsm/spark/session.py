@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 from lakelsm.errors import LakelsmError
 
 _MINIMUM_JAVA = 17
+#: The environment variable by which spark-submit tells its Python program where its JVM is.
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _INSTALL_JAVA = "install one (Debian/Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
 
 
@@ -20,13 +22,17 @@ class SparkUnavailableError(LakelsmError):
 
 
 def resolve_session(spark: SparkSession | None = None) -> SparkSession:
-    """Return the session given, else the active one, else a new local one whose workers run this same Python.
+    """Return the session given, else the active one, else a new one.
 
-    Raises SparkUnavailableError, with the install command, where a session has to be started and no JDK 17+ is found.
+    Under ``spark-submit`` the new one is as the command line and its properties say; elsewhere it is a local one whose
+    workers run this same Python. Raises SparkUnavailableError, with the install command, where a session has to be
+    started and no JDK 17+ is found.
     """
     found = spark or SparkSession.getActiveSession()
     if found is not None:
         return found
+    if _SUBMITTED in os.environ:
+        return SparkSession.builder.getOrCreate()
     _require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return (

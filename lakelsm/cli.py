@@ -1,0 +1,239 @@
+"""Command lines of the jobs: arguments in, a typed result printed, an exit status out. ``jobs/`` only calls these."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import TypeVar
+
+from py4j.protocol import Py4JError
+from pyarrow import ArrowException
+from pyspark.errors import PySparkException
+
+from lakelsm.catalog import Catalog
+from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionResult
+from lakelsm.errors import CommitConflictError, LakelsmError
+from lakelsm.options.option_values import parse_duration, parse_size
+from lakelsm.table import Table
+
+Value = TypeVar("Value")
+
+#: The least memory of a task: below it a batch of each of a few runs no longer fits.
+_LEAST_TASK_MEMORY = 16 << 20
+_MIB = 1 << 20
+
+
+class ExitStatus(IntEnum):
+    """What a job's exit status says. Schedulers depend on the numbers: do not change."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2  # argparse's own
+    NOTHING_TO_DO = 3
+    CONFLICT = 4
+
+
+_STATUS = {
+    "done": ExitStatus.DONE,
+    "planned": ExitStatus.DONE,
+    "deadline": ExitStatus.DONE,
+    "nothing": ExitStatus.NOTHING_TO_DO,
+    "conflict": ExitStatus.CONFLICT,
+}
+
+_COMPACT_EPILOG = """\
+exit status:
+  0  done. Also: a dry run that found work; a run that --deadline stopped after some commits
+     (status "deadline" in the report: run it again for the rest)
+  1  failed; one line on standard error says why and what to do (--verbose adds the traceback)
+  2  the command line is wrong
+  3  nothing to do
+  4  another commit came first: what lost was discarded, nothing of the other commit is lost
+     (commits of --commit-every that were made before stay). Run it again
+
+example:
+  spark-submit --properties-file spark-defaults.conf jobs/compact.py \\
+      --warehouse file:///tmp/wh --table nyc.flights --full --where "dt < '2013-06-01'" \\
+      --commit-every 16 --deadline '30 min' --report json
+"""
+
+
+def compact_main(argv: Sequence[str] | None = None) -> int:
+    """Run ``jobs/compact.py`` and return its exit status; the arguments are those of the process by default.
+
+    Raises SystemExit for ``--help`` and for a wrong command line, as argparse does.
+    """
+    parser = compact_parser()
+    arguments = parser.parse_args(argv)
+    by_path = arguments.path is not None
+    if by_path == (arguments.warehouse is not None) or by_path == (arguments.table is not None):
+        parser.error("name the table by --warehouse and --table, or by --path")
+    try:
+        result = _compact(_open_table(arguments), arguments)
+    except (LakelsmError, PySparkException, Py4JError, ArrowException, OSError) as error:
+        return _failed(error, arguments)
+    status = _STATUS[result.status]
+    if arguments.report == "json":
+        print(json.dumps({**result.as_dict(), "exit_status": int(status)}), flush=True)
+    else:
+        print(compact_report(result), flush=True)
+    return status
+
+
+def compact_parser() -> argparse.ArgumentParser:
+    """The command line of ``jobs/compact.py``."""
+    parser = argparse.ArgumentParser(
+        prog="compact.py",
+        description="Compact a table: merge its sorted runs, also of a write-only table.",
+        epilog=_COMPACT_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    table = parser.add_argument_group("the table: --warehouse and --table, or --path")
+    table.add_argument("--warehouse", metavar="URI", help="the warehouse directory, such as file:///tmp/wh")
+    table.add_argument("--table", metavar="DB.TABLE", help="the table's name in the warehouse")
+    table.add_argument("--path", metavar="URI", help="the table's own directory")
+    what = parser.add_argument_group("what to compact (by default what the table's options pick, in every bucket)")
+    what.add_argument("--full", action="store_true", help="everything to the top level; drops deleted rows")
+    what.add_argument("--where", metavar="SQL", help="only partitions that match a condition on partition columns")
+    what.add_argument("--buckets", metavar="N,N…", type=_buckets, help="only these buckets, such as 0,1,2")
+    how = parser.add_argument_group("how")
+    how.add_argument("--dry-run", action="store_true", help="plan and report, change nothing")
+    how.add_argument(
+        "--commit-every", metavar="N", type=_positive, help="commit after so many buckets (default: all in one commit)"
+    )
+    how.add_argument(
+        "--deadline",
+        metavar="TIME",
+        type=_seconds,
+        help="begin no further commit after so long: seconds, or a duration such as '30 min'. It acts between the "
+        "commits of --commit-every",
+    )
+    how.add_argument(
+        "--max-task-memory",
+        metavar="SIZE",
+        type=_memory,
+        default=DEFAULT_TASK_MEMORY,
+        help=f"what the rows of one task may take in memory, whatever the bucket's size (default: "
+        f"{DEFAULT_TASK_MEMORY // _MIB}mb)",
+    )
+    how.add_argument("--commit-user", metavar="NAME", help="the commit user that snapshots name (default: a new uuid)")
+    how.add_argument(
+        "--report",
+        choices=("text", "json"),
+        default="text",
+        help="json: one JSON object as the last line of standard output",
+    )
+    how.add_argument("--verbose", action="store_true", help="show the traceback of a failure")
+    return parser
+
+
+def compact_report(result: CompactionResult) -> str:
+    """The result as text for people."""
+    name, seconds = result.table, f"{result.seconds:.1f} s"
+    if result.status == "nothing":
+        return f"{name}: nothing to compact ({seconds})"
+    would = "would be " if result.status == "planned" else ""
+    moved = f", {result.files_upgraded} moved up without a rewrite" if result.files_upgraded else ""
+    lines = [
+        f"{name}: {_HEADLINES[result.status]} ({seconds})",
+        f"  buckets    {result.buckets}",
+        f"  files      {result.files_rewritten} {would}rewritten{moved}",
+        f"  read       {result.rows_read:,} rows, {result.bytes_read / _MIB:.1f} MiB",
+    ]
+    if result.status != "planned":
+        written = f"{result.rows_written:,} rows, {result.bytes_written / _MIB:.1f} MiB, {result.files_written} files"
+        lines.append(f"  written    {written}")
+        lines.append(f"  snapshots  {', '.join(map(str, result.snapshot_ids)) or 'none'}")
+    return "\n".join(lines)
+
+
+_HEADLINES = {
+    "done": "compacted",
+    "planned": "a dry run, nothing was changed",
+    "deadline": "the deadline stopped it between commits; run it again for the rest",
+    "conflict": "another commit came first; what lost to it was discarded, run it again",
+}
+
+
+def _open_table(arguments: argparse.Namespace) -> Table:
+    if arguments.path is not None:
+        return Table.for_path(arguments.path)
+    return Catalog(arguments.warehouse).table(arguments.table)
+
+
+def _compact(table: Table, arguments: argparse.Namespace) -> CompactionResult:
+    return table.compact(
+        arguments.full,
+        arguments.where,
+        buckets=arguments.buckets,
+        dry_run=arguments.dry_run,
+        commit_every=arguments.commit_every,
+        deadline=arguments.deadline,
+        max_task_memory=arguments.max_task_memory,
+        commit_user=arguments.commit_user,
+    )
+
+
+def _failed(error: Exception, arguments: argparse.Namespace) -> int:
+    """Report a failure: one line on standard error, and the JSON object where one is asked for."""
+    if arguments.verbose:
+        traceback.print_exc()
+    message = _one_line(error)
+    print(f"compact.py: {message}", file=sys.stderr, flush=True)
+    status = ExitStatus.CONFLICT if isinstance(error, CommitConflictError) else ExitStatus.FAILED
+    if arguments.report == "json":
+        table = arguments.path or arguments.table
+        kind = "conflict" if status is ExitStatus.CONFLICT else "failed"
+        print(json.dumps({"table": table, "status": kind, "error": message, "exit_status": int(status)}), flush=True)
+    return status
+
+
+def _one_line(error: Exception) -> str:
+    """The message of an error; errors that are not lakelsm's own are cut at their first line and named."""
+    text = str(error).strip()
+    if isinstance(error, LakelsmError):
+        return " ".join(text.split())
+    first = text.splitlines()[0] if text else "no message"
+    return f"{type(error).__name__}: {first} (--verbose shows the whole of it)"
+
+
+def _positive(text: str) -> int:
+    return _argument(text, int, lambda number: number >= 1, "a whole number of 1 or more")
+
+
+def _buckets(text: str) -> tuple[int, ...]:
+    def numbers(text: str) -> tuple[int, ...]:
+        return tuple(int(part) for part in text.split(","))
+
+    return _argument(text, numbers, lambda found: min(found) >= 0, "bucket numbers such as 0,1,2")
+
+
+def _seconds(text: str) -> float:
+    def seconds(text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            return parse_duration(text) / 1000
+
+    return _argument(text, seconds, lambda time: 0 <= time < float("inf"), "seconds, or a duration such as '30 min'")
+
+
+def _memory(text: str) -> int:
+    wanted = f"a size of at least {_LEAST_TASK_MEMORY // _MIB}mb, such as 256mb"
+    return _argument(text, parse_size, lambda size: size >= _LEAST_TASK_MEMORY, wanted)
+
+
+def _argument(text: str, parse: Callable[[str], Value], allows: Callable[[Value], bool], wanted: str) -> Value:
+    """The parsed value of an argument; what argparse shows where it is wrong names the text and what it must be."""
+    try:
+        value = parse(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}") from None
+    if not allows(value):
+        raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}")
+    return value
