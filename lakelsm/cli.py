@@ -104,14 +104,16 @@ def compact_parser() -> argparse.ArgumentParser:
     how = parser.add_argument_group("how")
     how.add_argument("--dry-run", action="store_true", help="plan and report, change nothing")
     how.add_argument(
-        "--commit-every", metavar="N", type=_positive, help="commit after so many buckets (default: all in one commit)"
+        "--commit-every",
+        metavar="N",
+        type=_positive,
+        help="commit after so many buckets (default: all in one commit, or with --deadline as many as there are cores)",
     )
     how.add_argument(
         "--deadline",
         metavar="TIME",
         type=_seconds,
-        help="begin no further commit after so long: seconds, or a duration such as '30 min'. It acts between the "
-        "commits of --commit-every",
+        help="begin no further commit after so long: seconds, or a duration such as '30 min'",
     )
     how.add_argument(
         "--max-task-memory",

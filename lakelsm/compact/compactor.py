@@ -13,7 +13,7 @@ from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.table_store import TableStore
 from lakelsm.compact.compaction_plan import BucketCompaction, CompactionPlan, CompactionScope, plan_table
 from lakelsm.compact.rewrite_task import RewriteTask, RewriteUnit
-from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError
+from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, LakelsmError
 from lakelsm.format.key_value_file import FileLayout
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
@@ -59,8 +59,9 @@ class CompactionResult:
 
 @dataclass(frozen=True)
 class CompactionLimits:
-    """How far a compaction goes. ``commit_every``: buckets a commit (None: one commit). ``deadline``: seconds after
-    which no further commit is begun. ``task_memory``: bytes that a task may hold.
+    """How far a compaction goes. ``commit_every``: buckets a commit (None: one commit, or with a deadline as many as the
+    session has cores). ``deadline``: seconds after which no further commit is begun. ``task_memory``: bytes that a task
+    may hold.
     """
 
     commit_every: int | None = None
@@ -97,18 +98,22 @@ class Compactor:
         if dry_run:
             return replace(self._planned(plan, plan.buckets), status="planned", seconds=self._clock() - started)
         user = commit_user or str(uuid.uuid4())
-        size = limits.commit_every or len(plan.buckets)
+        size = limits.commit_every or self._commit_size(limits, plan)
         total = CompactionResult(store.name, "done")
         whole_table = scope.full and scope.partitions is None and scope.buckets is None and scope.only is None
         for first in range(0, len(plan.buckets), size):
             if first and limits.deadline is not None and self._clock() - started > limits.deadline:
-                total = replace(total, status="deadline")
+                total = replace(total, status="conflict" if total.status == "conflict" else "deadline")
                 break
             group = plan.buckets[first : first + size]
             last = first + size >= len(plan.buckets) and total.status == "done"
             part = self._run(plan, group, limits.task_memory, user, identifier, whole_table and last)
             total = _sum(total, part)
         return replace(total, seconds=self._clock() - started)
+
+    def _commit_size(self, limits: CompactionLimits, plan: CompactionPlan) -> int:
+        """Buckets a commit where the caller does not say: a deadline needs commits between which it can act."""
+        return len(plan.buckets) if limits.deadline is None else self._spark.sparkContext.defaultParallelism
 
     def _planned(self, plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> CompactionResult:
         rewritten = [file for bucket in buckets for file in bucket.rewritten_files]
@@ -142,7 +147,8 @@ class Compactor:
             return CompactionResult(self._store.name, "conflict")
         except CommitOutcomeUnknownError:
             raise
-        except BaseException:
+        except LakelsmError:
+            # Anything else (a signal, a fault of the file system) may come after the snapshot is visible.
             self._discard(written)
             raise
         ids = () if outcome.snapshot is None else (outcome.snapshot.id,)

@@ -17,6 +17,7 @@ from lakelsm.errors import (
     BucketAssignConflictError,
     CommitOutcomeUnknownError,
     InvalidInputError,
+    LakelsmError,
     SequenceConflictError,
 )
 from lakelsm.format.index_manifest import HASH_INDEX
@@ -99,7 +100,8 @@ class BatchWriter:
                     continue
                 except CommitOutcomeUnknownError:
                     raise
-                except BaseException:
+                except LakelsmError:
+                    # Anything else (a signal, a fault of the file system) may come after the snapshot is visible.
                     stale.append(written)
                     raise
                 if not outcome.files_published:
