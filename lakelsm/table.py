@@ -196,7 +196,7 @@ class Table:
         """Compact now, also a ``write-only`` table: everything to the top level, or one ordinary pick per bucket.
 
         ``where`` is a condition on partition columns, ``buckets`` are bucket numbers. ``commit_every`` commits after so
-        many buckets, ``deadline`` begins no further commit after so many seconds, ``max_task_memory`` bounds a task (bytes).
+        many buckets, ``deadline`` begins no further commit after so many seconds, ``max_task_memory`` is bytes a task.
         """
         store = self._store()
         scope = CompactionScope(
