@@ -1,0 +1,55 @@
+"""A read that shares no code with lakelsm's DataFrames: data files by Arrow, merged by the kernel, in full precision."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm import Table
+from lakelsm.commit.scan import read_live_entries
+from lakelsm.commit.table_store import TableStore
+from lakelsm.format.key_value_file import KeyValueReader, row_schema
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.merge.kernel import MergeSpec, merge_deduplicate
+from lakelsm.schema_evolution import column_mapping
+from tests.interop.value_form import Rows, in_order, rows_of_arrow
+
+
+def merged_rows(path: str) -> Rows:
+    """All rows of the table's newest snapshot, with nanoseconds (see value_form)."""
+    store = TableStore.open(path)
+    snapshot = store.snapshots.latest()
+    buckets: dict[tuple[bytes, int], list[ManifestEntry]] = {}
+    if snapshot is not None:
+        for entry in read_live_entries(store.file_io, store.paths, snapshot):
+            buckets.setdefault((entry.partition, entry.bucket), []).append(entry)
+    spec = MergeSpec.of(store.schema, store.options)
+    rows: Rows = []
+    for entries in buckets.values():
+        merged = merge_deduplicate([_read(store, entry) for entry in entries], spec)
+        live = merged.filter(pc.equal(pc.bit_wise_and(merged.column("_VALUE_KIND"), pa.scalar(1, pa.int8())), 0))
+        rows += rows_of_arrow(live.drop_columns(["_SEQUENCE_NUMBER", "_VALUE_KIND"]), store.schema.fields)
+    return in_order(rows)
+
+
+def spark_rows(table: Table) -> Rows:
+    """The rows of the table's DataFrame (timestamps have microseconds there)."""
+    return rows_of_arrow(table.read().toArrow(), table.schema.fields)
+
+
+def file_levels(path: str) -> list[int]:
+    """The level of each live data file, sorted."""
+    store = TableStore.open(path)
+    snapshot = store.snapshots.latest()
+    if snapshot is None:
+        return []
+    return sorted(entry.file.level for entry in read_live_entries(store.file_io, store.paths, snapshot))
+
+
+def _read(store: TableStore, entry: ManifestEntry) -> pa.Table:
+    schema = store.schemas.get(entry.file.schema_id)
+    path = store.data_path(entry.partition, entry.bucket, entry.file.file_name, entry.file.external_path)
+    mapping = column_mapping(schema, store.schema)
+    reader = KeyValueReader(store.file_io.filesystem(), path, mapping)
+    batches = [table for _, table in reader.batches(1 << 16)]
+    return pa.concat_tables(batches) if batches else row_schema([field for field, _ in mapping]).empty_table()
