@@ -55,8 +55,8 @@ def group_starts(keys: OrderKeys) -> npt.NDArray[np.bool_]:
 def _contiguous(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         combined = column.combine_chunks()
-        return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
-    return column
+        column = combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+    return column.cast(pa.binary()) if pa.types.is_fixed_size_binary(column.type) else column
 
 
 def _packed(parts: Sequence[tuple[npt.NDArray[np.uint64], int]]) -> OrderKeys:
@@ -107,8 +107,7 @@ def _is_text(kind: pa.DataType) -> bool:
         or pa.types.is_binary(kind)
         or pa.types.is_large_string(kind)
         or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    ) and not pa.types.is_decimal(kind)
+    )
 
 
 def _signed_words(raw: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
@@ -141,8 +140,6 @@ def _decimal_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]
 
 def _text_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
     kind = column.type
-    if pa.types.is_fixed_size_binary(kind):
-        column = column.cast(pa.binary())
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
         return _ranked_words(column)
     lengths = pc.binary_length(column).to_numpy(zero_copy_only=False).astype(np.int64)

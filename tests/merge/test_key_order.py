@@ -1,0 +1,194 @@
+"""Order keys compare exactly as the slow comparator of the oracle does."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from functools import cmp_to_key
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.merge.key_order import group_starts, order_keys
+from lakelsm.types import parse_type, to_arrow
+from tests.oracle import sort_key
+
+NAN, INF = float("nan"), float("inf")
+EPOCH = dt.datetime(1970, 1, 1)
+#: Around the 8-byte words and the 48-byte limit of padded text, with NUL bytes and bytes above 0x7f.
+TEXTS = st.one_of(
+    st.text(alphabet="\0a\u007fé\uffff\U0001f600", max_size=6),
+    st.text(alphabet="ab", min_size=6, max_size=18),
+    st.text(alphabet="\0x", min_size=44, max_size=52),
+)
+BINARIES = st.one_of(st.binary(max_size=9), st.binary(min_size=46, max_size=50).map(lambda b: b[:2] + b"\0" * len(b)))
+
+
+def signed(bits: int) -> st.SearchStrategy[int]:
+    edge = 1 << (bits - 1)
+    return st.one_of(st.integers(-edge, edge - 1), st.sampled_from([-edge, -1, 0, 1, edge - 1]))
+
+
+def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
+    bound = 10**precision - 1
+    unscaled = st.one_of(st.integers(-bound, bound), st.sampled_from([-bound, -1, 0, 1, bound, 2**64 % bound]))
+    return unscaled.map(lambda n: Decimal((n < 0, tuple(map(int, str(abs(n)))), -scale)))
+
+
+def timestamps(unit: dt.timedelta, wide: bool = True) -> st.SearchStrategy[dt.datetime]:
+    low, high = (
+        (dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30)) if wide else (dt.datetime(1700, 1, 1), dt.datetime(2200, 1, 1))
+    )
+    return st.datetimes(low, high).map(lambda moment: EPOCH + (moment - EPOCH) // unit * unit)
+
+
+MILLI, MICRO = dt.timedelta(milliseconds=1), dt.timedelta(microseconds=1)
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "BOOLEAN": st.booleans(),
+    "TINYINT": signed(8),
+    "SMALLINT": signed(16),
+    "INT": signed(32),
+    "BIGINT": signed(64),
+    "FLOAT": st.one_of(st.floats(width=32), st.sampled_from([0.0, -0.0, NAN, INF, -INF])),
+    "DOUBLE": st.one_of(st.floats(), st.sampled_from([0.0, -0.0, NAN, -NAN, INF, -INF, 5e-324, -5e-324])),
+    "DECIMAL(9, 2)": decimals(9, 2),
+    "DECIMAL(18, 0)": decimals(18, 0),
+    "DECIMAL(19, 4)": decimals(19, 4),
+    "DECIMAL(38, 10)": decimals(38, 10),
+    "CHAR(60)": TEXTS,
+    "STRING": TEXTS,
+    "BINARY(60)": BINARIES,
+    "BYTES": BINARIES,
+    "DATE": st.dates(),
+    "TIME(3)": st.integers(0, 86_399_999).map(lambda ms: (EPOCH + ms * MILLI).time()),
+    "TIMESTAMP(3)": timestamps(MILLI),
+    "TIMESTAMP(6)": timestamps(MICRO),
+    "TIMESTAMP(9)": timestamps(MICRO, wide=False),
+    "TIMESTAMP(6) WITH LOCAL TIME ZONE": timestamps(MICRO).map(lambda moment: moment.replace(tzinfo=dt.timezone.utc)),
+}
+
+
+def columns_of(rows: list[tuple[Any, ...]], types: list[str]) -> list[pa.ChunkedArray]:
+    """The columns, in two chunks that are slices of longer arrays."""
+    columns = []
+    for at, name in enumerate(types):
+        arrow = to_arrow(parse_type(name))
+        values = [row[at] for row in rows]
+        first, second = values[: len(values) // 2], values[len(values) // 2 :]
+        padding = values[:1]
+        columns.append(
+            pa.chunked_array(
+                [
+                    pa.array(padding + first, arrow).slice(len(padding)),
+                    pa.array(second + padding, arrow).slice(0, len(second)),
+                ],
+                arrow,
+            )
+        )
+    return columns
+
+
+def check_order(rows: list[tuple[Any, ...]], types: list[str]) -> None:
+    keys = order_keys(columns_of(rows, types))
+    assert len(keys) == len(rows)
+    slow = [sort_key(row) for row in rows]
+    for i in range(len(rows)):
+        for j in range(len(rows)):
+            assert bool(keys[i] < keys[j]) == (slow[i] < slow[j]), (rows[i], rows[j])
+            assert bool(keys[i] == keys[j]) == (slow[i] == slow[j]), (rows[i], rows[j])
+    sorted_slow = sorted(range(len(rows)), key=lambda i: (slow[i], i))
+    assert np.argsort(keys, kind="stable").tolist() == sorted_slow
+
+
+@pytest.mark.parametrize("type_name", VALUES)
+@pytest.mark.parametrize("nulls", [False, True], ids=["no-nulls", "nulls"])
+def test_a_key_of_one_column_has_the_order_of_its_values(type_name: str, nulls: bool) -> None:
+    value = VALUES[type_name]
+    row = st.tuples(st.one_of(st.none(), value) if nulls else value)
+
+    @given(st.lists(row, max_size=12))
+    def check(rows: list[tuple[Any, ...]]) -> None:
+        check_order(rows, [type_name])
+
+    check()
+
+
+@given(st.data())
+def test_a_key_of_several_columns_compares_by_the_first_that_differs(data: st.DataObject) -> None:
+    types = data.draw(st.lists(st.sampled_from(list(VALUES)), min_size=2, max_size=4))
+    fields = []
+    for name in types:
+        few = data.draw(st.lists(VALUES[name], min_size=1, max_size=3))
+        fields.append(st.sampled_from([*few, None] if data.draw(st.booleans()) else few))
+    check_order(data.draw(st.lists(st.tuples(*fields), max_size=12)), types)
+
+
+def test_a_text_is_below_the_same_text_followed_by_nul_bytes() -> None:
+    texts = ["", "\0", "\0\0", "a", "a\0", "a\0\0", "a\0b", "ab"]
+    assert (np.diff(np.argsort(order_keys([pa.array(texts)]), kind="stable")) == 1).all()
+    long = ["x" * 60, "x" * 60 + "\0", "x" * 61]
+    keys = order_keys([pa.array([*texts, *long])])
+    assert np.argsort(keys, kind="stable").tolist() == list(range(11))
+    assert group_starts(keys).all()
+
+
+def test_text_of_one_length_below_and_above_the_padded_limit_compares_alike() -> None:
+    for length in (47, 48, 49):
+        values = ["k" * (length - 1) + c for c in "cab"]
+        assert np.argsort(order_keys([pa.array(values)])).tolist() == [1, 2, 0]
+
+
+def test_binary_compares_by_unsigned_bytes() -> None:
+    values = [b"\xff", b"\x7f", b"\x80", b"", b"\x00"]
+    assert np.argsort(order_keys([pa.array(values, pa.binary())])).tolist() == [3, 4, 1, 2, 0]
+
+
+def test_all_nans_are_one_key_above_infinity_and_the_zeros_are_two() -> None:
+    bits = np.array([0x7FF8000000000000, 0xFFF8000000000000, 0x7FF0000000000001], dtype=np.uint64)
+    nans = pa.array(bits.view(np.float64))
+    keys = order_keys([pa.concat_arrays([nans, pa.array([INF, -0.0, 0.0])])])
+    assert keys[0] == keys[1] == keys[2] > keys[3] > keys[5] > keys[4]
+
+
+def test_nanoseconds_are_part_of_the_order() -> None:
+    keys = order_keys([pa.array([1001, 1000, -1, 0], pa.timestamp("ns"))])
+    assert np.argsort(keys).tolist() == [2, 3, 1, 0]
+
+
+@pytest.mark.parametrize("type_name", VALUES)
+def test_no_rows_and_only_nulls_have_keys_too(type_name: str) -> None:
+    arrow = to_arrow(parse_type(type_name))
+    assert len(order_keys([pa.array([], arrow)])) == 0
+    assert len(order_keys([pa.chunked_array([], arrow)])) == 0
+    assert len(order_keys([pa.array([], arrow), pa.array([], pa.string()), pa.array([], pa.int64())])) == 0
+    keys = order_keys([pa.nulls(3, arrow)])
+    assert group_starts(keys).tolist() == [True, False, False]
+
+
+def test_large_and_fixed_size_layouts_of_arrow_compare_as_the_usual_ones() -> None:
+    values = [b"bb", b"ab", b"\xffa", None]
+    for kind in (pa.large_binary(), pa.binary(2)):
+        assert np.argsort(order_keys([pa.array(values, kind)])).tolist() == [3, 1, 0, 2]
+    assert np.argsort(order_keys([pa.array(["b", "a", None], pa.large_string())])).tolist() == [2, 1, 0]
+
+
+def test_a_nested_type_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="list"):
+        order_keys([pa.array([[1]])])
+
+
+def test_group_starts_of_nothing_is_nothing() -> None:
+    assert group_starts(np.array([], dtype=np.uint64)).tolist() == []
+
+
+def test_the_comparator_of_the_oracle_is_a_total_order() -> None:
+    values = [NAN, INF, 0.0, -0.0, None, -INF]
+    ordered = sorted(
+        values, key=cmp_to_key(lambda a, b: (sort_key([a]) > sort_key([b])) - (sort_key([a]) < sort_key([b])))
+    )
+    assert [repr(value) for value in ordered] == ["None", "-inf", "-0.0", "0.0", "inf", "nan"]

@@ -1,0 +1,123 @@
+"""A reference merge, row by row in plain Python, written from the format's description alone (format.md 12.4 and 13.5).
+
+It shares nothing with lakelsm: no Arrow, no numpy. Slow and plain, to be read against the text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = 0, 1, 2, 3
+KINDS = {"+I": INSERT, "-U": UPDATE_BEFORE, "+U": UPDATE_AFTER, "-D": DELETE}
+
+
+def sort_value(value: Any) -> tuple[Any, ...]:
+    """A value as something that Python compares as Paimon compares the values of one column.
+
+    NULL is the smallest. Text and bytes compare by unsigned bytes. -0.0 is below 0.0, and NaN above all numbers.
+    """
+    if value is None:
+        return (0,)
+    if isinstance(value, str):
+        return (1, value.encode("utf-8"))
+    if isinstance(value, float):
+        if math.isnan(value):
+            return (1, 1, 0.0, 0)
+        return (1, 0, value, math.copysign(1.0, value))
+    return (1, value)
+
+
+def sort_key(values: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:
+    """Several values, the most significant first."""
+    return tuple(map(sort_value, values))
+
+
+@dataclass(frozen=True)
+class Change:
+    """One written row: its key, its sequence fields, its sequence number, its kind, and what it carries."""
+
+    key: tuple[Any, ...]
+    number: int
+    kind: int = INSERT
+    sequence: tuple[Any, ...] = ()
+    value: Any = None
+
+    @property
+    def retracts(self) -> bool:
+        return self.kind in (UPDATE_BEFORE, DELETE)
+
+
+@dataclass(frozen=True)
+class Deduplicate:
+    """The merge engine `deduplicate`, with the options that change what it does."""
+
+    descending: bool = False
+    ignore_delete: bool = False
+
+    def last(self, changes: Sequence[Change]) -> Change | None:
+        """The change of one key that survives, in the order in which they are given where nothing else decides."""
+        best: Change | None = None
+        for change in changes:
+            if self.ignore_delete and change.retracts:
+                continue
+            if best is None or self._beats(change, best):
+                best = change
+        return best
+
+    def survivors(self, changes: Sequence[Change]) -> list[Change]:
+        """The surviving change of every key, in key order; retractions too."""
+        by_key: dict[Hashable, list[Change]] = {}
+        for change in changes:
+            by_key.setdefault(sort_key(change.key), []).append(change)
+        last = (self.last(by_key[key]) for key in sorted(by_key))  # type: ignore[type-var]
+        return [change for change in last if change is not None]
+
+    def rows(self, changes: Sequence[Change]) -> list[Change]:
+        """What a read shows: the survivors that are no retractions."""
+        return [change for change in self.survivors(changes) if not change.retracts]
+
+    def _beats(self, new: Change, old: Change) -> bool:
+        """Whether a change wins over one that came before it."""
+        for mine, theirs in zip(new.sequence, old.sequence):
+            order = self._compare(mine, theirs)
+            if order:
+                return order > 0
+        if new.number != old.number:
+            return new.number > old.number
+        if new.retracts != old.retracts:
+            return old.retracts
+        return True
+
+    def _compare(self, mine: Any, theirs: Any) -> int:
+        """Positive where ``mine`` is the stronger sequence value; NULL is the weakest in both directions."""
+        a, b = sort_value(mine), sort_value(theirs)
+        if a == b:
+            return 0
+        if mine is None or theirs is None:
+            return -1 if mine is None else 1
+        return (1 if a > b else -1) * (-1 if self.descending else 1)
+
+
+@dataclass
+class Model:
+    """A primary-key table as a dictionary: what batches of rows should leave in it."""
+
+    key: tuple[str, ...]
+    sequence: tuple[str, ...] = ()
+    engine: Deduplicate = field(default_factory=Deduplicate)
+    changes: list[Change] = field(default_factory=list)
+
+    def write(self, rows: Iterable[Mapping[str, Any]], kinds: Iterable[str] | None = None) -> None:
+        """Add a batch; without ``kinds`` every row is +I."""
+        batch = list(rows)
+        for row, kind in zip(batch, kinds if kinds is not None else ["+I"] * len(batch), strict=True):
+            key = tuple(row[name] for name in self.key)
+            sequence = tuple(row[name] for name in self.sequence)
+            self.changes.append(Change(key, len(self.changes), KINDS[kind], sequence, dict(row)))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table's rows in key order."""
+        return [change.value for change in self.engine.rows(self.changes)]
