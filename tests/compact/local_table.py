@@ -1,0 +1,225 @@
+"""A table that is written and compacted by the engine's own tasks, run in this process: no JVM."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import cloudpickle
+
+from lakelsm.commit.commit_message import CommitMessage, PartitionFilter
+from lakelsm.commit.schema_store import SchemaStore
+from lakelsm.commit.scan import read_live_entries
+from lakelsm.commit.sequence_base import table_max_sequence
+from lakelsm.commit.table_store import TableStore
+from lakelsm.compact.compaction_plan import CompactionScope
+from lakelsm.compact.compactor import CompactionLimits, CompactionResult, Compactor
+from lakelsm.format.binary_row import encode_row
+from lakelsm.format.bucket_hash import bucket_ids
+from lakelsm.format.index_manifest import decode_index_manifest
+from lakelsm.format.key_value_file import FileLayout
+from lakelsm.format.manifest import ManifestEntry, decode_entries
+from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.merge.kernel import MergeSpec
+from lakelsm.schema import create_schema
+from lakelsm.schema_evolution import SchemaChange, apply_changes
+from lakelsm.storage import LocalFileIO
+from lakelsm.types import to_arrow
+from lakelsm.write.level0_task import Level0Job
+from lakelsm.write.messages import TaskMessages
+from lakelsm.write.prepare import BUCKET, KIND, ORDER
+
+ADDED, DELETED = 0, 3
+Row = tuple[Any, ...]
+
+
+class InlineSpark:
+    """As much of a SparkSession as `run_units` uses. ``after_tasks`` runs when the tasks of a job are done."""
+
+    def __init__(self, cores: int = 2) -> None:
+        self.sparkContext = self
+        self.defaultParallelism = cores
+        self.jobs = 0
+        self.tasks = 0
+        self.after_tasks: Callable[[], None] | None = None
+
+    def range(self, start: int, stop: int, step: int, partitions: int) -> _InlineFrame:
+        assert partitions == stop - start, "one unit a task"
+        return _InlineFrame(self, range(start, stop, step))
+
+
+class _InlineFrame:
+    def __init__(self, spark: InlineSpark, ids: range) -> None:
+        self._spark = spark
+        self._ids = ids
+
+    def mapInArrow(self, run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> _InlineFrame:
+        self._run = pickle.loads(cloudpickle.dumps(run))
+        return self
+
+    def collect(self) -> list[Row]:
+        spark = self._spark
+        spark.jobs += 1
+        rows: list[Row] = []
+        for number in self._ids:
+            spark.tasks += 1
+            batch = pa.RecordBatch.from_pydict({"id": pa.array([number])})
+            for result in self._run(iter([batch])):
+                rows.extend(zip(*(column.to_pylist() for column in result.columns)))
+        if spark.after_tasks is not None:
+            spark.after_tasks()
+        return rows
+
+
+class LocalTable:
+    """A fixed-bucket table below ``root``. Rows are tuples in column order."""
+
+    def __init__(
+        self,
+        root: Path,
+        columns: str = "id INT NOT NULL, v STRING",
+        primary_key: Sequence[str] = ("id",),
+        partition_by: Sequence[str] = (),
+        **options: str,
+    ) -> None:
+        self.root = root
+        self.spark = InlineSpark()
+        file_io, paths = LocalFileIO(), TablePaths(str(root))
+        keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
+        schema = create_schema(columns, primary_key, partition_by, {"bucket": "1", **keys}, None, 0)
+        file_io.mkdirs(paths.schema_dir)
+        SchemaStore(file_io, paths).create_table(schema)
+
+    @property
+    def store(self) -> TableStore:
+        return TableStore.open(str(self.root))
+
+    @property
+    def latest(self) -> Snapshot:
+        snapshot = self.store.snapshots.latest()
+        assert snapshot is not None
+        return snapshot
+
+    def alter(self, *changes: SchemaChange) -> None:
+        self.store.schemas.change(lambda schema: apply_changes(schema, changes, 0, True))
+
+    def write(self, *rows: Row, kind: int = ADDED, **options: str) -> Snapshot:
+        """Append rows as one commit of level-0 files."""
+        return self._commit(CommitKind.APPEND, rows, kind, None, options)
+
+    def delete(self, *rows: Row) -> Snapshot:
+        return self.write(*rows, kind=DELETED)
+
+    def overwrite(self, *rows: Row, partitions: PartitionFilter | None = None) -> Snapshot:
+        return self._commit(CommitKind.OVERWRITE, rows, ADDED, partitions, {})
+
+    def compact(
+        self,
+        full: bool = True,
+        *,
+        scope: CompactionScope | None = None,
+        dry_run: bool = False,
+        clock: Callable[[], float] | None = None,
+        **limits: Any,
+    ) -> CompactionResult:
+        clocks = {} if clock is None else {"clock": clock}
+        compactor = Compactor(self.spark, self.store, **clocks)  # type: ignore[arg-type]
+        return compactor.compact(scope or CompactionScope(full), CompactionLimits(**limits), dry_run=dry_run)
+
+    def live(self) -> list[ManifestEntry]:
+        store = self.store
+        snapshot = store.snapshots.latest()
+        return [] if snapshot is None else read_live_entries(store.file_io, store.paths, snapshot)
+
+    def levels(self) -> list[int]:
+        """The levels of the live files, ascending."""
+        return sorted(entry.file.level for entry in self.live())
+
+    def names(self) -> set[str]:
+        """The names of the live files."""
+        return {entry.file.file_name for entry in self.live()}
+
+    def data_files(self) -> set[str]:
+        """The names of all data files on disk."""
+        return {path.name for path in self.root.rglob("bucket-*/*")}
+
+    def path_of(self, entry: ManifestEntry) -> Path:
+        return Path(self.store.data_path(entry.partition, entry.bucket, entry.file.file_name))
+
+    def stored(self, entry: ManifestEntry) -> pa.Table:
+        """A data file as it is."""
+        return pq.ParquetFile(self.path_of(entry)).read()
+
+    def rows(self) -> list[Row]:
+        """The merged rows by the plainest means: row by row, the largest sequence number of a key wins. Sorted."""
+        schema = self.store.schema
+        newest: dict[Row, tuple[int, int, Row]] = {}
+        for entry in self.live():
+            for row in self.stored(entry).to_pylist():
+                key = (entry.partition, *(row[name] for name in schema.trimmed_primary_keys))
+                found = (row[ORDER], row[KIND], tuple(row.get(name) for name in schema.field_names))
+                newest[key] = max(newest.get(key, found), found, key=lambda version: version[0])
+        return sorted(values for _, kind, values in newest.values() if kind == ADDED)
+
+    def _commit(
+        self,
+        kind: CommitKind,
+        rows: Sequence[Row],
+        row_kind: int,
+        partitions: PartitionFilter | None,
+        options: Mapping[str, str],
+    ) -> Snapshot:
+        keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
+        store = self.store.with_options(keys)
+        base = store.snapshots.latest()
+        messages = self._level0(store, rows, row_kind, base) if rows else TaskMessages()
+        message = CommitMessage(
+            messages.entries,
+            base_snapshot_id=None if base is None else base.id,
+            overwrite_partitions=partitions,
+        )
+        outcome = store.committer().commit(kind, message, "writer")
+        assert outcome.snapshot is not None
+        return outcome.snapshot
+
+    def _level0(self, store: TableStore, rows: Sequence[Row], row_kind: int, base: Snapshot | None) -> TaskMessages:
+        schema = store.schema
+        columns = {
+            field.name: pa.array([row[at] for row in rows], to_arrow(field.type)) for at, field in enumerate(schema.fields)
+        }
+        keys = [columns[name] for name in schema.bucket_keys]
+        types = [schema.field(name).type for name in schema.bucket_keys]
+        buckets = bucket_ids(keys, types, store.options.bucket)
+        table = pa.table(columns)
+        table = table.append_column(BUCKET, pa.array(np.asarray(buckets), pa.int32()))
+        table = table.append_column(KIND, pa.array([row_kind] * len(rows), pa.int8()))
+        table = table.append_column(ORDER, pa.array(range(len(rows)), pa.int64()))
+        order = [*schema.partition_keys, BUCKET, *schema.trimmed_primary_keys, ORDER]
+        job = Level0Job(
+            file_io=store.file_io,
+            paths=store.paths,
+            layout=FileLayout.of(schema, store.options),
+            spec=MergeSpec.of(schema, store.options),
+            first_sequence=table_max_sequence(store.file_io, store.paths, base) + 1,
+            total_buckets=store.options.bucket,
+            partition_default_name=store.options.partition_default_name,
+            partition_legacy_name=store.options.partition_legacy_name,
+            batch_bytes=1 << 20,
+        )
+        messages = TaskMessages()
+        for batch in job(iter(table.sort_by([(name, "ascending") for name in order]).to_batches())):
+            entries, index_entries = (column[0].as_py() for column in batch.columns)
+            messages.add(TaskMessages(decode_entries(entries), decode_index_manifest(index_entries, "a test")))
+        return messages
+
+
+def only(table: LocalTable, *buckets: tuple[object, int]) -> CompactionScope:
+    """The scope of an automatic compaction: exactly these (partition value, bucket)s, ordinary picks."""
+    types = table.store.partition_types
+    return CompactionScope(False, only=frozenset((encode_row([value], types), bucket) for value, bucket in buckets))
