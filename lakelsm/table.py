@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import takewhile
 
+import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -21,7 +23,7 @@ from lakelsm.compact.compactor import (
     CompactionResult,
     Compactor,
 )
-from lakelsm.errors import InvalidInputError
+from lakelsm.errors import InvalidInputError, LakelsmError
 from lakelsm.format.binary_row import encode_row
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.lsm.compact_trigger import CommitFact, full_compaction_due
@@ -35,6 +37,8 @@ from lakelsm.read.system_frames import buckets_frame, files_frame, snapshots_fra
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted_all
 from lakelsm.spark.session import resolve_session
+from lakelsm.spark.task_errors import first_line, translated
+from lakelsm.types import DataField, to_arrow
 from lakelsm.write.batch_write import BatchResult, BatchWriter
 from lakelsm.write.prepare import prepare
 
@@ -103,7 +107,7 @@ class Table:
         replayed = self._replayed(store, user, identifier)
         if replayed is not None:
             return replayed
-        rows = prepare(frame, store.schema, store.options, row_kind)
+        rows = prepare(_checked_frame(frame), store.schema, store.options, row_kind)
         return self._finish(store, BatchWriter(self.spark, store).append(rows, user, identifier), user, identifier)
 
     def overwrite(
@@ -125,7 +129,7 @@ class Table:
         if replayed is not None:
             return replayed
         fixed = _checked_partition(store, partition)
-        rows = prepare(frame, store.schema, store.options, None, fixed)
+        rows = prepare(_checked_frame(frame), store.schema, store.options, None, fixed)
         written = BatchWriter(self.spark, store).overwrite(rows, _replaced_partitions(store, fixed), user, identifier)
         return self._finish(store, written, user, identifier)
 
@@ -159,9 +163,10 @@ class Table:
         time zone: the newest snapshot that is not later. At most one of the last three may be given.
         """
         plan, store = self._plan(where, snapshot_id, timestamp, tag)
-        frame = scan_frame(self.spark, store, plan)
+        with translated(store.paths.root):
+            frame = scan_frame(self.spark, store, plan)
         if where is not None:
-            frame = frame.where(where)
+            frame = _filtered(frame, where)
         if columns is not None:
             for name in columns:
                 store.schema.field(name)
@@ -305,7 +310,11 @@ class Table:
         full = self._full_compaction_is_due(store)
         touched = frozenset((entry.partition, entry.bucket) for entry in batch.entries)
         scope = CompactionScope(full, only=None if full else touched)
-        compaction = Compactor(self.spark, store).compact(scope, commit_user=user, identifier=identifier)
+        try:
+            compaction = Compactor(self.spark, store).compact(scope, commit_user=user, identifier=identifier)
+        except LakelsmError as error:
+            committed = f"The write is committed (snapshot {result.snapshot_id}); the compaction after it failed"
+            raise type(error)(f"{committed}: {error}") from error
         return replace(result, compaction=compaction)
 
     def _full_compaction_is_due(self, store: TableStore) -> bool:
@@ -325,8 +334,10 @@ def _fact(snapshot: Snapshot) -> CommitFact:
 def _identity(commit_user: str | None, batch_id: int | None) -> tuple[str, int]:
     if batch_id is None:
         return commit_user or str(uuid.uuid4()), BATCH_COMMIT_IDENTIFIER
-    if commit_user is None:
+    if not commit_user:
         raise InvalidInputError("batch_id needs commit_user: a batch is known by both.")
+    if not isinstance(batch_id, int):
+        raise InvalidInputError(f"batch_id is {batch_id!r}; it must be a whole number.")
     if not 0 <= batch_id < BATCH_COMMIT_IDENTIFIER:
         raise InvalidInputError(f"batch_id is {batch_id}; it must be 0 or more, and ascend per commit_user.")
     return commit_user, batch_id
@@ -338,7 +349,32 @@ def _checked_partition(store: TableStore, partition: Mapping[str, object] | None
     if unknown:
         keys = ", ".join(store.schema.partition_keys) or "none"
         raise InvalidInputError(f"{', '.join(unknown)} is no partition column of table {store.name}: it has {keys}.")
-    return fixed
+    return {name: _partition_value(store.schema.field(name), value) for name, value in fixed.items()}
+
+
+def _partition_value(field: DataField, value: object) -> object:
+    """A partition's value as its column has it; text is read as the column's type."""
+    target = to_arrow(field.type)
+    try:
+        scalar = pa.scalar(value, pa.string()).cast(target) if isinstance(value, str) else pa.scalar(value, target)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise InvalidInputError(f"Partition value {field.name}={value!r} is no {field.type.sql()}: {error}") from error
+    if not scalar.is_valid and not field.type.nullable:
+        raise InvalidInputError(f"Partition value {field.name} is NULL, and the column is {field.type.sql()}.")
+    return scalar.cast(pa.int32()).as_py() if pa.types.is_time32(target) else scalar.as_py()
+
+
+def _checked_frame(frame: object) -> DataFrame:
+    if not isinstance(frame, DataFrame):
+        raise InvalidInputError(f"A Spark DataFrame is needed, not {type(frame).__name__}: make one of it first.")
+    return frame
+
+
+def _filtered(frame: DataFrame, where: str) -> DataFrame:
+    try:
+        return frame.where(where)
+    except AnalysisException as error:
+        raise InvalidInputError(f"Condition {where!r} is wrong: {first_line(error)}") from error
 
 
 def _replaced_partitions(

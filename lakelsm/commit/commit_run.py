@@ -19,7 +19,12 @@ from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.commit.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence
 from lakelsm.commit.snapshot_manager import SnapshotManager
 from lakelsm.commit.statistics_file import inherited_statistics
-from lakelsm.errors import CommitConflictError, InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    InvalidInputError,
+    UnsupportedFeatureError,
+)
 from lakelsm.format.binary_row import decode_row
 from lakelsm.format.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
@@ -108,9 +113,14 @@ class CommitRun:
         """Publish the request. Raises as Committer.commit; leaves no useless file where that is safe."""
         try:
             return self._replay.before() or self._attempt_until_published()
-        except BaseException:
+        except BaseException as error:
             if not self._may_be_visible:
                 self._files.delete_except()
+            elif isinstance(error, Exception) and not isinstance(error, CommitOutcomeUnknownError):
+                raise CommitOutcomeUnknownError(
+                    f"table {self._env.paths.root}: the commit failed where its snapshot may be visible ({error}). No "
+                    "file was deleted. Rerun with the same commit user and batch id: it does nothing if it is visible."
+                ) from error
             raise
 
     def _attempt_until_published(self) -> CommitOutcome:

@@ -114,9 +114,10 @@ class Committer:
         ``statistics/``.
 
         Raises CommitConflictError (or SequenceConflictError, BucketAssignConflictError: which part of the
-        work to redo) when nothing was published and nothing will be: the caller deletes its data files.
-        Raises CommitOutcomeUnknownError when that is not certain: the caller deletes nothing. The metadata
-        files of a commit that failed otherwise are removed unless its snapshot may be visible.
+        work to redo) when nothing was published and nothing will be. Raises CommitOutcomeUnknownError when
+        that is not certain: the caller deletes nothing. After any other Exception nothing was published, and
+        the caller deletes its data files; what is no Exception (a signal) says nothing of the outcome. The
+        metadata files of a commit that failed are removed unless its snapshot may be visible.
         """
         _validate(kind, message, commit_user)
         always = force_empty or statistics is not None or kind is CommitKind.OVERWRITE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from lakelsm.commit.committer import Committer
@@ -71,9 +71,11 @@ class TableStore:
         """Types of the partition columns, in order."""
         return [field.type for field in self.schema.partition_fields]
 
-    def committer(self) -> Committer:
-        """A committer for one operation."""
-        return Committer(self.file_io, self.paths, self.schema, self.options)
+    def committer(self, step: Callable[[str], None] | None = None) -> Committer:
+        """A committer for one operation; ``step`` is called after each durable step (see Committer)."""
+        if step is None:
+            return Committer(self.file_io, self.paths, self.schema, self.options)
+        return Committer(self.file_io, self.paths, self.schema, self.options, step=step)
 
     def partition_values(self, partition: bytes) -> dict[str, object]:
         """The values of a stored partition by column."""

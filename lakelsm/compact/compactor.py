@@ -171,7 +171,7 @@ class Compactor:
         layout = FileLayout.of(store.schema, store.options, min(64 << 20, task_memory // 8))
         task = RewriteTask(reader, layout, MergeSpec.of(store.schema, store.options))
         units.sort(key=lambda unit: -sum(section.size for section in unit.sections))
-        return collect_messages(run_units(self._spark, units, task, MESSAGE_SCHEMA))
+        return collect_messages(run_units(self._spark, units, task, MESSAGE_SCHEMA), store.paths.root)
 
     def _units(self, plan: CompactionPlan, bucket: BucketCompaction) -> list[RewriteUnit]:
         """The bucket's rewrites as tasks: groups are cut where the target file size is reached."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,8 +15,6 @@ from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import (
     BucketAssignConflictError,
     CommitOutcomeUnknownError,
-    InvalidInputError,
-    LakelsmError,
     SequenceConflictError,
 )
 from lakelsm.format.index_manifest import HASH_INDEX
@@ -27,17 +24,21 @@ from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapsho
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.spark.columns import quoted_all
 from lakelsm.spark.spark_types import to_struct
+from lakelsm.write.bucket_count import check_bucket_count
 from lakelsm.write.bucket_expression import with_bucket
 from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket
 from lakelsm.write.level0_task import Level0Job
 from lakelsm.write.messages import MESSAGE_SCHEMA, TaskMessages, collect_messages
-from lakelsm.write.prepare import BUCKET, CHECK_MARK, KIND, ORDER, sort_columns
+from lakelsm.write.prepare import BUCKET, KIND, ORDER, sort_columns
 
 _DYNAMIC = -1
 #: Rows of a writing task are merged in pieces of about so many bytes.
 _BATCH_BYTES = 16 << 20
 #: A batch is redone so often when others commit to the same buckets meanwhile.
 _MAX_REDO = 50
+#: A batch that is redone leaves so many sequence numbers to the writers that come first again, so that it meets them
+#: once only: their numbers stay below its own, as their commits come before its own.
+_ROOM = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -78,54 +79,73 @@ class BatchWriter:
         identifier: int,
         partitions: Callable[[set[bytes]], PartitionFilter | None] | None = None,
     ) -> BatchResult:
-        stale: list[TaskMessages] = []
+        spoiled: list[TaskMessages] = []
+        room = 0
         try:
             for _ in range(_MAX_REDO):
                 base = self._store.snapshots.latest()
-                written = self._execute(rows, base)
+                written = self._execute(rows, base, room, replaces=partitions is not None)
+                spoiled.append(written)
                 self._step("data-files-written")
-                chosen = partitions({entry.partition for entry in written.entries}) if partitions else None
-                message = CommitMessage(
-                    entries=written.entries,
-                    index_adds=written.index_entries,
-                    base_snapshot_id=None if base is None else base.id,
-                    overwrite_partitions=chosen,
-                )
+                message = self._message(written, base, partitions)
+                # From here on the commit knows whether a snapshot may name these files.
+                spoiled.remove(written)
                 try:
-                    outcome = self._store.committer().commit(kind, message, commit_user, identifier)
+                    outcome = self._store.committer(self._step).commit(kind, message, commit_user, identifier)
                 except (SequenceConflictError, BucketAssignConflictError):
                     # Others came first. What was written is a whole, merged batch: it is the next try's input.
-                    stale.append(written)
+                    spoiled.append(written)
                     rows = self._written_rows(written)
+                    room = _ROOM
                     continue
                 except CommitOutcomeUnknownError:
                     raise
-                except LakelsmError:
-                    # Anything else (a signal, a fault of the file system) may come after the snapshot is visible.
-                    stale.append(written)
+                except Exception:
+                    # Nothing is visible. (A signal, which is no Exception, leaves that open: no file is deleted.)
+                    spoiled.append(written)
                     raise
                 if not outcome.files_published:
-                    stale.append(written)
+                    spoiled.append(written)
                     return BatchResult(outcome, ())
                 return BatchResult(outcome, tuple(written.entries))
         finally:
-            for messages in stale:
+            for messages in spoiled:
                 self._discard(messages)
         raise SequenceConflictError(
             f"Table {self._store.name}: other writers committed to the same buckets {_MAX_REDO} times in a row; "
             "nothing was written: run the batch again."
         )
 
-    def _execute(self, rows: DataFrame, base: Snapshot | None) -> TaskMessages:
-        """Shuffle, sort and write the rows; nothing of it is visible yet."""
+    def _message(
+        self,
+        written: TaskMessages,
+        base: Snapshot | None,
+        partitions: Callable[[set[bytes]], PartitionFilter | None] | None,
+    ) -> CommitMessage:
+        touched = {entry.partition for entry in written.entries}
+        if partitions is None:
+            check_bucket_count(self._store, base, touched)
+        return CommitMessage(
+            entries=written.entries,
+            index_adds=written.index_entries,
+            base_snapshot_id=None if base is None else base.id,
+            overwrite_partitions=partitions(touched) if partitions else None,
+        )
+
+    def _execute(self, rows: DataFrame, base: Snapshot | None, room: int, replaces: bool) -> TaskMessages:
+        """Shuffle, sort and write the rows; nothing of it is visible yet.
+
+        ``room`` sequence numbers are left out before the first one. ``replaces``: the partitions of the rows are
+        replaced, and with them the index of their keys, so that buckets are given anew.
+        """
         store, options = self._store, self._store.options
-        indexes = self._hash_indexes(base) if options.bucket == _DYNAMIC else None
+        indexes = self._hash_indexes(None if replaces else base) if options.bucket == _DYNAMIC else None
         job = Level0Job(
             file_io=store.file_io,
             paths=store.paths,
             layout=FileLayout.of(store.schema, options),
             spec=MergeSpec.of(store.schema, options),
-            first_sequence=table_max_sequence(store.file_io, store.paths, base) + 1,
+            first_sequence=table_max_sequence(store.file_io, store.paths, base) + 1 + room,
             total_buckets=options.bucket,
             partition_default_name=options.partition_default_name,
             partition_legacy_name=options.partition_legacy_name,
@@ -133,10 +153,7 @@ class BatchWriter:
             hash_indexes=indexes,
         )
         frame = self._in_buckets(rows, indexes).sortWithinPartitions(*sort_columns(store.schema))
-        try:
-            return collect_messages(frame.mapInArrow(job, MESSAGE_SCHEMA))
-        except PySparkException as error:
-            raise _row_error(error) from error
+        return collect_messages(frame.mapInArrow(job, MESSAGE_SCHEMA), store.paths.root)
 
     def _in_buckets(self, rows: DataFrame, indexes: dict[tuple[bytes, int], str] | None) -> DataFrame:
         """The rows with their bucket, so shuffled that the rows of a key meet in one task."""
@@ -146,11 +163,7 @@ class BatchWriter:
             by_partition: dict[bytes, dict[int, str]] = {}
             for (partition, bucket), path in indexes.items():
                 by_partition.setdefault(partition, {})[bucket] = path
-            policy = BucketPolicy(
-                options.dynamic_bucket_target_row_num,
-                options.dynamic_bucket_max_buckets,
-                options.dynamic_bucket_assigner_parallelism or options.dynamic_bucket_initial_buckets or 1,
-            )
+            policy = BucketPolicy.of(options)
             return with_dynamic_bucket(rows, schema, policy, self._store.file_io, by_partition).repartition(*heads)
         placed = with_bucket(rows, schema, options.bucket, options.bucket_function_type.value)
         if options.bucket >= self._spark.sparkContext.defaultParallelism:
@@ -184,12 +197,3 @@ class BatchWriter:
         for entry in written.index_entries:
             self._store.file_io.delete(self._store.paths.index(entry.file.file_name))
 
-
-def _row_error(error: PySparkException) -> Exception:
-    """The refusal of a row as InvalidInputError; any other failure of the job as it is."""
-    text = str(error)
-    at = text.find(CHECK_MARK)
-    if at < 0:
-        return error
-    message = text[at + len(CHECK_MARK) :].splitlines()[0].split(" SQLSTATE")[0]
-    return InvalidInputError(f"The write was refused and nothing of it is visible: {message}")

@@ -15,6 +15,7 @@ from lakelsm.format.binary_row import encode_row
 from lakelsm.format.bucket_hash import key_hashes
 from lakelsm.format.hash_index import decode_hashes
 from lakelsm.merge.key_order import order_keys
+from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted_all
 from lakelsm.storage import FileIO
@@ -39,6 +40,15 @@ class BucketPolicy:
     target_rows: int
     max_buckets: int
     assigners: int
+
+    @staticmethod
+    def of(options: TableOptions) -> BucketPolicy:
+        """The policy of a table. There are no more assigners than buckets: each needs one of its own."""
+        bound = options.dynamic_bucket_max_buckets
+        assigners = options.dynamic_bucket_assigner_parallelism or options.dynamic_bucket_initial_buckets or 1
+        return BucketPolicy(
+            options.dynamic_bucket_target_row_num, bound, assigners if bound < 0 else max(1, min(assigners, bound))
+        )
 
 
 def with_dynamic_bucket(
@@ -80,6 +90,8 @@ def with_dynamic_bucket(
     hashed = rows.mapInArrow(add_hash, rows.withColumn(_HASH, F.lit(0).cast("int")).schema)
     owner = F.pmod(F.col(_HASH), F.lit(policy.assigners))
     spread = hashed.repartition(*quoted_all(schema.partition_keys), owner)
+    # In this order a task that runs again, after the loss of an executor, gives every key the same bucket.
+    spread = spread.sortWithinPartitions(*quoted_all(schema.partition_keys), _HASH)
     return spread.mapInArrow(assign, rows.withColumn(BUCKET, F.lit(0).cast("int")).schema)
 
 
@@ -168,7 +180,7 @@ class _Assigner:
         for bucket in sorted(index.sizes):
             if index.sizes[bucket] < target:
                 return bucket, target - index.sizes[bucket]
-        bound = MAX_BUCKETS if self._policy.max_buckets < 0 else min(self._policy.max_buckets, MAX_BUCKETS)
+        bound = MAX_BUCKETS if self._policy.max_buckets < 0 else max(1, min(self._policy.max_buckets, MAX_BUCKETS))
         for bucket in range(owner, bound, self._policy.assigners):
             if bucket not in index.sizes:
                 return bucket, target

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from lakelsm.format.index_manifest import IndexManifestEntry, decode_index_manifest, encode_index_manifest
 from lakelsm.format.manifest import ManifestEntry, decode_entries, encode_entries
+from lakelsm.spark.task_errors import translated
 
 #: Spark schema of the batches that carry messages.
 MESSAGE_SCHEMA = "entries binary, index_entries binary"
@@ -32,10 +33,15 @@ class TaskMessages:
         return pa.RecordBatch.from_arrays([pa.array(column, pa.binary()) for column in row], ["entries", "index_entries"])
 
 
-def collect_messages(frame: DataFrame) -> TaskMessages:
-    """Run the tasks of ``frame`` (rows of `MESSAGE_SCHEMA`) and join their messages."""
+def collect_messages(frame: DataFrame, root: str) -> TaskMessages:
+    """Run the tasks of ``frame`` (rows of `MESSAGE_SCHEMA`) and join their messages.
+
+    ``root`` is the table's directory. What lakelsm knows of a task's failure is raised as a LakelsmError.
+    """
+    with translated(root):
+        rows = frame.collect()
     joined = TaskMessages()
-    for entries, index_entries in frame.collect():
+    for entries, index_entries in rows:
         decoded = decode_index_manifest(bytes(index_entries), "a task's message")
         joined.add(TaskMessages(decode_entries(bytes(entries)), decoded))
     return joined

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -13,6 +14,7 @@ from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted
 from lakelsm.spark.spark_types import to_spark
+from lakelsm.spark.task_errors import CHECK_MARK
 from lakelsm.types import MAX_LENGTH, AtomicType, DataField
 
 #: Columns that travel beside the table's own through the shuffle.
@@ -22,9 +24,6 @@ BUCKET = "_KEY__BUCKET"  # No table has such a column: Paimon reserves the prefi
 
 #: Persisted: do not change. Codes of `_VALUE_KIND`.
 ROW_KINDS = {"+I": 0, "-U": 1, "+U": 2, "-D": 3}
-
-#: Starts the message of every row check, so that the driver finds it in a failed task's error.
-CHECK_MARK = "lakelsm: "
 
 _WIDER: dict[type[T.DataType], tuple[type[T.DataType], ...]] = {
     T.ByteType: (T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType),
@@ -101,7 +100,7 @@ def _column(
 ) -> Column:
     target = to_spark(field.type)
     if field.name not in sources:
-        return F.lit(fixed[field.name]).cast(target).alias(field.name)
+        return _literal(fixed[field.name], target).alias(field.name)
     column = quoted(field.name)
     source = sources[field.name]
     if not _assignable(source, target):
@@ -122,10 +121,16 @@ def _column(
         message = f"{CHECK_MARK}{what} '{field.name}' is NULL in a row of the DataFrame: filter or fill such rows"
         checked = F.when(column.isNull(), F.raise_error(F.lit(message))).otherwise(checked)
     if field.name in fixed:
-        message = f"{CHECK_MARK}a row's '{field.name}' is not the overwritten partition's {fixed[field.name]!r}"
-        same = column.eqNullSafe(F.lit(fixed[field.name]).cast(target))
+        message = f"{CHECK_MARK}a row's '{field.name}' is not the overwritten partition's '{fixed[field.name]}'"
+        same = column.eqNullSafe(_literal(fixed[field.name], target))
         checked = F.when(same, checked).otherwise(F.raise_error(F.lit(message)))
     return checked.alias(field.name)
+
+
+def _literal(value: object, target: T.DataType) -> Column:
+    """A constant; a time without zone passes as text, as PySpark would read it in the machine's zone."""
+    text = isinstance(value, datetime) and value.tzinfo is None
+    return F.lit(str(value) if text else value).cast(target)
 
 
 def _assignable(source: T.DataType, target: T.DataType) -> bool:
