@@ -96,6 +96,7 @@ class KeyValueReader:
                     for batch in self._file.iter_batches(batch_rows, [group], names, use_threads=False):
                         yield at, self._conform(batch)
                         at += len(batch)
+                        del batch  # Not held while the next one is read.
                 start += rows
         except (OSError, pa.ArrowException) as error:
             raise CorruptTableError(f"Data file {self._path} cannot be read: {error}") from error

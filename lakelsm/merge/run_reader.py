@@ -100,6 +100,7 @@ class RunReader:
                 if first is not None:
                     table = _located(table, first + number, start)
                 yield table if bounds is None else bounds.cut(table)
+                del table  # Not held while the next one is read.
 
     def _reader(self, file: RunFile, runs: int) -> KeyValueReader:
         mapping = column_mapping(self.schemas[file.schema_id], self.schema)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
 
 import numpy as np
 import pyarrow as pa
@@ -23,45 +24,48 @@ def key_ranges(
     yielded: the rows of one range (runs one after the other) and their order keys, or None in place of the keys where
     a single run has rows in the range, which are in order and unique then. At most one table of each run is held.
     """
-    buffers: list[pa.Table | None] = [_next_rows(run) for run in runs]
-    done = [buffer is None for buffer in buffers]
+    buffers: list[pa.Table | None] = [None] * len(runs)
+    live = list(range(len(runs)))
     while True:
-        live = [index for index, buffer in enumerate(buffers) if buffer is not None]
+        # Refilled only now: the caller is done with the range before.
+        for index in live:
+            if buffers[index] is None:
+                buffers[index] = _next_rows(runs[index])
+        live = [index for index in live if buffers[index] is not None]
         if not live:
             return
-        if len(live) == 1:
-            index = live[0]
-            rows = buffers[index]
-            assert rows is not None
-            yield rows, None
-            buffers[index] = _next_rows(runs[index])
-            continue
-        tables = [buffer for buffer in buffers if buffer is not None]
-        merged = pa.concat_tables(tables)
-        keys = order_keys([merged.column(name) for name in key_columns])
-        stops = np.cumsum([len(table) for table in tables])
-        bound = min(keys[stop - 1] for stop in stops)
-        taken: list[pa.Table] = []
-        taken_keys: list[OrderKeys] = []
-        for index, table, stop in zip(live, tables, stops):
-            own = keys[stop - len(table) : stop]
-            cut = int(np.searchsorted(own, bound, side="right"))
-            if cut:
-                taken.append(table.slice(0, cut))
-                taken_keys.append(own[:cut])
-            rest = table.slice(cut) if cut < len(table) else None
-            buffers[index] = rest if rest is not None else (None if done[index] else _next_rows(runs[index]))
-            done[index] = buffers[index] is None
-        if len(taken) == 1:
-            yield taken[0], None
-        else:
-            yield pa.concat_tables(taken), np.concatenate(taken_keys)
+        yield _take_range(buffers, key_columns)
+
+
+def _take_range(buffers: list[pa.Table | None], key_columns: Sequence[str]) -> tuple[pa.Table, OrderKeys | None]:
+    """Cut the rows up to the smallest last key off the buffers; None is left of a buffer that was taken whole."""
+    tables = {index: table for index, table in enumerate(buffers) if table is not None}
+    if len(tables) == 1:
+        ((index, rows),) = tables.items()
+        buffers[index] = None
+        return rows, None
+    merged = pa.concat_tables(tables.values())
+    keys = order_keys([merged.column(name) for name in key_columns])
+    stops = np.cumsum([len(table) for table in tables.values()])
+    bound = min(keys[stop - 1] for stop in stops)
+    taken: list[pa.Table] = []
+    taken_keys: list[OrderKeys] = []
+    for (index, table), stop in zip(tables.items(), stops):
+        own = keys[stop - len(table) : stop]
+        cut = int(np.searchsorted(own, bound, side="right"))
+        if cut:
+            taken.append(table.slice(0, cut))
+            taken_keys.append(own[:cut])
+        buffers[index] = table.slice(cut) if cut < len(table) else None
+    if len(taken) == 1:
+        return taken[0], None
+    return pa.concat_tables(taken), np.concatenate(taken_keys)
 
 
 def merge_runs(runs: Sequence[Iterator[pa.Table]], spec: MergeSpec, drop_deletes: bool) -> Iterator[pa.Table]:
     """Yield the merged rows of sorted runs (oldest first) in key order; retractions stay unless ``drop_deletes``."""
-    for rows, keys in key_ranges(runs, spec.key_columns):
-        yield _merge_range(rows, keys, spec, drop_deletes)
+    # A loop would hold on to a range while the next one is read.
+    return starmap(lambda rows, keys: _merge_range(rows, keys, spec, drop_deletes), key_ranges(runs, spec.key_columns))
 
 
 def _merge_range(rows: pa.Table, keys: OrderKeys | None, spec: MergeSpec, drop_deletes: bool) -> pa.Table:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.merge.kernel import VALUE_KIND, MergeSpec, is_retract, latest_rows
+from lakelsm.merge.key_order import OrderKeys
 from lakelsm.merge.run_reader import FILE_COLUMN, POSITION_COLUMN, MergeUnit, RunReader
 from lakelsm.merge.streaming import key_ranges
 
@@ -36,24 +38,29 @@ class StaleRows:
     def _of_unit(self, unit: MergeUnit) -> Iterator[pa.RecordBatch]:
         files: list[npt.NDArray[np.int32]] = []
         positions: list[npt.NDArray[np.int64]] = []
-        for rows, keys in key_ranges(self.reader.open_runs(unit, positions=True), self.spec.key_columns):
-            retract = is_retract(rows.column(VALUE_KIND))
-            if keys is None:
-                hidden = retract
-            else:
-                hidden = np.ones(len(rows), dtype=bool)
-                winners = latest_rows(rows, keys, self.spec)
-                hidden[winners] = retract[winners]
-            at = np.flatnonzero(hidden)
-            if len(at):
-                files.append(rows.column(FILE_COLUMN).to_numpy()[at])
-                positions.append(rows.column(POSITION_COLUMN).to_numpy()[at])
+        ranges = key_ranges(self.reader.open_runs(unit, positions=True), self.spec.key_columns)
+        for numbers, places in starmap(self._hidden, ranges):
+            if len(numbers):
+                files.append(numbers)
+                positions.append(places)
         if not files:
             return
         numbers, places = np.concatenate(files), np.concatenate(positions)
         for number in np.unique(numbers).tolist():
             file = unit.files[number]
             yield _stale_row(file.path.rsplit("/", 1)[-1], bitmap_words(places[numbers == number], file.row_count))
+
+    def _hidden(self, rows: pa.Table, keys: OrderKeys | None) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """The file numbers and positions of the rows of one key range that no read may show."""
+        retract = is_retract(rows.column(VALUE_KIND))
+        if keys is None:
+            hidden = retract
+        else:
+            hidden = np.ones(len(rows), dtype=bool)
+            winners = latest_rows(rows, keys, self.spec)
+            hidden[winners] = retract[winners]
+        at = np.flatnonzero(hidden)
+        return rows.column(FILE_COLUMN).to_numpy()[at], rows.column(POSITION_COLUMN).to_numpy()[at]
 
 
 def join_bitmaps(group: pa.Table) -> pa.Table:
