@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from pyspark import cloudpickle
 
 from lakelsm.commit.commit_message import CommitMessage, PartitionFilter
-from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.commit.scan import read_live_entries
+from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.commit.sequence_base import table_max_sequence
 from lakelsm.commit.table_store import TableStore
 from lakelsm.compact.compaction_plan import CompactionScope
@@ -37,6 +37,7 @@ from lakelsm.write.prepare import BUCKET, KIND, ORDER
 
 ADDED, DELETED = 0, 3
 Row = tuple[Any, ...]
+Run = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class InlineSpark:
@@ -59,7 +60,7 @@ class _InlineFrame:
         self._spark = spark
         self._ids = ids
 
-    def mapInArrow(self, run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> _InlineFrame:
+    def mapInArrow(self, run: Run, schema: str) -> _InlineFrame:
         self._run = pickle.loads(cloudpickle.dumps(run))
         return self
 
@@ -190,9 +191,8 @@ class LocalTable:
 
     def _level0(self, store: TableStore, rows: Sequence[Row], row_kind: int, base: Snapshot | None) -> TaskMessages:
         schema = store.schema
-        columns = {
-            field.name: pa.array([row[at] for row in rows], to_arrow(field.type)) for at, field in enumerate(schema.fields)
-        }
+        values = zip(schema.fields, zip(*rows))
+        columns = {field.name: pa.array(column, to_arrow(field.type)) for field, column in values}
         keys = [columns[name] for name in schema.bucket_keys]
         types = [schema.field(name).type for name in schema.bucket_keys]
         buckets = bucket_ids(keys, types, store.options.bucket)

@@ -1,0 +1,171 @@
+"""A compaction that meets other commits, or whose commit fails: it discards itself, and never another's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lakelsm.commit.snapshot_manager import SnapshotManager
+from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError
+from lakelsm.format.snapshot import CommitKind
+from lakelsm.storage import LocalFileIO
+from tests.compact.local_table import LocalTable
+
+
+def two_commits(root: Path, **options: str) -> LocalTable:
+    table = LocalTable(root / "t", **options)
+    table.write((1, "a"), (2, "a"), (3, "a"), (4, "a"))
+    table.write((1, "b"), (2, "b"), (3, "b"), (4, "b"))
+    return table
+
+
+def once(table: LocalTable, action: Callable[[], object]) -> None:
+    """Run the action after the tasks of the next job, before its commit."""
+
+    def run() -> None:
+        table.spark.after_tasks = None
+        action()
+
+    table.spark.after_tasks = run
+
+
+def test_losing_against_an_overwrite_discards_the_new_files_and_keeps_the_overwrites_rows(tmp_path: Path) -> None:
+    table = two_commits(tmp_path)
+    before = table.data_files()
+    once(table, lambda: table.overwrite((7, "overwritten")))
+    result = table.compact()
+    assert (result.status, result.snapshot_ids, result.files_written) == ("conflict", (), 0)
+    assert table.rows() == [(7, "overwritten")]
+    assert table.data_files() == before | table.names(), "what was rewritten is gone, what was there stays"
+    assert table.latest.commit_kind is CommitKind.OVERWRITE
+
+
+def test_losing_against_another_compaction_keeps_its_files(tmp_path: Path) -> None:
+    table = two_commits(tmp_path)
+    rows = table.rows()
+    once(table, table.compact)
+    assert table.compact().status == "conflict"
+    assert table.names() < table.data_files()
+    assert len(table.names()) == 1
+    assert len(table.data_files()) == 3
+    assert table.rows() == rows
+
+
+def test_an_upgrade_that_loses_deletes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = LocalTable(tmp_path / "t")
+    table.write((1, "a"))
+    rival = LocalTable.__new__(LocalTable)
+    rival.__dict__.update(table.__dict__)
+    compactor_commits = SnapshotManager.latest
+    calls: list[int] = []
+
+    def latest(manager: SnapshotManager) -> object:
+        calls.append(1)
+        if len(calls) == 2:  # The compaction has planned on the first answer and begins its commit.
+            monkeypatch.undo()
+            rival.overwrite((1, "overwritten"))
+        return compactor_commits(manager)
+
+    monkeypatch.setattr(SnapshotManager, "latest", latest)
+    assert table.compact().status == "conflict"
+    assert table.rows() == [(1, "overwritten")]
+    assert len(table.data_files()) == 2
+
+
+def test_an_append_in_between_is_no_conflict(tmp_path: Path) -> None:
+    table = two_commits(tmp_path)
+    once(table, lambda: table.write((2, "newest"), (9, "new")))
+    result = table.compact()
+    assert (result.status, result.snapshot_ids) == ("done", (4,))
+    assert table.levels() == [0, 5]
+    assert table.rows() == [(1, "b"), (2, "newest"), (3, "b"), (4, "b"), (9, "new")]
+
+
+def test_a_group_that_loses_costs_no_other_group(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", "p INT NOT NULL, id INT NOT NULL, v STRING", ("p", "id"), ("p",))
+    for text in ("a", "b"):
+        table.write((1, 1, text), (2, 1, text), (3, 1, text))
+    partitions = {table.store.partition_values(entry.partition)["p"]: entry.partition for entry in table.live()}
+    once(table, lambda: table.overwrite((1, 1, "overwritten"), partitions=lambda row: row == partitions[1]))
+    result = table.compact(commit_every=1)
+    assert (result.status, result.buckets, result.snapshot_ids) == ("conflict", 2, (4, 5))
+    assert table.rows() == [(1, 1, "overwritten"), (2, 1, "b"), (3, 1, "b")]
+    assert table.levels() == [0, 5, 5]
+    assert len(table.data_files()) == 6 + 1 + 2
+
+
+def test_a_deadline_does_not_hide_a_conflict(tmp_path: Path) -> None:
+    table = two_commits(tmp_path, bucket="4")
+    once(table, lambda: table.overwrite((7, "overwritten")))
+    times = iter([0.0, 100.0, 100.0])
+    assert table.compact(commit_every=1, deadline=1, clock=lambda: next(times)).status == "conflict"
+
+
+def test_a_failing_task_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    table = two_commits(tmp_path)
+    snapshot = table.latest
+    broken = table.path_of(table.live()[0])
+    broken.write_bytes(b"PAR1 this is no parquet file PAR1")
+    before = table.data_files()
+    with pytest.raises(CorruptTableError, match=broken.name):
+        table.compact()
+    assert table.latest == snapshot
+    assert table.data_files() == before
+
+
+def test_a_commit_refused_for_damage_discards_the_new_files(tmp_path: Path) -> None:
+    table = two_commits(tmp_path)
+    before = table.data_files()
+
+    def damage() -> None:
+        for manifest in (table.root / "manifest").glob("manifest-*-0"):
+            manifest.write_bytes(b"damaged")
+
+    once(table, damage)
+    with pytest.raises(CorruptTableError, match="manifest-"):
+        table.compact()
+    assert table.data_files() == before
+
+
+def test_an_interrupt_after_the_snapshot_is_visible_deletes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = two_commits(tmp_path)
+    rows = table.rows()
+
+    def interrupted(manager: SnapshotManager, snapshot_id: int) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SnapshotManager, "write_latest_hint", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            table.compact()
+    assert table.latest.commit_kind is CommitKind.COMPACT
+    assert table.names() <= table.data_files()
+    assert table.rows() == rows
+
+
+def test_an_unknown_outcome_deletes_nothing_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = two_commits(tmp_path)
+    before = table.data_files()
+
+    def answer_lost(file_io: LocalFileIO, path: str, data: bytes) -> bool:
+        raise OSError("the connection was lost")
+
+    real_read = LocalFileIO.read
+
+    def read(file_io: LocalFileIO, path: str) -> bytes:
+        if path.endswith("snapshot-3"):
+            raise OSError("the connection was lost")
+        return real_read(file_io, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFileIO, "create_if_absent", answer_lost)
+        patch.setattr(LocalFileIO, "read", read)
+        patch.setattr("time.sleep", lambda seconds: None)
+        with pytest.raises(CommitOutcomeUnknownError, match="No file was deleted"):
+            table.compact()
+    assert len(table.data_files()) == len(before) + 1
+    assert table.compact().status == "done"
