@@ -1,0 +1,78 @@
+"""Data files of runs for tests of merging: written with the product's writer, described for its reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from lakelsm.format.data_file_meta import DataFileMeta
+from lakelsm.format.key_value_file import FileLayout, RollingWriter, row_schema
+from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
+from lakelsm.options import TableOptions
+from lakelsm.schema import TableSchema
+from lakelsm.storage import LocalFileIO
+
+IO = LocalFileIO()
+
+#: (sequence number, kind, values by column)
+Row = tuple[int, int, Mapping[str, Any]]
+
+
+def layout_of(schema: TableSchema, **changes: Any) -> FileLayout:
+    return replace(FileLayout.of(schema, TableOptions.parse(schema.options)), **changes)
+
+
+def rows_table(schema: TableSchema, rows: Sequence[Row]) -> pa.Table:
+    """Rows as the writer takes them; columns that a row leaves out are NULL."""
+    arrow = row_schema(schema.fields)
+    columns = [pa.array([row[0] for row in rows], pa.int64()), pa.array([row[1] for row in rows], pa.int8())]
+    columns += [pa.array([row[2].get(field.name) for row in rows], field.type) for field in list(arrow)[2:]]
+    return pa.Table.from_arrays(columns, schema=arrow)
+
+
+def write_files(
+    directory: Path, layout: FileLayout, batches: Iterable[pa.Table], level: int = 0, file_source: int = 0
+) -> list[DataFileMeta]:
+    writer = RollingWriter(IO.filesystem(), str(directory), str(uuid4()), layout, level, file_source)
+    for batch in batches:
+        writer.write(batch)
+    return writer.close()
+
+
+def write_run(
+    directory: Path, schema: TableSchema, rows: Sequence[Row], files: int = 1, group_rows: int | None = None
+) -> tuple[RunFile, ...]:
+    """One run of about ``files`` files with row groups of ``group_rows`` rows."""
+    step = max(1, -(-len(rows) // files))
+    run: list[RunFile] = []
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        size = group_rows or len(part)
+        layout = layout_of(schema, row_group_bytes=1, target_file_size=1 << 40)
+        batches = [rows_table(schema, part[at : at + size]) for at in range(0, len(part), size)]
+        run += [as_run_file(directory, schema, meta) for meta in write_files(directory, layout, batches)]
+    return tuple(run)
+
+
+def as_run_file(directory: Path, schema: TableSchema, meta: DataFileMeta) -> RunFile:
+    return RunFile(f"{directory}/{meta.file_name}", schema.id, meta.row_count, meta.file_size)
+
+
+def reader_of(
+    schema: TableSchema,
+    columns: Sequence[str] | None = None,
+    older: Sequence[TableSchema] = (),
+    memory_bytes: int = 64 << 20,
+) -> RunReader:
+    names = tuple(columns or schema.field_names)
+    return RunReader(IO, schema, {one.id: one for one in (*older, schema)}, names, memory_bytes)
+
+
+def read_unit(reader: RunReader, unit: MergeUnit, positions: bool = False) -> list[list[dict[str, Any]]]:
+    """The rows of each run."""
+    return [[row for table in run for row in table.to_pylist()] for run in reader.open_runs(unit, positions=positions)]
