@@ -79,7 +79,7 @@ class _InlineFrame:
 
 
 class LocalTable:
-    """A fixed-bucket table below ``root``. Rows are tuples in column order."""
+    """A fixed-bucket table below ``root``, made anew unless it exists. Rows are tuples in column order."""
 
     def __init__(
         self,
@@ -91,6 +91,8 @@ class LocalTable:
     ) -> None:
         self.root = root
         self.spark = InlineSpark()
+        if (root / "schema").exists():
+            return
         file_io, paths = LocalFileIO(), TablePaths(str(root))
         keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
         schema = create_schema(columns, primary_key, partition_by, {"bucket": "1", **keys}, None, 0)
@@ -112,13 +114,17 @@ class LocalTable:
 
     def write(self, *rows: Row, kind: int = ADDED, **options: str) -> Snapshot:
         """Append rows as one commit of level-0 files."""
-        return self._commit(CommitKind.APPEND, rows, kind, None, options)
+        return self._commit(CommitKind.APPEND, self._columns(rows), kind, None, options)
+
+    def write_columns(self, columns: pa.Table) -> Snapshot:
+        """Append many rows at once."""
+        return self._commit(CommitKind.APPEND, columns, ADDED, None, {})
 
     def delete(self, *rows: Row) -> Snapshot:
         return self.write(*rows, kind=DELETED)
 
     def overwrite(self, *rows: Row, partitions: PartitionFilter | None = None) -> Snapshot:
-        return self._commit(CommitKind.OVERWRITE, rows, ADDED, partitions, {})
+        return self._commit(CommitKind.OVERWRITE, self._columns(rows), ADDED, partitions, {})
 
     def compact(
         self,
@@ -168,10 +174,14 @@ class LocalTable:
                 newest[key] = max(newest.get(key, found), found, key=lambda version: version[0])
         return sorted(values for _, kind, values in newest.values() if kind == ADDED)
 
+    def _columns(self, rows: Sequence[Row]) -> pa.Table:
+        values = zip(self.store.schema.fields, zip(*rows))
+        return pa.table({field.name: pa.array(column, to_arrow(field.type)) for field, column in values})
+
     def _commit(
         self,
         kind: CommitKind,
-        rows: Sequence[Row],
+        rows: pa.Table,
         row_kind: int,
         partitions: PartitionFilter | None,
         options: Mapping[str, str],
@@ -179,7 +189,7 @@ class LocalTable:
         keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
         store = self.store.with_options(keys)
         base = store.snapshots.latest()
-        messages = self._level0(store, rows, row_kind, base) if rows else TaskMessages()
+        messages = self._level0(store, rows, row_kind, base) if len(rows) else TaskMessages()
         message = CommitMessage(
             messages.entries,
             base_snapshot_id=None if base is None else base.id,
@@ -189,17 +199,14 @@ class LocalTable:
         assert outcome.snapshot is not None
         return outcome.snapshot
 
-    def _level0(self, store: TableStore, rows: Sequence[Row], row_kind: int, base: Snapshot | None) -> TaskMessages:
+    def _level0(self, store: TableStore, table: pa.Table, row_kind: int, base: Snapshot | None) -> TaskMessages:
         schema = store.schema
-        values = zip(schema.fields, zip(*rows))
-        columns = {field.name: pa.array(column, to_arrow(field.type)) for field, column in values}
-        keys = [columns[name] for name in schema.bucket_keys]
+        keys = [table.column(name) for name in schema.bucket_keys]
         types = [schema.field(name).type for name in schema.bucket_keys]
         buckets = bucket_ids(keys, types, store.options.bucket)
-        table = pa.table(columns)
         table = table.append_column(BUCKET, pa.array(np.asarray(buckets), pa.int32()))
-        table = table.append_column(KIND, pa.array([row_kind] * len(rows), pa.int8()))
-        table = table.append_column(ORDER, pa.array(range(len(rows)), pa.int64()))
+        table = table.append_column(KIND, pa.array(np.full(len(table), row_kind, np.int8)))
+        table = table.append_column(ORDER, pa.array(np.arange(len(table))))
         order = [*schema.partition_keys, BUCKET, *schema.trimmed_primary_keys, ORDER]
         job = Level0Job(
             file_io=store.file_io,

@@ -56,17 +56,15 @@ def test_losing_against_another_compaction_keeps_its_files(tmp_path: Path) -> No
 def test_an_upgrade_that_loses_deletes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"))
-    rival = LocalTable.__new__(LocalTable)
-    rival.__dict__.update(table.__dict__)
-    compactor_commits = SnapshotManager.latest
+    real = SnapshotManager.latest
     calls: list[int] = []
 
     def latest(manager: SnapshotManager) -> object:
         calls.append(1)
         if len(calls) == 2:  # The compaction has planned on the first answer and begins its commit.
             monkeypatch.undo()
-            rival.overwrite((1, "overwritten"))
-        return compactor_commits(manager)
+            table.overwrite((1, "overwritten"))
+        return real(manager)
 
     monkeypatch.setattr(SnapshotManager, "latest", latest)
     assert table.compact().status == "conflict"

@@ -1,0 +1,66 @@
+"""A compaction task keeps to its memory bound, whatever the bucket's size. Measured in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from tests.compact.local_table import LocalTable
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+BOUND = 64 * MIB
+#: What a process takes beside its rows: codecs, the allocators' reserve, and pages of the files that are open.
+OVERHEAD = 48 * MIB
+
+#: Compacts a table in this process alone and prints by how much its peak grew (bytes), and Arrow's own peak.
+CHILD = """
+import json, sys
+from pathlib import Path
+import pyarrow as pa
+from tests.compact.local_table import LocalTable
+
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+
+LocalTable(Path(sys.argv[2])).compact(task_memory=int(sys.argv[3]))  # what is loaded once, is loaded now
+before = peak()
+table = LocalTable(Path(sys.argv[1]))
+result = table.compact(task_memory=int(sys.argv[3]))
+pool = pa.default_memory_pool()
+print(json.dumps([peak() - before, pool.max_memory(), table.spark.tasks, result.rows_written]))
+"""
+
+
+def rows(ids: np.ndarray) -> pa.Table:
+    """About 2.4 kB a row."""
+    keys = pa.array(ids)
+    return pa.table({"id": keys, "v": pc.binary_repeat(keys.cast(pa.string()), 400)})
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+def test_a_bucket_ten_times_larger_than_the_bound_is_compacted_within_it(tmp_path: Path) -> None:
+    tiny = LocalTable(tmp_path / "tiny")
+    for _ in range(2):
+        tiny.write((1, "a"))
+    count, parts = 280_000, 10
+    table = LocalTable(tmp_path / "t", "id BIGINT NOT NULL, v STRING", target_file_size="10 gb")
+    for first in range(0, count, count // parts):
+        table.write_columns(rows(np.arange(first, first + count // parts)))
+    for remainder in (0, 1):
+        table.write_columns(rows(np.arange(remainder, count, 32)))
+    assert rows(np.arange(count - 100, count)).nbytes / 100 * count >= 10 * BOUND
+    command = [sys.executable, "-c", CHILD, str(table.root), str(tiny.root), str(BOUND)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    grown, arrow, tasks, written = json.loads(done.stdout)
+    assert (tasks, written) == (1, count), "the whole bucket is one task's work"
+    assert arrow <= BOUND
+    assert grown <= BOUND + OVERHEAD
