@@ -1,0 +1,320 @@
+"""Processes that write and compact one table at the same time lose nothing.
+
+Three processes, each with a JVM of its own, work on a table for a while: two write, one compacts. Every commit writes
+all shared keys and one key that nobody else writes, with the writer's name and the commit's number as values, and
+deletes one of its own keys now and then. So the rows at the end follow from the order of the snapshots alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakelsm.commit.scan import read_delta_entries, read_index_entries, read_live_entries
+from lakelsm.commit.table_store import TableStore
+from lakelsm.format.bucket_hash import key_hashes
+from lakelsm.format.hash_index import decode_hashes
+from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.snapshot import CommitKind
+from lakelsm.types import AtomicType
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REPOSITORY = Path(__file__).parents[1]
+SHARED = 30
+#: Commits that each writer makes even where the time is too short for them.
+LEAST = 4
+COLUMNS = "k INT NOT NULL, writer STRING, n INT"
+
+Row = tuple[int, str, int]
+
+
+def own_key(writer: int, n: int) -> int:
+    """The key that only commit ``n`` of a writer inserts."""
+    return 1000 + 2 * n + writer
+
+
+def changes(writer: int, n: int) -> list[tuple[int, str, int, str]]:
+    """Rows of commit ``n`` of a writer, with their kinds: every fifth commit deletes the key of the one before."""
+    rows = [(k, f"w{writer}", n, "+U") for k in range(SHARED)] + [(own_key(writer, n), f"w{writer}", n, "+I")]
+    return rows + ([(own_key(writer, n - 1), f"w{writer}", n, "-D")] if n % 5 == 4 else [])
+
+
+# -- what runs in the processes ----------------------------------------------------------------------------------------
+
+
+def serve(scratch: str) -> None:
+    """Take commands as JSON lines from stdin and answer each with a JSON line."""
+    from tests.spark_session import build_session
+
+    java = f"-Dderby.system.home={scratch} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    session = build_session(
+        "worker",
+        Path(scratch),
+        spark__master="local[1]",
+        spark__driver__memory="512m",
+        spark__driver__extraJavaOptions=java,
+    )
+    _warm_up(session, scratch)
+    print(json.dumps("ready"), flush=True)
+    for line in sys.stdin:
+        command = json.loads(line)
+        work = {"write": _write, "compact": _compact}[command.pop("do")]
+        print(json.dumps(work(session, **command)), flush=True)
+    session.stop()
+
+
+def _warm_up(spark: SparkSession, scratch: str) -> None:
+    """Write, compact and read once, so that the time of the test is spent on commits."""
+    from lakelsm import Catalog
+
+    Catalog(scratch, spark).create_table("db.t", COLUMNS, primary_key=["k"], options={"bucket": "1"})
+    root = f"{scratch}/db.db/t"
+    _write(spark, root, 0, 0)
+    _compact(spark, root, 0)
+
+
+def _write(spark: SparkSession, root: str, until: float, writer: int) -> dict[str, Any]:
+    from lakelsm import Table
+
+    table = Table.for_path(root, spark)
+    done: list[tuple[int, int]] = []
+    while time.time() < until or len(done) < LEAST:
+        n = len(done)
+        frame = spark.createDataFrame(changes(writer, n), "k INT, writer STRING, n INT, op STRING")
+        result = table.write(frame, row_kind="op", commit_user=f"w{writer}", batch_id=n)
+        assert result.snapshot_id is not None and not result.already_committed
+        done.append((n, result.snapshot_id))
+    return {"done": done}
+
+
+def _compact(spark: SparkSession, root: str, until: float) -> dict[str, Any]:
+    from lakelsm import Table
+
+    table = Table.for_path(root, spark)
+    statuses: dict[str, int] = {}
+    turn = 0
+    while time.time() < until or not statuses.get("done"):
+        result = table.compact(full=turn % 2 == 0)
+        statuses[result.status] = statuses.get(result.status, 0) + 1
+        turn += 1
+        if result.status == "nothing":
+            time.sleep(0.3)
+    return {"statuses": statuses}
+
+
+# -- what runs in the test ---------------------------------------------------------------------------------------------
+
+
+class Worker:
+    """A process with a Spark session of its own."""
+
+    def __init__(self, scratch: Path) -> None:
+        scratch.mkdir()
+        code = f"from tests.test_concurrency import serve; serve({str(scratch)!r})"
+        self._log = (scratch / "stderr").open("w+")
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            cwd=REPOSITORY,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+
+    def send(self, **command: object) -> None:
+        """Have the process do something; `answer` waits for it."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> Any:
+        """The answer to the last command. Fails with what the process wrote to stderr when it ended instead."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._log.seek(0)
+            pytest.fail(f"the process ended with {self._process.wait()}:\n{self._log.read()[-8000:]}")
+        return json.loads(line)
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._log.close()
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Worker]]:
+    """Three processes, ready to work."""
+    scratch = tmp_path_factory.mktemp("workers")
+    started = [Worker(scratch / f"worker-{number}") for number in range(3)]
+    try:
+        for worker in started:
+            assert worker.answer() == "ready"
+        yield started
+    finally:
+        for worker in started:
+            worker.close()
+
+
+@dataclass
+class Outcome:
+    """What the processes report: the commits of each writer as (n, snapshot id), and compactions by status."""
+
+    commits: list[list[tuple[int, int]]]
+    compactions: dict[str, int] = field(default_factory=dict)
+
+    def expected(self) -> list[Row]:
+        """The table's rows: commits applied in the order of their snapshots."""
+        ordered = sorted(
+            (snapshot, writer, n) for writer, done in enumerate(self.commits) for n, snapshot in done
+        )
+        rows: dict[int, Row] = {}
+        for _, writer, n in ordered:
+            for key, name, number, kind in changes(writer, n):
+                if kind == "-D":
+                    rows.pop(key, None)
+                else:
+                    rows[key] = (key, name, number)
+        return sorted(rows.values())
+
+
+def work_together(workers: list[Worker], store: TableStore, seconds: float) -> Outcome:
+    """Two processes write and one compacts the table for so long."""
+    until = time.time() + seconds
+    for writer in (0, 1):
+        workers[writer].send(do="write", root=store.paths.root, until=until, writer=writer)
+    workers[2].send(do="compact", root=store.paths.root, until=until)
+    commits = [[(n, snapshot) for n, snapshot in worker.answer()["done"]] for worker in workers[:2]]
+    outcome = Outcome(commits, workers[2].answer()["statuses"])
+    counts = [len(done) for done in outcome.commits]
+    print(f"{store.name}: {counts} commits, compactions {outcome.compactions}, {len(store.snapshots.ids())} snapshots")
+    return outcome
+
+
+def check_snapshots(store: TableStore, outcome: Outcome) -> None:
+    """Each commit is in the history once, and its sequence numbers are above those of all before it in the bucket."""
+    snapshots = store.snapshots.list()
+    appends = [snapshot for snapshot in snapshots if snapshot.commit_kind is CommitKind.APPEND]
+    by_writer = [
+        [(s.commit_identifier, s.id) for s in appends if s.commit_user == f"w{writer}"] for writer in (0, 1)
+    ]
+    assert by_writer == outcome.commits
+    assert len(appends) == sum(map(len, outcome.commits))
+    highest: dict[tuple[bytes, int], int] = {}
+    for snapshot in appends:
+        ours: dict[tuple[bytes, int], list[ManifestEntry]] = {}
+        for entry in read_delta_entries(store.file_io, store.paths, snapshot):
+            assert entry.kind == FileKind.ADD and entry.file.level == 0
+            ours.setdefault((entry.partition, entry.bucket), []).append(entry)
+        for bucket, entries in ours.items():
+            low = min(entry.file.min_sequence_number for entry in entries)
+            assert low > highest.get(bucket, -1), f"snapshot {snapshot.id} reuses sequence numbers of {bucket}"
+            highest[bucket] = max(entry.file.max_sequence_number for entry in entries)
+
+
+def check_levels(store: TableStore) -> None:
+    """Live level-0 files of different commits share no sequence number; files of higher levels overlap nowhere."""
+    latest = store.snapshots.latest()
+    assert latest is not None
+    spans: dict[tuple[bytes, int], list[tuple[int, int]]] = {}
+    for entry in read_live_entries(store.file_io, store.paths, latest):
+        file = entry.file
+        if file.level == 0:
+            spans.setdefault((entry.partition, entry.bucket), []).append(
+                (file.min_sequence_number, file.max_sequence_number)
+            )
+    for bucket in spans.values():
+        # Files of one commit begin at one number; they hold different keys.
+        starts = {low for low, _ in bucket}
+        ends = {low: max(high for start, high in bucket if start == low) for low in starts}
+        assert all(ends[one] < other for one, other in pairwise(sorted(starts)))
+
+
+def check_files(store: TableStore) -> None:
+    """Every data file on storage is named by a snapshot: what lost a race was deleted."""
+    named = {
+        entry.file.file_name
+        for snapshot in store.snapshots.list()
+        for entry in read_delta_entries(store.file_io, store.paths, snapshot)
+    }
+    stored = {path.name for path in Path(store.paths.root).glob("bucket-*/*")}
+    assert stored == named
+
+
+def check_buckets(store: TableStore) -> None:
+    """Dynamic buckets: no key lives in two, and the HASH index holds the keys of its bucket."""
+    latest = store.snapshots.latest()
+    assert latest is not None
+    bucket_of: dict[int, int] = {}
+    for entry in read_live_entries(store.file_io, store.paths, latest):
+        path = store.data_path(entry.partition, entry.bucket, entry.file.file_name)
+        for key in pq.read_table(path, columns=["k"], partitioning=None).column("k").to_pylist():
+            assert bucket_of.setdefault(key, entry.bucket) == entry.bucket, f"key {key} is in two buckets"
+    indexed = {
+        entry.bucket: set(decode_hashes(store.file_io.read(store.paths.index(entry.file.file_name)), "").tolist())
+        for entry in read_index_entries(store.file_io, store.paths, latest)
+    }
+    assert len(indexed) > 1
+    for key, bucket in bucket_of.items():
+        digest = key_hashes([pa.array([key], pa.int32())], [AtomicType("INT", nullable=False)])[0]
+        assert int(digest) in indexed[bucket]
+
+
+def rows_of(frame: Any) -> list[Row]:
+    return sorted(tuple(row) for row in frame.select("k", "writer", "n").collect())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "options"),
+    [
+        pytest.param(60, {"bucket": "2", "write-only": "true"}, id="fixed buckets, a compactor of its own"),
+        pytest.param(
+            20, {"bucket": "1", "num-sorted-run.compaction-trigger": "3"}, id="one bucket that everybody compacts"
+        ),
+        pytest.param(
+            20, {"dynamic-bucket.target-row-num": "20", "write-only": "true"}, id="dynamic buckets, competing assigners"
+        ),
+    ],
+)
+def test_two_processes_writing_and_one_compacting_a_table_lose_nothing(
+    tmp_path: Path, spark: SparkSession, workers: list[Worker], seconds: float, options: dict[str, str]
+) -> None:
+    from lakelsm import Catalog
+
+    table = Catalog(str(tmp_path), spark).create_table("db.t", COLUMNS, primary_key=["k"], options=options)
+    store = TableStore.open(str(tmp_path / "db.db" / "t"))
+    outcome = work_together(workers, store, seconds)
+    check_snapshots(store, outcome)
+    check_levels(store)
+    check_files(store)
+    if "bucket" not in options:
+        check_buckets(store)
+    expected = outcome.expected()
+    assert rows_of(table.read()) == expected
+    compactions = [s.id for s in store.snapshots.list() if s.commit_kind is CommitKind.COMPACT]
+    for number in compactions[-3:]:
+        assert rows_of(table.read(snapshot_id=number)) == rows_of(table.read(snapshot_id=number - 1))
+    table.compact(full=True)
+    assert rows_of(table.read()) == expected
