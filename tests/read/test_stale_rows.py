@@ -1,0 +1,112 @@
+"""The bitmaps of hidden rows are the losers of the oracle's merge."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.run_reader import MergeUnit
+from lakelsm.read.stale_rows import StaleRows, bitmap_words, join_bitmaps
+from lakelsm.schema import create_schema
+from tests.merge.run_files import Row, reader_of, write_run
+from tests.oracle import Change, Deduplicate
+
+SCHEMA = create_schema("id INT, s INT, v STRING", ["id"], (), {"bucket": "1"})
+
+
+def set_bits(words: list[int]) -> set[int]:
+    return {64 * at + bit for at, word in enumerate(words) for bit in range(64) if (word % 2**64) >> bit & 1}
+
+
+def hidden_rows(task: StaleRows, units: list[MergeUnit]) -> dict[str, set[int]]:
+    """Hidden positions by file name, from the rows of all units."""
+    found: dict[str, set[int]] = {}
+    for batch in task(units):
+        for row in batch.to_pylist():
+            found.setdefault(row["stale_file"], set()).update(set_bits(row["stale_words"]))
+    return found
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.dictionaries(
+            st.integers(0, 25),
+            st.tuples(st.integers(0, 5), st.integers(0, 3), st.none() | st.integers(0, 2)),
+            min_size=1,
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.lists(st.integers(0, 25), max_size=2, unique=True).map(sorted),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+def test_the_hidden_rows_are_the_losers_and_the_retractions(
+    tmp_path_factory: pytest.TempPathFactory,
+    runs: list[dict[int, tuple[int, int, int | None]]],
+    cuts: list[int],
+    by_field: bool,
+    descending: bool,
+    ignore_delete: bool,
+) -> None:
+    directory = tmp_path_factory.mktemp("stale")
+    written, changes = [], []
+    for run in runs:
+        rows: list[Row] = [(number, kind, {"id": key, "s": s}) for key, (number, kind, s) in sorted(run.items())]
+        files = write_run(directory, SCHEMA, rows, files=2, group_rows=3)
+        written.append(files)
+        places = [(file.path.rsplit("/", 1)[-1], at) for file in files for at in range(file.row_count)]
+        for place, (number, kind, values) in zip(places, rows, strict=True):
+            sequence = (values["s"],) if by_field else ()
+            changes.append(Change((values["id"],), number, kind, sequence, place))
+    engine = Deduplicate(descending, ignore_delete)
+    spec = MergeSpec(("id",), ("s",) if by_field else (), descending, ignore_delete)
+    bounds = [None, *((cut,) for cut in cuts), None]
+    units = [MergeUnit(tuple(written), low, high) for low, high in pairwise(bounds)]
+    shown = {change.value for change in engine.rows(changes)}
+    wanted: dict[str, set[int]] = {}
+    for change in changes:
+        if change.value not in shown:
+            name, at = change.value
+            wanted.setdefault(name, set()).add(at)
+    found = hidden_rows(StaleRows(reader_of(SCHEMA, ["id", "s"]), spec), units)
+    assert found == wanted
+
+
+def test_a_file_without_hidden_rows_has_no_bitmap(tmp_path: Path) -> None:
+    old = write_run(tmp_path, SCHEMA, [(0, 0, {"id": 1}), (1, 0, {"id": 5})])
+    new = write_run(tmp_path, SCHEMA, [(2, 0, {"id": 1})])
+    task = StaleRows(reader_of(SCHEMA, ["id"]), MergeSpec(("id",)))
+    assert hidden_rows(task, [MergeUnit((old, new))]) == {old[0].path.rsplit("/", 1)[-1]: {0}}
+    assert hidden_rows(task, [MergeUnit((new,))]) == {}
+
+
+@given(st.sets(st.integers(0, 299)), st.integers(0, 300))
+def test_a_bitmap_has_exactly_the_bits_of_its_positions(positions: set[int], extra: int) -> None:
+    rows = max(positions, default=0) + 1 + extra
+    words = bitmap_words(np.array(sorted(positions), dtype=np.int64), rows)
+    assert words.dtype == np.int64
+    assert len(words) == -(-rows // 64)
+    assert set_bits(words.tolist()) == positions
+
+
+@given(st.lists(st.sets(st.integers(0, 199)), min_size=1, max_size=4))
+def test_joined_bitmaps_hold_the_bits_of_all(parts: list[set[int]]) -> None:
+    words = [bitmap_words(np.array(sorted(part), dtype=np.int64), 200).tolist() for part in parts]
+    group = pa.table(
+        {"stale_file": ["f"] * len(parts), "stale_words": pa.array(words, pa.list_(pa.int64()))},
+    )
+    # Spark hands groups over in several chunks.
+    chunked = pa.concat_tables([group.slice(at, 1) for at in range(len(group))])
+    (row,) = join_bitmaps(chunked).to_pylist()
+    assert row["stale_file"] == "f"
+    assert set_bits(row["stale_words"]) == set().union(*parts)
