@@ -1,0 +1,35 @@
+"""Small tables for tests of reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelsm import Catalog, Table
+from lakelsm.spark.spark_types import to_struct
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def create(spark: SparkSession, warehouse: Path, columns: str, key: Sequence[str], **more: Any) -> Table:
+    """A table that compacts only when told; ``options`` add to that."""
+    options = {"bucket": "1", "write-only": "true", **more.pop("options", {})}
+    return Catalog(str(warehouse), spark).create_table("db.t", columns, primary_key=key, options=options, **more)
+
+
+def frame(table: Table, rows: Iterable[Sequence[Any]]) -> DataFrame:
+    """Rows of all columns of a table as a DataFrame."""
+    struct = to_struct(table.schema.fields)
+    columns = list(zip(*rows, strict=True)) or [()] * len(struct)
+    arrays = [
+        pa.array(column, arrow.type) for column, arrow in zip(columns, table.schema.value_arrow_schema(), strict=True)
+    ]
+    return table.spark.createDataFrame(pa.Table.from_arrays(arrays, struct.names), struct)
+
+
+def rows_of(found: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, found.collect()), key=repr)
