@@ -1,0 +1,148 @@
+"""`Table.compact` and the compaction that follows a write, on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from lakelsm import Catalog, InvalidInputError, Table
+from lakelsm.compact import compactor
+from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER
+from lakelsm.schema_evolution import AddColumn
+from lakelsm.types import AtomicType
+
+SCHEMA = "dt STRING, id BIGINT, v STRING"
+
+
+def create(spark: SparkSession, root: Path, **options: str) -> Table:
+    keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
+    return Catalog(str(root), spark).create_table(
+        "d.t", SCHEMA, primary_key=["dt", "id"], partition_by=["dt"], options={"bucket": "2", **keys}
+    )
+
+
+def write(table: Table, text: str, days: str = "ab", count: int = 6, **more: object) -> compactor.CompactionResult | None:
+    rows = [{"dt": day, "id": number, "v": text} for day in days for number in range(count)]
+    return table.write(table.spark.createDataFrame(pa.Table.from_pylist(rows)), **more).compaction  # type: ignore[arg-type]
+
+
+def layout(table: Table) -> dict[tuple[str, int], Mapping[int, int]]:
+    """Files by partition and bucket, then level."""
+    found: dict[tuple[str, int], dict[int, int]] = {}
+    for row in table.buckets().collect():
+        found.setdefault((row.partition, row.bucket), {})[row.level] = row.files
+    return found
+
+
+def kinds(table: Table) -> list[str]:
+    return [row.commit_kind for row in table.snapshots().collect()]
+
+
+def values(table: Table) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in table.read().collect())
+
+
+def test_a_write_only_table_is_compacted_by_compact_alone(spark: SparkSession, tmp_path: Path) -> None:
+    table = create(spark, tmp_path, write_only="true", num_sorted_run__compaction_trigger="2")
+    for text in "xyz":
+        assert write(table, text) is None
+    assert kinds(table) == ["APPEND"] * 3
+    assert list(layout(table).values()) == [{0: 3}] * 4
+    before = values(table)
+    planned = table.compact(full=True, dry_run=True)
+    assert (planned.status, planned.buckets) == ("planned", 4)
+    assert kinds(table) == ["APPEND"] * 3
+    chosen = table.compact(full=True, where="dt = 'a'", buckets=[1])
+    assert (chosen.status, chosen.buckets, chosen.snapshot_ids) == ("done", 1, (4,))
+    assert layout(table) == {
+        ("dt=a", 0): {0: 3},
+        ("dt=a", 1): {2: 1},
+        ("dt=b", 0): {0: 3},
+        ("dt=b", 1): {0: 3},
+    }
+    rest = table.compact(full=True, commit_every=2, commit_user="nightly")
+    assert (rest.status, rest.buckets, rest.snapshot_ids) == ("done", 3, (5, 6))
+    assert [row.commit_user for row in table.snapshots().collect()][-2:] == ["nightly"] * 2
+    assert table.compact(full=True).status == "nothing"
+    assert values(table) == before
+
+
+def test_a_write_compacts_the_buckets_that_it_wrote(spark: SparkSession, tmp_path: Path) -> None:
+    table = create(spark, tmp_path, num_sorted_run__compaction_trigger="3")
+    assert [(write(table, text) or pytest.fail()).status for text in "xy"] == ["nothing"] * 2
+    done = write(table, "z", days="a", commit_user="job", batch_id=7)
+    assert done is not None and (done.status, done.buckets, done.snapshot_ids) == ("done", 2, (4,))
+    assert {key: max(levels) > 0 for key, levels in layout(table).items()} == {
+        ("dt=a", 0): True,
+        ("dt=a", 1): True,
+        ("dt=b", 0): False,
+        ("dt=b", 1): False,
+    }
+    snapshot = table.snapshots().collect()[-1]
+    assert (snapshot.commit_kind, snapshot.commit_user, snapshot.commit_identifier) == ("COMPACT", "job", 7)
+    again = table.write(table.read(), commit_user="job", batch_id=7)
+    assert again.already_committed and again.compaction is None
+    assert values(table) == [(day, number, "z" if day == "a" else "y") for day in "ab" for number in range(6)]
+
+
+def test_a_full_compaction_follows_every_so_many_commits(spark: SparkSession, tmp_path: Path) -> None:
+    table = create(spark, tmp_path, full_compaction__delta_commits="2")
+    results = [write(table, text, days="ab" if text == "1" else "a") for text in "12345"]
+    assert [result and result.status for result in results] == ["nothing", "done", "nothing", "done", "nothing"]
+    assert [set(levels) for (day, _), levels in layout(table).items() if day == "dt=b"] == [{5}, {5}]
+    assert kinds(table) == ["APPEND", "APPEND", "COMPACT", "APPEND", "APPEND", "COMPACT", "APPEND"]
+
+
+def test_a_write_stands_though_its_compaction_loses(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(spark, tmp_path, num_sorted_run__compaction_trigger="2")
+    write(table, "x", days="a")
+    real = compactor.collect_messages
+
+    def raced(*arguments: object) -> object:
+        monkeypatch.undo()
+        messages = real(*arguments)  # type: ignore[arg-type]
+        rival = spark.createDataFrame([("a", 1, "rival")], SCHEMA)
+        Table.for_path(str(tmp_path / "d.db" / "t"), spark).overwrite(rival, {"dt": "a"})
+        return messages
+
+    monkeypatch.setattr(compactor, "collect_messages", raced)
+    lost = write(table, "y", days="a")
+    assert lost is not None and lost.status == "conflict"
+    assert values(table) == [("a", 1, "rival")]
+
+
+def test_old_files_are_rewritten_to_the_newest_schema(spark: SparkSession, tmp_path: Path) -> None:
+    table = create(spark, tmp_path, write_only="true")
+    write(table, "x", days="a")
+    table = Catalog(str(tmp_path), spark).alter_table("d.t", AddColumn("n", AtomicType("INT")))
+    table.write(spark.createDataFrame([("a", 0, "y", 1)], f"{SCHEMA}, n INT"))
+    before = table.read().orderBy("id").collect()
+    done = table.compact(full=True)
+    assert table.read().orderBy("id").collect() == before
+    # The bucket without a row of the second write has one file, which moves up as it is.
+    assert (done.files_written, done.files_upgraded) == (1, 1)
+    assert sorted((row.schema_id, row.level) for row in table.files().collect()) == [(0, 5), (1, 5)]
+
+
+@pytest.mark.parametrize("where", ["id = 1", "dt = 'a' and v = 'x'", "length(dt) = 1"])
+def test_a_condition_on_other_columns_or_beyond_literals_is_refused(
+    spark: SparkSession, tmp_path: Path, where: str
+) -> None:
+    table = create(spark, tmp_path)
+    with pytest.raises(InvalidInputError, match=r"partition columns \(dt\)"):
+        table.compact(where=where)
+
+
+def test_a_compaction_without_batch_id_is_never_taken_for_a_replay(spark: SparkSession, tmp_path: Path) -> None:
+    table = create(spark, tmp_path, write_only="true")
+    for text in "xy":
+        write(table, text, days="a")
+        assert table.compact(full=True, commit_user="nightly").status == "done"
+    identifiers = {row.commit_identifier for row in table.snapshots().collect() if row.commit_kind == "COMPACT"}
+    assert identifiers == {BATCH_COMMIT_IDENTIFIER}
