@@ -68,7 +68,8 @@ def plan_table(store: TableStore, snapshot: Snapshot, scope: CompactionScope, no
         keep_partitions=_partition_filter(store, scope),
     )
     chosen: list[BucketCompaction] = []
-    for (partition, bucket), files in sorted(by_bucket(entries, key_types(store.schema)).items()):
+    trust = store.options.rowkind_field is None
+    for (partition, bucket), files in sorted(by_bucket(entries, key_types(store.schema), trust).items()):
         if bucket < 0 or (scope.buckets is not None and bucket not in scope.buckets):
             continue
         if scope.only is not None and (partition, bucket) not in scope.only:

@@ -63,7 +63,7 @@ def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate
         keep_buckets=_bucket_filter(store, predicate),
         stats=prunes_files,
     )
-    buckets = by_bucket(entries, key_types(store.schema))
+    buckets = by_bucket(entries, key_types(store.schema), store.options.rowkind_field is None)
     if predicate is not None and prunes_files:
         buckets = _prune_files(store, predicate, entries, buckets)
     raw: list[RunFile] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -44,6 +46,18 @@ def file_levels(path: str) -> list[int]:
     if snapshot is None:
         return []
     return sorted(entry.file.level for entry in read_live_entries(store.file_io, store.paths, snapshot))
+
+
+def bucket_keys(path: str) -> dict[tuple[bytes, int], set[tuple[Any, ...]]]:
+    """The (partition, key ...) values in the live files of each bucket."""
+    store = TableStore.open(path)
+    snapshot = store.snapshots.latest()
+    found: dict[tuple[bytes, int], set[tuple[Any, ...]]] = {}
+    for entry in [] if snapshot is None else read_live_entries(store.file_io, store.paths, snapshot):
+        columns = _read(store, entry).select(store.schema.trimmed_primary_keys).columns
+        keys = {(entry.partition, *key) for key in zip(*(column.to_pylist() for column in columns))}
+        found.setdefault((entry.partition, entry.bucket), set()).update(keys)
+    return found
 
 
 def _read(store: TableStore, entry: ManifestEntry) -> pa.Table:

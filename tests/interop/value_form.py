@@ -41,6 +41,27 @@ def rows_of_notation(rows: Iterable[Sequence[Any]], fields: Sequence[DataField])
     )
 
 
+def to_wire(table: pa.Table, fields: Sequence[DataField]) -> list[list[Any]]:
+    """The rows of an Arrow table, in their order, as JSON values: the common form with text for what JSON has not."""
+    columns = [[_jsonable(_of_scalar(v, field.type)) for v in table.column(field.name)] for field in fields]
+    return [list(row) for row in zip(*columns)]
+
+
+def from_wire(rows: Iterable[Sequence[Any]], fields: Sequence[DataField]) -> Rows:
+    """Rows that another process sent in the form of `to_wire`, sorted."""
+    return in_order(
+        tuple(_of_notation(value, field.type) for value, field in zip(row, fields, strict=True)) for row in rows
+    )
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_jsonable(part) for part in value]
+    if isinstance(value, bytes):
+        return "hex:" + value.hex()
+    return str(value) if isinstance(value, Decimal) else value
+
+
 def in_order(rows: Iterable[tuple[Any, ...]]) -> Rows:
     """Rows sorted in some way that does not depend on where they came from."""
     return sorted(rows, key=repr)
@@ -94,7 +115,7 @@ def _of_notation(value: Any, data_type: DataType) -> Any:
         key_type, value_type = _entry_types(data_type)
         return _pairs((_of_notation(k, key_type), _of_notation(v, value_type)) for k, v in value)
     if data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        return nanos_of_text(value)
+        return value if isinstance(value, int) else nanos_of_text(value)
     if data_type.root in ("BINARY", "VARBINARY"):
         return bytes.fromhex(value.removeprefix("hex:"))
     return _atomic(value, data_type.root)

@@ -1,0 +1,108 @@
+"""lakelsm with the operations of a peer, so that a test reads the same for both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from lakelsm import Catalog, Table
+from lakelsm.format.key_value_file import cast_column
+from lakelsm.schema_evolution import AddColumn, DropColumn, RenameColumn, SchemaChange, UpdateColumnType
+from lakelsm.spark.spark_types import to_struct
+from lakelsm.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType, parse_type, to_arrow
+from tests.interop.arrow_merge import merged_rows
+from tests.interop.peers import Change
+from tests.interop.value_form import Rows, cut_to_micros, rows_of_arrow
+
+_KIND = "row_kind_of_the_test"
+
+
+class LakelsmTables:
+    """Tables by their directories, as in `Peer`."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def table(self, path: Path) -> Table:
+        return Table.for_path(str(path), self._spark)
+
+    def create(
+        self,
+        path: Path,
+        columns: str,
+        primary_key: Sequence[str],
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        catalog, name = self._catalog(path)
+        catalog.create_table(name, columns, primary_key=primary_key, partition_by=partition_by, options=options)
+
+    def alter(self, path: Path, *changes: Change) -> None:
+        catalog, name = self._catalog(path)
+        catalog.alter_table(name, *map(_change, changes))
+
+    def write(self, path: Path, rows: pa.Table, kinds: Sequence[str] | None = None) -> None:
+        table = self.table(path)
+        frame = self._frame(rows, table.schema.fields, kinds)
+        table.write(frame, row_kind=None if kinds is None else _KIND)
+
+    def read(self, path: Path, where: str | None = None) -> Rows:
+        """The rows of the DataFrame; checked against a read by Arrow, which also has nanoseconds."""
+        table = self.table(path)
+        rows = rows_of_arrow(table.read(where=where).toArrow(), table.schema.fields)
+        if where is None:
+            assert rows == cut_to_micros(merged_rows(str(path)), table.schema.fields)
+        return rows
+
+    def read_nanos(self, path: Path) -> Rows:
+        """The rows with nanoseconds; checked against the DataFrame."""
+        self.read(path)
+        return merged_rows(str(path))
+
+    def compact(self, path: Path, full: bool = True) -> None:
+        self.table(path).compact(full=full)
+
+    def _catalog(self, path: Path) -> tuple[Catalog, str]:
+        return Catalog(path.parents[1].as_uri(), self._spark), f"{path.parent.name.removesuffix('.db')}.{path.name}"
+
+    def _frame(self, rows: pa.Table, fields: Sequence[DataField], kinds: Sequence[str] | None) -> DataFrame:
+        columns = [cast_column(rows.column(field.name), spark_arrow(field.type)) for field in fields]
+        names = [field.name for field in fields]
+        schema = to_struct(tuple(fields))
+        for member in schema.fields:
+            member.nullable = True
+        if kinds is not None:
+            columns.append(pa.chunked_array([pa.array(kinds, pa.string())]))
+            names.append(_KIND)
+            schema = schema.add(_KIND, "string")
+        return self._spark.createDataFrame(pa.table(columns, names=names), schema=schema)
+
+
+def spark_arrow(data_type: DataType) -> pa.DataType:
+    """The Arrow type in which Spark takes values of a Paimon type: microseconds, TIME as an INT of milliseconds."""
+    if isinstance(data_type, ArrayType):
+        return pa.list_(pa.field("element", spark_arrow(data_type.element), data_type.element.nullable))
+    if isinstance(data_type, MapType):
+        return pa.map_(spark_arrow(data_type.key), spark_arrow(data_type.value))
+    if isinstance(data_type, MultisetType):
+        return pa.map_(spark_arrow(data_type.element), pa.int32())
+    if isinstance(data_type, RowType):
+        return pa.struct([pa.field(field.name, spark_arrow(field.type)) for field in data_type.fields])
+    assert isinstance(data_type, AtomicType)
+    if data_type.root == "TIME":
+        return pa.int32()
+    if data_type.root == "TIMESTAMP":
+        return pa.timestamp("us")
+    return pa.timestamp("us", "UTC") if data_type.root == "TIMESTAMP_LTZ" else to_arrow(data_type)
+
+
+def _change(change: Change) -> SchemaChange:
+    verb, *words = change
+    if verb == "add":
+        return AddColumn(words[0], parse_type(words[1]))
+    if verb == "drop":
+        return DropColumn(words[0])
+    return RenameColumn(*words) if verb == "rename" else UpdateColumnType(words[0], parse_type(words[1]))

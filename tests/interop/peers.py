@@ -1,0 +1,147 @@
+"""Other engines behind one interface, so that one test serves them all. Tables are known by their directories."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from lakelsm.commit.table_store import TableStore
+from lakelsm.schema import create_schema
+from tests.interop.side import Side
+from tests.interop.value_form import Rows, from_wire, rows_of_arrow, to_wire
+
+#: ("add", column, type), ("drop", column), ("rename", column, new name), ("type", column, new type)
+Change = tuple[str, ...]
+#: (method, column, value): equal, less_than, greater_or_equal ... with a JSON value
+Where = tuple[str, str, Any]
+
+ROW_KINDS = {"+I": 0, "-U": 1, "+U": 2, "-D": 3}
+
+
+class Peer(Protocol):
+    """What a test asks of another engine."""
+
+    name: str
+    compacts: bool
+    reads_multisets: bool
+    has_row_kinds: bool
+
+    def create(
+        self,
+        path: Path,
+        columns: str,
+        primary_key: Sequence[str],
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+    ) -> None: ...
+
+    def alter(self, path: Path, *changes: Change) -> None: ...
+
+    def write(self, path: Path, rows: pa.Table, kinds: Sequence[str] | None = None) -> None: ...
+
+    def read(self, path: Path, where: Where | None = None) -> Rows: ...
+
+    def compact(self, path: Path, full: bool = True) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def _schema_json(
+    columns: str, primary_key: Sequence[str], partition_by: Sequence[str], options: Mapping[str, str] | None
+) -> str:
+    schema = json.loads(create_schema(columns, primary_key, partition_by, options, None, 0).to_json())
+    return json.dumps({key: schema[key] for key in ("fields", "partitionKeys", "primaryKeys", "options")})
+
+
+class PyPaimon:
+    """pypaimon, in an environment of its own. It writes level 0 alone and has row kinds only as ``rowkind.field``."""
+
+    name = "pypaimon"
+    compacts = False
+    reads_multisets = False
+    has_row_kinds = False
+
+    def __init__(self, side: Side, scratch: Path) -> None:
+        self._side = side
+        self._scratch = scratch
+        self._numbers = itertools.count()
+
+    def create(
+        self,
+        path: Path,
+        columns: str,
+        primary_key: Sequence[str],
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        self._side.call("create", path=str(path), schema=_schema_json(columns, primary_key, partition_by, options))
+
+    def alter(self, path: Path, *changes: Change) -> None:
+        self._side.call("alter", path=str(path), changes=changes)
+
+    def write(self, path: Path, rows: pa.Table, kinds: Sequence[str] | None = None) -> None:
+        assert kinds is None, "pypaimon takes row kinds from rowkind.field"
+        file = self._file()
+        with pa.ipc.new_file(str(file), rows.schema) as out:
+            out.write_table(rows)
+        self._side.call("write", path=str(path), file=str(file))
+
+    def read(self, path: Path, where: Where | None = None) -> Rows:
+        file = self._file()
+        self._side.call("read", path=str(path), file=str(file), where=where)
+        with pa.ipc.open_file(str(file)) as reader:
+            return rows_of_arrow(reader.read_all(), TableStore.open(str(path)).schema.fields)
+
+    def compact(self, path: Path, full: bool = True) -> None:
+        raise NotImplementedError("pypaimon does not compact")
+
+    def close(self) -> None:
+        self._side.close()
+
+    def _file(self) -> Path:
+        return self._scratch / f"rows-{next(self._numbers)}.arrow"
+
+
+class JavaPaimon:
+    """Java Paimon's core library in a JVM of its own."""
+
+    compacts = True
+    reads_multisets = True
+    has_row_kinds = True
+
+    def __init__(self, name: str, side: Side) -> None:
+        self.name = name
+        self._side = side
+
+    def create(
+        self,
+        path: Path,
+        columns: str,
+        primary_key: Sequence[str],
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        self._side.call("create", path=str(path), schema=_schema_json(columns, primary_key, partition_by, options))
+
+    def alter(self, path: Path, *changes: Change) -> None:
+        self._side.call("alter", path=str(path), changes=changes)
+
+    def write(self, path: Path, rows: pa.Table, kinds: Sequence[str] | None = None) -> None:
+        fields = TableStore.open(str(path)).schema.fields
+        codes = [ROW_KINDS[kind] for kind in kinds or ["+I"] * len(rows)]
+        self._side.call("write", path=str(path), kinds=codes, rows=to_wire(rows, fields))
+
+    def read(self, path: Path, where: Where | None = None) -> Rows:
+        answer = self._side.call("read", path=str(path), where=where)
+        return from_wire(answer, TableStore.open(str(path)).schema.fields)
+
+    def compact(self, path: Path, full: bool = True) -> None:
+        self._side.call("compact", path=str(path), full=full)
+
+    def close(self) -> None:
+        self._side.close()

@@ -1,0 +1,304 @@
+// Java Paimon as a peer. Compiled at run time by Janino, which Spark ships: no lambdas, few generics.
+// Rows are JSON arrays; tests/interop/value_form.py (to_wire) describes the values.
+
+import java.util.*;
+
+import org.apache.paimon.data.*;
+import org.apache.paimon.data.serializer.*;
+import org.apache.paimon.disk.IOManager;
+import org.apache.paimon.fs.Path;
+import org.apache.paimon.fs.local.LocalFileIO;
+import org.apache.paimon.index.HashBucketAssigner;
+import org.apache.paimon.predicate.Predicate;
+import org.apache.paimon.predicate.PredicateBuilder;
+import org.apache.paimon.reader.RecordReader;
+import org.apache.paimon.reader.RecordReaderIterator;
+import org.apache.paimon.schema.*;
+import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.*;
+import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.*;
+import org.apache.paimon.table.*;
+import org.apache.paimon.table.sink.*;
+import org.apache.paimon.table.source.*;
+import org.apache.paimon.types.*;
+
+public class JavaPaimonSide {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final java.math.BigInteger MILLION = java.math.BigInteger.valueOf(1000000L);
+
+    private FileStoreTable table(String path) throws Exception {
+        return FileStoreTableFactory.create(LocalFileIO.create(), new Path(path));
+    }
+
+    public void create(String path, String schema) throws Exception {
+        JsonNode node = JSON.readTree(schema);
+        List fields = new ArrayList();
+        for (int i = 0; i < at(node, "fields").size(); i++) {
+            fields.add(DataTypeJsonParser.parseDataField(at(at(node, "fields"), i)));
+        }
+        Map options = new HashMap();
+        Iterator names = at(node, "options").fieldNames();
+        while (names.hasNext()) {
+            String name = (String) names.next();
+            options.put(name, at(at(node, "options"), name).asText());
+        }
+        Schema made = new Schema(
+            fields, texts(at(node, "partitionKeys")), texts(at(node, "primaryKeys")), options, "");
+        new SchemaManager(LocalFileIO.create(), new Path(path)).createTable(made);
+    }
+
+    // Janino takes the bridge methods that return a TreeNode, hence the casts.
+    private static JsonNode at(JsonNode node, int i) {
+        return (JsonNode) node.get(i);
+    }
+
+    private static JsonNode at(JsonNode node, String name) {
+        return (JsonNode) node.get(name);
+    }
+
+    private List texts(JsonNode node) {
+        List result = new ArrayList();
+        for (int i = 0; i < node.size(); i++) result.add(at(node, i).asText());
+        return result;
+    }
+
+    public void alter(String path, String changes) throws Exception {
+        JsonNode node = JSON.readTree(changes);
+        List made = new ArrayList();
+        for (int i = 0; i < node.size(); i++) {
+            List words = texts(at(node, i));
+            String verb = (String) words.get(0);
+            String column = (String) words.get(1);
+            if (verb.equals("drop")) {
+                made.add(SchemaChange.dropColumn(column));
+            } else if (verb.equals("rename")) {
+                made.add(SchemaChange.renameColumn(column, (String) words.get(2)));
+            } else {
+                DataType type = DataTypeJsonParser.parseDataType(new TextNode((String) words.get(2)));
+                made.add(verb.equals("add") ? SchemaChange.addColumn(column, type)
+                                            : SchemaChange.updateColumnType(column, type));
+            }
+        }
+        new SchemaManager(LocalFileIO.create(), new Path(path)).commitChanges(made);
+    }
+
+    public void write(String path, String kinds, String rows) throws Exception {
+        FileStoreTable table = table(path);
+        JsonNode kindNodes = JSON.readTree(kinds);
+        JsonNode rowNodes = JSON.readTree(rows);
+        String user = UUID.randomUUID().toString();
+        boolean dynamic = table.bucketMode() == BucketMode.HASH_DYNAMIC;
+        HashBucketAssigner assigner = null;
+        if (dynamic) {
+            assigner = new HashBucketAssigner(
+                table.snapshotManager(), user, table.store().newIndexFileHandler(), 1, 1, 0,
+                table.coreOptions().dynamicBucketTargetRowNum(), table.coreOptions().dynamicBucketMaxBuckets());
+        }
+        RowPartitionKeyExtractor extractor = new RowPartitionKeyExtractor(table.schema());
+        TableWriteImpl writer = table.newWrite(user);
+        writer.withIOManager(IOManager.create(System.getProperty("java.io.tmpdir")));
+        TableCommitImpl commit = table.newCommit(user);
+        try {
+            for (int i = 0; i < rowNodes.size(); i++) {
+                GenericRow row = row(at(rowNodes, i), table.rowType());
+                row.setRowKind(RowKind.fromByteValue((byte) at(kindNodes, i).asInt()));
+                if (dynamic) {
+                    int hash = extractor.trimmedPrimaryKey((InternalRow) row).hashCode();
+                    writer.write(row, assigner.assign(extractor.partition((InternalRow) row), hash));
+                } else {
+                    writer.write(row);
+                }
+            }
+            commit.commit(1L, writer.prepareCommit(true, 1L));
+        } finally {
+            writer.close();
+            commit.close();
+        }
+    }
+
+    public void compact(String path, boolean full) throws Exception {
+        FileStoreTable table = table(path);
+        String user = UUID.randomUUID().toString();
+        TableWriteImpl writer = table.newWrite(user);
+        writer.withIOManager(IOManager.create(System.getProperty("java.io.tmpdir")));
+        TableCommitImpl commit = table.newCommit(user);
+        try {
+            Set seen = new HashSet();
+            List splits = table.newSnapshotReader().read().dataSplits();
+            for (int i = 0; i < splits.size(); i++) {
+                DataSplit split = (DataSplit) splits.get(i);
+                if (seen.add(Arrays.asList(new Object[] {split.partition(), Integer.valueOf(split.bucket())}))) {
+                    writer.compact(split.partition(), split.bucket(), full);
+                }
+            }
+            commit.commit(1L, writer.prepareCommit(true, 1L));
+        } finally {
+            writer.close();
+            commit.close();
+        }
+    }
+
+    public String read(String path, String where) throws Exception {
+        FileStoreTable table = table(path);
+        RowType type = table.rowType();
+        ReadBuilder builder = table.newReadBuilder();
+        JsonNode condition = JSON.readTree(where);
+        if (!condition.isNull()) builder.withFilter(predicate(condition, type));
+        TableRead read = builder.newRead();
+        if (!condition.isNull()) read.executeFilter();
+        List splits = builder.newScan().plan().splits();
+        ArrayNode rows = JSON.createArrayNode();
+        for (int i = 0; i < splits.size(); i++) {
+            RecordReaderIterator iterator = new RecordReaderIterator(read.createReader((Split) splits.get(i)));
+            while (iterator.hasNext()) {
+                rows.add(array((DataGetters) iterator.next(), type));
+            }
+            iterator.close();
+        }
+        return JSON.writeValueAsString(rows);
+    }
+
+    private Predicate predicate(JsonNode where, RowType type) throws Exception {
+        PredicateBuilder builder = new PredicateBuilder(type);
+        int at = type.getFieldIndex(at(where, 1).asText());
+        Object value = value(at(where, 2), type.getTypeAt(at));
+        String method = at(where, 0).asText();
+        if (method.equals("equal")) return builder.equal(at, value);
+        if (method.equals("less_than")) return builder.lessThan(at, value);
+        if (method.equals("greater_or_equal")) return builder.greaterOrEqual(at, value);
+        throw new IllegalArgumentException(method);
+    }
+
+    // -- JSON to Paimon -------------------------------------------------------------------------------------------
+
+    private GenericRow row(JsonNode node, RowType type) throws Exception {
+        GenericRow row = new GenericRow(type.getFieldCount());
+        for (int i = 0; i < type.getFieldCount(); i++) row.setField(i, value(at(node, i), type.getTypeAt(i)));
+        return row;
+    }
+
+    private Object value(JsonNode node, DataType type) throws Exception {
+        if (node == null || node.isNull()) return null;
+        String root = type.getTypeRoot().name();
+        if (root.equals("BOOLEAN")) return Boolean.valueOf(node.asBoolean());
+        if (root.equals("TINYINT")) return Byte.valueOf((byte) node.asInt());
+        if (root.equals("SMALLINT")) return Short.valueOf((short) node.asInt());
+        if (root.equals("INTEGER") || root.equals("DATE") || root.equals("TIME_WITHOUT_TIME_ZONE")) {
+            return Integer.valueOf(node.asInt());
+        }
+        if (root.equals("BIGINT")) return Long.valueOf(node.asLong());
+        if (root.equals("FLOAT")) return Float.valueOf(javaFloat(node.asText()));
+        if (root.equals("DOUBLE")) return Double.valueOf(javaFloat(node.asText()));
+        if (root.equals("CHAR") || root.equals("VARCHAR")) return BinaryString.fromString(node.asText());
+        if (root.equals("BINARY") || root.equals("VARBINARY")) return bytes(node.asText());
+        if (root.equals("DECIMAL")) {
+            DecimalType decimal = (DecimalType) type;
+            return Decimal.fromBigDecimal(
+                new java.math.BigDecimal(node.asText()), decimal.getPrecision(), decimal.getScale());
+        }
+        if (root.startsWith("TIMESTAMP")) {
+            java.math.BigInteger[] parts = node.bigIntegerValue().divideAndRemainder(MILLION);
+            long millis = parts[0].longValue();
+            int rest = parts[1].intValue();
+            return rest < 0 ? Timestamp.fromEpochMillis(millis - 1, rest + 1000000)
+                            : Timestamp.fromEpochMillis(millis, rest);
+        }
+        if (root.equals("ARRAY")) {
+            Object[] values = new Object[node.size()];
+            for (int i = 0; i < values.length; i++) values[i] = value(at(node, i), ((ArrayType) type).getElementType());
+            return new GenericArray(values);
+        }
+        if (root.equals("MAP") || root.equals("MULTISET")) {
+            Map map = new LinkedHashMap();
+            for (int i = 0; i < node.size(); i++) {
+                map.put(value(at(at(node, i), 0), keyType(type)), value(at(at(node, i), 1), valueType(type)));
+            }
+            return new GenericMap(map);
+        }
+        if (root.equals("ROW")) return row(node, (RowType) type);
+        throw new IllegalArgumentException(root);
+    }
+
+    private String javaFloat(String python) {
+        return python.replace("inf", "Infinity").replace("nan", "NaN");
+    }
+
+    private byte[] bytes(String hex) {
+        byte[] result = new byte[(hex.length() - 4) / 2];
+        for (int i = 0; i < result.length; i++) {
+            result[i] = (byte) Integer.parseInt(hex.substring(4 + 2 * i, 6 + 2 * i), 16);
+        }
+        return result;
+    }
+
+    private DataType keyType(DataType type) {
+        return type instanceof MapType ? ((MapType) type).getKeyType() : ((MultisetType) type).getElementType();
+    }
+
+    private DataType valueType(DataType type) {
+        return type instanceof MapType ? ((MapType) type).getValueType() : new IntType();
+    }
+
+    // -- Paimon to JSON -------------------------------------------------------------------------------------------
+
+    private ArrayNode array(DataGetters row, RowType type) {
+        ArrayNode result = JSON.createArrayNode();
+        for (int i = 0; i < type.getFieldCount(); i++) result.add(json(row, i, type.getTypeAt(i)));
+        return result;
+    }
+
+    private JsonNode json(DataGetters row, int i, DataType type) {
+        if (row.isNullAt(i)) return NullNode.getInstance();
+        String root = type.getTypeRoot().name();
+        if (root.equals("BOOLEAN")) return BooleanNode.valueOf(row.getBoolean(i));
+        if (root.equals("TINYINT")) return IntNode.valueOf((int) row.getByte(i));
+        if (root.equals("SMALLINT")) return IntNode.valueOf((int) row.getShort(i));
+        if (root.equals("INTEGER") || root.equals("DATE") || root.equals("TIME_WITHOUT_TIME_ZONE")) {
+            return IntNode.valueOf(row.getInt(i));
+        }
+        if (root.equals("BIGINT")) return LongNode.valueOf(row.getLong(i));
+        if (root.equals("FLOAT")) return new TextNode(Float.toString(row.getFloat(i)));
+        if (root.equals("DOUBLE")) return new TextNode(Double.toString(row.getDouble(i)));
+        if (root.equals("CHAR") || root.equals("VARCHAR")) return new TextNode(row.getString(i).toString());
+        if (root.equals("BINARY") || root.equals("VARBINARY")) return new TextNode(hex(row.getBinary(i)));
+        if (root.equals("DECIMAL")) {
+            DecimalType decimal = (DecimalType) type;
+            Decimal value = row.getDecimal(i, decimal.getPrecision(), decimal.getScale());
+            return new TextNode(value.toBigDecimal().toPlainString());
+        }
+        if (root.startsWith("TIMESTAMP")) {
+            int precision = type instanceof TimestampType
+                ? ((TimestampType) type).getPrecision() : ((LocalZonedTimestampType) type).getPrecision();
+            Timestamp value = row.getTimestamp(i, precision);
+            java.math.BigInteger millis = java.math.BigInteger.valueOf(value.getMillisecond());
+            java.math.BigInteger rest = java.math.BigInteger.valueOf((long) value.getNanoOfMillisecond());
+            return BigIntegerNode.valueOf(millis.multiply(MILLION).add(rest));
+        }
+        if (root.equals("ARRAY")) return list(row.getArray(i), ((ArrayType) type).getElementType());
+        if (root.equals("MAP") || root.equals("MULTISET")) {
+            ArrayNode keys = list(row.getMap(i).keyArray(), keyType(type));
+            ArrayNode values = list(row.getMap(i).valueArray(), valueType(type));
+            ArrayNode pairs = JSON.createArrayNode();
+            for (int at = 0; at < keys.size(); at++) {
+                ArrayNode pair = JSON.createArrayNode();
+                pair.add(at(keys, at));
+                pair.add(at(values, at));
+                pairs.add(pair);
+            }
+            return pairs;
+        }
+        if (root.equals("ROW")) return array(row.getRow(i, ((RowType) type).getFieldCount()), (RowType) type);
+        throw new IllegalArgumentException(root);
+    }
+
+    private ArrayNode list(InternalArray values, DataType type) {
+        ArrayNode result = JSON.createArrayNode();
+        for (int i = 0; i < values.size(); i++) result.add(json(values, i, type));
+        return result;
+    }
+
+    private String hex(byte[] bytes) {
+        StringBuilder text = new StringBuilder("hex:");
+        for (int i = 0; i < bytes.length; i++) text.append(String.format("%02x", new Object[] {Byte.valueOf(bytes[i])}));
+        return text.toString();
+    }
+}

@@ -1,0 +1,37 @@
+"""Java Paimon's core library as a peer: a JVM that Spark's launcher gives its jars, and no Spark session.
+
+Arguments: the Maven coordinate of paimon-bundle, the folder for jars.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from pyspark import SparkConf
+from pyspark.java_gateway import launch_gateway
+from serve import serve
+
+
+def _start(coordinate, jars):
+    conf = SparkConf(loadDefaults=False)
+    conf.set("spark.jars.packages", coordinate).set("spark.jars.ivy", jars).set("spark.driver.memory", "1g")
+    jvm = launch_gateway(conf).jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setTargetVersion(8)
+    compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
+    compiler.cook((Path(__file__).parent / "JavaPaimonSide.java").read_text())
+    return compiler.getClassLoader().loadClass("JavaPaimonSide").newInstance()
+
+
+_java = _start(*sys.argv[1:])
+
+serve(
+    {
+        "ready": lambda: True,
+        "create": lambda path, schema: _java.create(path, schema),
+        "alter": lambda path, changes: _java.alter(path, json.dumps(changes)),
+        "write": lambda path, kinds, rows: _java.write(path, json.dumps(kinds), json.dumps(rows)),
+        "compact": lambda path, full: _java.compact(path, full),
+        "read": lambda path, where: json.loads(_java.read(path, json.dumps(where))),
+    }
+)

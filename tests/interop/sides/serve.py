@@ -1,0 +1,23 @@
+"""The loop of an engine's process. Runs in that engine's own environment: nothing of lakelsm is here."""
+
+import json
+import os
+import sys
+import traceback
+
+
+def serve(operations):
+    """Answer requests ``[operation, arguments]``, a line each, until the input ends.
+
+    Whatever the engine prints goes to the standard error: the standard output has the answers alone.
+    """
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        name, arguments = json.loads(line)
+        try:
+            answer = {"result": operations[name](**arguments)}
+        except BaseException:  # noqa: BLE001 -- the other process gets every failure
+            answer = {"error": traceback.format_exc()}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
