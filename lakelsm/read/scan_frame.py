@@ -2,7 +2,8 @@
 
 All files are scanned by Spark's own Parquet reader, so that projections and predicates that are added later reach it.
 Files of sections are scanned the same way, less their hidden rows (see stale_rows): one small table of bitmaps, made by
-tasks when the query runs, is broadcast and tested by file name and row index.
+tasks when the query runs, is broadcast; a row is left out when the bitmap of its chunk of its file has it. The join is an
+anti join on one 64-bit number (hash of the file name, xor the chunk), the cheapest that Spark has.
 """
 
 from __future__ import annotations
@@ -19,15 +20,19 @@ from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
 from lakelsm.read.read_plan import ReadPlan
-from lakelsm.read.stale_rows import STALE_SCHEMA, StaleRows, join_bitmaps
+from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, StaleRows
 from lakelsm.schema import TableSchema
 from lakelsm.schema_evolution import column_mapping
 from lakelsm.spark.columns import quoted
 from lakelsm.spark.spark_types import to_spark, to_struct
-from lakelsm.spark.tasks import run_units
+from lakelsm.spark.tasks import listing_on_driver, run_units
 
-_FILE = "_KEY__FILE"
-_ROW = "_KEY__ROW"
+_CHUNK = "_KEY__CHUNK"
+_STALE = "_KEY__STALE"
+
+#: Spark's Parquet reader fills a column of this name with the row's place in its file. `_metadata.row_index` is the
+#: same, but makes Spark build a struct for every row.
+_ROW_INDEX = "_tmp_metadata_row_index"
 
 #: Memory of a task that looks for hidden rows, in bytes.
 _TASK_MEMORY = 256 << 20
@@ -64,10 +69,8 @@ def _stale(
     task = StaleRows(RunReader(store.file_io, store.schema, schemas, columns, _TASK_MEMORY), spec)
     cost, target = store.options.source_split_open_file_cost, store.options.source_split_target_size
     packed = pack_in_order(units, lambda unit: sum(max(file.file_size, cost) for file in unit.files), target)
-    rows = run_units(spark, packed, task, STALE_SCHEMA)
-    if all(unit.lower is None and unit.upper is None for unit in units):
-        return rows
-    return rows.groupBy("stale_file").applyInArrow(join_bitmaps, STALE_SCHEMA)
+    chunks = run_units(spark, packed, task, STALE_SCHEMA)
+    return chunks.select(F.expr("xxhash64(stale_file) ^ stale_chunk").alias(_STALE), F.col("stale_words"))
 
 
 def _scan(
@@ -89,11 +92,15 @@ def _scan(
             columns.append(quoted(source.name).cast(target).alias(field.name))
         else:
             columns.append(quoted(source.name).alias(field.name))
-    frame = spark.read.schema(T.StructType(stored)).parquet(*(file.path for file in files))
+    if stale is not None:
+        stored.append(T.StructField(_ROW_INDEX, T.LongType()))
+    with listing_on_driver(spark):
+        frame = spark.read.schema(T.StructType(stored)).parquet(*(file.path for file in files))
     if stale is None:
         return frame.select(*columns)
-    located = frame.select(*columns, F.col("_metadata.file_name").alias(_FILE), F.col("_metadata.row_index").alias(_ROW))
-    word = f"stale_words[CAST(SHIFTRIGHT({_ROW}, 6) AS INT)]"
-    live = F.expr(f"stale_words IS NULL OR getbit({word}, CAST({_ROW} & 63 AS INT)) = 0")
-    joined = located.join(stale, located[_FILE] == stale["stale_file"], "left")
-    return joined.where(live).select(*(quoted(field.name) for field in schema.fields))
+    chunk = F.expr(f"xxhash64(_metadata.file_name) ^ SHIFTRIGHT({_ROW_INDEX}, {CHUNK_BITS})")
+    located = frame.select(*columns, F.col(_ROW_INDEX), chunk.alias(_CHUNK))
+    row = f"{_ROW_INDEX} & {(1 << CHUNK_BITS) - 1}"
+    hidden = F.expr(f"getbit(get(stale_words, CAST(SHIFTRIGHT({row}, 6) AS INT)), CAST({_ROW_INDEX} & 63 AS INT)) = 1")
+    live = located.join(stale, (F.col(_CHUNK) == F.col(_STALE)) & hidden, "left_anti")
+    return live.select(*(quoted(field.name) for field in schema.fields))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import starmap
+from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,17 @@ from lakelsm.merge.key_order import OrderKeys
 from lakelsm.merge.run_reader import FILE_COLUMN, POSITION_COLUMN, MergeUnit, RunReader
 from lakelsm.merge.streaming import key_ranges
 
-#: Spark schema of what a task yields: a file's name and its hidden rows as a bitmap of 64-bit words, lowest bit first.
-STALE_SCHEMA = "stale_file string, stale_words array<bigint>"
+#: Rows of a file that share one bitmap: two to this power.
+CHUNK_BITS = 16
+
+#: Spark schema of what a task yields: a file's name, the number of a chunk of its rows, and the hidden rows of the chunk
+#: as a bitmap of 64-bit words, lowest bit first, without zero words at the end. A chunk may come more than once.
+STALE_SCHEMA = "stale_file string, stale_chunk bigint, stale_words array<bigint>"
+
+_URI_SAFE = "!$&'()*+,;=:@-._~"
+
+#: Positions that a task holds before it yields them.
+_HELD_POSITIONS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -31,24 +40,22 @@ class StaleRows:
     spec: MergeSpec
 
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
-        """Yield one row of `STALE_SCHEMA` for each file of a unit that has hidden rows in it."""
+        """Yield the chunks of the units' files that have hidden rows."""
         for unit in units:
             yield from self._of_unit(unit)
 
     def _of_unit(self, unit: MergeUnit) -> Iterator[pa.RecordBatch]:
-        files: list[npt.NDArray[np.int32]] = []
-        positions: list[npt.NDArray[np.int64]] = []
-        ranges = key_ranges(self.reader.open_runs(unit, positions=True), self.spec.key_columns)
-        for numbers, places in starmap(self._hidden, ranges):
-            if len(numbers):
-                files.append(numbers)
-                positions.append(places)
-        if not files:
-            return
-        numbers, places = np.concatenate(files), np.concatenate(positions)
-        for number in np.unique(numbers).tolist():
-            file = unit.files[number]
-            yield _stale_row(file.path.rsplit("/", 1)[-1], bitmap_words(places[numbers == number], file.row_count))
+        names = [shown_file_name(file.path) for file in unit.files]
+        held: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]] = []
+        count = 0
+        for rows, keys in key_ranges(self.reader.open_runs(unit, positions=True), self.spec.key_columns):
+            held.append(self._hidden(rows, keys))
+            count += len(held[-1][0])
+            if count > _HELD_POSITIONS:
+                yield stale_chunks(names, held)
+                held, count = [], 0
+        if count:
+            yield stale_chunks(names, held)
 
     def _hidden(self, rows: pa.Table, keys: OrderKeys | None) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The file numbers and positions of the rows of one key range that no read may show."""
@@ -63,20 +70,36 @@ class StaleRows:
         return rows.column(FILE_COLUMN).to_numpy()[at], rows.column(POSITION_COLUMN).to_numpy()[at]
 
 
-def join_bitmaps(group: pa.Table) -> pa.Table:
-    """Join the rows of `STALE_SCHEMA` of one file (from units of several key ranges) to one."""
-    words = group.column("stale_words").combine_chunks()
-    matrix = words.flatten().to_numpy().reshape(len(group), -1)
-    return pa.Table.from_batches([_stale_row(group.column("stale_file")[0].as_py(), np.bitwise_or.reduce(matrix))])
+def shown_file_name(path: str) -> str:
+    """The file's name as Spark's ``_metadata.file_name`` shows it: ASCII that no URI may have is percent-encoded."""
+    name = path.rsplit("/", 1)[-1]
+    return "".join(char if ord(char) > 127 else quote(char, safe=_URI_SAFE) for char in name)
 
 
-def _stale_row(name: str, words: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    lists = pa.ListArray.from_arrays(pa.array([0, len(words)], pa.int32()), pa.array(words))
-    return pa.RecordBatch.from_arrays([pa.array([name]), lists], names=["stale_file", "stale_words"])
+def stale_chunks(
+    names: Sequence[str], held: Sequence[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]
+) -> pa.RecordBatch:
+    """Return the rows of `STALE_SCHEMA` for hidden rows given as (numbers into ``names``, positions)."""
+    numbers = np.concatenate([part[0] for part in held])
+    positions = np.concatenate([part[1] for part in held])
+    order = np.lexsort((positions, numbers))
+    numbers, positions = numbers[order], positions[order]
+    chunks = positions >> CHUNK_BITS
+    starts = np.flatnonzero(np.append(True, (np.diff(numbers) != 0) | (np.diff(chunks) != 0)))
+    words = [_bitmap(part & ((1 << CHUNK_BITS) - 1)) for part in np.split(positions, starts[1:])]
+    offsets = np.cumsum([0, *(len(part) for part in words)])
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([names[number] for number in numbers[starts].tolist()], pa.string()),
+            pa.array(chunks[starts]),
+            pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(np.concatenate(words))),
+        ],
+        names=["stale_file", "stale_chunk", "stale_words"],
+    )
 
 
-def bitmap_words(positions: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.int64]:
-    """Return the bitmap of ``positions`` (below ``rows``) as 64-bit words, lowest bit first."""
-    bits = np.zeros((rows + 63) // 64 * 64, dtype=bool)
-    bits[positions] = True
+def _bitmap(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The bitmap of ascending row numbers as 64-bit words, lowest bit first."""
+    bits = np.zeros((int(rows[-1]) // 64 + 1) * 64, dtype=bool)
+    bits[rows] = True
     return np.packbits(bits, bitorder="little").view(np.int64)

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 Unit = TypeVar("Unit")
+
+_LISTING_JOB_FROM = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+
+
+@contextmanager
+def listing_on_driver(spark: SparkSession) -> Iterator[None]:
+    """Let Spark look up the files of a scan on the driver.
+
+    For more than 32 files it starts a job, which costs far more than the look-up of files that a plan names.
+    """
+    before = spark.conf.get(_LISTING_JOB_FROM)
+    spark.conf.set(_LISTING_JOB_FROM, str(1 << 30))
+    try:
+        yield
+    finally:
+        spark.conf.set(_LISTING_JOB_FROM, before or "32")
 
 
 def run_units(

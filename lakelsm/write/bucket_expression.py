@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakelsm.format.bucket_hash import BucketFunction, bucket_ids
 from lakelsm.schema import TableSchema
-from lakelsm.spark.columns import quoted_all
 from lakelsm.types import AtomicType, DataField, to_arrow
 from lakelsm.write.prepare import BUCKET
 
 _MASK = 0xFFFFFFFF
+#: Each key column adds a score of steps that Spark has to plan: beyond so many, Arrow is quicker.
+_NATIVE_KEYS = 2
 _NARROW = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "DATE", "TIME")
 
 
@@ -29,9 +30,10 @@ def with_bucket(
     keys = [schema.field(name) for name in schema.bucket_keys]
     if num_buckets == 1:
         return rows.withColumn(BUCKET, F.lit(0).cast("int"))
-    if function == "default" and all(_is_native(field) for field in keys):
-        hashed = _murmur(quoted_all([field.name for field in keys]), keys)
-        return rows.withColumn(BUCKET, (F.abs(hashed) % num_buckets).cast("int"))
+    if function == "default" and len(keys) <= _NATIVE_KEYS and all(_is_native(field) for field in keys):
+        steps, state = _murmur(keys)
+        bucket = f"CAST(ABS(SHIFTRIGHT(SHIFTLEFT({state}, 32), 32)) % {num_buckets} AS INT) AS {BUCKET}"
+        return rows.selectExpr("*", *steps, bucket).drop(*(step.rsplit(" ", 1)[1] for step in steps))
     return _with_bucket_by_arrow(rows, keys, num_buckets, function)
 
 
@@ -40,53 +42,66 @@ def _is_native(field: DataField) -> bool:
     return isinstance(kind, AtomicType) and not kind.nullable and (kind.root in _NARROW or kind.root == "BIGINT")
 
 
-def _murmur(columns: Sequence[Column], fields: Sequence[DataField]) -> Column:
-    """The signed 32-bit hash (BIGINT) of the BinaryRow of fixed-width, non-null fields (format.md 9 and 10).
+class _Steps:
+    """Expressions with a name each, later ones built on the names of earlier ones.
 
-    The row is a header of null bits, zero here, and one 8-byte slot a field. Products of 32-bit numbers are formed in
-    two halves, so that no BIGINT overflows (Spark's ANSI mode would raise).
+    One expression that repeats its parts would grow with each step; Spark computes a named one once.
     """
+
+    def __init__(self) -> None:
+        self.expressions: list[str] = []
+
+    def name(self, expression: str) -> str:
+        """Add a step; return its name."""
+        name = f"_KEY__H{len(self.expressions)}"
+        self.expressions.append(f"{expression} AS {name}")
+        return name
+
+    def times(self, word: str, factor: int) -> str:
+        """``word * factor`` modulo 2^32; both are below 2^32."""
+        high = f"SHIFTLEFT(SHIFTRIGHT({word}, 16) * {factor & 0xFFFF}L, 16)"
+        return self.name(f"(({word} & 65535L) * {factor}L + {high}) & {_MASK}L")
+
+    def rotated(self, word: str, bits: int) -> str:
+        """``word`` rotated left within 32 bits."""
+        return self.name(f"(SHIFTLEFT({word}, {bits}) | SHIFTRIGHT({word}, {32 - bits})) & {_MASK}L")
+
+    def mix(self, state: str, word: str) -> str:
+        """The hash state after one more 32-bit word."""
+        mixed = self.times(self.rotated(self.times(word, 0xCC9E2D51), 15), 0x1B873593)
+        turned = self.rotated(self.name(f"{state} ^ {mixed}"), 13)
+        return self.name(f"({turned} * 5L + {0xE6546B64}L) & {_MASK}L")
+
+
+def _murmur(fields: Sequence[DataField]) -> tuple[list[str], str]:
+    """The 32-bit hash (BIGINT, unsigned) of the BinaryRow of fixed-width, non-null fields (format.md 9 and 10).
+
+    Returns SQL steps and the name of the last one. The row is a header of null bits, zero here, and one 8-byte slot a
+    field. Products of 32-bit numbers are formed in two halves, so that no BIGINT overflows (Spark's ANSI mode raises).
+    """
+    steps = _Steps()
     header_words = 2 * ((len(fields) + 8 + 63) // 64)
-    state = F.lit(_header_state(header_words)).cast("bigint")
-    for column, field in zip(columns, fields):
-        for word in _words(column, field):
-            state = _mix(state, word)
-    length = 4 * header_words + 8 * len(fields)
-    state = state.bitwiseXOR(F.lit(length).cast("bigint"))
+    state = f"{_header_state(header_words)}L"
+    for field in fields:
+        for word in _words(field):
+            state = steps.mix(state, steps.name(word))
+    state = steps.name(f"{state} ^ {4 * header_words + 8 * len(fields)}L")
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        state = _times(state.bitwiseXOR(F.shiftright(state, shift)), factor)
-    state = state.bitwiseXOR(F.shiftright(state, 16))
-    return F.when(state >= 1 << 31, state - (1 << 32)).otherwise(state)
+        state = steps.times(steps.name(f"{state} ^ SHIFTRIGHT({state}, {shift})"), factor)
+    return steps.expressions, steps.name(f"{state} ^ SHIFTRIGHT({state}, 16)")
 
 
-def _words(column: Column, field: DataField) -> tuple[Column, Column]:
-    """The low and high 32 bits of the field's slot."""
+def _words(field: DataField) -> tuple[str, str]:
+    """The low and high 32 bits of the field's slot, as SQL."""
     assert isinstance(field.type, AtomicType)
     root = field.type.root
-    mask = F.lit(_MASK)
+    column = "`" + field.name.replace("`", "``") + "`"
     if root == "BIGINT":
-        return column.bitwiseAND(mask), F.shiftright(column, 32).bitwiseAND(mask)
+        return f"{column} & {_MASK}L", f"SHIFTRIGHT({column}, 32) & {_MASK}L"
     if root == "DATE":
-        column = F.datediff(column, F.lit("1970-01-01").cast("date"))
+        column = f"UNIX_DATE({column})"
     bits = {"BOOLEAN": 0xFF, "TINYINT": 0xFF, "SMALLINT": 0xFFFF}.get(root, _MASK)
-    return column.cast("int").cast("bigint").bitwiseAND(F.lit(bits).cast("bigint")), F.lit(0).cast("bigint")
-
-
-def _times(word: Column, factor: int) -> Column:
-    """``word * factor`` modulo 2^32; both are below 2^32."""
-    low = word.bitwiseAND(F.lit(0xFFFF).cast("bigint")) * F.lit(factor)
-    high = F.shiftright(word, 16) * F.lit(factor & 0xFFFF)
-    return (low + F.shiftleft(high, 16)).bitwiseAND(F.lit(_MASK))
-
-
-def _rotated(word: Column, bits: int) -> Column:
-    return F.shiftleft(word, bits).bitwiseOR(F.shiftright(word, 32 - bits)).bitwiseAND(F.lit(_MASK))
-
-
-def _mix(state: Column, word: Column) -> Column:
-    mixed = _times(_rotated(_times(word, 0xCC9E2D51), 15), 0x1B873593)
-    turned = _rotated(state.bitwiseXOR(mixed), 13)
-    return (turned * F.lit(5) + F.lit(0xE6546B64)).bitwiseAND(F.lit(_MASK))
+    return f"CAST(CAST({column} AS INT) AS BIGINT) & {bits}L", "0L"
 
 
 def _header_state(words: int) -> int:
