@@ -165,7 +165,7 @@ class Compactor:
         units = [unit for bucket in buckets for unit in self._units(plan, bucket)]
         if not units:
             return TaskMessages()
-        ids = {file.schema_id for unit in units for section in unit.sections for file in section.files}
+        ids = {store.schema.id, *(file.schema_id for unit in units for part in unit.sections for file in part.files)}
         schemas = {key: store.schema if key == store.schema.id else store.schemas.get(key) for key in ids}
         reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, task_memory // 2)
         layout = FileLayout.of(store.schema, store.options, min(64 << 20, task_memory // 8))

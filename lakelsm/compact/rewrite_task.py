@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import pyarrow as pa
+from pyarrow.fs import LocalFileSystem
 
 from lakelsm.format.key_value_file import FileLayout, RollingWriter
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.merge.kernel import MergeSpec
-from lakelsm.merge.run_reader import MergeUnit, RunReader
+from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
 from lakelsm.merge.streaming import merge_runs
 from lakelsm.write.messages import TaskMessages
 
 _FILE_SOURCE_COMPACT = 1  # Persisted: do not change.
+
+#: Runs that are merged at once.
+_FAN_IN = 64
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,11 @@ class RewriteTask:
             filesystem, unit.directory, str(uuid4()), self.layout, unit.output_level, _FILE_SOURCE_COMPACT
         )
         try:
-            for section in unit.sections:
-                for rows in merge_runs(self.reader.open_runs(section), self.spec, unit.drop_delete):
-                    writer.write(rows)
+            with TemporaryDirectory(prefix="lakelsm-merge-") as scratch:
+                for section in unit.sections:
+                    narrow = self._narrowed(section, scratch)
+                    for rows in merge_runs(self.reader.open_runs(narrow), self.spec, unit.drop_delete):
+                        writer.write(rows)
             files = writer.close()
         except BaseException:
             writer.abort()
@@ -56,3 +63,20 @@ class RewriteTask:
         yield TaskMessages(
             [ManifestEntry(FileKind.ADD, unit.partition, unit.bucket, unit.total_buckets, meta) for meta in files]
         ).to_batch()
+
+    def _narrowed(self, section: MergeUnit, scratch: str) -> MergeUnit:
+        """A section of at most `_FAN_IN` runs with the same merged rows: its oldest runs are merged to files first.
+
+        However many runs there are, a task holds a batch of so many only.
+        """
+        while len(section.runs) > _FAN_IN:
+            oldest = replace(section, runs=section.runs[:_FAN_IN])
+            writer = RollingWriter(LocalFileSystem(), scratch, str(uuid4()), self.layout, 0, _FILE_SOURCE_COMPACT)
+            for rows in merge_runs(self.reader.open_runs(oldest), self.spec, drop_deletes=False):
+                writer.write(rows)
+            merged = tuple(
+                RunFile(f"{scratch}/{meta.file_name}", meta.schema_id, meta.row_count, meta.file_size, local=True)
+                for meta in writer.close()
+            )
+            section = replace(section, runs=(merged, *section.runs[_FAN_IN:]) if merged else section.runs[_FAN_IN:])
+        return section

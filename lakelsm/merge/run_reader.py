@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from pyarrow.fs import LocalFileSystem
 
 from lakelsm.format.key_value_file import KeyValueReader
 from lakelsm.merge.key_order import order_keys
@@ -33,12 +34,13 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True)
 class RunFile:
-    """One data file of a run. ``path`` is as the file system has it."""
+    """One data file of a run. ``path`` is as the file system has it; ``local``: a scratch file of this machine."""
 
     path: str
     schema_id: int
     row_count: int
     file_size: int
+    local: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,10 @@ class RunReader:
         wanted = [(column, source) for column, source in mapping if column.name in self.columns]
         ahead = self.memory_bytes // (4 * runs * (len(wanted) + 2))
         return KeyValueReader(
-            self.file_io.filesystem(), file.path, wanted, max(_MIN_READ_AHEAD, min(_MAX_READ_AHEAD, ahead))
+            LocalFileSystem() if file.local else self.file_io.filesystem(),
+            file.path,
+            wanted,
+            max(_MIN_READ_AHEAD, min(_MAX_READ_AHEAD, ahead)),
         )
 
     def _batch_rows(self, unit: MergeUnit) -> int:

@@ -105,3 +105,19 @@ def test_two_attempts_of_a_task_write_different_files(tmp_path: Path) -> None:
     table = three_runs(tmp_path)
     (first,), (second,) = run(table, unit_of(table)), run(table, unit_of(table))
     assert first.file.file_name != second.file.file_name
+
+
+def test_more_runs_than_are_merged_at_once_give_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = LocalTable(tmp_path / "t")
+    for number in range(11):
+        table.write((number, f"own-{number}"), (100, f"shared-{number}"))
+    table.delete((3, None))
+    monkeypatch.setattr("lakelsm.compact.rewrite_task._FAN_IN", 3)
+    before = table.data_files()
+    (batch,) = task_of(table)(unit_of(table))
+    (entry,) = decode_entries(batch.column("entries")[0].as_py())
+    expected = [(0, number, f"own-{number}") for number in range(11) if number != 3]
+    assert stored_rows(table, entry) == [*expected, (0, 100, "shared-10")]
+    assert len(table.data_files()) == len(before) + 1
