@@ -1,61 +1,60 @@
-"""Which row of each key survives a merge (format.md 12.4 and 13.5). Plain functions on Arrow tables and numpy indices."""
+"""The merge of rows of one key into one (format.md 12.4 and 13.5), for every merge engine. Arrow in, Arrow out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lakelsm.merge.aggregation import merge_aggregation
+from lakelsm.merge.engine_result import EngineResult, put_together
+from lakelsm.merge.first_row import merge_first_row
+from lakelsm.merge.grouped_rows import GroupedRows, Indices, Mask, grouped_rows, is_retract
 from lakelsm.merge.key_order import OrderKeys, group_starts, order_keys
-from lakelsm.options import TableOptions
-from lakelsm.schema import TableSchema
+from lakelsm.merge.merge_spec import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
+from lakelsm.merge.partial_update import merge_partial_update
+from lakelsm.options import MergeEngine
 
-#: System columns of key-value rows. Persisted: do not change
-SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
-VALUE_KIND = "_VALUE_KIND"
+__all__ = ["SEQUENCE_NUMBER", "VALUE_KIND", "MergeSpec", "contested", "is_retract", "latest_rows", "merge_rows"]
 
-Indices = npt.NDArray[np.int64]
+_ENGINES: dict[MergeEngine, Callable[[pa.Table, GroupedRows, MergeSpec], EngineResult]] = {
+    MergeEngine.PARTIAL_UPDATE: merge_partial_update,
+    MergeEngine.AGGREGATION: merge_aggregation,
+    MergeEngine.FIRST_ROW: merge_first_row,
+}
 
 
-@dataclass(frozen=True)
-class MergeSpec:
-    """What a merge needs to know of a table, frozen.
+def merge_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec) -> pa.Table:
+    """Merge the rows of each key into one, in key order; a result may be a retraction, as its kind says.
 
-    ``key_columns`` are the trimmed primary key. ``sequence_columns`` (``sequence.field``) decide before the sequence
-    number; ``sequence_descending`` lets the smallest value win. ``ignore_delete`` drops retractions (-U and -D) before
-    the merge.
+    ``table`` has the key, sequence and system columns and any of the others; rows of several runs stand one run after
+    the other, oldest first. ``keys`` are its `order_keys`. A key with a single row keeps it as it is. The sequence number
+    of a merged row is that of the last of its records.
+
+    Raises InvalidInputError for a retraction that the engine or a function cannot take, an overflow and a NULL in a
+    column that is NOT NULL; the message names column, option and remedy.
     """
-
-    key_columns: tuple[str, ...]
-    sequence_columns: tuple[str, ...] = ()
-    sequence_descending: bool = False
-    ignore_delete: bool = False
-
-    @staticmethod
-    def of(schema: TableSchema, options: TableOptions) -> MergeSpec:
-        """The merge of a table."""
-        return MergeSpec(
-            schema.trimmed_primary_keys,
-            options.sequence_field,
-            options.sequence_field_descending,
-            options.ignore_delete,
-        )
-
-    @property
-    def decisive_columns(self) -> tuple[str, ...]:
-        """The columns that `latest_rows` reads: key, sequence fields and the two system columns, each once."""
-        names = (*self.key_columns, *self.sequence_columns, SEQUENCE_NUMBER, VALUE_KIND)
-        return tuple(dict.fromkeys(names))
+    if spec.engine is MergeEngine.DEDUPLICATE:
+        return table.combine_chunks().take(pa.array(latest_rows(table, keys, spec)))
+    order = np.argsort(keys, kind="stable").astype(np.int64, copy=False)
+    starts = group_starts(keys[order])
+    alone = starts & np.append(starts[1:], True) if len(starts) else starts
+    if alone.all():
+        return table.combine_chunks().take(pa.array(order))
+    group = np.cumsum(starts).astype(np.int64, copy=False)[~alone]
+    groups = grouped_rows(table, order[~alone], group, spec)
+    result = _ENGINES[spec.engine](table, groups, spec)
+    return put_together(table, order[starts], ~alone[starts], result)
 
 
-def is_retract(kinds: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """Return a mask of the rows whose kind is -U (1) or -D (3)."""
-    values = kinds.to_numpy(zero_copy_only=False) if isinstance(kinds, pa.Array) else kinds.to_numpy()
-    mask: npt.NDArray[np.bool_] = (values & 1).astype(bool)
+def contested(keys: OrderKeys) -> Mask:
+    """Which rows share their key with another row. All others go through a merge as they are."""
+    order = np.argsort(keys, kind="stable")
+    starts = group_starts(keys[order])
+    mask = np.zeros(len(keys), dtype=bool)
+    if len(keys):
+        mask[order] = ~(starts & np.append(starts[1:], True))
     return mask
 
 
@@ -86,25 +85,8 @@ def latest_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec) -> Indices:
 
 def _last_of_groups(table: pa.Table, rows: Indices, group: Indices, spec: MergeSpec) -> Indices:
     """Return the row of highest priority of each group; ``rows`` are ordered by group, then by table position."""
-    part = table.select([*spec.sequence_columns, SEQUENCE_NUMBER, VALUE_KIND]).take(pa.array(rows))
-    retract = is_retract(part.column(VALUE_KIND))
-    numbers = part.column(SEQUENCE_NUMBER).to_numpy()
-    levels: list[npt.NDArray[Any]] = [~retract, numbers]
-    for name in reversed(spec.sequence_columns):
-        levels.append(_priority(part.column(name), spec.sequence_descending))
-    order = np.lexsort([*levels, group])
-    last = np.append(group[order][1:] != group[order][:-1], True)
-    chosen: Indices = rows[order[last]]
-    return chosen
-
-
-def _priority(column: pa.ChunkedArray, descending: bool) -> npt.NDArray[np.int64]:
-    """Rank the values of one sequence field: the higher, the stronger; NULL below all."""
-    ranks = np.unique(order_keys([column]), return_inverse=True)[1].astype(np.int64).reshape(-1)
-    if descending:
-        ranks = -ranks
-    valid = column.is_valid().to_numpy()
-    return np.where(valid, ranks, np.iinfo(np.int64).min)
+    groups = grouped_rows(table, rows, group, spec)
+    return groups.rows[groups.ends]
 
 
 def merge_deduplicate(runs: Sequence[pa.Table], spec: MergeSpec) -> pa.Table:

@@ -1,0 +1,68 @@
+"""What a merge engine makes of contested keys, and putting it together with the keys that nobody contests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.merge.events import Result
+from lakelsm.merge.grouped_rows import Indices, Mask
+from lakelsm.merge.merge_spec import SEQUENCE_NUMBER, VALUE_KIND
+
+INSERT, DELETE = 0, 3  # Persisted: do not change.
+
+
+@dataclass(frozen=True)
+class EngineResult:
+    """One row for each contested key.
+
+    ``rows`` are places in the merged table that give the columns that ``columns`` leaves out; ``columns`` holds places in
+    the same table (-1: NULL) or values; ``kept`` tells which of the keys have a result at all.
+    """
+
+    rows: Indices
+    columns: Mapping[str, Result]
+    kept: Mask | None = None
+
+
+def system_columns(numbers: npt.NDArray[np.int64], kinds: npt.NDArray[np.int8]) -> dict[str, Result]:
+    """The results of the two system columns."""
+    return {SEQUENCE_NUMBER: pa.array(numbers, pa.int64()), VALUE_KIND: pa.array(kinds, pa.int8())}
+
+
+def put_together(table: pa.Table, heads: Indices, contested: Mask, result: EngineResult) -> pa.Table:
+    """The merged rows in key order.
+
+    ``heads`` has for each key a place in ``table``, its row where nobody contests it; ``contested`` marks the keys that
+    ``result`` is about.
+    """
+    base = heads.copy()
+    base[contested] = result.rows
+    kept = np.ones(len(base), dtype=bool)
+    if result.kept is not None:
+        kept[contested] = result.kept
+    everything = bool(kept.all())
+    columns = []
+    for field in table.schema:
+        column = table.column(field.name)
+        own = result.columns.get(field.name)
+        places = base
+        if isinstance(own, pa.Array):
+            column = pa.chunked_array([*column.chunks, own.cast(field.type)])
+            places = base.copy()
+            places[contested] = len(table) + np.arange(len(own))
+        elif own is not None:
+            places = base.copy()
+            places[contested] = own
+        columns.append(_taken(column, places if everything else places[kept]))
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _taken(column: pa.ChunkedArray, places: Indices) -> pa.ChunkedArray | pa.Array:
+    absent = places < 0
+    array = column.combine_chunks()
+    return array.take(pa.array(places, mask=absent if absent.any() else None))

@@ -1,0 +1,31 @@
+"""The merge engine `first-row`: the first record of a key stays for good."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.merge.engine_result import EngineResult
+from lakelsm.merge.grouped_rows import GroupedRows, is_retract
+from lakelsm.merge.merge_spec import VALUE_KIND, MergeSpec
+
+
+def merge_first_row(table: pa.Table, groups: GroupedRows, spec: MergeSpec) -> EngineResult:
+    """The first record of each contested key that is no retraction.
+
+    Raises InvalidInputError for a retraction unless the table ignores them.
+    """
+    kinds = table.column(VALUE_KIND).take(pa.array(groups.rows)).combine_chunks()
+    retracts = is_retract(kinds)
+    if retracts.any() and not spec.ignore_delete:
+        raise retractions_refused()
+    first = groups.first(~retracts)
+    return EngineResult(groups.rows[np.maximum(first, 0)], {}, first >= 0)
+
+
+def retractions_refused() -> InvalidInputError:
+    """The error of a -U or -D for a table of this engine."""
+    return InvalidInputError(
+        "'merge-engine' = 'first-row' takes no rows of kind -U or -D; set 'ignore-delete' = 'true' to drop them"
+    )

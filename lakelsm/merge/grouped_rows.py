@@ -1,0 +1,121 @@
+"""The rows of contested keys, key by key in merge order, and plain reductions over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.merge.key_order import group_starts, order_keys
+from lakelsm.merge.merge_spec import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
+
+Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class GroupedRows:
+    """Rows in groups: ``rows[i]`` is the place in a table of position ``i``, ``starts`` the first position of each group."""
+
+    rows: Indices
+    starts: Indices
+
+    @property
+    def count(self) -> int:
+        """How many groups there are; none is empty."""
+        return len(self.starts)
+
+    @cached_property
+    def sizes(self) -> Indices:
+        """Rows of each group."""
+        return np.diff(self.starts, append=len(self.rows))
+
+    @property
+    def ends(self) -> Indices:
+        """Last position of each group."""
+        return self.starts + self.sizes - 1
+
+    @cached_property
+    def ids(self) -> Indices:
+        """The group of each position."""
+        return np.repeat(np.arange(self.count), self.sizes)
+
+    @cached_property
+    def positions(self) -> Indices:
+        """0, 1, 2, ..."""
+        return np.arange(len(self.rows))
+
+    def last(self, mask: Mask) -> Indices:
+        """The last position of each group where ``mask`` holds, -1 for none."""
+        found: Indices = np.maximum.reduceat(np.where(mask, self.positions, -1), self.starts)
+        return found
+
+    def first(self, mask: Mask) -> Indices:
+        """The first position of each group where ``mask`` holds, -1 for none."""
+        none = len(self.rows)
+        found = np.minimum.reduceat(np.where(mask, self.positions, none), self.starts)
+        return np.where(found == none, -1, found)
+
+    def any(self, mask: Mask) -> Mask:
+        """Whether ``mask`` holds somewhere in each group."""
+        found: Mask = np.logical_or.reduceat(mask, self.starts)
+        return found
+
+    def narrowed(self, mask: Mask) -> tuple[Indices, Indices, Indices]:
+        """The positions where ``mask`` holds, the first of each group among them, and the groups that have one."""
+        chosen = np.flatnonzero(mask)
+        ids = self.ids[chosen]
+        firsts = np.flatnonzero(group_starts(ids))
+        return chosen, firsts, ids[firsts]
+
+
+def by_rank(starts: Indices, sizes: Indices) -> Iterator[tuple[Indices, Indices]]:
+    """Walk groups side by side: yields (groups that have a k-th row, its position) for k = 0, 1, 2, ..."""
+    order = np.argsort(-sizes, kind="stable")
+    sorted_sizes = -sizes[order]
+    for rank in range(int(sizes.max(initial=0))):
+        active = order[: int(np.searchsorted(sorted_sizes, -rank, side="left"))]
+        yield active, starts[active] + rank
+
+
+def grouped_rows(table: pa.Table, rows: Indices, group: Indices, spec: MergeSpec) -> GroupedRows:
+    """Order the rows of each group as a merge takes them: sequence fields, sequence number, an add after a retraction.
+
+    ``rows`` are places in ``table``, ordered by ``group`` and then by the table; that order decides where all else ties.
+    """
+    part = table.select([*dict.fromkeys((*spec.sequence_columns, SEQUENCE_NUMBER, VALUE_KIND))]).take(pa.array(rows))
+    numbers = part.column(SEQUENCE_NUMBER).to_numpy()
+    starts = group_starts(group)
+    firsts = np.flatnonzero(starts)
+    if not spec.sequence_columns and bool(((numbers[1:] > numbers[:-1]) | starts[1:]).all()):
+        return GroupedRows(rows, firsts)
+    levels: list[npt.NDArray[Any]] = [~is_retract(part.column(VALUE_KIND)), numbers]
+    for name in reversed(spec.sequence_columns):
+        levels.append(_priority(part.column(name), spec.sequence_descending))
+    return GroupedRows(rows[np.lexsort([*levels, group])], firsts)
+
+
+def is_retract(kinds: pa.Array | pa.ChunkedArray) -> Mask:
+    """Return a mask of the rows whose kind is -U (1) or -D (3)."""
+    values = kinds.to_numpy(zero_copy_only=False) if isinstance(kinds, pa.Array) else kinds.to_numpy()
+    mask: Mask = (values & 1).astype(bool)
+    return mask
+
+
+def ranks(columns: list[pa.ChunkedArray]) -> Indices:
+    """Rank the values of one or several columns, 0 the smallest; NULL is the smallest of a column."""
+    return np.unique(order_keys(columns), return_inverse=True)[1].astype(np.int64).reshape(-1)
+
+
+def _priority(column: pa.ChunkedArray, descending: bool) -> Indices:
+    """Rank the values of one sequence field: the higher, the stronger; NULL below all."""
+    found = ranks([column])
+    if descending:
+        found = -found
+    valid = column.is_valid().to_numpy()
+    return np.where(valid, found, np.iinfo(np.int64).min)

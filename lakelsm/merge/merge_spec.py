@@ -1,0 +1,147 @@
+"""What a merge needs to know of a table, frozen and picklable: the engine, its options, one rule for each column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelsm.options import MergeEngine, TableOptions
+from lakelsm.options.option_values import parse_boolean, parse_names
+from lakelsm.schema import TableSchema
+
+#: System columns of key-value rows. Persisted: do not change
+SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
+VALUE_KIND = "_VALUE_KIND"
+
+LAST_VALUE = "last_value"
+LAST_NON_NULL_VALUE = "last_non_null_value"
+PRIMARY_KEY = "primary-key"
+_NO_LIMIT = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class ColumnRule:
+    """How the values of one column merge.
+
+    ``function`` is the aggregate function, None for a column of `partial-update` without one. The other attributes are
+    the column's options (``fields.<column>.<option>``); ``not_null`` says that NULL is no value of the column.
+    """
+
+    name: str
+    function: str | None = None
+    ignore_retract: bool = False
+    not_null: bool = False
+    delimiter: str = ","
+    distinct: bool = False
+    nested_key: tuple[str, ...] = ()
+    nested_sequence: tuple[str, ...] = ()
+    null_strategy: str = "merge"
+    count_limit: int = _NO_LIMIT
+    time_member: str | None = None
+
+
+@dataclass(frozen=True)
+class SequenceGroup:
+    """A sequence group of `partial-update`: ``sequence`` columns order the updates of the ``governed`` columns."""
+
+    sequence: tuple[str, ...]
+    governed: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns whose updates the sequence decides, itself included."""
+        return (*self.governed, *self.sequence)
+
+
+@dataclass(frozen=True)
+class MergeSpec:
+    """What a merge needs to know of a table.
+
+    ``key_columns`` are the trimmed primary key. ``sequence_columns`` (``sequence.field``) decide before the sequence
+    number; ``sequence_descending`` lets the smallest value win. ``ignore_delete`` drops retractions (-U and -D) before
+    the merge, ``ignore_update_before`` -U before they are written. ``columns`` has a rule for every column that is no
+    part of the primary key (engines `partial-update` and `aggregation`).
+    """
+
+    key_columns: tuple[str, ...]
+    sequence_columns: tuple[str, ...] = ()
+    sequence_descending: bool = False
+    ignore_delete: bool = False
+    ignore_update_before: bool = False
+    engine: MergeEngine = MergeEngine.DEDUPLICATE
+    columns: tuple[ColumnRule, ...] = ()
+    groups: tuple[SequenceGroup, ...] = ()
+    remove_on_delete: bool = False
+    remove_on_groups: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(schema: TableSchema, options: TableOptions) -> MergeSpec:
+        """The merge of a table."""
+        engine = options.merge_engine
+        groups = _groups(options) if engine is MergeEngine.PARTIAL_UPDATE else ()
+        remove = {
+            MergeEngine.PARTIAL_UPDATE: options.partial_update_remove_record_on_delete,
+            MergeEngine.AGGREGATION: options.aggregation_remove_record_on_delete,
+        }
+        return MergeSpec(
+            schema.trimmed_primary_keys,
+            options.sequence_field,
+            options.sequence_field_descending,
+            options.ignore_delete,
+            options.ignore_update_before,
+            engine,
+            _rules(schema, options, groups) if engine in remove else (),
+            groups,
+            remove.get(engine, False),
+            frozenset(options.partial_update_remove_record_on_sequence_group if groups else ()),
+        )
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether every merged row is one of the rows that were merged (`deduplicate` and `first-row`)."""
+        return self.engine in (MergeEngine.DEDUPLICATE, MergeEngine.FIRST_ROW)
+
+    @property
+    def decisive_columns(self) -> tuple[str, ...]:
+        """The columns that tell which rows win: key, sequence fields and the two system columns, each once."""
+        names = (*self.key_columns, *self.sequence_columns, SEQUENCE_NUMBER, VALUE_KIND)
+        return tuple(dict.fromkeys(names))
+
+
+def _groups(options: TableOptions) -> tuple[SequenceGroup, ...]:
+    return tuple(
+        SequenceGroup(tuple(columns.split(",")), tuple(parse_names(settings["sequence-group"])))
+        for columns, settings in options.field_options.items()
+        if "sequence-group" in settings
+    )
+
+
+def _rules(schema: TableSchema, options: TableOptions, groups: tuple[SequenceGroup, ...]) -> tuple[ColumnRule, ...]:
+    ordering = {name for group in groups for name in group.sequence}
+    rules = []
+    for field in schema.fields:
+        if field.name in schema.primary_keys:
+            continue
+        rules.append(_rule(field.name, not field.type.nullable, field.name in ordering, options))
+    return tuple(rules)
+
+
+def _rule(name: str, not_null: bool, ordering: bool, options: TableOptions) -> ColumnRule:
+    settings = options.field_options.get(name, {})
+    function = settings.get("aggregate-function", options.default_aggregate_function)
+    if options.merge_engine is MergeEngine.AGGREGATION:
+        function = LAST_VALUE if name in options.sequence_field else function or LAST_NON_NULL_VALUE
+    elif ordering:
+        function = None
+    return ColumnRule(
+        name,
+        function,
+        parse_boolean(settings.get("ignore-retract", "false")),
+        not_null,
+        settings.get("list-agg-delimiter", ","),
+        parse_boolean(settings.get("distinct", "false")),
+        tuple(parse_names(settings.get("nested-key", ""))),
+        tuple(parse_names(settings.get("nested-sequence-field", ""))),
+        settings.get("nested-key-null-strategy", "merge").strip().lower(),
+        int(settings.get("count-limit", _NO_LIMIT)),
+        settings.get("ts-field"),
+    )

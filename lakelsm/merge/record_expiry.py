@@ -1,0 +1,59 @@
+"""Record-level expiry: rows that a compaction leaves out because of their age."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.options import TableOptions
+
+#: A BIGINT from here on counts milliseconds, below seconds.
+_FIRST_MILLIS = 1_000_000_000_000
+
+
+@dataclass(frozen=True)
+class RecordExpiry:
+    """Rows expire ``seconds`` after the time in ``column``."""
+
+    column: str
+    seconds: int
+
+    @staticmethod
+    def of(options: TableOptions) -> RecordExpiry | None:
+        """The expiry of a table, None for a table without one. Raises InvalidInputError without a time field."""
+        if options.record_level_expire_time is None:
+            return None
+        if options.record_level_time_field is None:
+            raise InvalidInputError("'record-level.expire-time' needs 'record-level.time-field'; set it")
+        return RecordExpiry(options.record_level_time_field, options.record_level_expire_time // 1000)
+
+    def unexpired(self, rows: pa.Table, now_millis: int) -> pa.Table:
+        """The rows that are young enough at ``now_millis``; those without a time never expire."""
+        column = rows.column(self.column)
+        young = seconds_of(column) + self.seconds >= now_millis // 1000
+        young |= column.is_null().to_numpy()
+        return rows if young.all() else rows.filter(pa.array(young))
+
+
+def seconds_of(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """Times as seconds since 1970: INT has seconds, BIGINT seconds or milliseconds, TIMESTAMP is cut; 0 for NULL."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        units = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[kind.unit]
+        numbers = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
+        millis = numbers * 1000 if units == 1 else numbers // (units // 1000)
+        return _cut(millis)
+    numbers: npt.NDArray[np.int64] = pc.fill_null(column, 0).to_numpy().astype(np.int64)
+    if pa.types.is_int64(kind):
+        return np.where(numbers >= _FIRST_MILLIS, _cut(numbers), numbers)
+    return numbers
+
+
+def _cut(millis: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Seconds, cut towards zero."""
+    return np.where(millis < 0, -(-millis // 1000), millis // 1000)

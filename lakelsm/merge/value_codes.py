@@ -1,0 +1,49 @@
+"""Codes for the elements of collections: equal elements, equal numbers, of any type."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+
+def element_codes(elements: pa.Array) -> list[int]:
+    """One number per element; equal ones share it, as Java's ``equals`` has it (NaN equals NaN, -0.0 is not 0.0)."""
+    kind = elements.type
+    if pa.types.is_floating(kind):
+        return _codes_of([hashable(value) for value in elements.to_pylist()])
+    if pa.types.is_nested(kind):
+        return _codes_of([hashable(value) for value in elements.to_pylist()])
+    indices = elements.dictionary_encode().indices.fill_null(-1)
+    codes: list[int] = indices.to_numpy(zero_copy_only=False).astype(np.int64).tolist()
+    return codes
+
+
+def row_codes(elements: pa.StructArray, members: tuple[str, ...]) -> tuple[list[int], list[bool]]:
+    """Codes of some members of rows taken together, and whether any of them is NULL."""
+    columns = [elements.field(name) for name in members]
+    codes = _codes_of(list(zip(*map(element_codes, columns))))
+    nulls = np.logical_or.reduce([column.is_null().to_numpy(zero_copy_only=False) for column in columns])
+    return codes, nulls.tolist()
+
+
+def hashable(value: Any) -> Hashable:
+    """A value of pyarrow's ``to_pylist`` as something that can be a key of a dict. Maps compare as sets of pairs."""
+    if isinstance(value, dict):
+        return tuple(hashable(member) for member in value.values())
+    if isinstance(value, list):
+        if value and isinstance(value[0], tuple):
+            return frozenset((hashable(key), hashable(entry)) for key, entry in value)
+        return tuple(map(hashable, value))
+    if isinstance(value, float):
+        return b"NaN" if math.isnan(value) else struct.pack("<d", value)
+    return value if isinstance(value, Hashable) else repr(value)
+
+
+def _codes_of(values: list[Any]) -> list[int]:
+    known: dict[Hashable, int] = {}
+    return [known.setdefault(value, len(known)) for value in values]

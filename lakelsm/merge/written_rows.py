@@ -1,0 +1,73 @@
+"""What becomes of rows before they are written: kinds that the table drops, kinds that it cannot take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.merge import first_row, partial_update
+from lakelsm.merge.aggregate_functions import FUNCTIONS
+from lakelsm.merge.engine_result import DELETE
+from lakelsm.merge.events import retraction_refused
+from lakelsm.merge.grouped_rows import Mask, is_retract
+from lakelsm.merge.merge_spec import VALUE_KIND, ColumnRule, MergeSpec
+from lakelsm.options import MergeEngine
+
+_UPDATE_BEFORE = 1  # Persisted: do not change.
+
+
+def written_rows(table: pa.Table, spec: MergeSpec) -> pa.Table:
+    """The rows of a batch that are written: -U and -D are dropped as `ignore-delete` and `ignore-update-before` say.
+
+    Raises InvalidInputError, as `check_batch` does, for rows that the merge engine cannot take.
+    """
+    kinds = table.column(VALUE_KIND)
+    dropped = is_retract(kinds)
+    if spec.ignore_update_before and not spec.ignore_delete:
+        dropped = kinds.to_numpy() == _UPDATE_BEFORE
+    if (spec.ignore_delete or spec.ignore_update_before) and dropped.any():
+        table = table.filter(pa.array(~dropped))
+    check_batch(table, spec)
+    return table
+
+
+def check_batch(table: pa.Table, spec: MergeSpec) -> None:
+    """Raises InvalidInputError, naming column, option and remedy, for retractions that no merge of them could take.
+
+    A retraction that only some merges refuse (an older -D of a sequence group that removes rows) is left to the merge.
+    """
+    retracts = is_retract(table.column(VALUE_KIND))
+    if spec.engine is MergeEngine.DEDUPLICATE or not retracts.any():
+        return
+    if spec.engine is MergeEngine.FIRST_ROW:
+        raise first_row.retractions_refused()
+    deletes = table.column(VALUE_KIND).to_numpy() == DELETE
+    if spec.engine is MergeEngine.AGGREGATION:
+        folded = retracts & ~deletes if spec.remove_on_delete else retracts
+        if folded.any():
+            _refuse_any(spec.columns)
+        return
+    if not spec.groups and not spec.remove_on_delete:
+        raise partial_update.retractions_refused()
+    _check_groups(table, retracts, deletes, spec)
+
+
+def _refuse_any(rules: tuple[ColumnRule, ...]) -> None:
+    for rule in rules:
+        if rule.function is not None and not rule.ignore_retract and not FUNCTIONS[rule.function][1]:
+            raise retraction_refused(rule)
+
+
+def _check_groups(table: pa.Table, retracts: Mask, deletes: Mask, spec: MergeSpec) -> None:
+    """A retraction concerns the groups that have a sequence; one that may remove the row concerns none for sure."""
+    present = {
+        group: np.logical_or.reduce([table.column(name).is_valid().to_numpy() for name in group.sequence])
+        for group in spec.groups
+    }
+    removing = np.zeros(len(table), dtype=bool)
+    for group, there in present.items():
+        if spec.remove_on_groups & set(group.sequence):
+            removing |= deletes & there
+    for group, there in present.items():
+        if (retracts & there & ~removing).any():
+            _refuse_any(tuple(rule for rule in spec.columns if rule.name in group.governed))
