@@ -20,7 +20,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class GroupedRows:
-    """Rows in groups: ``rows[i]`` is the place in a table of position ``i``, ``starts`` the first position of each group."""
+    """Rows in groups: ``rows[i]`` is the place in a table of position ``i``, ``starts`` has each group's first one."""
 
     rows: Indices
     starts: Indices

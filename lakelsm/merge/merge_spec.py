@@ -58,15 +58,14 @@ class MergeSpec:
 
     ``key_columns`` are the trimmed primary key. ``sequence_columns`` (``sequence.field``) decide before the sequence
     number; ``sequence_descending`` lets the smallest value win. ``ignore_delete`` drops retractions (-U and -D) before
-    the merge, ``ignore_update_before`` -U before they are written. ``columns`` has a rule for every column that is no
-    part of the primary key (engines `partial-update` and `aggregation`).
+    the merge. ``columns`` has a rule for every column that is no part of the primary key (engines `partial-update` and
+    `aggregation`). ``remove_on_delete`` and ``remove_on_groups`` (sequence columns) say when a -D removes the row.
     """
 
     key_columns: tuple[str, ...]
     sequence_columns: tuple[str, ...] = ()
     sequence_descending: bool = False
     ignore_delete: bool = False
-    ignore_update_before: bool = False
     engine: MergeEngine = MergeEngine.DEDUPLICATE
     columns: tuple[ColumnRule, ...] = ()
     groups: tuple[SequenceGroup, ...] = ()
@@ -87,7 +86,6 @@ class MergeSpec:
             options.sequence_field,
             options.sequence_field_descending,
             options.ignore_delete,
-            options.ignore_update_before,
             engine,
             _rules(schema, options, groups) if engine in remove else (),
             groups,

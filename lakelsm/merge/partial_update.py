@@ -1,4 +1,4 @@
-"""The merge engine `partial-update`: values that are not NULL update the row; in sequence groups the newest record does."""
+"""The merge engine `partial-update`: values that are not NULL update the row, in sequence groups the newest ones."""
 
 from __future__ import annotations
 

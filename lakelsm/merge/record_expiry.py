@@ -45,9 +45,8 @@ def seconds_of(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     kind = column.type
     if pa.types.is_timestamp(kind):
         units = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[kind.unit]
-        numbers = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
-        millis = numbers * 1000 if units == 1 else numbers // (units // 1000)
-        return _cut(millis)
+        ticks = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
+        return _cut(ticks * 1000 if units == 1 else ticks // (units // 1000))
     numbers: npt.NDArray[np.int64] = pc.fill_null(column, 0).to_numpy().astype(np.int64)
     if pa.types.is_int64(kind):
         return np.where(numbers >= _FIRST_MILLIS, _cut(numbers), numbers)
@@ -56,4 +55,5 @@ def seconds_of(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 def _cut(millis: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Seconds, cut towards zero."""
-    return np.where(millis < 0, -(-millis // 1000), millis // 1000)
+    seconds: npt.NDArray[np.int64] = np.where(millis < 0, -(-millis // 1000), millis // 1000)
+    return seconds

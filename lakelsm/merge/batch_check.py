@@ -1,4 +1,4 @@
-"""What becomes of rows before they are written: kinds that the table drops, kinds that it cannot take."""
+"""Rows that a merge engine cannot take, refused before they are written."""
 
 from __future__ import annotations
 
@@ -12,23 +12,6 @@ from lakelsm.merge.events import retraction_refused
 from lakelsm.merge.grouped_rows import Mask, is_retract
 from lakelsm.merge.merge_spec import VALUE_KIND, ColumnRule, MergeSpec
 from lakelsm.options import MergeEngine
-
-_UPDATE_BEFORE = 1  # Persisted: do not change.
-
-
-def written_rows(table: pa.Table, spec: MergeSpec) -> pa.Table:
-    """The rows of a batch that are written: -U and -D are dropped as `ignore-delete` and `ignore-update-before` say.
-
-    Raises InvalidInputError, as `check_batch` does, for rows that the merge engine cannot take.
-    """
-    kinds = table.column(VALUE_KIND)
-    dropped = is_retract(kinds)
-    if spec.ignore_update_before and not spec.ignore_delete:
-        dropped = kinds.to_numpy() == _UPDATE_BEFORE
-    if (spec.ignore_delete or spec.ignore_update_before) and dropped.any():
-        table = table.filter(pa.array(~dropped))
-    check_batch(table, spec)
-    return table
 
 
 def check_batch(table: pa.Table, spec: MergeSpec) -> None:
