@@ -1,0 +1,223 @@
+"""Random tables of all merge engines with random records, as the oracle has them and as the kernel's."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from lakelsm.format.key_value_file import row_schema
+from lakelsm.merge.kernel import MergeSpec
+from lakelsm.options import TableOptions
+from lakelsm.schema import TableSchema, create_schema
+from tests.merge.engine_oracle import Column, Record, Table
+
+_NESTED = [
+    {"k": 1, "v": 1, "s": 1},
+    {"k": 1, "v": None, "s": 2},
+    {"k": 2, "v": 5, "s": None},
+    {"k": None, "v": 7, "s": 1},
+]
+_TIMED = [None, {"v": 1, "ts": "1"}, {"v": 2, "ts": "2"}, {"v": 3, "ts": None}]
+
+
+def _lists(elements: Sequence[Any], unique: bool = False) -> st.SearchStrategy[list[Any]]:
+    return st.lists(st.sampled_from(elements), max_size=3, unique=unique)
+
+
+def _maps(values: Sequence[Any]) -> st.SearchStrategy[list[Any]]:
+    pairs = st.tuples(st.sampled_from("abc"), st.sampled_from(values))
+    return st.lists(pairs, max_size=3, unique_by=lambda pair: pair[0])
+
+
+#: Values of each type, few, so that they meet.
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "INT": st.sampled_from([-3, 0, 1, 2, 2**30]),
+    "TINYINT": st.sampled_from([-128, -1, 0, 1, 100, 127]),
+    "SMALLINT": st.sampled_from([-200, 3, 180]),
+    "BIGINT": st.sampled_from([-(2**63), -1, 0, 3, 2**63 - 1]),
+    "FLOAT": st.sampled_from([0.5, -0.0, 0.0, float("nan"), 3.25]),
+    "DOUBLE": st.sampled_from([0.1, -0.0, 0.0, float("nan"), 1e16, -7.5]),
+    "DECIMAL(4, 2)": st.sampled_from([Decimal("99.99"), Decimal("-0.01"), Decimal("1.25"), Decimal("3.00")]),
+    "DECIMAL(20, 2)": st.sampled_from([Decimal("999999999999999999.99"), Decimal("0.01"), Decimal("-5.50")]),
+    "BOOLEAN": st.booleans(),
+    "STRING": st.sampled_from(["", " ", "a", "b", "a,b", "b;c", "é"]),
+    "BYTES": st.sampled_from([b"", b"\x00", b"\x80a"]),
+    "DATE": st.sampled_from([dt.date(1, 1, 1), dt.date(2024, 2, 29)]),
+    "TIMESTAMP(6)": st.sampled_from([dt.datetime(1900, 1, 1), dt.datetime(2024, 1, 1, 0, 0, 0, 1)]),
+    "ARRAY<INT>": _lists([1, 2, None]),
+    "MAP<STRING, INT>": _maps([1, None]),
+    "MAP<STRING, ROW<v INT, ts STRING>>": _maps(_TIMED),
+    "ARRAY<ROW<k INT, v INT, s INT>>": _lists([*_NESTED, None]),
+    "BITMAP": st.sets(st.integers(0, 9), max_size=3).map(lambda numbers: bytes(BitMap(numbers).serialize())),
+}
+_NUMBERS = ["INT", "TINYINT", "SMALLINT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(4, 2)", "DECIMAL(20, 2)"]
+_ORDERED = [*_NUMBERS, "STRING", "BYTES", "DATE", "TIMESTAMP(6)", "BOOLEAN"]
+_ANY = [*_ORDERED, "ARRAY<INT>", "MAP<STRING, INT>"]
+#: Functions with the types that they take.
+FUNCTIONS: dict[str, list[str]] = {
+    "sum": _NUMBERS,
+    "product": _NUMBERS,
+    "max": _ORDERED,
+    "min": _ORDERED,
+    "last_value": _ANY,
+    "last_non_null_value": _ANY,
+    "first_value": _ANY,
+    "first_non_null_value": _ANY,
+    "bool_and": ["BOOLEAN"],
+    "bool_or": ["BOOLEAN"],
+    "listagg": ["STRING"],
+    "collect": ["ARRAY<INT>"],
+    "merge_map": ["MAP<STRING, INT>"],
+    "merge_map_with_keytime": ["MAP<STRING, ROW<v INT, ts STRING>>"],
+    "nested_update": ["ARRAY<ROW<k INT, v INT, s INT>>"],
+    "nested_partial_update": ["ARRAY<ROW<k INT, v INT, s INT>>"],
+    "rbm32": ["BITMAP"],
+}
+_OPTIONS: dict[str, dict[str, list[str]]] = {
+    "listagg": {"distinct": ["true"], "list-agg-delimiter": [";"]},
+    "collect": {"distinct": ["true"]},
+    "nested_update": {
+        "nested-key": ["k", "k,v"],
+        "nested-sequence-field": ["s"],
+        "nested-key-null-strategy": ["merge", "ignore", "error"],
+        "count-limit": ["1", "2"],
+    },
+    "nested_partial_update": {"nested-key-null-strategy": ["merge", "ignore"]},
+}
+
+
+@st.composite
+def columns(draw: st.DrawFn, name: str, functions: Sequence[str] = tuple(FUNCTIONS)) -> Column:
+    """A column with a function and options."""
+    function = draw(st.sampled_from(functions))
+    choices = _OPTIONS.get(function, {}).items()
+    options = {key: draw(st.sampled_from(texts)) for key, texts in choices if draw(st.booleans())}
+    if function == "nested_partial_update":
+        options["nested-key"] = "k"
+    if "nested-key" not in options:
+        options.pop("nested-key-null-strategy", None)
+        options.pop("nested-sequence-field", None)
+    if draw(st.integers(0, 3)):
+        options["ignore-retract"] = "true"
+    return Column(name, draw(st.sampled_from(FUNCTIONS[function])), function, options)
+
+
+@st.composite
+def aggregations(draw: st.DrawFn) -> Table:
+    found = [draw(columns(f"c{at}")) for at in range(draw(st.integers(1, 4)))]
+    ordered = draw(st.booleans())
+    if ordered:
+        found.append(Column("s", "INT"))
+    remove = draw(st.booleans()) and not any(column.flag("ignore-retract") for column in found)
+    return Table("aggregation", found, ["s"] if ordered else [], ordered and draw(st.booleans()), remove_on_delete=remove)
+
+
+@st.composite
+def partial_updates(draw: st.DrawFn) -> Table:
+    found = [Column(f"u{at}", draw(st.sampled_from(_ANY))) for at in range(draw(st.integers(0, 2)))]
+    groups = []
+    for at in range(draw(st.integers(0, 2))):
+        ordering = [f"g{at}_{i}" for i in range(draw(st.integers(1, 2)))]
+        governed = [f"c{at}_{i}" for i in range(draw(st.integers(1, 2)))]
+        for name in governed:
+            plain = draw(st.booleans())
+            found.append(Column(name, draw(st.sampled_from(_ANY))) if plain else draw(columns(name)))
+        found += [Column(name, draw(st.sampled_from(["INT", "STRING"]))) for name in ordering]
+        groups.append((ordering, governed))
+    listed = [ordering[0] for ordering, _ in groups if draw(st.booleans())]
+    delete = draw(st.sampled_from(["ignore", "remove", "none"]))
+    return Table(
+        "partial-update",
+        draw(st.permutations(found or [Column("u", "INT")])),
+        groups=groups,
+        ignore_delete=delete == "ignore" and not listed,
+        remove_on_delete=delete == "remove" and not groups,
+        remove_on_groups=listed,
+    )
+
+
+def first_rows() -> st.SearchStrategy[Table]:
+    return st.builds(lambda ignore: Table("first-row", [Column("c", "STRING")], ignore_delete=ignore), st.booleans())
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table and its records, in the order of the runs: pairs of a key and a record."""
+
+    table: Table
+    records: list[tuple[int, Record]]
+
+    def expected(self) -> dict[int, Record]:
+        """The merged record of each key."""
+        by_key: dict[int, list[Record]] = {}
+        for key, record in self.records:
+            by_key.setdefault(key, []).append(record)
+        merged = {key: self.table.merge(by_key[key]) for key in sorted(by_key)}
+        return {key: record for key, record in merged.items() if record is not None}
+
+
+def records(table: Table, kinds: st.SearchStrategy[int], numbers: st.SearchStrategy[int]) -> st.SearchStrategy[Any]:
+    """Lists of (key, record)."""
+    row = st.fixed_dictionaries(
+        {column.name: st.one_of(st.none(), values_of(column), values_of(column)) for column in table.columns}
+    )
+    return st.lists(st.tuples(st.integers(0, 2), st.builds(Record, numbers, kinds, row)), max_size=14)
+
+
+def values_of(column: Column) -> st.SearchStrategy[Any]:
+    if column.function == "nested_partial_update":
+        return _lists(_NESTED)
+    if column.function == "collect" and column.flag("distinct"):
+        return _lists([1, 2, None])
+    if column.name.startswith(("g", "s")):
+        return st.integers(0, 3).map(str if column.type == "STRING" else int)
+    return VALUES[column.type]
+
+
+def schema_of(table: Table) -> TableSchema:
+    """The table as a schema with its options."""
+    options: dict[str, str] = {"merge-engine": table.engine, "bucket": "1"}
+    for column in table.columns:
+        if column.function:
+            options[f"fields.{column.name}.aggregate-function"] = column.function
+        options.update({f"fields.{column.name}.{key}": text for key, text in column.options.items()})
+    for ordering, governed in table.groups:
+        options[f"fields.{','.join(ordering)}.sequence-group"] = ",".join(governed)
+    flags: Mapping[str, bool] = {
+        "ignore-delete": table.ignore_delete,
+        f"{table.engine}.remove-record-on-delete": table.remove_on_delete,
+    }
+    options.update({key: "true" for key, value in flags.items() if value})
+    if table.remove_on_groups:
+        options["partial-update.remove-record-on-sequence-group"] = ",".join(table.remove_on_groups)
+    if table.sequence:
+        options["sequence.field"] = ",".join(table.sequence)
+        if table.descending:
+            options["sequence.field.sort-order"] = "descending"
+    ddl = ", ".join(["id INT", *(f"{c.name} {c.type.replace('BITMAP', 'BYTES')}" for c in table.columns)])
+    return create_schema(ddl, ["id"], [], options)
+
+
+def spec_of(schema: TableSchema) -> MergeSpec:
+    return MergeSpec.of(schema, TableOptions.parse(schema.options))
+
+
+def rows_of(schema: TableSchema, found: Sequence[tuple[int, Record]]) -> pa.Table:
+    """Records as rows of the kernel."""
+    columns: dict[str, list[Any]] = {"_SEQUENCE_NUMBER": [], "_VALUE_KIND": [], "id": []}
+    columns.update({name: [] for name in schema.field_names})
+    for key, record in found:
+        columns["_SEQUENCE_NUMBER"].append(record.number)
+        columns["_VALUE_KIND"].append(record.kind)
+        columns["id"].append(key)
+        for name, value in record.row.items():
+            columns[name].append(value)
+    kinds = row_schema(schema.fields)
+    return pa.Table.from_arrays([pa.array(columns[field.name], field.type) for field in kinds], schema=kinds)
