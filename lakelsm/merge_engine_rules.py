@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
+from lakelsm.aggregate_function_rules import AGGREGATE_FUNCTIONS, check_function
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.options.option_values import parse_boolean, parse_names
 from lakelsm.schema import TableSchema
-from lakelsm.types import MAX_LENGTH, AtomicType
 
-AGGREGATE_FUNCTIONS = (
-    "bool_and",
-    "bool_or",
-    "collect",
-    "first_non_null_value",
-    "first_not_null_value",
-    "first_value",
-    "hll_sketch",
-    "last_non_null_value",
-    "last_value",
-    "listagg",
-    "max",
-    "merge_map",
-    "merge_map_with_keytime",
-    "min",
-    "nested_partial_update",
-    "nested_update",
-    "primary-key",
-    "product",
-    "rbm32",
-    "rbm64",
-    "sum",
-    "theta_sketch",
-)
 _LAST_VALUES = ("last_value", "last_non_null_value")
 
 
@@ -65,24 +41,8 @@ def _check_functions(schema: TableSchema, options: TableOptions) -> None:
             )
         if column in schema.primary_keys:
             continue
-        if "nested-key-null-strategy" in settings and not settings.get("nested-key", "").strip():
-            raise InvalidInputError(
-                f"option 'fields.{column}.nested-key-null-strategy' needs 'fields.{column}.nested-key'; "
-                "set it"
-            )
         if function is not None and column not in options.sequence_field:
-            _check_function_type(schema, column, function)
-
-
-def _check_function_type(schema: TableSchema, column: str, function: str) -> None:
-    data_type = schema.field(column).type
-    text = f"aggregate function '{function}' cannot take column '{column}' of type {data_type.sql()}"
-    if function == "listagg" and not (
-        isinstance(data_type, AtomicType) and data_type.root == "VARCHAR" and data_type.length == MAX_LENGTH
-    ):
-        raise InvalidInputError(f"{text}; make it STRING")
-    if function in ("max", "min") and not isinstance(data_type, AtomicType):
-        raise InvalidInputError(f"{text}; values of the column have no order")
+            check_function(column, schema.field(column).type, function, settings)
 
 
 def _check_partial_update(schema: TableSchema, options: TableOptions) -> None:
@@ -123,14 +83,19 @@ def _sequence_groups(schema: TableSchema, options: TableOptions) -> tuple[set[st
                 )
             if name in schema.primary_keys:
                 raise InvalidInputError(f"option '{key}' names the primary key column '{name}'; leave it out")
+        own = set(ordering)
         for name in governed:
-            if name in protected:
-                raise InvalidInputError(
-                    f"option '{key}' names '{name}', which another group has; leave one out"
-                )
+            if name in protected or name in sequences - own:
+                raise _in_two_groups(key, name)
             protected.add(name)
-        sequences.update(ordering)
+        if own & sequences or own & (protected - set(governed)):
+            raise _in_two_groups(key, min(own & (sequences | protected)))
+        sequences |= own
     return sequences, protected
+
+
+def _in_two_groups(key: str, name: str) -> InvalidInputError:
+    return InvalidInputError(f"option '{key}' names '{name}', which another group has; leave one out")
 
 
 def _check_grouped_functions(

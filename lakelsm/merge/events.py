@@ -59,7 +59,7 @@ class Events:
 
     def refuse_retractions(self, rule: ColumnRule) -> None:
         """Raises InvalidInputError for a retraction, which the function of the column cannot undo."""
-        if (self.live == RETRACT).any():
+        if (self.ops == RETRACT).any():
             raise retraction_refused(rule)
 
 
