@@ -107,8 +107,20 @@ def is_retract(kinds: pa.Array | pa.ChunkedArray) -> Mask:
     return mask
 
 
-def ranks(columns: list[pa.ChunkedArray]) -> Indices:
-    """Rank the values of one or several columns, 0 the smallest; NULL is the smallest of a column."""
+def ranks(columns: list[pa.ChunkedArray], limit: int = 2**62) -> Indices:
+    """Numbers from 0 up that compare as the rows of one or several columns do; NULL is the smallest of a column.
+
+    The numbers are dense only where they would reach ``limit`` otherwise, which must be more than there are rows.
+    """
+    if len(columns) == 1:
+        valid = columns[0].is_valid().to_numpy()
+        keys = order_keys([columns[0].drop_null()])
+        if len(keys) and keys.dtype.kind == "u":
+            smallest = keys.min()
+            if int(keys.max()) - int(smallest) + 1 < limit:
+                found = np.zeros(len(valid), dtype=np.int64)
+                found[valid] = (keys - smallest + np.uint64(1)).astype(np.int64)
+                return found
     return np.unique(order_keys(columns), return_inverse=True)[1].astype(np.int64).reshape(-1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,12 +40,16 @@ def merge_partial_update(table: pa.Table, groups: GroupedRows, spec: MergeSpec) 
     columns = system_columns(
         _result_numbers(table, groups, acting), _result_kinds(records, groups, removals)
     )
-    fold = _Fold(groups, records, acting, removals, seeds)
-    by_column = {name: sequence for sequence in sequences for name in sequence.group.columns}
+    ungrouped = Events(groups, _ops(records.retracts, ADD), seeds)
+    by_column: dict[str, _GroupFold] = {}
+    for sequence in sequences:
+        fold = _GroupFold(sequence, records, acting, removals, seeds)
+        by_column.update(dict.fromkeys(sequence.group.columns, fold))
     for rule in spec.columns:
         if rule.name in table.column_names:
             values = Values(table.column(rule.name), groups)
-            result = fold.column(values, rule, by_column.get(rule.name))
+            own = by_column.get(rule.name)
+            result = _ungrouped(values, ungrouped, rule) if own is None else own.column(values, rule)
             if rule.not_null:
                 check_not_null(values, result, rule)
             columns[rule.name] = (
@@ -81,7 +86,7 @@ class _Sequence:
     def of(table: pa.Table, groups: GroupedRows, group: SequenceGroup) -> _Sequence:
         columns = [table.column(name).take(pa.array(groups.rows)) for name in group.sequence]
         empty = np.logical_and.reduce([column.is_null().to_numpy() for column in columns])
-        return _Sequence(group, ranks(columns), empty)
+        return _Sequence(group, ranks(columns, 2**62 // (len(empty) + 1)), empty)
 
     def accepted(self, starts: Mask, moves: Mask) -> Mask:
         """Which records are not older than the sequence that the records before them left.
@@ -133,40 +138,54 @@ def _result_kinds(records: _Records, groups: GroupedRows, removals: Mask) -> npt
     return np.where(gone, DELETE, INSERT).astype(np.int8)
 
 
-@dataclass(frozen=True)
-class _Fold:
-    """Turns the records of all keys into events of single columns."""
+def _ungrouped(values: Values, events: Events, rule: ColumnRule) -> Indices:
+    """A column of no sequence group: the last value that is not NULL; retractions are not for it."""
+    return (last_value if rule.function == "last_value" else last_non_null_value)(values, events, rule)
 
-    groups: GroupedRows
+
+@dataclass(frozen=True)
+class _GroupFold:
+    """Turns the records of all keys into events of the columns of one sequence group."""
+
+    sequence: _Sequence
     records: _Records
     acting: Mask
     removals: Mask
     seeds: Indices
 
-    def column(self, values: Values, rule: ColumnRule, sequence: _Sequence | None) -> Result:
-        """The merged values of a column, which the sequence group ``sequence`` governs or orders."""
-        if sequence is None:
-            plain = np.where(self.records.retracts, SKIP, ADD).astype(np.int8)
-            function = last_value if rule.function == "last_value" else last_non_null_value
-            return function(values, self._events(plain), rule)
-        accepted = self._accepted(sequence)
-        retracts = self.records.retracts
-        idle = sequence.empty | ~self.acting | self.removals
-        if rule.name in sequence.group.sequence:
-            return last_value(values, self._events(_ops(idle | ~accepted, ADD)), rule)
+    def column(self, values: Values, rule: ColumnRule) -> Result:
+        """The merged values of one of the group's columns."""
+        if rule.name in self.sequence.group.sequence:
+            return self._newest
         if rule.function is None:
-            ops = _ops(idle | ~accepted, np.where(retracts, RETRACT, ADD))
-            return last_value(values, self._events(ops), rule)
-        ops = _ops(idle, np.where(retracts, RETRACT, np.where(accepted, ADD, REVERSED)))
-        return aggregate(values, self._events(ops), rule)
+            newest = self._newest
+            retracted = (newest >= 0) & self.records.retracts[newest] & ~self._idle[newest]
+            return np.where(retracted, -1, newest)
+        return aggregate(values, self._aggregated, rule)
 
-    def _events(self, ops: Ops) -> Events:
-        return Events(self.groups, ops, self.seeds)
-
-    def _accepted(self, sequence: _Sequence) -> Mask:
+    @cached_property
+    def _accepted(self) -> Mask:
         starts = self.removals.copy()
-        starts[self.groups.starts] = True
-        return sequence.accepted(starts, self.acting)
+        starts[self.records.groups.starts] = True
+        return self.sequence.accepted(starts, self.acting)
+
+    @cached_property
+    def _idle(self) -> Mask:
+        """Records that leave the group as it is."""
+        return self.sequence.empty | ~self.acting | self.removals
+
+    @cached_property
+    def _newest(self) -> Indices:
+        """The last record of each key that is not older than the sequence, or the one that the row starts with."""
+        groups = self.records.groups
+        last = groups.last(self._accepted & ~self._idle)
+        return np.where(last >= self.seeds, last, self.seeds)
+
+    @cached_property
+    def _aggregated(self) -> Events:
+        added = np.where(self._accepted, ADD, REVERSED)
+        ops = _ops(self._idle, np.where(self.records.retracts, RETRACT, added))
+        return Events(self.records.groups, ops, self.seeds)
 
 
 def _ops(idle: Mask, ops: Any) -> Ops:
