@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.options import ChangelogProducer, MergeEngine, ScanMode, TableOptions
@@ -42,6 +43,16 @@ def _engine(engine: MergeEngine) -> Callable[[_Case], bool]:
     return lambda case: case.options.merge_engine is engine
 
 
+def _aggregates(case: _Case, *functions: str) -> bool:
+    """Whether some column of a table that aggregates has one of the functions."""
+    if case.options.merge_engine not in (MergeEngine.AGGREGATION, MergeEngine.PARTIAL_UPDATE):
+        return False
+    default = case.options.default_aggregate_function
+    settings = case.options.field_options
+    columns = set(case.schema.field_names) - set(case.schema.primary_keys)
+    return any(settings.get(name, {}).get("aggregate-function", default) in functions for name in columns)
+
+
 def _producer(producer: ChangelogProducer) -> Callable[[_Case], bool]:
     return lambda case: case.options.changelog_producer is producer
 
@@ -60,6 +71,11 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("'merge-engine' = 'partial-update'", _engine(MergeEngine.PARTIAL_UPDATE)),
     _Unbuilt("'merge-engine' = 'aggregation'", _engine(MergeEngine.AGGREGATION)),
     _Unbuilt("'merge-engine' = 'first-row'", _engine(MergeEngine.FIRST_ROW)),
+    _Unbuilt("aggregate function 'rbm64'", lambda case: _aggregates(case, "rbm64")),
+    _Unbuilt(
+        "aggregate functions 'theta_sketch' and 'hll_sketch' where the package datasketches is not installed",
+        lambda case: not find_spec("datasketches") and _aggregates(case, "theta_sketch", "hll_sketch"),
+    ),
     _Unbuilt("'changelog-producer' = 'input'", _producer(ChangelogProducer.INPUT)),
     _Unbuilt("'changelog-producer' = 'lookup'", _producer(ChangelogProducer.LOOKUP)),
     _Unbuilt("'changelog-producer' = 'full-compaction'", _producer(ChangelogProducer.FULL_COMPACTION)),

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
+
 from lakelsm.commit.bucket_files import BucketId, by_bucket
 from lakelsm.commit.manifest_prune import select_manifests
 from lakelsm.commit.scan import read_live_entries
@@ -18,6 +21,10 @@ from lakelsm.lsm.levels import FileRange, level_count, sorted_runs
 from lakelsm.lsm.predicate import Predicate
 from lakelsm.lsm.pruning import partitions_that_may_match
 from lakelsm.lsm.universal_compaction import CompactionPolicy, estimate_last_full, full_compaction, pick
+from lakelsm.merge.record_expiry import RecordExpiry
+from lakelsm.options import MergeEngine
+from lakelsm.read.file_statistics import statistics_of
+from lakelsm.types import to_arrow
 
 
 @dataclass(frozen=True)
@@ -36,17 +43,19 @@ class BucketCompaction:
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """All buckets of a snapshot that have something to compact."""
+    """All buckets of a snapshot that have something to compact; ``epoch_millis`` is the time by which rows expire."""
 
     snapshot: Snapshot
     entries: Sequence[ManifestEntry]
     buckets: tuple[BucketCompaction, ...]
+    epoch_millis: int = 0
 
 
 @dataclass(frozen=True)
 class CompactionScope:
     """Which buckets to look at. ``partitions``: a predicate on partition columns; ``buckets``: bucket numbers;
-    ``only``: exactly these buckets. None leaves a choice out. ``full``: everything to the top level, else an ordinary pick.
+    ``only``: exactly these buckets. None leaves a choice out. ``full``: everything to the top level, else an ordinary
+    pick.
     """
 
     full: bool
@@ -55,10 +64,13 @@ class CompactionScope:
     only: frozenset[BucketId] | None = None
 
 
-def plan_table(store: TableStore, snapshot: Snapshot, scope: CompactionScope, now_millis: int) -> CompactionPlan:
+def plan_table(
+    store: TableStore, snapshot: Snapshot, scope: CompactionScope, now_millis: int, epoch_millis: int | None = None
+) -> CompactionPlan:
     """Plan the compaction of a snapshot's buckets; reads manifests and no data.
 
-    ``now_millis`` is the local wall clock in milliseconds, as files' creation times are.
+    ``now_millis`` is the local wall clock in milliseconds, as files' creation times are; ``epoch_millis`` the time since
+    1970, by which rows expire (None: the same).
     """
     entries = read_live_entries(
         store.file_io,
@@ -67,6 +79,8 @@ def plan_table(store: TableStore, snapshot: Snapshot, scope: CompactionScope, no
         keep_manifest=_manifest_filter(store, scope.only),
         keep_partitions=_partition_filter(store, scope),
     )
+    epoch_millis = now_millis if epoch_millis is None else epoch_millis
+    expired = _files_with_expired_rows(store, entries, epoch_millis)
     chosen: list[BucketCompaction] = []
     trust = store.options.rowkind_field is None
     for (partition, bucket), files in sorted(by_bucket(entries, key_types(store.schema), trust).items()):
@@ -74,19 +88,28 @@ def plan_table(store: TableStore, snapshot: Snapshot, scope: CompactionScope, no
             continue
         if scope.only is not None and (partition, bucket) not in scope.only:
             continue
-        plan = plan_bucket(store, files, scope.full, now_millis)
+        plan = plan_bucket(store, files, scope.full, now_millis, expired)
         if plan is not None and not plan.is_empty:
             chosen.append(BucketCompaction(partition, bucket, plan))
-    return CompactionPlan(snapshot, entries, tuple(chosen))
+    return CompactionPlan(snapshot, entries, tuple(chosen), epoch_millis)
 
 
-def plan_bucket(store: TableStore, files: Sequence[FileRange], full: bool, now_millis: int) -> CompactPlan | None:
-    """Plan one bucket; None when nothing is to be compacted."""
+def plan_bucket(
+    store: TableStore,
+    files: Sequence[FileRange],
+    full: bool,
+    now_millis: int,
+    expired: frozenset[int] = frozenset(),
+) -> CompactPlan | None:
+    """Plan one bucket; None when nothing is to be compacted. ``expired``: files to be rewritten wherever they move.
+
+    A `first-row` table is compacted in full always: readers take its levels for disjoint, and do not merge them.
+    """
     options = store.options
     runs = sorted_runs(files)
     levels = level_count(files, options.num_levels)
-    if full:
-        rewrite = frozenset(file.index for file in files) if options.compaction_force_rewrite_all_files else frozenset()
+    if full or options.merge_engine is MergeEngine.FIRST_ROW:
+        rewrite = frozenset(file.index for file in files) if options.compaction_force_rewrite_all_files else expired
         unit = full_compaction(runs, levels, rewrite)
     else:
         policy = CompactionPolicy.from_options(options)
@@ -98,7 +121,20 @@ def plan_bucket(store: TableStore, files: Sequence[FileRange], full: bool, now_m
         max_level=levels - 1,
         min_file_size=min_compaction_file_size(options.target_file_size, options.compaction_small_file_ratio),
         drop_delete=drops_deletes(unit.output_level, runs),
+        must_rewrite=lambda file: file.index in expired,
     )
+
+
+def _files_with_expired_rows(
+    store: TableStore, entries: Sequence[ManifestEntry], epoch_millis: int
+) -> frozenset[int]:
+    """Places of the entries whose statistics show a row that has expired."""
+    expiry = RecordExpiry.of(store.options)
+    if expiry is None:
+        return frozenset()
+    bounds = statistics_of(store, entries, [expiry.column]).columns[expiry.column]
+    oldest = pa.table({expiry.column: pa.array(bounds.mins, to_arrow(store.schema.field(expiry.column).type))})
+    return frozenset(np.flatnonzero(expiry.expired(oldest, epoch_millis)).tolist())
 
 
 def _manifest_filter(store: TableStore, only: Collection[BucketId] | None) -> Callable[[ManifestFileMeta], bool] | None:

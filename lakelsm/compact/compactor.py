@@ -19,6 +19,7 @@ from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.read.merge_units import MergeUnits
 from lakelsm.spark.tasks import run_units
@@ -92,7 +93,7 @@ class Compactor:
         snapshot = store.snapshots.latest()
         if snapshot is None:
             return CompactionResult(store.name, "nothing")
-        plan = plan_table(store, snapshot, scope, _wall_clock_millis(started))
+        plan = plan_table(store, snapshot, scope, _wall_clock_millis(started), int(started * 1000))
         if not plan.buckets:
             return CompactionResult(store.name, "nothing", seconds=self._clock() - started)
         if dry_run:
@@ -169,7 +170,8 @@ class Compactor:
         schemas = {key: store.schema if key == store.schema.id else store.schemas.get(key) for key in ids}
         reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, task_memory // 2)
         layout = FileLayout.of(store.schema, store.options, min(64 << 20, task_memory // 8))
-        task = RewriteTask(reader, layout, MergeSpec.of(store.schema, store.options))
+        spec, expiry = MergeSpec.of(store.schema, store.options), RecordExpiry.of(store.options)
+        task = RewriteTask(reader, layout, spec, expiry, plan.epoch_millis)
         units.sort(key=lambda unit: -sum(section.size for section in unit.sections))
         return collect_messages(run_units(self._spark, units, task, MESSAGE_SCHEMA), store.paths.root)
 

@@ -16,7 +16,18 @@ from lakelsm.merge.merge_spec import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
 from lakelsm.merge.partial_update import merge_partial_update
 from lakelsm.options import MergeEngine
 
-__all__ = ["SEQUENCE_NUMBER", "VALUE_KIND", "MergeSpec", "contested", "is_retract", "latest_rows", "merge_rows"]
+__all__ = [
+    "SEQUENCE_NUMBER",
+    "VALUE_KIND",
+    "MergeSpec",
+    "contested",
+    "is_retract",
+    "latest_rows",
+    "merge_rows",
+    "surviving_rows",
+]
+
+_PLACE = "_KEY__PLACE"  # No table has such a column: Paimon reserves the prefix.
 
 _ENGINES: dict[MergeEngine, Callable[[pa.Table, GroupedRows, MergeSpec], EngineResult]] = {
     MergeEngine.PARTIAL_UPDATE: merge_partial_update,
@@ -46,6 +57,18 @@ def merge_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec) -> pa.Table:
     groups = grouped_rows(table, order[~alone], group, spec)
     result = _ENGINES[spec.engine](table, groups, spec)
     return put_together(table, order[starts], ~alone[starts], result)
+
+
+def surviving_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec) -> Indices:
+    """Return the row of each key that the merge keeps, in key order, for engines whose merged rows are rows of the table.
+
+    ``table`` has ``spec.decisive_columns``; `latest_rows` says the rest.
+    """
+    if spec.engine is MergeEngine.DEDUPLICATE:
+        return latest_rows(table, keys, spec)
+    numbered = table.append_column(_PLACE, pa.array(np.arange(len(table))))
+    places: Indices = merge_rows(numbered, keys, spec).column(_PLACE).to_numpy()
+    return places
 
 
 def contested(keys: OrderKeys) -> Mask:

@@ -34,10 +34,14 @@ class RecordExpiry:
 
     def unexpired(self, rows: pa.Table, now_millis: int) -> pa.Table:
         """The rows that are young enough at ``now_millis``; those without a time never expire."""
+        expired = self.expired(rows, now_millis)
+        return rows.filter(pa.array(~expired)) if expired.any() else rows
+
+    def expired(self, rows: pa.Table, now_millis: int) -> npt.NDArray[np.bool_]:
+        """Which rows are too old at ``now_millis``."""
         column = rows.column(self.column)
-        young = seconds_of(column) + self.seconds >= now_millis // 1000
-        young |= column.is_null().to_numpy()
-        return rows if young.all() else rows.filter(pa.array(young))
+        valid: npt.NDArray[np.bool_] = column.is_valid().to_numpy()
+        return valid & (seconds_of(column) + self.seconds < now_millis // 1000)
 
 
 def seconds_of(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:

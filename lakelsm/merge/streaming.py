@@ -8,7 +8,7 @@ from itertools import starmap
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.merge.kernel import VALUE_KIND, MergeSpec, is_retract, latest_rows
+from lakelsm.merge.kernel import VALUE_KIND, MergeSpec, is_retract, merge_rows, surviving_rows
 from lakelsm.merge.key_order import OrderKeys, order_keys
 
 #: Picks the surviving rows of one key range: (rows of all runs, their order keys) -> row indices in key order.
@@ -70,16 +70,21 @@ def merge_runs(runs: Sequence[Iterator[pa.Table]], spec: MergeSpec, drop_deletes
 
 def _merge_range(rows: pa.Table, keys: OrderKeys | None, spec: MergeSpec, drop_deletes: bool) -> pa.Table:
     if keys is None:
-        if not (drop_deletes or spec.ignore_delete):
-            return rows
-        retract = is_retract(rows.column(VALUE_KIND))
-        return rows.filter(pa.array(~retract)) if retract.any() else rows
-    winners = latest_rows(rows, keys, spec)
+        return _without_retractions(rows) if drop_deletes or (spec.ignore_delete and spec.keeps_rows) else rows
+    if not spec.keeps_rows:
+        merged = merge_rows(rows, keys, spec)
+        return _without_retractions(merged) if drop_deletes else merged
+    winners = surviving_rows(rows, keys, spec)
     if drop_deletes:
         retract = is_retract(rows.column(VALUE_KIND))
         if retract.any():
             winners = winners[~retract[winners]]
     return rows.combine_chunks().take(pa.array(winners))
+
+
+def _without_retractions(rows: pa.Table) -> pa.Table:
+    retract = is_retract(rows.column(VALUE_KIND))
+    return rows.filter(pa.array(~retract)) if retract.any() else rows
 
 
 def _next_rows(run: Iterator[pa.Table]) -> pa.Table | None:

@@ -23,6 +23,7 @@ from lakelsm.lsm.predicate import Predicate, columns, equality_values
 from lakelsm.lsm.pruning import VersionRule, files_that_may_match, partitions_that_may_match, prune_stale_safe
 from lakelsm.lsm.splits import read_units
 from lakelsm.merge.run_reader import MergeUnit, RunFile
+from lakelsm.options import MergeEngine
 from lakelsm.read.file_statistics import statistics_of
 from lakelsm.read.merge_units import MergeUnits
 from lakelsm.types import DataField, to_arrow
@@ -72,7 +73,7 @@ def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate
     units = MergeUnits(store, entries)
     target = store.options.source_split_target_size
     for files in buckets.values():
-        parts = read_units(files)
+        parts = read_units(_visible(store, files))
         raw.extend(map(units.file, parts.raw_files))
         for section in parts.merge_sections:
             merged.extend(map(units.file, section.files))
@@ -80,6 +81,22 @@ def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate
     metas = read_manifest_metas(store.file_io, store.paths, snapshot)
     live = sum(meta.num_added_files - meta.num_deleted_files for meta in metas)
     return ReadPlan(snapshot.id, tuple(raw), tuple(merged), tuple(sections), live)
+
+
+def _visible(store: TableStore, files: list[FileRange]) -> list[FileRange]:
+    """The files of a bucket that a read shows: with `first-row` only what a compaction has merged."""
+    if store.options.merge_engine is not MergeEngine.FIRST_ROW:
+        return files
+    return [file for file in files if file.level > 0]
+
+
+def _version_rule(store: TableStore) -> VersionRule:
+    engine = store.options.merge_engine
+    if engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION):
+        return VersionRule.COMBINED
+    if engine is MergeEngine.FIRST_ROW or store.options.sequence_field:
+        return VersionRule.ANY_ONE
+    return VersionRule.LAST_BY_SEQUENCE
 
 
 def _partition_filter(
@@ -136,10 +153,10 @@ def _prune_files(
     stats = statistics_of(store, entries, columns(predicate))
     by_keys = files_that_may_match(predicate, stats, store.schema.primary_keys)
     by_values = files_that_may_match(predicate, stats)
-    rule = VersionRule.ANY_ONE if store.options.sequence_field else VersionRule.LAST_BY_SEQUENCE
+    rule = _version_rule(store)
     kept: dict[BucketId, list[FileRange]] = {}
     for bucket, files in buckets.items():
-        left = prune_stale_safe([file for file in files if by_keys[file.index]], by_values, rule)
+        left = prune_stale_safe(_visible(store, [file for file in files if by_keys[file.index]]), by_values, rule)
         if left:
             kept[bucket] = left
     return kept

@@ -3,7 +3,8 @@
 All files are scanned by Spark's own Parquet reader, so that projections and predicates that are added later reach it.
 Files of sections are scanned the same way, less their hidden rows (see stale_rows): one small table of bitmaps, made by
 tasks when the query runs, is broadcast; a row is left out when the bitmap of its chunk of its file has it. The join is an
-anti join on one 64-bit number (hash of the file name, xor the chunk), the cheapest that Spark has.
+anti join on one 64-bit number (hash of the file name, xor the chunk), the cheapest that Spark has. Engines that combine
+rows add the merged rows of contested keys, made by tasks (see merged_rows).
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from lakelsm.commit.table_store import TableStore
 from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
+from lakelsm.read.merged_rows import MergedRows
 from lakelsm.read.read_plan import ReadPlan
 from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, StaleRows
 from lakelsm.schema import TableSchema
@@ -48,6 +51,8 @@ def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFr
         stale = F.broadcast(_stale(spark, store, schemas, plan.units))
         for key, group in _by_schema(plan.merged_files):
             parts.append(_scan(spark, store.schema, schemas[key], group, stale))
+        if not MergeSpec.of(store.schema, store.options).keeps_rows:
+            parts.append(_merged(spark, store, schemas, plan.units))
     if not parts:
         return spark.createDataFrame([], to_struct(store.schema.fields))
     return reduce(DataFrame.unionAll, parts)
@@ -67,10 +72,24 @@ def _stale(
     spec = MergeSpec.of(store.schema, store.options)
     columns = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
     task = StaleRows(RunReader(store.file_io, store.schema, schemas, columns, _TASK_MEMORY), spec)
-    cost, target = store.options.source_split_open_file_cost, store.options.source_split_target_size
-    packed = pack_in_order(units, lambda unit: sum(max(file.file_size, cost) for file in unit.files), target)
-    chunks = run_units(spark, packed, task, STALE_SCHEMA)
+    chunks = run_units(spark, _packed(store, units), task, STALE_SCHEMA)
     return chunks.select(F.expr("xxhash64(stale_file) ^ stale_chunk").alias(_STALE), F.col("stale_words"))
+
+
+def _merged(
+    spark: SparkSession, store: TableStore, schemas: dict[int, TableSchema], units: Sequence[MergeUnit]
+) -> DataFrame:
+    """The merged rows of keys that several rows have."""
+    struct = to_struct(store.schema.fields)
+    reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, _TASK_MEMORY)
+    task = MergedRows(reader, MergeSpec.of(store.schema, store.options), to_arrow_schema(struct))
+    return run_units(spark, _packed(store, units), task, struct)
+
+
+def _packed(store: TableStore, units: Sequence[MergeUnit]) -> list[list[MergeUnit]]:
+    """The units of each task."""
+    cost, target = store.options.source_split_open_file_cost, store.options.source_split_target_size
+    return pack_in_order(units, lambda unit: sum(max(file.file_size, cost) for file in unit.files), target)
 
 
 def _scan(

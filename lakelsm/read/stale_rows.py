@@ -1,7 +1,9 @@
 """Positions of rows that a merge hides, found from the deciding columns alone: a deletion vector for one read.
 
-For `deduplicate` the rows of a read are rows of files: of each key the winning one, unless it is a retraction. So
-every file can be scanned by Spark itself, with its projections and predicates, if only the losing rows are left out.
+For `deduplicate` and `first-row` the rows of a read are rows of files: of each key the winning one, unless it is a
+retraction. So every file can be scanned by Spark itself, with its projections and predicates, if only the losing rows
+are left out. For the other engines so can the rows whose key no other row has; the rest is hidden, and `merged_rows`
+merges it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakelsm.merge.kernel import VALUE_KIND, MergeSpec, is_retract, latest_rows
+from lakelsm.merge.kernel import VALUE_KIND, MergeSpec, contested, is_retract, surviving_rows
 from lakelsm.merge.key_order import OrderKeys
 from lakelsm.merge.run_reader import FILE_COLUMN, POSITION_COLUMN, MergeUnit, RunReader
 from lakelsm.merge.streaming import key_ranges
@@ -62,9 +64,11 @@ class StaleRows:
         retract = is_retract(rows.column(VALUE_KIND))
         if keys is None:
             hidden = retract
+        elif not self.spec.keeps_rows:
+            hidden = retract | contested(keys)
         else:
             hidden = np.ones(len(rows), dtype=bool)
-            winners = latest_rows(rows, keys, self.spec)
+            winners = surviving_rows(rows, keys, self.spec)
             hidden[winners] = retract[winners]
         at = np.flatnonzero(hidden)
         return rows.column(FILE_COLUMN).to_numpy()[at], rows.column(POSITION_COLUMN).to_numpy()[at]

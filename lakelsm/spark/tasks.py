@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 Unit = TypeVar("Unit")
 
@@ -33,12 +34,12 @@ def run_units(
     spark: SparkSession,
     units: Sequence[Unit],
     task: Callable[[Unit], Iterator[pa.RecordBatch]],
-    schema: str,
+    schema: str | StructType,
 ) -> DataFrame:
     """Return the DataFrame of what ``task`` yields for each unit, each unit in a task of its own.
 
-    ``units`` and ``task`` must pickle; ``schema`` is a Spark DDL of the batches. Nothing runs before an action. A unit
-    is pickled by itself, so that a task decodes no other's.
+    ``units`` and ``task`` must pickle; ``schema`` is the Spark type or DDL of the batches. Nothing runs before an action.
+    A unit is pickled by itself, so that a task decodes no other's.
     """
     packed = [pickle.dumps(unit) for unit in units]
 

@@ -18,8 +18,9 @@ from lakelsm.format.index_manifest import HASH_INDEX, IndexFileMeta, IndexManife
 from lakelsm.format.key_value_file import FileLayout, RollingWriter, conform, key_types, row_schema
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.paths import TablePaths, partition_text
-from lakelsm.merge.kernel import MergeSpec, latest_rows
-from lakelsm.merge.key_order import group_starts, order_keys
+from lakelsm.merge.batch_check import check_batch
+from lakelsm.merge.kernel import MergeSpec, merge_rows
+from lakelsm.merge.key_order import OrderKeys, group_starts, order_keys
 from lakelsm.storage import FileIO
 from lakelsm.write.messages import TaskMessages
 from lakelsm.write.prepare import BUCKET, ORDER
@@ -141,22 +142,22 @@ class _BucketWriter:
         return bucket == self._bucket and all(a.equals(b) for a, b in zip(partition, self._partition))
 
     def write(self, rows: pa.Table) -> None:
-        """Merge rows of equal keys and write them; the last key is held back, as it may go on."""
+        """Merge rows of equal keys and write them; the rows of the last key are held back, as it may go on."""
+        check_batch(rows, self._job.spec)
         if self._held is not None:
             rows = pa.concat_tables([self._held, rows])
         rows = rows.combine_chunks()
         keys = order_keys([rows.column(name) for name in self._job.spec.key_columns])
         if (keys[1:] < keys[:-1]).any():
             raise CorruptTableError("Rows reached the writer out of key order; this is a fault of lakelsm, report it.")
-        winners = latest_rows(rows, keys, self._job.spec)
-        merged = rows if len(winners) == len(rows) else rows.take(pa.array(winners))
-        self._held = merged.slice(len(merged) - 1)
-        self._write_merged(merged.slice(0, len(merged) - 1))
+        last = int(np.searchsorted(keys, keys[-1], side="left")) if len(keys) else 0
+        self._held = self._bounded(rows.slice(last), keys[last:])
+        self._write_merged(merge_rows(rows.slice(0, last), keys[:last], self._job.spec))
 
     def finish(self) -> TaskMessages:
-        """Write the held row, close the files and return their entries."""
+        """Write the held key, close the files and return their entries."""
         if self._held is not None:
-            self._write_merged(self._held)
+            self._write_merged(self._merged(self._held))
         entries = [
             ManifestEntry(FileKind.ADD, self._partition_row, self._bucket, self._job.total_buckets, meta)
             for meta in self._writer.close()
@@ -166,6 +167,15 @@ class _BucketWriter:
     def abort(self) -> None:
         """Delete the files of this bucket."""
         self._writer.abort()
+
+    def _bounded(self, rows: pa.Table, keys: OrderKeys) -> pa.Table:
+        """Rows of one key to hold back: merged already where that changes nothing or where they are too many."""
+        if self._job.spec.keeps_rows or rows.nbytes > self._job.batch_bytes:
+            return merge_rows(rows, keys, self._job.spec)
+        return rows
+
+    def _merged(self, rows: pa.Table) -> pa.Table:
+        return merge_rows(rows, order_keys([rows.column(name) for name in self._job.spec.key_columns]), self._job.spec)
 
     def _write_merged(self, rows: pa.Table) -> None:
         if not len(rows):
