@@ -20,6 +20,9 @@ SKETCHES = ("theta_sketch", "hll_sketch")
 #: Where a theta sketch of more than one hash has its sampling probability, and the one that Java writes.
 _PROBABILITY_AT, _PROBABILITY = 12, struct.pack("<f", 1.0)  # Persisted: do not change.
 
+#: A theta sketch of one hash: its length, and the flag by which Java marks it.
+_SINGLE_LENGTH, _FLAGS_AT, _SINGLE_ITEM = 16, 5, 0x20  # Persisted: do not change.
+
 Union = Callable[[bytes, bytes], bytes]
 
 
@@ -69,10 +72,17 @@ def _unite_theta(first: bytes, second: bytes) -> bytes:
     union = sketches.theta_union()
     for data in (first, second):
         union.update(sketches.compact_theta_sketch.deserialize(data))
-    result = bytes(union.get_result().serialize())
-    if result[0] & 0x3F >= 2:
-        result = result[:_PROBABILITY_AT] + _PROBABILITY + result[_PROBABILITY_AT + 4 :]
-    return result
+    return _as_java(bytes(union.get_result().serialize()))
+
+
+def _as_java(theta: bytes) -> bytes:
+    """The same compact sketch with the bytes that Java sets and C++ leaves out."""
+    data = bytearray(theta)
+    if data[0] & 0x3F >= 2:
+        data[_PROBABILITY_AT : _PROBABILITY_AT + 4] = _PROBABILITY
+    elif len(data) == _SINGLE_LENGTH:
+        data[_FLAGS_AT] |= _SINGLE_ITEM
+    return bytes(data)
 
 
 def _unite_hll(first: bytes, second: bytes) -> bytes:

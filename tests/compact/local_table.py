@@ -205,7 +205,8 @@ class LocalTable:
         types = [schema.field(name).type for name in schema.bucket_keys]
         buckets = bucket_ids(keys, types, store.options.bucket)
         table = table.append_column(BUCKET, pa.array(np.asarray(buckets), pa.int32()))
-        table = table.append_column(KIND, pa.array(np.full(len(table), row_kind, np.int8)))
+        if KIND not in table.column_names:
+            table = table.append_column(KIND, pa.array(np.full(len(table), row_kind, np.int8)))
         table = table.append_column(ORDER, pa.array(np.arange(len(table))))
         order = [*schema.partition_keys, BUCKET, *schema.trimmed_primary_keys, ORDER]
         job = Level0Job(

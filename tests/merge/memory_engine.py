@@ -21,7 +21,7 @@ from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.options.other_keys import check_new_keys
-from lakelsm.schema import create_schema
+from lakelsm.schema import TableSchema, create_schema
 from lakelsm.schema_rules import check_rules
 from lakelsm.unbuilt_features import REFUSED_BY_FEATURE
 from tests.conformance.cases import Case
@@ -62,12 +62,10 @@ class MemoryTable:
 
     def write(self, rows: Sequence[KindedRow], options: Mapping[str, str]) -> None:
         """Merge a batch into one run."""
-        table = self._rows(rows)
         parsed = TableOptions.parse({**self.schema.options, **options})
-        if parsed.ignore_delete:
-            table = table.filter(pa.array(~is_retract(table.column(VALUE_KIND))))
-        elif parsed.ignore_update_before:
-            table = table.filter(pa.array(table.column(VALUE_KIND).to_numpy() != KINDS["-U"]))
+        table = kinded_rows(self.schema, parsed, rows)
+        numbers = pa.array(range(self._next, self._next + len(table)), pa.int64())
+        table = conform(table.append_column(SEQUENCE_NUMBER, numbers), row_schema(self.schema.fields))
         check_batch(table, self.spec)
         merged = self.merged([table])
         if len(merged):
@@ -92,7 +90,7 @@ class MemoryTable:
             runs = [] if self._top is None else [self._top]
         rows = _without_retractions(self.merged(runs)).select(self.schema.field_names)
         if where is not None:
-            rows = _filtered(rows, where)
+            rows = filtered(rows, where)
         if columns is not None:
             rows = rows.select(columns)
         return [tuple(row[name] for name in rows.column_names) for row in rows.to_pylist(maps_as_pydicts=None)]
@@ -109,28 +107,30 @@ class MemoryTable:
     def _runs(self) -> list[pa.Table]:
         return [*([] if self._top is None else [self._top]), *self._level0]
 
-    def _rows(self, rows: Sequence[KindedRow]) -> pa.Table:
-        columns: dict[str, pa.Array] = {}
-        for at, field in enumerate(self.schema.fields):
-            values = pa.array([row.values[at] for row in rows], arrow_type(field.type))
-            if values.null_count and not field.type.nullable:
-                raise InvalidInputError(f"NULL in {field.name}")
-            columns[field.name] = values
-        kinds = [row.kind for row in rows]
-        if self.options.rowkind_field is not None:
-            kinds = columns[self.options.rowkind_field].to_pylist()
-            if not set(kinds) <= set(KINDS):
-                raise InvalidInputError("no row kind")
-        columns[SEQUENCE_NUMBER] = pa.array(range(self._next, self._next + len(rows)), pa.int64())
-        columns[VALUE_KIND] = pa.array([KINDS[kind] for kind in kinds], pa.int8())
-        return conform(pa.table(columns), row_schema(self.schema.fields))
+
+def kinded_rows(schema: TableSchema, options: TableOptions, rows: Sequence[KindedRow]) -> pa.Table:
+    """A batch as a writer has it: the columns and their kinds, less the kinds that the table drops."""
+    columns: dict[str, pa.Array] = {}
+    for at, field in enumerate(schema.fields):
+        values = pa.array([row.values[at] for row in rows], arrow_type(field.type))
+        if values.null_count and not field.type.nullable:
+            raise InvalidInputError(f"NULL in {field.name}")
+        columns[field.name] = values
+    kinds = [row.kind for row in rows]
+    if options.rowkind_field is not None:
+        kinds = columns[options.rowkind_field].to_pylist()
+        if not set(kinds) <= set(KINDS):
+            raise InvalidInputError("no row kind")
+    columns[VALUE_KIND] = pa.array([KINDS[kind] for kind in kinds], pa.int8())
+    dropped = {"-U", "-D"} if options.ignore_delete else {"-U"} if options.ignore_update_before else set()
+    return pa.table(columns).filter(pa.array([kind not in dropped for kind in kinds], pa.bool_()))
 
 
 def _without_retractions(table: pa.Table) -> pa.Table:
     return table.filter(pa.array(~is_retract(table.column(VALUE_KIND))))
 
 
-def _filtered(rows: pa.Table, where: str) -> pa.Table:
+def filtered(rows: pa.Table, where: str) -> pa.Table:
     """The rows for which a simple condition on numbers and texts is true."""
     plain = [name for name in rows.column_names if not pa.types.is_nested(rows.schema.field(name).type)]
     database = sqlite3.connect(":memory:")

@@ -1,0 +1,135 @@
+"""Tables of any merge engine on files, without a JVM: written, compacted and read by the engine's own tasks.
+
+What Spark does in a read (scanning files, leaving out the hidden rows) is done here by pyarrow.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lakelsm import unbuilt_features
+from lakelsm.commit.schema_store import SchemaStore
+from lakelsm.compact.compaction_plan import CompactionScope
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.key_value_file import row_schema
+from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import CommitKind
+from lakelsm.merge.kernel import VALUE_KIND, MergeSpec
+from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
+from lakelsm.options import TableOptions
+from lakelsm.options.other_keys import check_new_keys
+from lakelsm.read.merged_rows import MergedRows
+from lakelsm.read.read_plan import ReadPlan, plan_read
+from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows, shown_file_name
+from lakelsm.schema import create_schema
+from lakelsm.schema_rules import check_rules
+from lakelsm.storage import LocalFileIO
+from lakelsm.unbuilt_features import REFUSED_BY_FEATURE
+from tests.compact.local_table import LocalTable
+from tests.conformance.cases import Case
+from tests.conformance.table_case import KindedRow
+from tests.conformance.values import case_ddl
+from tests.merge.memory_engine import filtered, kinded_rows
+
+#: What the case's engine would be refused for, and what this test is about.
+_UNDER_TEST = ("merge-engine", "record-level.expire-time", "changelog-producer", "sequence.snapshot-ordering")
+
+
+def allow_engines(patch: pytest.MonkeyPatch) -> None:
+    """Let tables of all merge engines be opened."""
+    allowed = [row for row in unbuilt_features._UNBUILT if not any(name in row.feature for name in _UNDER_TEST)]
+    patch.setattr(unbuilt_features, "_UNBUILT", tuple(allowed))
+
+
+class FileEngine:
+    """Makes tables below a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._numbers = itertools.count()
+
+    def create(self, case: Case) -> FileTable:
+        """A new table with the columns, keys and options of the case."""
+        body = case.body
+        options = {"bucket": "1", **body["options"]}
+        options.pop("file.format", None)
+        schema = create_schema(case_ddl(body["columns"]), body["primary_key"], body["partition_by"], options)
+        check_new_keys(schema.options, REFUSED_BY_FEATURE)
+        check_rules(schema, TableOptions.parse(schema.options))
+        root = self._folder / str(next(self._numbers))
+        file_io, paths = LocalFileIO(), TablePaths(str(root))
+        file_io.mkdirs(paths.schema_dir)
+        SchemaStore(file_io, paths).create_table(schema)
+        return FileTable(root)
+
+
+class FileTable(LocalTable):
+    """One case's table."""
+
+    def write(self, rows: Sequence[KindedRow], options: Mapping[str, str]) -> None:  # type: ignore[override]
+        """One commit, and the compaction that a table makes by itself."""
+        store = self.store.with_options(dict(options))
+        table = kinded_rows(store.schema, store.options, rows)
+        if not len(table):
+            return
+        self._commit(CommitKind.APPEND, table, 0, None, {})
+        if not store.options.write_only:
+            self.compact(full=False)
+
+    def compact(self, full: bool = True, **more: Any) -> Any:
+        """A compaction of all buckets."""
+        return super().compact(scope=CompactionScope(full), **more)
+
+    def read(self, where: str | None, columns: Sequence[str] | None) -> list[tuple[Any, ...]]:
+        """The rows of the newest snapshot."""
+        store = self.store
+        table = self.scanned(plan_read(store, store.snapshots.latest(), None))
+        if where is not None:
+            table = filtered(table, where)
+        if columns is not None:
+            table = table.select(columns)
+        return [tuple(row.values()) for row in table.to_pylist()]
+
+    def changelog(self) -> list[tuple[Any, ...]]:
+        """Not for this engine."""
+        raise UnsupportedFeatureError("changelogs")
+
+    def scanned(self, plan: ReadPlan) -> pa.Table:
+        """The rows of a plan."""
+        store = self.store
+        spec = MergeSpec.of(store.schema, store.options)
+        names = store.schema.field_names
+        value_schema = pa.schema([field for field in row_schema(store.schema.fields) if field.name in names])
+        parts = [value_schema.empty_table()]
+        hidden: dict[str, list[int]] = {}
+        units = list(plan.units)
+        for batch in StaleRows(self._reader(spec.decisive_columns), spec)(units):
+            for name, chunk, words in zip(*(column.to_pylist() for column in batch.columns)):
+                bits = np.unpackbits(np.array(words, np.int64).view(np.uint8), bitorder="little")
+                hidden.setdefault(name, []).extend((np.flatnonzero(bits) + (chunk << CHUNK_BITS)).tolist())
+        for file in (*plan.raw_files, *plan.merged_files):
+            rows = self._file_rows(file, names)
+            kept = np.ones(len(rows), dtype=bool)
+            kept[hidden.get(shown_file_name(file.path), [])] = False
+            if file in plan.raw_files:
+                assert not rows.column(VALUE_KIND).to_numpy()[kept].__and__(1).any(), "a retraction in a raw file"
+            parts.append(rows.filter(pa.array(kept)).select(names))
+        if not spec.keeps_rows:
+            for batch in MergedRows(self._reader(names), spec, value_schema)(units):
+                parts.append(pa.Table.from_batches([batch]))
+        return pa.concat_tables(parts)
+
+    def _reader(self, columns: Sequence[str]) -> RunReader:
+        store = self.store
+        return RunReader(store.file_io, store.schema, {store.schema.id: store.schema}, tuple(columns), 1 << 20)
+
+    def _file_rows(self, file: RunFile, names: Sequence[str]) -> pa.Table:
+        (run,) = self._reader(names).open_runs(MergeUnit(((file,),)))
+        return pa.concat_tables(run)
