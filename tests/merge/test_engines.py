@@ -17,6 +17,7 @@ from pyroaring import BitMap
 from lakelsm.errors import InvalidInputError
 from lakelsm.merge.kernel import contested, merge_rows
 from lakelsm.merge.key_order import order_keys
+from lakelsm.merge.streaming import merge_runs
 from tests.merge.engine_oracle import Column, Record, Refused, Table
 from tests.merge.engine_tables import (
     FUNCTIONS,
@@ -140,6 +141,22 @@ def test_rows_do_not_depend_on_compactions_in_between(data: st.DataObject) -> No
     after = runs[0] if runs else once
     assert [row[3] for row in compared(table, after)] == [row[3] for row in compared(table, once)]
     assert plain <= set(after.column_names)
+
+
+@given(st.data())
+def test_runs_merged_in_small_pieces_are_the_runs_merged_at_once(data: st.DataObject) -> None:
+    table = data.draw(ANY_TABLE)
+    found = data.draw(records(table, st.sampled_from([0, 2]), st.just(0)))
+    found = [(key, Record(at, record.kind, record.row)) for at, (key, record) in enumerate(found)]
+    schema = schema_of(table)
+    try:
+        runs = [merged(table, rows_of(schema, part)) for part in chunks(data, found)]
+        expected = merged(table, pa.concat_tables(runs)) if runs else rows_of(schema, [])
+    except InvalidInputError:
+        return
+    pieces = [iter([run.slice(at, 1) for at in range(len(run))]) for run in runs]
+    joined = pa.concat_tables([rows_of(schema, []), *merge_runs(pieces, spec_of(schema), drop_deletes=False)])
+    assert compared(table, joined) == compared(table, expected)
 
 
 @given(st.lists(st.integers(0, 9), max_size=20))
