@@ -124,6 +124,9 @@ class KeyValueReader:
         return True
 
     def _conform(self, batch: pa.RecordBatch) -> pa.Table:
+        for field in (SEQUENCE_FIELD, KIND_FIELD):
+            if field.name not in batch.schema.names:
+                raise CorruptTableError(f"Data file {self._path} is no key-value file: it has no column {field.name}.")
         columns = [batch.column(SEQUENCE_FIELD.name), batch.column(KIND_FIELD.name).cast(pa.int8())]
         for (_, source), target in zip(self._mapping, list(self._schema)[2:]):
             index = -1 if source is None else batch.schema.get_field_index(source.name)
