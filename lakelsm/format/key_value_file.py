@@ -15,6 +15,7 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.format.binary_row import encode_row
 from lakelsm.format.column_stats import StatsCollector, StatsMode, column_modes
 from lakelsm.format.data_file_meta import DataFileMeta
+from lakelsm.format.int96_timestamps import exact_timestamps, int96_columns
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, DataType, arrow_field
@@ -60,8 +61,17 @@ class KeyValueReader:
         self._path = path
         self._mapping = mapping
         self._schema = row_schema([field for field, _ in mapping])
+
+        def opened(unit: str | None) -> pq.ParquetFile:
+            source = filesystem.open_input_file(path)
+            return pq.ParquetFile(
+                source, buffer_size=read_ahead, pre_buffer=False, coerce_int96_timestamp_unit=unit
+            )
+
         try:
-            self._file = pq.ParquetFile(filesystem.open_input_file(path), buffer_size=read_ahead, pre_buffer=False)
+            self._file = opened(None)
+            self._int96 = int96_columns(self._file, self._names())
+            self._micros = opened("us") if self._int96 else None
         except (OSError, pa.ArrowException) as error:
             raise CorruptTableError(f"Data file {path} cannot be opened: {error}") from error
 
@@ -93,13 +103,23 @@ class KeyValueReader:
                 rows = self._file.metadata.row_group(group).num_rows
                 if leading is None or self._overlaps(group, leading, low, high):
                     at = start
-                    for batch in self._file.iter_batches(batch_rows, [group], names, use_threads=False):
+                    for batch in self._batches(batch_rows, group, names):
                         yield at, self._conform(batch)
                         at += len(batch)
                         del batch  # Not held while the next one is read.
                 start += rows
         except (OSError, pa.ArrowException) as error:
             raise CorruptTableError(f"Data file {self._path} cannot be read: {error}") from error
+
+    def _batches(self, batch_rows: int, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        batches = self._file.iter_batches(batch_rows, [group], names, use_threads=False)
+        if self._micros is None:
+            yield from batches
+            return
+        targets = {source.name: self._schema.field(field.name).type for field, source in self._mapping if source}
+        coarse = self._micros.iter_batches(batch_rows, [group], self._int96, use_threads=False)
+        for batch, micros in zip(batches, coarse):
+            yield exact_timestamps(batch, micros, targets)
 
     def _names(self) -> list[str]:
         present = set(self._file.schema_arrow.names)
@@ -150,8 +170,10 @@ def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.A
     source = column.type
     if source.equals(target):
         return column
-    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target) and target.unit in _UNITS:
-        column = pc.floor_temporal(column, unit=_UNITS[target.unit])
+    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
+        if target.unit in _UNITS:
+            column = pc.floor_temporal(column, unit=_UNITS[target.unit])
+        return column.cast(target)
     return column.cast(target, safe=False)
 
 

@@ -46,7 +46,7 @@ ALL_TYPES: dict[str, tuple[Any, Any, Any]] = {
         dt.datetime(1960, 1, 1, 0, 0, 0, 1),
         dt.datetime(2200, 1, 1, 0, 0, 0, 999999),
     ),
-    "TIMESTAMP(9)": (1704067200_123456789, -1, 7258118400_000000001),
+    "TIMESTAMP(9)": (1704067200_123456789, -1000, 7258118400_000000001),
     "TIMESTAMP(3) WITH LOCAL TIME ZONE": (
         dt.datetime(2024, 7, 1, 0, 0, 0, 123000, UTC),
         dt.datetime(1960, 1, 1, tzinfo=UTC),
@@ -57,7 +57,7 @@ ALL_TYPES: dict[str, tuple[Any, Any, Any]] = {
         dt.datetime(1960, 1, 1, 0, 0, 0, 1, UTC),
         dt.datetime(2200, 1, 1, tzinfo=UTC),
     ),
-    "TIMESTAMP(9) WITH LOCAL TIME ZONE": (1719792000_123456789, -1, 7258118400_000000001),
+    "TIMESTAMP(9) WITH LOCAL TIME ZONE": (1719792000_123456789, -1000, 7258118400_000000001),
     "ARRAY<INT>": ([1, None, 3], [], [2**31 - 1]),
     "ARRAY<ARRAY<STRING>>": ([["a", None], None, []], [], [["x"]]),
     "MAP<STRING, INT>": ([("k", 5), ("n", None)], [], [("", -1)]),
