@@ -37,7 +37,7 @@ def exact_timestamps(batch: pa.RecordBatch, micros: pa.RecordBatch, targets: dic
     """
     for name in micros.schema.names:
         column, target = micros.column(name), targets[name]
-        if not _has_nanoseconds(target):
+        if not has_nanoseconds(target):
             batch = batch.set_column(batch.schema.get_field_index(name), name, column)
         elif pa.types.is_timestamp(target):
             bounds = pc.min_max(column.cast(pa.int64())).as_py()
@@ -49,9 +49,10 @@ def exact_timestamps(batch: pa.RecordBatch, micros: pa.RecordBatch, targets: dic
     return batch
 
 
-def _has_nanoseconds(kind: pa.DataType) -> bool:
+def has_nanoseconds(kind: pa.DataType) -> bool:
+    """Whether the type is, or holds, timestamps in nanoseconds."""
     if pa.types.is_timestamp(kind):
         return bool(kind.unit == "ns")
     if pa.types.is_nested(kind):
-        return any(_has_nanoseconds(kind.field(at).type) for at in range(kind.num_fields))
+        return any(has_nanoseconds(kind.field(at).type) for at in range(kind.num_fields))
     return False

@@ -15,7 +15,7 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.format.binary_row import encode_row
 from lakelsm.format.column_stats import StatsCollector, StatsMode, column_modes
 from lakelsm.format.data_file_meta import DataFileMeta
-from lakelsm.format.int96_timestamps import exact_timestamps, int96_columns
+from lakelsm.format.int96_timestamps import exact_timestamps, has_nanoseconds, int96_columns
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, DataType, arrow_field
@@ -321,7 +321,7 @@ class _OpenFile:
             compression_level=layout.compression_level,
             store_decimal_as_integer=True,
             store_schema=False,
-            use_deprecated_int96_timestamps=_has_nanoseconds(arrow_schema),
+            use_deprecated_int96_timestamps=any(has_nanoseconds(field.type) for field in arrow_schema),
         )
         self._value_stats = layout.new_value_stats()
         self._key_stats = layout.new_key_stats()
@@ -382,10 +382,6 @@ class _OpenFile:
 
 def _key_row(row: pa.Table, types: Sequence[DataType]) -> bytes:
     return encode_row([column[0] for column in row.columns], types)
-
-
-def _has_nanoseconds(schema: pa.Schema) -> bool:
-    return any(pa.types.is_timestamp(field.type) and field.type.unit == "ns" for field in schema)
 
 
 def _local_wall_clock_millis() -> int:
