@@ -270,6 +270,8 @@ def submit(*arguments: str) -> subprocess.Popen[str]:
     command = [
         str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
         *("--properties-file", "spark-defaults.conf", "--conf", "spark.ui.enabled=false"),
+        # A short-lived JVM spends more on compiling well than it wins by it.
+        *("--driver-java-options", "-XX:TieredStopAtLevel=1"),
         "jobs/compact.py",
         *arguments,
     ]
