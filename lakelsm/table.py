@@ -272,7 +272,7 @@ class Table:
     def _millis(self, timestamp: str | datetime) -> int:
         """Epoch millis of a time in the session's zone; Spark reads the text, so its formats are Spark's."""
         if isinstance(timestamp, datetime):
-            return int(timestamp.timestamp() * 1000)
+            timestamp = timestamp.isoformat(sep=" ")
         literal = F.try_to_timestamp(F.lit(timestamp))
         millis = self.spark.range(1).select(F.unix_millis(literal)).collect()[0][0]
         if millis is None:

@@ -13,11 +13,13 @@ from pyarrow import fs as arrow_fs
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.binary_row import encode_row
+from lakelsm.format.column_evolution import cast_column, evolve_array
 from lakelsm.format.column_stats import StatsCollector, StatsMode, column_modes
 from lakelsm.format.data_file_meta import DataFileMeta
 from lakelsm.format.int96_timestamps import exact_timestamps, has_nanoseconds, int96_columns
+from lakelsm.format.parquet_encoding import encoding_options
 from lakelsm.options import TableOptions
-from lakelsm.schema import TableSchema
+from lakelsm.schema import KEY_FIELD_PREFIX, TableSchema
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, DataType, arrow_field
 
 #: System columns, their Parquet field ids, and the prefix of key columns. Persisted: do not change
@@ -64,9 +66,7 @@ class KeyValueReader:
 
         def opened(unit: str | None) -> pq.ParquetFile:
             source = filesystem.open_input_file(path)
-            return pq.ParquetFile(
-                source, buffer_size=read_ahead, pre_buffer=False, coerce_int96_timestamp_unit=unit
-            )
+            return pq.ParquetFile(source, buffer_size=read_ahead, pre_buffer=False, coerce_int96_timestamp_unit=unit)
 
         try:
             self._file = opened(None)
@@ -148,11 +148,12 @@ class KeyValueReader:
             if field.name not in batch.schema.names:
                 raise CorruptTableError(f"Data file {self._path} is no key-value file: it has no column {field.name}.")
         columns = [batch.column(SEQUENCE_FIELD.name), batch.column(KIND_FIELD.name).cast(pa.int8())]
-        for (_, source), target in zip(self._mapping, list(self._schema)[2:]):
+        for (field, source), target in zip(self._mapping, list(self._schema)[2:]):
             index = -1 if source is None else batch.schema.get_field_index(source.name)
-            columns.append(
-                pa.nulls(len(batch), target.type) if index < 0 else cast_column(batch.column(index), target.type)
-            )
+            if source is None or index < 0:
+                columns.append(pa.nulls(len(batch), target.type))
+            else:
+                columns.append(evolve_array(batch.column(index), source.type, field.type))
         return pa.Table.from_arrays(columns, schema=self._schema)
 
 
@@ -160,21 +161,6 @@ def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return the columns of ``schema``, taken from ``rows`` by name and cast to its types."""
     columns = [cast_column(rows.column(field.name), field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-_UNITS = {"s": "second", "ms": "millisecond", "us": "microsecond"}
-
-
-def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """Cast to the wanted type: the same values in another layout, Paimon's widening, or coarser timestamps (floor)."""
-    source = column.type
-    if source.equals(target):
-        return column
-    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
-        if target.unit in _UNITS:
-            column = pc.floor_temporal(column, unit=_UNITS[target.unit])
-        return column.cast(target)
-    return column.cast(target, safe=False)
 
 
 @dataclass(frozen=True)
@@ -314,6 +300,9 @@ class _OpenFile:
         self._layout = layout
         self._arrow_schema = arrow_schema
         self._sink = filesystem.open_output_stream(path)
+        int96 = any(has_nanoseconds(field.type) for field in arrow_schema)
+        keys = layout.schema.trimmed_primary_keys
+        ascending = [SEQUENCE_FIELD.name, *keys, *([] if layout.thin else [KEY_FIELD_PREFIX + key for key in keys])]
         self._writer = pq.ParquetWriter(
             self._sink,
             arrow_schema,
@@ -321,7 +310,8 @@ class _OpenFile:
             compression_level=layout.compression_level,
             store_decimal_as_integer=True,
             store_schema=False,
-            use_deprecated_int96_timestamps=any(has_nanoseconds(field.type) for field in arrow_schema),
+            use_deprecated_int96_timestamps=int96,
+            **encoding_options(arrow_schema, ascending, int96),
         )
         self._value_stats = layout.new_value_stats()
         self._key_stats = layout.new_key_stats()

@@ -24,6 +24,7 @@ from lakelsm.read.read_plan import ReadPlan
 from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, StaleRows
 from lakelsm.schema import TableSchema
 from lakelsm.schema_evolution import column_mapping
+from lakelsm.spark.column_evolution import evolved
 from lakelsm.spark.columns import quoted
 from lakelsm.spark.spark_types import to_spark, to_struct
 from lakelsm.spark.tasks import listing_on_driver, run_units
@@ -114,10 +115,8 @@ def _scan(
             columns.append(F.lit(None).cast(target).alias(field.name))
         elif source.name in numbers:
             columns.append(timestamp_of_nanoseconds(source.name, source.type).cast(target).alias(field.name))
-        elif source.type.with_nullable(True) != field.type.with_nullable(True):
-            columns.append(quoted(source.name).cast(target).alias(field.name))
         else:
-            columns.append(quoted(source.name).alias(field.name))
+            columns.append(evolved(quoted(source.name), source.type, field.type).alias(field.name))
     if stale is not None:
         stored.append(T.StructField(_ROW_INDEX, T.LongType()))
     with listing_on_driver(spark):
