@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,12 +13,26 @@ _UNITS = {"s": "second", "ms": "millisecond", "us": "microsecond"}
 
 
 def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """Cast to the wanted type: the same values in another layout, Paimon's widening, or coarser timestamps (floor)."""
-    source = column.type
-    if source.equals(target):
+    """Cast to the wanted type: the same values in another layout, Paimon's widening, or coarser timestamps (floor).
+
+    Raises pyarrow.ArrowInvalid for a timestamp that 64-bit nanoseconds cannot hold where they are wanted.
+    """
+    if column.type.equals(target):
         return column
-    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target) and target.unit in _UNITS:
-        column = pc.floor_temporal(column, unit=_UNITS[target.unit])
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([cast_column(chunk, target) for chunk in column.chunks], target)
+    source = column.type
+    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
+        if target.unit in _UNITS:
+            column = pc.floor_temporal(column, unit=_UNITS[target.unit])
+        return column.cast(target)
+    if pa.types.is_struct(source) and source.num_fields == target.num_fields:
+        children = [cast_column(column.field(at), target.field(at).type) for at in range(source.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(target), mask=column.is_null())
+    if pa.types.is_map(source):
+        return _with_parts(column, target, [column.keys, column.items])
+    if pa.types.is_list(source):
+        return _with_parts(column, target, [column.values])
     return column.cast(target, safe=False)
 
 
@@ -52,14 +68,20 @@ def _evolve_row(array: pa.StructArray, source: RowType, target: RowType) -> pa.S
 
 
 def _evolve_nested(array: pa.Array, wanted: pa.DataType, parts: list[tuple[DataType, DataType]]) -> pa.Array:
-    """Evolve what lists and maps hold; their validity and offsets stay."""
-    if pa.types.is_map(array.type):
-        old = [array.keys, array.items]
-        entries = [wanted.key_field, wanted.item_field]
-        children = [evolve_array(values, *types) for values, types in zip(old, parts)] + old[len(parts) :]
-        child = pa.StructArray.from_arrays(children, fields=entries)
+    """Evolve what lists and maps hold, and the counts of multisets."""
+    old = [array.keys, array.items] if pa.types.is_map(array.type) else [array.values]
+    evolved = [evolve_array(values, *types) for values, types in zip(old, parts)]
+    return _with_parts(array, wanted, [*evolved, *old[len(parts) :]])
+
+
+def _with_parts(array: pa.Array, wanted: pa.DataType, parts: Sequence[pa.Array]) -> pa.Array:
+    """The list or map with other values in it, cast to what is wanted; its validity and offsets stay."""
+    if pa.types.is_map(wanted):
+        fields = [wanted.key_field, wanted.item_field]
+        columns = [cast_column(part, field.type) for part, field in zip(parts, fields)]
+        child = pa.StructArray.from_arrays(columns, fields=fields)
     else:
-        child = evolve_array(array.values, *parts[0])
+        child = cast_column(parts[0], wanted.value_type)
     validity, offsets = array.buffers()[:2]
     return pa.Array.from_buffers(wanted, len(array), [validity, offsets], offset=array.offset, children=[child])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.format.column_evolution import evolve_array
+from lakelsm.format.column_evolution import cast_column, evolve_array
 from lakelsm.schema import create_schema
 from lakelsm.schema_evolution import AddColumn, ColumnChange, DropColumn, RenameColumn, UpdateColumnType, apply_changes
 from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, parse_type, same_layout, to_arrow
@@ -102,3 +103,24 @@ def test_types_are_alike_but_for_nullability_and_comments() -> None:
     assert not same_layout(ArrayType(source), ArrayType(target))
     assert not same_layout(MapType(TEXT, source), MapType(TEXT, target))
     assert not same_layout(INT, LONG)
+
+
+def test_times_in_nested_values_are_floored_too() -> None:
+    before, after = dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(1969, 12, 31, 23, 59, 59, 999000)
+    fine, coarse = pa.timestamp("us"), pa.timestamp("ms")
+    for values, source, wanted, target in (
+        ([[before, None], None], pa.list_(fine), [[after, None], None], pa.list_(coarse)),
+        ([{"t": before}, None], pa.struct([("t", fine)]), [{"t": after}, None], pa.struct([("t", coarse)])),
+        ([[("k", before)], None], pa.map_(pa.string(), fine), [[("k", after)], None], pa.map_(pa.string(), coarse)),
+    ):
+        found = cast_column(pa.chunked_array([pa.array(values, source)]), target)
+        assert found.type == target
+        assert found.to_pylist() == wanted
+
+
+def test_a_time_that_nanoseconds_cannot_hold_is_no_other_time() -> None:
+    far = pa.array([dt.datetime(9999, 12, 31)], pa.timestamp("us"))
+    for array in (far, pa.ListArray.from_arrays([0, 1], far)):
+        target = pa.timestamp("ns") if array is far else pa.list_(pa.timestamp("ns"))
+        with pytest.raises(pa.ArrowInvalid, match="out of bounds"):
+            cast_column(array, target)
