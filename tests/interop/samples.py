@@ -35,7 +35,7 @@ ALL_TYPES: dict[str, tuple[Any, Any, Any]] = {
     "DATE": (dt.date(2024, 1, 1), dt.date(1600, 2, 29), dt.date(9999, 12, 31)),
     "TIME(0)": (dt.time(1, 0), dt.time(0), dt.time(23, 59, 59)),
     "TIME(3)": (dt.time(1, 0, 0, 123000), dt.time(0), dt.time(23, 59, 59, 999000)),
-    "TIMESTAMP(0)": (dt.datetime(2024, 1, 1), dt.datetime(1969, 12, 31, 23, 59, 59), dt.datetime(9999, 12, 31)),
+    "TIMESTAMP(0)": (dt.datetime(2024, 1, 1), dt.datetime(1969, 12, 31, 23, 59, 59), dt.datetime(2200, 12, 31)),
     "TIMESTAMP(3)": (
         dt.datetime(2024, 1, 1, 0, 0, 0, 123000),
         dt.datetime(1969, 12, 31, 23, 59, 59, 999000),
@@ -69,11 +69,6 @@ ALL_TYPES: dict[str, tuple[Any, Any, Any]] = {
         {"a": {"b": None, "c": None}, "m": []},
     ),
 }
-#: The types that a key may well have, in an order that ends with a text, each a different BinaryRow layout.
-KEY_TYPES = (
-    "BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DECIMAL(9,2) DECIMAL(38,10) CHAR(5) BINARY(4) BYTES DATE TIME(3) "
-    "TIMESTAMP(3) TIMESTAMP(6) STRING"
-).split(" ")
 
 
 def column_name(sql_type: str) -> str:
