@@ -32,6 +32,10 @@ _RANGED_ROOTS = (*INTEGER_ROOTS, "VARCHAR", "DATE")
 #: Bytes in memory of the rows of one row group, unless a caller says otherwise.
 ROW_GROUP_BYTES = 64 << 20
 
+#: A small target file size makes row groups smaller, as files end with a row group; but not smaller than this.
+_LEAST_GROUP_BYTES = 64 << 10
+_LEAST_GROUP_ROWS = 256
+
 
 def row_schema(fields: Sequence[DataField]) -> pa.Schema:
     """The Arrow schema of key-value rows in memory: the two system columns, then ``fields``; no ``_KEY_`` copies."""
@@ -198,7 +202,7 @@ class FileLayout:
             compression=compression,
             compression_level=options.file_compression_zstd_level if compression == "zstd" else None,
             target_file_size=options.target_file_size,
-            row_group_bytes=row_group_bytes,
+            row_group_bytes=min(row_group_bytes, max(options.target_file_size, _LEAST_GROUP_BYTES)),
             prefix=options.data_file_prefix,
             stats_modes=modes,
             stats_dense=options.metadata_stats_dense_store,
@@ -245,10 +249,13 @@ class RollingWriter:
         """Append rows; their keys are above all that was written before."""
         if not len(rows):
             return
-        self._pending.append(rows)
-        self._pending_bytes += rows.nbytes
-        if self._pending_bytes >= self._layout.row_group_bytes:
-            self._flush()
+        step = max(_LEAST_GROUP_ROWS, int(len(rows) * self._layout.row_group_bytes / max(rows.nbytes, 1)))
+        for start in range(0, len(rows), step):
+            part = rows.slice(start, step)
+            self._pending.append(part)
+            self._pending_bytes += part.nbytes
+            if self._pending_bytes >= self._layout.row_group_bytes:
+                self._flush()
 
     def close(self) -> list[DataFileMeta]:
         """Finish the last file and return the metadata of all files in key order."""

@@ -26,6 +26,7 @@ from lakelsm.schema import TableSchema
 from lakelsm.schema_evolution import column_mapping
 from lakelsm.spark.column_evolution import evolved
 from lakelsm.spark.columns import quoted
+from lakelsm.spark.paths import literal_path
 from lakelsm.spark.spark_types import to_spark, to_struct
 from lakelsm.spark.tasks import listing_on_driver, run_units
 
@@ -120,7 +121,7 @@ def _scan(
     if stale is not None:
         stored.append(T.StructField(_ROW_INDEX, T.LongType()))
     with listing_on_driver(spark):
-        frame = spark.read.schema(T.StructType(stored)).parquet(*(file.path for file in files))
+        frame = spark.read.schema(T.StructType(stored)).parquet(*(literal_path(file.path) for file in files))
     if stale is None:
         return frame.select(*columns)
     chunk = F.expr(f"xxhash64(_metadata.file_name) ^ SHIFTRIGHT({_ROW_INDEX}, {CHUNK_BITS})")

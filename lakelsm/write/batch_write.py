@@ -23,6 +23,7 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.spark.columns import map_in_arrow, quoted_all
+from lakelsm.spark.paths import literal_path
 from lakelsm.spark.spark_types import to_struct
 from lakelsm.write.bucket_count import check_bucket_count
 from lakelsm.write.bucket_expression import with_bucket
@@ -185,7 +186,7 @@ class BatchWriter:
     def _written_rows(self, written: TaskMessages) -> DataFrame:
         """The rows of level-0 files of this writer, prepared as for a first try."""
         fields = to_struct(self._store.schema.fields).add(KIND, "byte").add(ORDER, "long")
-        return self._spark.read.schema(fields).parquet(*self._data_paths(written))
+        return self._spark.read.schema(fields).parquet(*map(literal_path, self._data_paths(written)))
 
     def _data_paths(self, written: TaskMessages) -> list[str]:
         return [self._store.data_path(e.partition, e.bucket, e.file.file_name) for e in written.entries]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
@@ -305,6 +306,15 @@ def test_files_roll_at_the_target_size_with_keys_in_order(tmp_path: Path) -> Non
     )
     assert len({meta.file_name for meta in metas}) == len(metas)
     assert all(meta.file_size >= 3_000 for meta in metas[:-1])
+
+
+def test_a_small_target_file_size_holds_for_rows_that_come_all_at_once(tmp_path: Path) -> None:
+    schema = create_schema("k INT, v STRING", ["k"], (), {"bucket": "1", "target-file-size": "32 kb"})
+    rows = [(k, 0, {"k": k, "v": hashlib.sha256(bytes([k % 256, k // 256])).hexdigest()}) for k in range(10_000)]
+    metas = write_files(tmp_path, layout_of(schema), [rows_table(schema, rows)])
+    assert len(metas) > 5
+    assert all(32 << 10 <= meta.file_size < 128 << 10 for meta in metas[:-1])
+    assert sum(meta.row_count for meta in metas) == 10_000
 
 
 def test_rows_of_several_row_groups_have_running_positions(tmp_path: Path) -> None:
