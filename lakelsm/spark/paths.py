@@ -8,5 +8,8 @@ _PATTERN_CHARACTERS = re.compile(r"([{}\[\]*?\\])")
 
 
 def literal_path(path: str) -> str:
-    """Return the path as a pattern that means it alone: Spark takes each path for a glob pattern."""
-    return _PATTERN_CHARACTERS.sub(r"\\\1", path)
+    """Return the local path as a pattern that means it alone: Spark takes each path for a glob pattern.
+
+    With its scheme, as Spark looks for one without on ``fs.defaultFS``.
+    """
+    return "file:" + _PATTERN_CHARACTERS.sub(r"\\\1", path)

@@ -76,7 +76,7 @@ def test_spark_reads_all_types_that_lakelsm_wrote(ours: LakelsmTables, paimon_sp
     ours.write(path, rows)
     _skip_unless_readable(path)
     assert paimon_spark.read("types") == _form(columns, rows)
-    ours.write(path, rows.slice(3), ["-D"])
+    ours.write(path, rows.take([3]), ["-D"])
     ours.compact(path)
     assert paimon_spark.read("types") == ours.read(path) == _form(columns, rows.slice(0, 3))
     assert paimon_spark.read("types", "bigint = 4") == _form(columns, rows.slice(0, 1))
