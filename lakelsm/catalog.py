@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.commit.table_store import TableStore
-from lakelsm.errors import InvalidInputError, TableNotFoundError
+from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError
 from lakelsm.format.paths import TablePaths, database_path, table_path
 from lakelsm.schema import create_schema
 from lakelsm.schema_evolution import SchemaChange, apply_changes
@@ -57,7 +57,12 @@ class Catalog:
         created = create_schema(columns, primary_key, partition_by, options, comment, _now_millis())
         validate_table(created)
         self._file_io.mkdirs(paths.schema_dir)
-        SchemaStore(self._file_io, paths).create_table(created)
+        try:
+            SchemaStore(self._file_io, paths).create_table(created)
+        except TableAlreadyExistsError as error:
+            raise TableAlreadyExistsError(
+                f"Table {name} exists already: open it with table({name!r}), or pass if_not_exists=True."
+            ) from error
         return self.table(name)
 
     def table(self, name: str) -> Table:

@@ -49,7 +49,8 @@ _COMPACT_EPILOG = """\
 exit status:
   0  done. Also: a dry run that found work; a run that --deadline stopped after some commits
      (status "deadline" in the report: run it again for the rest)
-  1  failed; one line on standard error says why and what to do (--verbose adds the traceback)
+  1  failed; one line on standard error says why and what to do (--verbose adds the traceback;
+     spark-submit joins the job's standard error to its standard output, the JSON report stays last)
   2  the command line is wrong
   3  nothing to do
   4  another commit came first: what lost was discarded, nothing of the other commit is lost

@@ -23,7 +23,7 @@ from lakelsm.compact.compactor import (
     CompactionResult,
     Compactor,
 )
-from lakelsm.errors import InvalidInputError, LakelsmError
+from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
 from lakelsm.format.binary_row import encode_row
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.lsm.compact_trigger import CommitFact, full_compaction_due
@@ -184,6 +184,10 @@ class Table:
         """What `read` would open: its ``files_scanned`` of ``files_live``."""
         return self._plan(where, snapshot_id, timestamp, tag)[0]
 
+    def changelog(self, start: int | None = None, end: int | None = None) -> DataFrame:
+        """The changes between two snapshots with their row kinds: not built yet."""
+        raise UnsupportedFeatureError(f"Reading the changelog of table {self.name} is not built in lakelsm yet.")
+
     # -- maintenance -----------------------------------------------------------------------------------------------
 
     def compact(
@@ -272,7 +276,7 @@ class Table:
     def _millis(self, timestamp: str | datetime) -> int:
         """Epoch millis of a time in the session's zone; Spark reads the text, so its formats are Spark's."""
         if isinstance(timestamp, datetime):
-            return int(timestamp.timestamp() * 1000)
+            timestamp = timestamp.isoformat(sep=" ")
         literal = F.try_to_timestamp(F.lit(timestamp))
         millis = self.spark.range(1).select(F.unix_millis(literal)).collect()[0][0]
         if millis is None:

@@ -53,9 +53,10 @@ class CompactionPlan:
 
 @dataclass(frozen=True)
 class CompactionScope:
-    """Which buckets to look at. ``partitions``: a predicate on partition columns; ``buckets``: bucket numbers;
-    ``only``: exactly these buckets. None leaves a choice out. ``full``: everything to the top level, else an ordinary
-    pick.
+    """Which buckets to look at; None leaves a choice out.
+
+    ``partitions``: a predicate on partition columns; ``buckets``: bucket numbers; ``only``: exactly these buckets.
+    ``full``: everything to the top level, else an ordinary pick.
     """
 
     full: bool

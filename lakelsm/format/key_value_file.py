@@ -13,10 +13,13 @@ from pyarrow import fs as arrow_fs
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.binary_row import encode_row
+from lakelsm.format.column_evolution import cast_column, evolve_array
 from lakelsm.format.column_stats import StatsCollector, StatsMode, column_modes
 from lakelsm.format.data_file_meta import DataFileMeta
+from lakelsm.format.int96_timestamps import exact_timestamps, has_nanoseconds, int96_columns
+from lakelsm.format.parquet_encoding import encoding_options
 from lakelsm.options import TableOptions
-from lakelsm.schema import TableSchema
+from lakelsm.schema import KEY_FIELD_PREFIX, TableSchema
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, DataType, arrow_field
 
 #: System columns, their Parquet field ids, and the prefix of key columns. Persisted: do not change
@@ -28,6 +31,10 @@ _RANGED_ROOTS = (*INTEGER_ROOTS, "VARCHAR", "DATE")
 
 #: Bytes in memory of the rows of one row group, unless a caller says otherwise.
 ROW_GROUP_BYTES = 64 << 20
+
+#: A small target file size makes row groups smaller, as files end with a row group; but not smaller than this.
+_LEAST_GROUP_BYTES = 64 << 10
+_LEAST_GROUP_ROWS = 256
 
 
 def row_schema(fields: Sequence[DataField]) -> pa.Schema:
@@ -60,8 +67,15 @@ class KeyValueReader:
         self._path = path
         self._mapping = mapping
         self._schema = row_schema([field for field, _ in mapping])
+
+        def opened(unit: str | None) -> pq.ParquetFile:
+            source = filesystem.open_input_file(path)
+            return pq.ParquetFile(source, buffer_size=read_ahead, pre_buffer=False, coerce_int96_timestamp_unit=unit)
+
         try:
-            self._file = pq.ParquetFile(filesystem.open_input_file(path), buffer_size=read_ahead, pre_buffer=False)
+            self._file = opened(None)
+            self._int96 = int96_columns(self._file, self._names())
+            self._micros = opened("us") if self._int96 else None
         except (OSError, pa.ArrowException) as error:
             raise CorruptTableError(f"Data file {path} cannot be opened: {error}") from error
 
@@ -93,13 +107,23 @@ class KeyValueReader:
                 rows = self._file.metadata.row_group(group).num_rows
                 if leading is None or self._overlaps(group, leading, low, high):
                     at = start
-                    for batch in self._file.iter_batches(batch_rows, [group], names, use_threads=False):
+                    for batch in self._batches(batch_rows, group, names):
                         yield at, self._conform(batch)
                         at += len(batch)
                         del batch  # Not held while the next one is read.
                 start += rows
         except (OSError, pa.ArrowException) as error:
             raise CorruptTableError(f"Data file {self._path} cannot be read: {error}") from error
+
+    def _batches(self, batch_rows: int, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        batches = self._file.iter_batches(batch_rows, [group], names, use_threads=False)
+        if self._micros is None:
+            yield from batches
+            return
+        targets = {source.name: self._schema.field(field.name).type for field, source in self._mapping if source}
+        coarse = self._micros.iter_batches(batch_rows, [group], self._int96, use_threads=False)
+        for batch, micros in zip(batches, coarse):
+            yield exact_timestamps(batch, micros, targets)
 
     def _names(self) -> list[str]:
         present = set(self._file.schema_arrow.names)
@@ -124,12 +148,16 @@ class KeyValueReader:
         return True
 
     def _conform(self, batch: pa.RecordBatch) -> pa.Table:
+        for field in (SEQUENCE_FIELD, KIND_FIELD):
+            if field.name not in batch.schema.names:
+                raise CorruptTableError(f"Data file {self._path} is no key-value file: it has no column {field.name}.")
         columns = [batch.column(SEQUENCE_FIELD.name), batch.column(KIND_FIELD.name).cast(pa.int8())]
-        for (_, source), target in zip(self._mapping, list(self._schema)[2:]):
+        for (field, source), target in zip(self._mapping, list(self._schema)[2:]):
             index = -1 if source is None else batch.schema.get_field_index(source.name)
-            columns.append(
-                pa.nulls(len(batch), target.type) if index < 0 else cast_column(batch.column(index), target.type)
-            )
+            if source is None or index < 0:
+                columns.append(pa.nulls(len(batch), target.type))
+            else:
+                columns.append(evolve_array(batch.column(index), source.type, field.type))
         return pa.Table.from_arrays(columns, schema=self._schema)
 
 
@@ -137,19 +165,6 @@ def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return the columns of ``schema``, taken from ``rows`` by name and cast to its types."""
     columns = [cast_column(rows.column(field.name), field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-_UNITS = {"s": "second", "ms": "millisecond", "us": "microsecond"}
-
-
-def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    """Cast to the wanted type: the same values in another layout, Paimon's widening, or coarser timestamps (floor)."""
-    source = column.type
-    if source.equals(target):
-        return column
-    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target) and target.unit in _UNITS:
-        column = pc.floor_temporal(column, unit=_UNITS[target.unit])
-    return column.cast(target, safe=False)
 
 
 @dataclass(frozen=True)
@@ -187,7 +202,7 @@ class FileLayout:
             compression=compression,
             compression_level=options.file_compression_zstd_level if compression == "zstd" else None,
             target_file_size=options.target_file_size,
-            row_group_bytes=row_group_bytes,
+            row_group_bytes=min(row_group_bytes, max(options.target_file_size, _LEAST_GROUP_BYTES)),
             prefix=options.data_file_prefix,
             stats_modes=modes,
             stats_dense=options.metadata_stats_dense_store,
@@ -234,10 +249,13 @@ class RollingWriter:
         """Append rows; their keys are above all that was written before."""
         if not len(rows):
             return
-        self._pending.append(rows)
-        self._pending_bytes += rows.nbytes
-        if self._pending_bytes >= self._layout.row_group_bytes:
-            self._flush()
+        step = max(_LEAST_GROUP_ROWS, int(len(rows) * self._layout.row_group_bytes / max(rows.nbytes, 1)))
+        for start in range(0, len(rows), step):
+            part = rows.slice(start, step)
+            self._pending.append(part)
+            self._pending_bytes += part.nbytes
+            if self._pending_bytes >= self._layout.row_group_bytes:
+                self._flush()
 
     def close(self) -> list[DataFileMeta]:
         """Finish the last file and return the metadata of all files in key order."""
@@ -289,6 +307,9 @@ class _OpenFile:
         self._layout = layout
         self._arrow_schema = arrow_schema
         self._sink = filesystem.open_output_stream(path)
+        int96 = any(has_nanoseconds(field.type) for field in arrow_schema)
+        keys = layout.schema.trimmed_primary_keys
+        ascending = [SEQUENCE_FIELD.name, *keys, *([] if layout.thin else [KEY_FIELD_PREFIX + key for key in keys])]
         self._writer = pq.ParquetWriter(
             self._sink,
             arrow_schema,
@@ -296,7 +317,8 @@ class _OpenFile:
             compression_level=layout.compression_level,
             store_decimal_as_integer=True,
             store_schema=False,
-            use_deprecated_int96_timestamps=_has_nanoseconds(arrow_schema),
+            use_deprecated_int96_timestamps=int96,
+            **encoding_options(arrow_schema, ascending, int96),
         )
         self._value_stats = layout.new_value_stats()
         self._key_stats = layout.new_key_stats()
@@ -357,10 +379,6 @@ class _OpenFile:
 
 def _key_row(row: pa.Table, types: Sequence[DataType]) -> bytes:
     return encode_row([column[0] for column in row.columns], types)
-
-
-def _has_nanoseconds(schema: pa.Schema) -> bool:
-    return any(pa.types.is_timestamp(field.type) and field.type.unit == "ns" for field in schema)
 
 
 def _local_wall_clock_millis() -> int:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakelsm.commit.table_store import TableStore
 from lakelsm.format.binary_row import decode_rows
-from lakelsm.format.key_value_file import cast_column
+from lakelsm.format.column_evolution import cast_column
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.lsm.predicate_stats import ColumnBounds, StatsTable
 from lakelsm.schema import TableSchema

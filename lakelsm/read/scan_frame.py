@@ -22,11 +22,14 @@ from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
 from lakelsm.read.merged_rows import MergedRows
+from lakelsm.read.nanosecond_files import has_nanoseconds, nanosecond_files, parted, timestamp_of_nanoseconds
 from lakelsm.read.read_plan import ReadPlan
 from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, StaleRows
 from lakelsm.schema import TableSchema
 from lakelsm.schema_evolution import column_mapping
+from lakelsm.spark.column_evolution import evolved
 from lakelsm.spark.columns import quoted
+from lakelsm.spark.paths import literal_path
 from lakelsm.spark.spark_types import to_spark, to_struct
 from lakelsm.spark.tasks import listing_on_driver, run_units
 
@@ -46,16 +49,30 @@ def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFr
     files = [*plan.raw_files, *plan.merged_files]
     ids = {file.schema_id for file in files}
     schemas = {key: store.schema if key == store.schema.id else store.schemas.get(key) for key in ids}
-    parts = [_scan(spark, store.schema, schemas[key], group) for key, group in _by_schema(plan.raw_files)]
+    parts = _scans(spark, store, schemas, plan.raw_files)
     if plan.units:
         stale = F.broadcast(_stale(spark, store, schemas, plan.units))
-        for key, group in _by_schema(plan.merged_files):
-            parts.append(_scan(spark, store.schema, schemas[key], group, stale))
+        parts += _scans(spark, store, schemas, plan.merged_files, stale)
         if not MergeSpec.of(store.schema, store.options).keeps_rows:
             parts.append(_merged(spark, store, schemas, plan.units))
     if not parts:
         return spark.createDataFrame([], to_struct(store.schema.fields))
     return reduce(DataFrame.unionAll, parts)
+
+
+def _scans(
+    spark: SparkSession,
+    store: TableStore,
+    schemas: dict[int, TableSchema],
+    files: Sequence[RunFile],
+    stale: DataFrame | None = None,
+) -> list[DataFrame]:
+    """A scan for the files of each schema, those with 64-bit nanoseconds apart."""
+    return [
+        _scan(spark, store.schema, schemas[key], part, stale, nanoseconds)
+        for key, group in _by_schema(files)
+        for nanoseconds, part in parted(group, nanosecond_files(store.file_io, schemas[key], group))
+    ]
 
 
 def _by_schema(files: Sequence[RunFile]) -> list[tuple[int, list[RunFile]]]:
@@ -98,23 +115,32 @@ def _scan(
     file_schema: TableSchema,
     files: Sequence[RunFile],
     stale: DataFrame | None = None,
+    nanoseconds: bool = False,
 ) -> DataFrame:
-    """Scan files of one schema as the table's columns; ``stale`` lists the rows to leave out."""
+    """Scan files of one schema as the table's columns; ``stale`` lists the rows to leave out.
+
+    With ``nanoseconds`` the files' TIMESTAMP(7..9) columns are numbers.
+    """
     mapping = column_mapping(file_schema, schema)
-    stored = [T.StructField(source.name, to_spark(source.type)) for _, source in mapping if source is not None]
+    numbers = {source.name for _, source in mapping if nanoseconds and source and has_nanoseconds(source.type)}
+    stored = [
+        T.StructField(source.name, T.LongType() if source.name in numbers else to_spark(source.type))
+        for _, source in mapping
+        if source is not None
+    ]
     columns: list[Column] = []
     for field, source in mapping:
         target = to_spark(field.type)
         if source is None:
             columns.append(F.lit(None).cast(target).alias(field.name))
-        elif source.type.with_nullable(True) != field.type.with_nullable(True):
-            columns.append(quoted(source.name).cast(target).alias(field.name))
+        elif source.name in numbers:
+            columns.append(timestamp_of_nanoseconds(source.name, source.type).cast(target).alias(field.name))
         else:
-            columns.append(quoted(source.name).alias(field.name))
+            columns.append(evolved(quoted(source.name), source.type, field.type).alias(field.name))
     if stale is not None:
         stored.append(T.StructField(_ROW_INDEX, T.LongType()))
     with listing_on_driver(spark):
-        frame = spark.read.schema(T.StructType(stored)).parquet(*(file.path for file in files))
+        frame = spark.read.schema(T.StructType(stored)).parquet(*(literal_path(file.path) for file in files))
     if stale is None:
         return frame.select(*columns)
     chunk = F.expr(f"xxhash64(_metadata.file_name) ^ SHIFTRIGHT({_ROW_INDEX}, {CHUNK_BITS})")

@@ -20,6 +20,7 @@ from lakelsm.types.data_types import (
     RowType,
     VectorType,
     field_to_json,
+    same_layout,
     type_to_json,
 )
 from lakelsm.types.type_text import field_from_json, parse_columns, parse_type
@@ -47,6 +48,7 @@ __all__ = [
     "from_arrow",
     "parse_columns",
     "parse_type",
+    "same_layout",
     "to_arrow",
     "type_to_json",
 ]

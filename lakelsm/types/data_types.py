@@ -10,9 +10,7 @@ from typing import Any
 
 from lakelsm.errors import InvalidInputError
 
-MAX_LENGTH = (
-    2147483647  # Persisted: do not change. VARCHAR(MAX_LENGTH) is STRING, VARBINARY(MAX_LENGTH) is BYTES.
-)
+MAX_LENGTH = 2147483647  # Persisted: do not change. VARCHAR(MAX_LENGTH) is STRING, VARBINARY(MAX_LENGTH) is BYTES.
 UNASSIGNED_ID = -1  # id of a field that schema.py has not numbered yet
 
 JsonType = str | dict[str, Any]
@@ -89,9 +87,7 @@ class AtomicType(DataType):
         elif self.root in _PLAIN_ROOTS:
             self._only()
         else:
-            raise InvalidInputError(
-                f"unknown type '{self.root}'; use one of {', '.join(sorted(ATOMIC_ROOTS))}"
-            )
+            raise InvalidInputError(f"unknown type '{self.root}'; use one of {', '.join(sorted(ATOMIC_ROOTS))}")
 
     def _default(self, attribute: str, value: int) -> None:
         if getattr(self, attribute) is None:
@@ -100,9 +96,7 @@ class AtomicType(DataType):
     def _check(self, attribute: str, low: int, high: int) -> None:
         value = getattr(self, attribute)
         if not low <= value <= high:
-            raise InvalidInputError(
-                f"{attribute} {value} of type {self.root} is out of range; use {low} to {high}"
-            )
+            raise InvalidInputError(f"{attribute} {value} of type {self.root} is out of range; use {low} to {high}")
 
     def _only(self, *allowed: str) -> None:
         for attribute in ("length", "precision", "scale"):
@@ -220,6 +214,22 @@ class RowType(DataType):
 
     def _text(self) -> str:
         return f"ROW<{', '.join(field.sql() for field in self.fields)}>"
+
+
+def same_layout(one: DataType, other: DataType) -> bool:
+    """Whether values of one type are values of the other as they stand: alike but for nullability and comments.
+
+    Members of ROW are alike only with the same field id, so that a member that was dropped and added again differs.
+    """
+    if isinstance(one, RowType) and isinstance(other, RowType):
+        return len(one.fields) == len(other.fields) and all(
+            (a.id, a.name) == (b.id, b.name) and same_layout(a.type, b.type) for a, b in zip(one.fields, other.fields)
+        )
+    if isinstance(one, (ArrayType, MultisetType)) and isinstance(other, (ArrayType, MultisetType)):
+        return type(one) is type(other) and same_layout(one.element, other.element)
+    if isinstance(one, MapType) and isinstance(other, MapType):
+        return same_layout(one.key, other.key) and same_layout(one.value, other.value)
+    return one.with_nullable(True) == other.with_nullable(True)
 
 
 def type_to_json(data_type: DataType) -> JsonType:

@@ -22,7 +22,8 @@ from lakelsm.format.key_value_file import FileLayout
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.merge.kernel import MergeSpec
-from lakelsm.spark.columns import quoted_all
+from lakelsm.spark.columns import map_in_arrow, quoted_all
+from lakelsm.spark.paths import literal_path
 from lakelsm.spark.spark_types import to_struct
 from lakelsm.write.bucket_count import check_bucket_count
 from lakelsm.write.bucket_expression import with_bucket
@@ -153,7 +154,7 @@ class BatchWriter:
             hash_indexes=indexes,
         )
         frame = self._in_buckets(rows, indexes).sortWithinPartitions(*sort_columns(store.schema))
-        return collect_messages(frame.mapInArrow(job, MESSAGE_SCHEMA), store.paths.root)
+        return collect_messages(map_in_arrow(frame, job, MESSAGE_SCHEMA), store.paths.root)
 
     def _in_buckets(self, rows: DataFrame, indexes: dict[tuple[bytes, int], str] | None) -> DataFrame:
         """The rows with their bucket, so shuffled that the rows of a key meet in one task."""
@@ -185,7 +186,7 @@ class BatchWriter:
     def _written_rows(self, written: TaskMessages) -> DataFrame:
         """The rows of level-0 files of this writer, prepared as for a first try."""
         fields = to_struct(self._store.schema.fields).add(KIND, "byte").add(ORDER, "long")
-        return self._spark.read.schema(fields).parquet(*self._data_paths(written))
+        return self._spark.read.schema(fields).parquet(*map(literal_path, self._data_paths(written)))
 
     def _data_paths(self, written: TaskMessages) -> list[str]:
         return [self._store.data_path(e.partition, e.bucket, e.file.file_name) for e in written.entries]
@@ -196,4 +197,3 @@ class BatchWriter:
             self._store.file_io.delete(path)
         for entry in written.index_entries:
             self._store.file_io.delete(self._store.paths.index(entry.file.file_name))
-

@@ -31,7 +31,8 @@ def check_bucket_count(store: TableStore, snapshot: Snapshot | None, partitions:
     )
     if others:
         theirs = others[0].total_buckets
-        partition = "/".join(f"{name}={text}" for name, text in store.partition_text(others[0].partition))
+        values = store.partition_values(others[0].partition)
+        partition = ", ".join(f"{name}={value}" for name, value in values.items())
         where = f"Partition {partition} of table {store.name}" if partition else f"Table {store.name}"
         raise InvalidInputError(
             f"{where} has files of {theirs} buckets, and this write has 'bucket' = '{ours}': overwrite the partition "

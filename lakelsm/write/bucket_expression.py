@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from lakelsm.format.bucket_hash import BucketFunction, bucket_ids
 from lakelsm.schema import TableSchema
+from lakelsm.spark.columns import map_in_arrow
 from lakelsm.types import AtomicType, DataField, to_arrow
 from lakelsm.write.prepare import BUCKET
 
@@ -125,4 +126,4 @@ def _with_bucket_by_arrow(
             buckets = pa.array(bucket_ids(arrays, types, num_buckets, function))
             yield pa.RecordBatch.from_arrays([*batch.columns, buckets], names=[*batch.schema.names, BUCKET])
 
-    return rows.mapInArrow(assign, rows.withColumn(BUCKET, F.lit(0).cast("int")).schema)
+    return map_in_arrow(rows, assign, rows.withColumn(BUCKET, F.lit(0).cast("int")).schema)

@@ -17,7 +17,7 @@ from lakelsm.format.hash_index import decode_hashes
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
-from lakelsm.spark.columns import quoted_all
+from lakelsm.spark.columns import map_in_arrow, quoted_all
 from lakelsm.storage import FileIO
 from lakelsm.types import to_arrow
 from lakelsm.write.prepare import BUCKET
@@ -87,12 +87,12 @@ def with_dynamic_bucket(
             names = [name for name in batch.schema.names if name != _HASH]
             yield pa.RecordBatch.from_arrays([*columns, pa.array(buckets)], names=[*names, BUCKET])
 
-    hashed = rows.mapInArrow(add_hash, rows.withColumn(_HASH, F.lit(0).cast("int")).schema)
+    hashed = map_in_arrow(rows, add_hash, rows.withColumn(_HASH, F.lit(0).cast("int")).schema)
     owner = F.pmod(F.col(_HASH), F.lit(policy.assigners))
     spread = hashed.repartition(*quoted_all(schema.partition_keys), owner)
     # In this order a task that runs again, after the loss of an executor, gives every key the same bucket.
     spread = spread.sortWithinPartitions(*quoted_all(schema.partition_keys), _HASH)
-    return spread.mapInArrow(assign, rows.withColumn(BUCKET, F.lit(0).cast("int")).schema)
+    return map_in_arrow(spread, assign, rows.withColumn(BUCKET, F.lit(0).cast("int")).schema)
 
 
 def _groups(heads: Sequence[pa.Array], rows: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -15,7 +16,7 @@ from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted
 from lakelsm.spark.spark_types import to_spark
 from lakelsm.spark.task_errors import CHECK_MARK
-from lakelsm.types import MAX_LENGTH, AtomicType, DataField
+from lakelsm.types import MAX_LENGTH, AtomicType, DataField, DataType
 
 #: Columns that travel beside the table's own through the shuffle.
 KIND = "_VALUE_KIND"
@@ -110,7 +111,9 @@ def _column(
         )
     if source != target:
         column = column.cast(target)
-    checked = column
+    if field.name in schema.primary_keys or field.name in schema.partition_keys:
+        column = _floored(column, field.type)
+    checked = _checked_range(column, field)
     limit = field.type.length if isinstance(field.type, AtomicType) else None
     if limit is not None and limit < MAX_LENGTH:
         size = F.char_length(column) if isinstance(target, T.StringType) else F.octet_length(column)
@@ -125,6 +128,29 @@ def _column(
         same = column.eqNullSafe(_literal(fixed[field.name], target))
         checked = F.when(same, checked).otherwise(F.raise_error(F.lit(message)))
     return checked.alias(field.name)
+
+
+def _floored(column: Column, kind: DataType) -> Column:
+    """A key as it is stored: TIMESTAMP(0..3) have milliseconds, so that finer times are one key from the start."""
+    if not isinstance(kind, AtomicType) or kind.root not in ("TIMESTAMP", "TIMESTAMP_LTZ") or (kind.precision or 0) > 3:
+        return column
+    if kind.root == "TIMESTAMP_LTZ":
+        return F.timestamp_millis(F.unix_millis(column))
+    finer = F.extract(F.lit("SECOND"), column) % F.lit(Decimal("0.001"))
+    return column - F.make_dt_interval(secs=finer)
+
+
+def _checked_range(column: Column, field: DataField) -> Column:
+    """Refuse times that 64-bit nanoseconds cannot hold in TIMESTAMP(7..9)."""
+    kind = field.type
+    if not isinstance(kind, AtomicType) or kind.root not in ("TIMESTAMP", "TIMESTAMP_LTZ") or (kind.precision or 0) <= 6:
+        return column
+    message = (
+        f"{CHECK_MARK}a value of column '{field.name}' is outside the years 1678 to 2261, which {kind.sql()} holds in "
+        "lakelsm: use TIMESTAMP(6) for the column or bring the value into that range"
+    )
+    year = F.year(column)
+    return F.when((year < 1678) | (year > 2261), F.raise_error(F.lit(message))).otherwise(column)
 
 
 def _literal(value: object, target: T.DataType) -> Column:

@@ -172,7 +172,7 @@ class LocalTable:
                 key = (entry.partition, *(row[name] for name in schema.trimmed_primary_keys))
                 found = (row[ORDER], row[KIND], tuple(row.get(name) for name in schema.field_names))
                 newest[key] = max(newest.get(key, found), found, key=lambda version: version[0])
-        return sorted(values for _, kind, values in newest.values() if kind == ADDED)
+        return sorted(values for _, kind, values in newest.values() if not kind & 1)
 
     def _columns(self, rows: Sequence[Row]) -> pa.Table:
         values = zip(self.store.schema.fields, zip(*rows))

@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 
 from lakelsm.commit.snapshot_manager import SnapshotManager
+from lakelsm.compact.compaction_plan import CompactionScope
+from lakelsm.compact.compactor import Compactor
 from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError
 from lakelsm.format.snapshot import CommitKind
+from lakelsm.schema_evolution import AddColumn
 from lakelsm.storage import LocalFileIO
+from lakelsm.types import AtomicType
 from tests.compact.local_table import LocalTable
 
 
@@ -167,3 +171,18 @@ def test_an_unknown_outcome_deletes_nothing_and_says_so(tmp_path: Path, monkeypa
             table.compact()
     assert len(table.data_files()) == len(before) + 1
     assert table.compact().status == "done"
+
+
+def test_a_compaction_that_began_before_a_column_was_added_does_not_lose_its_values(tmp_path: Path) -> None:
+    table = two_commits(tmp_path)
+    stale = table.store
+    table.alter(AddColumn("n", AtomicType("INT")))
+    table.write((1, "c", 7))
+    rows = table.rows()
+    before = table.data_files()
+    compactor = Compactor(table.spark, stale)  # type: ignore[arg-type]
+    assert compactor.compact(CompactionScope(full=True)).status == "conflict"
+    assert table.data_files() == before
+    assert table.rows() == rows
+    assert table.compact().status == "done"
+    assert table.rows() == rows

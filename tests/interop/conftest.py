@@ -13,12 +13,15 @@ from pyspark.sql import SparkSession
 
 from tests.interop import environments
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import JavaPaimon, Peer, PyPaimon
+from tests.interop.peers import JavaPaimon, PaimonSpark, Peer, PyPaimon
 from tests.interop.side import SIDES, Side, SideError
 
 #: The peers' versions. pypaimon pins its own pyarrow, hence an environment of its own.
 PYPAIMON = "pypaimon==2.1.0"
 JAVA_PAIMON = "org.apache.paimon:paimon-bundle:1.4.2"
+#: The newest Spark connector that the registries at hand have; an old reader is the harder test.
+PAIMON_SPARK = os.environ.get("LAKELSM_PAIMON_SPARK", "org.apache.paimon:paimon-spark-3.5:0.9.0")
+SPARK_OF_PAIMON = "pyspark==3.5.*"
 
 PEERS = ("pypaimon", "java-paimon")
 
@@ -75,16 +78,37 @@ def _java_paimon(scratch: Path) -> Peer:
     jars = environments.root() / "jars"
     command = [sys.executable, str(SIDES / "java_side.py"), JAVA_PAIMON, str(jars)]
     side = Side(command, scratch / "java-paimon.log", {"TZ": "UTC"})
+    _await(side, "java-paimon", JAVA_PAIMON, lambda: side.call("ready"))
+    return JavaPaimon("java-paimon", side)
+
+
+@pytest.fixture(scope="module")
+def paimon_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaimonSpark]:
+    """Java Paimon's Spark connector in a Spark of its own; skips, by name, where either cannot be had."""
+    scratch = tmp_path_factory.mktemp("paimon-spark")
+    python = environments.python_with("paimon-spark", [SPARK_OF_PAIMON])
+    warehouse = scratch / "warehouse"
+    warehouse.mkdir()
+    script = str(SIDES / "paimon_spark_side.py")
+    jars = str(environments.root() / "jars")
+    clean = {name: "" for name in ("SPARK_HOME", "PYTHONPATH", "PYTHONHOME") if name in os.environ}
+    side = Side([python, script, PAIMON_SPARK, jars, warehouse.as_uri()], scratch / "spark.log", clean)
+    _await(side, "paimon-spark", PAIMON_SPARK, lambda: side.call("sql", statements=["SELECT 1"]))
+    yield PaimonSpark(side, warehouse)
+    side.close()
+
+
+def _await(side: Side, name: str, coordinate: str, first: Callable[[], object]) -> None:
+    """Wait for the engine's first answer; skips the test, by name, where its jar cannot be resolved."""
     try:
-        side.call("ready")
+        first()
     except SideError:
         tail = side.log_tail(400)
         with contextlib.suppress(OSError):
             side.close()
         if "unresolved dependency" in tail or "download failed" in tail:
-            pytest.skip(f"java-paimon: {JAVA_PAIMON} cannot be resolved")
+            pytest.skip(f"{name}: {coordinate} cannot be resolved")
         raise
-    return JavaPaimon("java-paimon", side)
 
 
 def _plain_environment() -> dict[str, str]:

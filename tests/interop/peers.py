@@ -145,3 +145,25 @@ class JavaPaimon:
 
     def close(self) -> None:
         self._side.close()
+
+
+class PaimonSpark:
+    """Java Paimon's Spark connector, by SQL; its catalog ``paimon`` is on ``warehouse``."""
+
+    def __init__(self, side: Side, warehouse: Path) -> None:
+        self._side = side
+        self.warehouse = warehouse
+
+    def path(self, table: str) -> Path:
+        """The directory of table ``name`` of database ``db``."""
+        return self.warehouse / "db.db" / table
+
+    def sql(self, *statements: str) -> list[list[Any]]:
+        """Run statements on ``paimon.db.<table>``; returns the rows of the last one."""
+        rows: list[list[Any]] = self._side.call("sql", statements=list(statements))
+        return rows
+
+    def read(self, table: str, where: str = "true") -> Rows:
+        """The rows of ``db.<table>``."""
+        rows = self.sql(f"REFRESH TABLE paimon.db.{table}", f"SELECT * FROM paimon.db.{table} WHERE {where}")
+        return from_wire(rows, TableStore.open(str(self.path(table))).schema.fields)

@@ -35,7 +35,7 @@ ALL_TYPES: dict[str, tuple[Any, Any, Any]] = {
     "DATE": (dt.date(2024, 1, 1), dt.date(1600, 2, 29), dt.date(9999, 12, 31)),
     "TIME(0)": (dt.time(1, 0), dt.time(0), dt.time(23, 59, 59)),
     "TIME(3)": (dt.time(1, 0, 0, 123000), dt.time(0), dt.time(23, 59, 59, 999000)),
-    "TIMESTAMP(0)": (dt.datetime(2024, 1, 1), dt.datetime(1969, 12, 31, 23, 59, 59), dt.datetime(9999, 12, 31)),
+    "TIMESTAMP(0)": (dt.datetime(2024, 1, 1), dt.datetime(1969, 12, 31, 23, 59, 59), dt.datetime(2200, 12, 31)),
     "TIMESTAMP(3)": (
         dt.datetime(2024, 1, 1, 0, 0, 0, 123000),
         dt.datetime(1969, 12, 31, 23, 59, 59, 999000),
@@ -46,7 +46,7 @@ ALL_TYPES: dict[str, tuple[Any, Any, Any]] = {
         dt.datetime(1960, 1, 1, 0, 0, 0, 1),
         dt.datetime(2200, 1, 1, 0, 0, 0, 999999),
     ),
-    "TIMESTAMP(9)": (1704067200_123456789, -1, 7258118400_000000001),
+    "TIMESTAMP(9)": (1704067200_123456789, -1000, 7258118400_000000001),
     "TIMESTAMP(3) WITH LOCAL TIME ZONE": (
         dt.datetime(2024, 7, 1, 0, 0, 0, 123000, UTC),
         dt.datetime(1960, 1, 1, tzinfo=UTC),
@@ -57,7 +57,7 @@ ALL_TYPES: dict[str, tuple[Any, Any, Any]] = {
         dt.datetime(1960, 1, 1, 0, 0, 0, 1, UTC),
         dt.datetime(2200, 1, 1, tzinfo=UTC),
     ),
-    "TIMESTAMP(9) WITH LOCAL TIME ZONE": (1719792000_123456789, -1, 7258118400_000000001),
+    "TIMESTAMP(9) WITH LOCAL TIME ZONE": (1719792000_123456789, -1000, 7258118400_000000001),
     "ARRAY<INT>": ([1, None, 3], [], [2**31 - 1]),
     "ARRAY<ARRAY<STRING>>": ([["a", None], None, []], [], [["x"]]),
     "MAP<STRING, INT>": ([("k", 5), ("n", None)], [], [("", -1)]),
@@ -69,11 +69,6 @@ ALL_TYPES: dict[str, tuple[Any, Any, Any]] = {
         {"a": {"b": None, "c": None}, "m": []},
     ),
 }
-#: The types that a key may well have, in an order that ends with a text, each a different BinaryRow layout.
-KEY_TYPES = (
-    "BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DECIMAL(9,2) DECIMAL(38,10) CHAR(5) BINARY(4) BYTES DATE TIME(3) "
-    "TIMESTAMP(3) TIMESTAMP(6) STRING"
-).split(" ")
 
 
 def column_name(sql_type: str) -> str:

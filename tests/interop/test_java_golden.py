@@ -71,9 +71,7 @@ def test_a_golden_table_reads_as_java_read_it_before_and_after_a_full_compaction
 
 
 @pytest.mark.parametrize(("name", "version"), REFUSED)
-def test_a_golden_table_that_needs_what_is_not_built_is_refused_by_name(
-    golden: Golden, name: str, version: str
-) -> None:
+def test_a_golden_table_that_needs_what_is_not_built_is_refused_by_name(golden: Golden, name: str, version: str) -> None:
     source = golden(name, version)
     with pytest.raises(UnsupportedFeatureError) as refusal:
         Table.for_path(str(source.path))

@@ -1,7 +1,8 @@
-"""The same tables by lakelsm and by another engine (pypaimon, Java Paimon): each reads and continues what the other wrote."""
+"""Tables shared with another engine (pypaimon, Java Paimon): each reads and continues what the other wrote."""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from lakelsm.types import parse_columns
 from tests.interop.arrow_merge import bucket_keys, file_levels
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import Peer
-from tests.interop.samples import ALL_TYPES, all_types_columns, all_types_rows, column_name, rows_of
+from tests.interop.samples import ALL_TYPES, UTC, all_types_columns, all_types_rows, column_name, rows_of
 from tests.interop.value_form import Rows, cut_to_micros, in_order, rows_of_arrow
 
 
@@ -38,7 +39,10 @@ def test_all_types_written_by_lakelsm(ours: LakelsmTables, peer: Peer, path: Pat
     peer.write(path, all_types_rows(first_key=3))
     both = {row[0]: row for row in expected} | {row[0]: row for row in _form(columns, all_types_rows(first_key=3))}
     assert ours.read_nanos(path) == in_order(both.values())
-    assert peer.read(path) == in_order(both.values())
+    # pypaimon's merge cuts nanoseconds.
+    fields = parse_columns(columns)
+    assert cut_to_micros(peer.read(path), fields) == cut_to_micros(in_order(both.values()), fields)
+    assert peer.name == "pypaimon" or peer.read(path) == in_order(both.values())
 
 
 def test_all_types_written_by_the_peer(ours: LakelsmTables, peer: Peer, path: Path) -> None:
@@ -52,6 +56,27 @@ def test_all_types_written_by_the_peer(ours: LakelsmTables, peer: Peer, path: Pa
     ours.compact(path)
     assert ours.read_nanos(path) == expected
     assert peer.read(path) == expected, "lakelsm's compaction keeps nanoseconds"
+
+
+FAR = [dt.datetime(9999, 12, 31), dt.datetime(1, 1, 1), dt.datetime(2024, 1, 1, 0, 0, 0, 123000)]
+
+
+@pytest.mark.parametrize("beside", ["TIMESTAMP(6)", "TIMESTAMP(9)"])
+def test_timestamps_of_any_year(
+    ours: LakelsmTables, peer: Peer, path: Path, beside: str, request: pytest.FixtureRequest
+) -> None:
+    """A TIMESTAMP(9) column makes all timestamps of the file INT96, which pypaimon reads as 64-bit nanoseconds."""
+    if peer.name == "pypaimon" and beside == "TIMESTAMP(9)":
+        request.applymarker(pytest.mark.xfail(reason="pypaimon wraps INT96 outside 1677 to 2262", strict=True))
+    columns = f"k INT, a TIMESTAMP(3), b TIMESTAMP(6), c TIMESTAMP(0) WITH LOCAL TIME ZONE, d {beside}"
+    zoned = [time.replace(microsecond=0, tzinfo=UTC) for time in FAR]
+    rows = rows_of(columns, {"k": [1, 2, 3], "a": FAR, "b": FAR, "c": zoned, "d": [None] * 3})
+    ours.create(path, columns, ["k"], options={"bucket": "1"})
+    ours.write(path, rows)
+    assert ours.read(path) == _form(columns, rows)
+    ours.compact(path)
+    assert ours.read(path) == _form(columns, rows)
+    assert peer.read(path) == _form(columns, rows)
 
 
 def test_statistics_of_lakelsm_never_hide_a_row_from_the_peer(ours: LakelsmTables, peer: Peer, path: Path) -> None:
@@ -120,7 +145,8 @@ def test_null_partitions_of_pypaimon(ours: LakelsmTables, peers: Callable[[str],
     columns = "p STRING, d DATE, k INT, v STRING"
 
     def rows(value: str) -> pa.Table:
-        return rows_of(columns, {"p": [None, "", "x"], "d": [None, None, ALL_TYPES["DATE"][0]], "k": [1, 1, 1], "v": [value] * 3})
+        values = {"p": [None, "", "x"], "d": [None, None, ALL_TYPES["DATE"][0]], "k": [1, 1, 1]}
+        return rows_of(columns, {**values, "v": [value] * 3})
 
     peer = peers("pypaimon")
     peer.create(path, columns, ["p", "d", "k"], ["p", "d"], {"bucket": "1", "primary-key.nullable": "true"})
@@ -204,7 +230,8 @@ def _old_rows() -> pa.Table:
 
 def _new_rows(key: int) -> pa.Table:
     kinds = ("BIGINT", "STRING", "DOUBLE", "DECIMAL(18, 4)", "ROW<x INT, y STRING>", "TIMESTAMP(6)")
-    values: dict[str, list[Any]] = {name: list(ALL_TYPES[kind]) for name, kind in zip(("a", "bb", "c", "e", "r", "f"), kinds)}
+    names = ("a", "bb", "c", "e", "r", "f")
+    values: dict[str, list[Any]] = {name: list(ALL_TYPES[kind]) for name, kind in zip(names, kinds)}
     values["e"] = [ALL_TYPES["DECIMAL(9, 2)"][0]] * 3
     return rows_of(AFTER, {"k": [key, key + 1, key + 2], **values})
 

@@ -186,7 +186,7 @@ def test_what_a_merge_holds_follows_its_bound_and_not_the_length_of_the_runs(tmp
     bound = 24 << 20  # Above the pages and dictionaries that Parquet holds decoded, about 3 MiB a run here.
     rows: list[Row] = [(at, 0, {"id": at, "v": f"{at:0500d}"}) for at in range(80_000)]
     held = [_held_by_merge(tmp_path, rows[:count], bound) for count in (20_000, 80_000)]
-    assert held[0] > 4 << 20
+    assert held[0] > 1 << 20, "what is measured is what the merge holds"
     assert held[1] < min(bound, 1.2 * held[0])
 
 

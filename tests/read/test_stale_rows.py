@@ -6,14 +6,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.run_reader import MergeUnit
-from lakelsm.read.stale_rows import StaleRows, bitmap_words, join_bitmaps
+from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows, shown_file_name, stale_chunks
 from lakelsm.schema import create_schema
 from tests.merge.run_files import Row, reader_of, write_run
 from tests.oracle import Change, Deduplicate
@@ -30,7 +29,9 @@ def hidden_rows(task: StaleRows, units: list[MergeUnit]) -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
     for batch in task(units):
         for row in batch.to_pylist():
-            found.setdefault(row["stale_file"], set()).update(set_bits(row["stale_words"]))
+            assert row["stale_words"][-1] != 0, "no zero words at the end"
+            first = row["stale_chunk"] << CHUNK_BITS
+            found.setdefault(row["stale_file"], set()).update(first + bit for bit in set_bits(row["stale_words"]))
     return found
 
 
@@ -90,23 +91,35 @@ def test_a_file_without_hidden_rows_has_no_bitmap(tmp_path: Path) -> None:
     assert hidden_rows(task, [MergeUnit((new,))]) == {}
 
 
-@given(st.sets(st.integers(0, 299)), st.integers(0, 300))
-def test_a_bitmap_has_exactly_the_bits_of_its_positions(positions: set[int], extra: int) -> None:
-    rows = max(positions, default=0) + 1 + extra
-    words = bitmap_words(np.array(sorted(positions), dtype=np.int64), rows)
-    assert words.dtype == np.int64
-    assert len(words) == -(-rows // 64)
-    assert set_bits(words.tolist()) == positions
+@given(st.lists(st.dictionaries(st.integers(0, 2), st.sets(st.integers(0, 5 << CHUNK_BITS), min_size=1)), min_size=1))
+def test_chunks_have_exactly_the_bits_of_their_positions(parts: list[dict[int, set[int]]]) -> None:
+    held = [
+        (np.array([number] * len(places), dtype=np.int32), np.array(sorted(places), dtype=np.int64))
+        for part in parts
+        for number, places in part.items()
+    ]
+    if not held:
+        return
+    rows = stale_chunks(["a", "b", "c"], held).to_pylist()
+    assert len({(row["stale_file"], row["stale_chunk"]) for row in rows}) == len(rows)
+    found = {
+        (row["stale_file"], (row["stale_chunk"] << CHUNK_BITS) + bit)
+        for row in rows
+        for bit in set_bits(row["stale_words"])
+    }
+    assert found == {("abc"[number], place) for part in parts for number, places in part.items() for place in places}
 
 
-@given(st.lists(st.sets(st.integers(0, 199)), min_size=1, max_size=4))
-def test_joined_bitmaps_hold_the_bits_of_all(parts: list[set[int]]) -> None:
-    words = [bitmap_words(np.array(sorted(part), dtype=np.int64), 200).tolist() for part in parts]
-    group = pa.table(
-        {"stale_file": ["f"] * len(parts), "stale_words": pa.array(words, pa.list_(pa.int64()))},
-    )
-    # Spark hands groups over in several chunks.
-    chunked = pa.concat_tables([group.slice(at, 1) for at in range(len(group))])
-    (row,) = join_bitmaps(chunked).to_pylist()
-    assert row["stale_file"] == "f"
-    assert set_bits(row["stale_words"]) == set().union(*parts)
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("data-1f-0.parquet", "data-1f-0.parquet"),
+        ("my data-0.parquet", "my%20data-0.parquet"),
+        ("50%-0.parquet", "50%25-0.parquet"),
+        ("a#b?c-0.parquet", "a%23b%3Fc-0.parquet"),
+        ("dé-0.parquet", "dé-0.parquet"),
+        ("a+b=c~d-0.parquet", "a+b=c~d-0.parquet"),
+    ],
+)
+def test_names_are_those_that_spark_shows(name: str, shown: str) -> None:
+    assert shown_file_name(f"/wh/db.db/t/bucket-0/{name}") == shown

@@ -1,18 +1,20 @@
-"""The loop of an engine's process. Runs in that engine's own environment: nothing of lakelsm is here."""
+"""The loop of an engine's process, imported before the engine starts.
+
+Runs in that engine's own environment: nothing of lakelsm is here.
+"""
 
 import json
 import os
 import sys
 import traceback
 
+# From here on, whatever the engine prints goes to the standard error: the standard output has the answers alone.
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+
 
 def serve(operations):
-    """Answer requests ``[operation, arguments]``, a line each, until the input ends.
-
-    Whatever the engine prints goes to the standard error: the standard output has the answers alone.
-    """
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
+    """Answer requests ``[operation, arguments]``, a line each, until the input ends."""
     for line in sys.stdin:
         name, arguments = json.loads(line)
         try:

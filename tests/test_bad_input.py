@@ -1,0 +1,372 @@
+"""Bad input gets one clear error that names the thing and the remedy, and the table's files stay as they were."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lakelsm.errors import (
+    CorruptTableError,
+    InvalidInputError,
+    SnapshotNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+from lakelsm.schema_evolution import SetOption
+from lakelsm.spark.task_errors import lakelsm_error
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakelsm import Catalog, Table
+
+COLUMNS = "dt DATE NOT NULL, k INT NOT NULL, v STRING, code VARCHAR(3), n INT"
+SPARK_COLUMNS = "dt DATE, k INT, v STRING, code STRING, n INT"
+DAY = datetime.date(2020, 1, 1)
+NEXT_DAY = datetime.date(2020, 1, 2)
+
+
+@dataclass
+class Tables:
+    """A warehouse with a table that has rows."""
+
+    spark: SparkSession
+    warehouse: Path
+
+    @property
+    def catalog(self) -> Catalog:
+        from lakelsm import Catalog
+
+        return Catalog(str(self.warehouse), self.spark)
+
+    @property
+    def table(self) -> Table:
+        return self.catalog.table("db.t")
+
+    @property
+    def root(self) -> Path:
+        return self.warehouse / "db.db" / "t"
+
+    def rows(self, *rows: tuple[Any, ...]) -> DataFrame:
+        return self.spark.createDataFrame(list(rows), SPARK_COLUMNS)
+
+    def sql(self, query: str) -> DataFrame:
+        return self.spark.sql(query)
+
+    def listing(self) -> dict[str, int]:
+        """Every file of the warehouse with its size."""
+        return {str(path): path.stat().st_size for path in self.warehouse.rglob("*") if path.is_file()}
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        before = self.listing()
+        yield
+        assert self.listing() == before
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+    tables = Tables(spark, tmp_path_factory.mktemp("bad-input"))
+    table = tables.catalog.create_table(
+        "db.t",
+        COLUMNS,
+        primary_key=["dt", "k"],
+        partition_by=["dt"],
+        options={"bucket": "1", "write-only": "true"},
+    )
+    table.write(tables.rows((DAY, 1, "a", "x", 1), (DAY, 2, "b", "x", 2), (NEXT_DAY, 1, "c", "x", 3)))
+    table.write(tables.rows((DAY, 2, "b2", "x", 4)))
+    return tables.warehouse
+
+
+@pytest.fixture
+def tables(tmp_path: Path, original: Path, spark: SparkSession) -> Tables:
+    """A copy of the warehouse for one test."""
+    shutil.copytree(original, tmp_path / "wh")
+    return Tables(spark, tmp_path / "wh")
+
+
+def good(tables: Tables) -> DataFrame:
+    return tables.rows((DAY, 7, "g", "x", 7))
+
+
+Call = Callable[[Tables], Any]
+
+INVALID: dict[str, tuple[Call, str]] = {
+    "a missing column": (lambda t: t.table.write(good(t).drop("n")), "lacks column n .* add it"),
+    "a column that the table does not have": (
+        lambda t: t.table.write(good(t).selectExpr("*", "1 AS extra")),
+        "no column extra: drop it",
+    ),
+    "a column twice": (
+        lambda t: t.table.write(good(t).selectExpr("*", "n")),
+        "column n more than once: rename or drop one",
+    ),
+    "a null key": (lambda t: t.table.write(t.rows((DAY, None, "v", "x", 1))), "key column 'k' is NULL .* filter or fill"),
+    "a null partition": (lambda t: t.table.write(t.rows((None, 1, "v", "x", 1))), "key column 'dt' is NULL"),
+    "a wrong type": (
+        lambda t: t.table.write(good(t).selectExpr("dt", "k", "v", "code", "'7' AS n")),
+        r"Column 'n' is string in the DataFrame and int in the table \(INT\): cast it",
+    ),
+    "a type that would lose values": (
+        lambda t: t.table.write(good(t).selectExpr("dt", "CAST(k AS BIGINT) AS k", "v", "code", "n")),
+        "Column 'k' is bigint .* cast it",
+    ),
+    "a text that is too long": (
+        lambda t: t.table.write(t.rows((DAY, 1, "v", "four", 1))),
+        r"column 'code' is longer than VARCHAR\(3\) allows",
+    ),
+    "no DataFrame": (lambda t: t.table.write([(1, "a")]), "A Spark DataFrame is needed, not list"),
+    "an unknown row kind": (
+        lambda t: t.table.write(good(t).selectExpr("*", "'X' AS op"), row_kind="op"),
+        r"row kind of column 'op' must be \+I, -U, \+U or -D and cannot be null: X",
+    ),
+    "a null row kind": (
+        lambda t: t.table.write(good(t).selectExpr("*", "CAST(NULL AS STRING) AS op"), row_kind="op"),
+        "cannot be null: NULL",
+    ),
+    "a row kind of another type": (
+        lambda t: t.table.write(good(t).selectExpr("*", "1 AS op"), row_kind="op"),
+        "Row kind column 'op' must be a string",
+    ),
+    "a row kind column that is not there": (
+        lambda t: t.table.write(good(t), row_kind="op"),
+        "Row kind column 'op' is not in the DataFrame",
+    ),
+    "a batch without a user": (lambda t: t.table.write(good(t), batch_id=1), "batch_id needs commit_user"),
+    "a batch number below zero": (
+        lambda t: t.table.write(good(t), commit_user="u", batch_id=-1),
+        "batch_id is -1; it must be 0 or more",
+    ),
+    "a batch that is no number": (
+        lambda t: t.table.write(good(t), commit_user="u", batch_id="1"),  # type: ignore[arg-type]
+        "batch_id is '1'; it must be a whole number",
+    ),
+    "an unknown option of one write": (
+        lambda t: t.table.write(good(t), options={"bukket": "2"}),
+        "unknown option 'bukket'",
+    ),
+    "a bad value of an option of one write": (
+        lambda t: t.table.write(good(t), options={"target-file-size": "big"}),
+        "target-file-size.*big",
+    ),
+    "an option of one write that is fixed": (
+        lambda t: t.table.write(good(t), options={"merge-engine": "first-row"}),
+        "'merge-engine' is fixed",
+    ),
+    "another number of buckets in one write": (
+        lambda t: t.table.write(good(t), options={"bucket": "2"}),
+        r"(?s)Partition dt=2020-01-01 of table db.t has files of 1 buckets.*'bucket' = '2': overwrite the partition",
+    ),
+    "a wrong partition column": (
+        lambda t: t.table.overwrite(good(t), {"k": 1}),
+        "k is no partition column of table db.t: it has dt",
+    ),
+    "a partition value of another type": (
+        lambda t: t.table.overwrite(good(t), {"dt": "someday"}),
+        "Partition value dt='someday' is no DATE",
+    ),
+    "a NULL partition value": (lambda t: t.table.overwrite(good(t), {"dt": None}), "Partition value dt is NULL"),
+    "a row outside the overwritten partition": (
+        lambda t: t.table.overwrite(good(t), {"dt": NEXT_DAY}),
+        "a row's 'dt' is not the overwritten partition's '2020-01-02'",
+    ),
+    "a condition that is no SQL": (lambda t: t.table.read(where="k = = 1"), "cannot parse predicate 'k = = 1'"),
+    "a condition on an unknown column": (
+        lambda t: t.table.read(where="kk = 1"),
+        "column 'kk' of the predicate does not exist; available columns: dt, k",
+    ),
+    "a condition that is no truth value": (lambda t: t.table.read(where="k"), "Condition 'k' is wrong: .*not a boolean"),
+    "a condition of a delete": (lambda t: t.table.delete("kk = 1"), "column 'kk' of the predicate does not exist"),
+    "a condition of a compaction on values": (
+        lambda t: t.table.compact(where="v = 'a'"),
+        r"must be on partition columns \(dt\) alone",
+    ),
+    "an unknown column to read": (lambda t: t.table.read(columns=["x"]), "no column 'x'; the columns are dt, k"),
+    "a time that is none": (
+        lambda t: t.table.read(timestamp="yesterday-ish"),
+        "timestamp 'yesterday-ish' is no time: write",
+    ),
+    "two ways to travel in time": (
+        lambda t: t.table.read(snapshot_id=1, tag="x"),
+        "Give one of snapshot_id, timestamp and tag",
+    ),
+    "a name without a database": (lambda t: t.catalog.table("t"), "must be 'database.table'"),
+    "an unknown option at creation": (
+        lambda t: t.catalog.create_table("db.u", "k INT", primary_key=["k"], options={"bukket": "1"}),
+        "unknown option 'bukket'",
+    ),
+    "a key column that is not there": (
+        lambda t: t.catalog.create_table("db.u", "k INT", primary_key=["q"]),
+        "q",
+    ),
+    "a column twice at creation": (
+        lambda t: t.catalog.create_table("db.u", "k INT, k INT", primary_key=["k"]),
+        "duplicate column k",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_bad_input_is_named_with_its_remedy_and_changes_nothing(tables: Tables, name: str) -> None:
+    call, message = INVALID[name]
+    with tables.unchanged(), pytest.raises(InvalidInputError, match=message):
+        call(tables)
+
+
+def test_an_unknown_table_is_told_with_those_that_there_are(tables: Tables) -> None:
+    with tables.unchanged(), pytest.raises(TableNotFoundError, match=r"db.nope does not exist: the database has db.t"):
+        tables.catalog.table("db.nope")
+    with tables.unchanged(), pytest.raises(TableNotFoundError, match="does not exist: the database has no tables"):
+        tables.catalog.table("nodb.t")
+    with tables.unchanged(), pytest.raises(TableAlreadyExistsError, match="exists"):
+        tables.catalog.create_table("db.t", COLUMNS, primary_key=["dt", "k"])
+
+
+def test_a_path_that_is_no_table_is_refused(tables: Tables, tmp_path: Path) -> None:
+    from lakelsm import Table
+
+    (tmp_path / "file").write_text("x")
+    for path in (tmp_path / "nothing", tmp_path / "file", tables.warehouse, tables.root / "snapshot"):
+        with tables.unchanged(), pytest.raises(TableNotFoundError, match=f"{path} is no Paimon table"):
+            Table.for_path(str(path), tables.spark)
+    with pytest.raises(InvalidInputError, match="absolute"):
+        Table.for_path("relative/path", tables.spark)
+
+
+def test_a_snapshot_that_expired_is_told_from_one_that_never_was(tables: Tables) -> None:
+    (tables.root / "snapshot" / "snapshot-1").unlink()
+    with tables.unchanged():
+        with pytest.raises(SnapshotNotFoundError, match=r"snapshot 1 .* has expired; available: 2 to 2"):
+            tables.table.read(snapshot_id=1)
+        with pytest.raises(SnapshotNotFoundError, match=r"snapshot 9 .* does not exist; available: 2 to 2"):
+            tables.table.read(snapshot_id=9)
+        with pytest.raises(SnapshotNotFoundError, match="the oldest that is kept is 2"):
+            tables.table.read(timestamp="1999-01-01 00:00:00")
+        with pytest.raises(SnapshotNotFoundError, match="has no tag 'x'"):
+            tables.table.read(tag="x")
+
+
+def test_an_empty_frame_writes_nothing_and_an_overwrite_with_it_empties_the_partition(tables: Tables) -> None:
+    with tables.unchanged():
+        result = tables.table.write(tables.rows())
+    assert result.snapshot_id is None and not result.already_committed and result.files == 0
+    with tables.unchanged():
+        assert tables.table.write(tables.rows(), commit_user="u", batch_id=1).snapshot_id is None
+    result = tables.table.overwrite(tables.rows(), {"dt": DAY})
+    assert result.snapshot_id == 3
+    assert [tuple(row) for row in tables.table.read(columns=["dt", "k"]).collect()] == [(NEXT_DAY, 1)]
+    tables.table.overwrite(tables.rows(), {"dt": "2020-01-02"})
+    assert tables.table.read().count() == 0
+
+
+def test_a_table_whose_bucket_number_changed_is_written_by_an_overwrite_only(tables: Tables) -> None:
+    tables.catalog.alter_table("db.t", SetOption("bucket", "3"))
+    with tables.unchanged(), pytest.raises(InvalidInputError, match="has files of 1 buckets"):
+        tables.table.write(good(tables))
+    other = tables.rows((datetime.date(2020, 1, 3), 1, "n", "x", 1))
+    tables.table.write(other)
+    tables.table.overwrite(good(tables), {"dt": DAY})
+    tables.table.write(tables.rows((DAY, 7, "g2", "x", 7)))
+    rows = {(row.dt.day, row.k, row.v) for row in tables.table.read().collect()}
+    assert rows == {(1, 7, "g2"), (2, 1, "c"), (3, 1, "n")}
+
+
+def damage(path: Path, how: str) -> None:
+    data = path.read_bytes()
+    if how == "missing":
+        path.unlink()
+    elif how == "cut off":
+        path.write_bytes(data[: len(data) // 2])
+    else:
+        path.write_bytes(bytes(len(data)))
+
+
+def uses(tables: Tables) -> dict[str, Callable[[], Any]]:
+    return {
+        "read": lambda: tables.table.read().collect(),
+        "compact": lambda: tables.table.compact(full=True),
+        "overwrite": lambda: tables.table.overwrite(good(tables), {"dt": DAY}),
+    }
+
+
+@pytest.mark.parametrize("how", ["missing", "cut off", "zeros"])
+@pytest.mark.parametrize("kind", ["manifest-list-*", "manifest-[0-9a-f]*"])
+def test_a_damaged_manifest_is_named_and_nothing_is_committed(tables: Tables, kind: str, how: str) -> None:
+    names = {path.name for path in (tables.root / "manifest").glob(kind)}
+    for name in names:
+        damage(tables.root / "manifest" / name, how)
+    for use in uses(tables).values():
+        before = tables.listing()
+        with pytest.raises(CorruptTableError) as raised:
+            use()
+        assert any(name in str(raised.value) for name in names)
+        left = set(tables.listing()) - set(before)
+        assert not left and set(before) <= set(tables.listing())
+
+
+@pytest.mark.parametrize("how", ["cut off", "zeros"])
+def test_a_damaged_snapshot_or_schema_file_is_named(tables: Tables, how: str) -> None:
+    damage(tables.root / "snapshot" / "snapshot-2", how)
+    for use in uses(tables).values():
+        with tables.unchanged(), pytest.raises(CorruptTableError, match="snapshot-2"):
+            use()
+    damage(tables.root / "schema" / "schema-0", how)
+    for use in uses(tables).values():
+        with tables.unchanged(), pytest.raises(CorruptTableError, match="schema-0"):
+            use()
+
+
+def data_files(tables: Tables) -> list[Path]:
+    """The files of the first day (its directory has the days since 1970), the oldest first."""
+    return sorted(tables.root.glob("dt=18262/bucket-0/*"), key=lambda path: path.stat().st_mtime)
+
+
+@pytest.mark.parametrize("how", ["missing", "cut off", "zeros"])
+def test_a_damaged_data_file_fails_a_compaction_and_a_delete_by_name(tables: Tables, how: str) -> None:
+    victim = data_files(tables)[0]
+    damage(victim, how)
+    with tables.unchanged(), pytest.raises(CorruptTableError, match=victim.name):
+        tables.table.compact(full=True)
+    with tables.unchanged(), pytest.raises(CorruptTableError, match=victim.name):
+        tables.table.delete("n = 1")
+    assert tables.table.read(where="dt = DATE '2020-01-02'").count() == 1
+
+
+@pytest.mark.parametrize("how", ["missing", "cut off", "zeros"])
+def test_a_damaged_data_file_fails_a_read_and_is_named(tables: Tables, how: str) -> None:
+    victim = data_files(tables)[0]
+    damage(victim, how)
+    with pytest.raises(Exception, match=victim.name):
+        tables.table.read().collect()
+
+
+def test_a_compaction_that_fails_after_a_write_says_that_the_write_is_committed(tables: Tables) -> None:
+    damage(data_files(tables)[0], "cut off")
+    options = {"write-only": "false", "num-sorted-run.compaction-trigger": "2"}
+    with pytest.raises(CorruptTableError, match=r"The write is committed \(snapshot 3\); the compaction .* failed"):
+        tables.table.write(good(tables), options=options)
+    assert tables.table.snapshots().count() == 3
+
+
+def test_text_of_task_failures_is_told_apart() -> None:
+    root = "/wh/db.db/t"
+    raised = "Traceback\nlakelsm.errors.CorruptTableError: old\n\nTraceback\nlakelsm.errors.SnapshotNotFoundError: new\n"
+    assert repr(lakelsm_error(raised, root)) == "SnapshotNotFoundError('new')"
+    assert isinstance(
+        lakelsm_error("[USER_RAISED_EXCEPTION] lakelsm: key column 'k' is NULL SQLSTATE: P0001", root),
+        InvalidInputError,
+    )
+    missing = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file://{}. File does not exist. It"
+    assert "/wh/db.db/t/a b/data-1.parquet is missing" in str(
+        lakelsm_error(missing.format("/wh/db.db/t/a b/data-1.parquet"), root)
+    )
+    for other in (missing.format("/wh/db.db/t2/x"), "lakelsm.errors.Nonsense: x", "ValueError: lakelsm", ""):
+        assert lakelsm_error(other, root) is None

@@ -1,0 +1,171 @@
+"""The catalog: names, layout, creation, listing, alteration and dropping. No session is needed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as T
+
+from lakelsm import Catalog, Table
+from lakelsm.errors import (
+    InvalidInputError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from lakelsm.schema_evolution import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
+from lakelsm.types import parse_type
+
+COLUMNS = "id INT, v STRING, dt DATE"
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    return Catalog(tmp_path.as_uri())
+
+
+def make(catalog: Catalog, name: str = "db.t", **more: object) -> Table:
+    return catalog.create_table(name, COLUMNS, primary_key=["id"], options={"bucket": "1"}, **more)  # type: ignore[arg-type]
+
+
+def test_a_table_lies_where_paimons_file_system_catalog_puts_it(catalog: Catalog, tmp_path: Path) -> None:
+    make(catalog, "nyc.flights", comment="all flights")
+    schema = json.loads((tmp_path / "nyc.db" / "flights" / "schema" / "schema-0").read_text(encoding="utf-8"))
+    assert schema["primaryKeys"] == ["id"]
+    assert schema["comment"] == "all flights"
+    assert [(field["id"], field["name"], field["type"]) for field in schema["fields"]] == [
+        (0, "id", "INT NOT NULL"),
+        (1, "v", "STRING"),
+        (2, "dt", "DATE"),
+    ]
+
+
+def test_columns_come_as_ddl_as_a_spark_schema_or_as_a_pyarrow_schema(catalog: Catalog) -> None:
+    struct = T.StructType(
+        [
+            T.StructField("id", T.IntegerType()),
+            T.StructField("v", T.StringType(), metadata={"comment": "a text"}),
+            T.StructField("dt", T.DateType()),
+        ]
+    )
+    arrow = pa.schema([("id", pa.int32()), ("v", pa.string()), ("dt", pa.date32())])
+    options = {"bucket": "1"}
+    tables = [
+        catalog.create_table(f"db.t{at}", columns, primary_key=["id"], options=options)
+        for at, columns in enumerate([COLUMNS, struct, arrow])
+    ]
+    types = [[(field.name, str(field.type)) for field in table.schema.fields] for table in tables]
+    assert types[0] == types[1] == types[2]
+    assert tables[1].schema.field("v").description == "a text"
+
+
+def test_a_spark_type_that_paimon_has_no_place_for_names_the_column(catalog: Catalog) -> None:
+    struct = T.StructType([T.StructField("id", T.IntegerType()), T.StructField("gap", T.DayTimeIntervalType())])
+    with pytest.raises(InvalidInputError, match="gap"):
+        catalog.create_table("db.t", struct, primary_key=["id"])
+    assert catalog.list_tables("db") == []
+
+
+def test_databases_and_tables_are_listed_sorted(catalog: Catalog, tmp_path: Path) -> None:
+    assert catalog.list_databases() == []
+    assert catalog.list_tables("none") == []
+    for name in ("b.z", "b.a", "a.x"):
+        make(catalog, name)
+    (tmp_path / "b.db" / "no_table").mkdir()
+    (tmp_path / "stray").mkdir()
+    assert catalog.list_databases() == ["a", "b"]
+    assert catalog.list_tables("b") == ["b.a", "b.z"]
+
+
+def test_a_table_that_exists_is_not_created_again(catalog: Catalog) -> None:
+    make(catalog)
+    with pytest.raises(TableAlreadyExistsError, match=r"db\.t exists.*if_not_exists"):
+        make(catalog)
+    again = catalog.create_table("db.t", "other INT", primary_key=["other"], if_not_exists=True)
+    assert again.schema.field_names == ("id", "v", "dt")
+
+
+def test_an_unknown_table_is_refused_with_the_tables_that_there_are(catalog: Catalog) -> None:
+    make(catalog, "db.one")
+    with pytest.raises(TableNotFoundError, match=r"db\.two.*db\.one"):
+        catalog.table("db.two")
+    with pytest.raises(TableNotFoundError, match="no tables"):
+        catalog.table("empty.two")
+
+
+@pytest.mark.parametrize("name", ["t", "", ".", "db.", ".t", "a.b.c", "db/x.t", "db.t/x", " . "])
+def test_a_name_is_database_dot_table(catalog: Catalog, name: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"database\.table"):
+        make(catalog, name)
+
+
+def test_a_dropped_table_is_gone_with_its_files(catalog: Catalog, tmp_path: Path) -> None:
+    make(catalog)
+    make(catalog, "db.other")
+    catalog.drop_table("db.t")
+    assert catalog.list_tables("db") == ["db.other"]
+    assert not (tmp_path / "db.db" / "t").exists()
+    with pytest.raises(TableNotFoundError, match=r"db\.t"):
+        catalog.drop_table("db.t")
+    assert make(catalog).schema.id == 0
+
+
+def test_alter_table_writes_the_next_schema_and_open_tables_follow_it(catalog: Catalog, tmp_path: Path) -> None:
+    table = make(catalog)
+    changed = catalog.alter_table(
+        "db.t",
+        AddColumn("n", parse_type("INT"), after="id"),
+        RenameColumn("v", "w"),
+        DropColumn("dt"),
+        SetOption("write-only", "true"),
+    )
+    assert changed.schema.field_names == table.schema.field_names == ("id", "n", "w")
+    assert table.options.write_only
+    assert table.schema.id == 1
+    assert (tmp_path / "db.db" / "t" / "schema" / "schema-1").exists()
+    assert [(field.name, field.id) for field in table.schema.fields] == [("id", 0), ("n", 3), ("w", 1)]
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (DropColumn("id"), "id"),
+        (DropColumn("nope"), "nope"),
+        (UpdateColumnType("v", parse_type("INT")), "v"),
+        (AddColumn("v", parse_type("INT")), "v"),
+        (SetOption("buckit", "2"), "buckit"),
+        (SetOption("merge-engine", "first-row"), "first-row"),
+    ],
+)
+def test_a_change_that_cannot_be_leaves_the_schema_alone(catalog: Catalog, change: object, what: str) -> None:
+    table = make(catalog)
+    with pytest.raises((InvalidInputError, UnsupportedFeatureError), match=what):
+        catalog.alter_table("db.t", change)  # type: ignore[arg-type]
+    assert table.schema.id == 0
+
+
+def test_a_bad_option_creates_nothing(catalog: Catalog, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="buckett"):
+        catalog.create_table("db.t", COLUMNS, primary_key=["id"], options={"buckett": "1"})
+    assert catalog.list_databases() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_warehouse_of_another_file_system_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="s3"):
+        Catalog("s3://bucket/wh")
+
+
+@pytest.mark.parametrize("form", ["plain", "file:", "file://"])
+def test_a_warehouse_is_a_path_or_a_file_uri(tmp_path: Path, form: str) -> None:
+    warehouse = tmp_path / "wh x"
+    Catalog(str(warehouse)).create_table("db.t", COLUMNS, primary_key=["id"])
+    text = {"plain": str(warehouse), "file:": f"file:{warehouse}", "file://": f"file://{warehouse}"}[form]
+    assert Catalog(text).list_tables("db") == ["db.t"]
+
+
+def test_the_representation_names_the_table(catalog: Catalog) -> None:
+    assert "db.t" in repr(make(catalog))

@@ -1,0 +1,163 @@
+"""Writing and compacting on a real Spark cluster: a master and two workers on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from tests.compact.local_table import LocalTable
+
+ROOT = Path(__file__).resolve().parents[1]
+SPARK_BIN = Path(pyspark.__file__).parent / "bin"
+WORKERS = 2
+#: How long any one step may take in seconds, also on a busy machine.
+PATIENCE = 240
+
+#: Short-lived JVMs spend more on compiling well than they win by it.
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+#: Writes rows, then new versions of them and deletes, as an application that never names a session.
+WRITER = """
+import json, sys
+from pyspark.sql import SparkSession
+from lakelsm import Catalog
+
+table = Catalog(sys.argv[1]).create_table(
+    "d.t", "id BIGINT, v STRING", primary_key=["id"], options={"bucket": "4", "write-only": "true"}
+)
+spark = table.spark
+table.write(spark.range(1000).selectExpr("id", "concat('old-', id) AS v"))
+changes = spark.range(1000).selectExpr("id", "concat('new-', id) AS v", "if(id < 990, '+U', '-D') AS op")
+result = table.write(changes, row_kind="op")
+print(json.dumps([spark.sparkContext.master, result.snapshot_id, table.read().count()]))
+spark.stop()
+"""
+
+
+def environment(scratch: Path) -> dict[str, str]:
+    """What master, workers, executors and drivers share; lakelsm is importable everywhere."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return {
+        **os.environ,
+        "PYTHONPATH": path,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(scratch / "local"),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK,
+        "SPARK_NO_DAEMONIZE": "1",
+    }
+
+
+@contextlib.contextmanager
+def running(command: list[str], scratch: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process in a group of its own, all of which has ended afterwards."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment(scratch), stdout=output, stderr=output, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+
+
+def wait_for(pattern: str, log: Path, process: subprocess.Popen[bytes]) -> str:
+    """The first group of a pattern that a process logs."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        found = re.search(pattern, log.read_text(errors="replace"))
+        if found:
+            return found[1]
+        if process.poll() is not None:
+            break
+        time.sleep(0.1)
+    pytest.fail(f"{pattern} is not in the log of {process.args!r}:\n{log.read_text(errors='replace')[-4000:]}")
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Iterator[str]:
+    """The URL of a cluster of two workers with one core each."""
+    daemon = [str(SPARK_BIN / "spark-class")]
+    place = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    with contextlib.ExitStack() as processes:
+        log = tmp_path / "master.log"
+        command = [*daemon, "org.apache.spark.deploy.master.Master", *place]
+        url = wait_for(r"(spark://127\.0\.0\.1:[1-9]\d*)", log, processes.enter_context(running(command, tmp_path, log)))
+        workers = []
+        for number in range(WORKERS):
+            log = tmp_path / f"worker-{number}.log"
+            size = ["--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / f"worker-{number}")]
+            command = [*daemon, "org.apache.spark.deploy.worker.Worker", *place, *size, url]
+            workers.append((log, processes.enter_context(running(command, tmp_path, log))))
+        for log, worker in workers:
+            wait_for("(Successfully registered with master)", log, worker)
+        yield url
+
+
+def submit(scratch: Path, master: str, *arguments: str) -> tuple[int, str, str]:
+    """Run an application on the cluster by spark-submit: exit status, output, log."""
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "512m",
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.driver.extraJavaOptions": QUICK,
+        "spark.executor.extraJavaOptions": QUICK,
+        # No task starts before both workers take part.
+        "spark.cores.max": str(WORKERS),
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    }
+    command = [str(SPARK_BIN / "spark-submit"), "--properties-file", "spark-defaults.conf", "--master", master]
+    command += [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    done = subprocess.run(
+        [*command, *arguments],
+        cwd=ROOT,
+        env=environment(scratch),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(os.name != "posix", reason="the processes of a cluster are ended as POSIX process groups")
+def test_a_table_is_written_and_compacted_on_a_cluster(master: str, tmp_path: Path) -> None:
+    warehouse = tmp_path / "wh"
+    writer = tmp_path / "writer.py"
+    writer.write_text(WRITER, encoding="utf-8")
+    status, out, log = submit(tmp_path, master, str(writer), warehouse.as_uri())
+    assert status == 0, out + log
+    assert json.loads(out.splitlines()[-1]) == [master, 2, 990]
+    executors = {path.parents[2].name for path in tmp_path.glob("worker-*/app-*/*/stderr")}
+    assert executors == {f"worker-{number}" for number in range(WORKERS)}
+
+    table = LocalTable(warehouse / "d.db" / "t")
+    rows = [(number, f"new-{number}") for number in range(990)]
+    assert table.rows() == rows
+    job = ["jobs/compact.py", "--warehouse", warehouse.as_uri(), "--table", "d.t", "--full", "--report", "json"]
+    status, out, log = submit(tmp_path, master, *job, "--commit-every", "2")
+    assert status == 0, out + log
+    report = json.loads(out.splitlines()[-1])
+    assert (report["status"], report["snapshot_ids"], report["rows_written"]) == ("done", [3, 4], 990)
+    assert table.levels() == [5] * 4
+    assert table.rows() == rows

@@ -1,0 +1,287 @@
+"""The table's public face: what it refuses, time travel, evolution, and what it tells about itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import pytest
+from pyspark.sql import functions as F
+
+from lakelsm import Catalog, CommitResult, Table
+from lakelsm.errors import InvalidInputError, SnapshotNotFoundError, TableNotFoundError
+from lakelsm.schema_evolution import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from lakelsm.types import parse_type
+from tests.read.tables import create, frame, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """Three snapshots, an hour apart: row 1 with v = 1, then row 2 too and a new column, then row 1 with v = 10."""
+    warehouse = tmp_path_factory.mktemp("history")
+    table = create(spark, warehouse, "id INT, v INT", ["id"], comment="history")
+    table.write(frame(table, [(1, 1)]), commit_user="job", batch_id=1)
+    Catalog(str(warehouse), spark).alter_table("db.t", AddColumn("w", parse_type("STRING")))
+    table.write(frame(table, [(2, 2, "new")]), commit_user="job", batch_id=2)
+    table.write(frame(table, [(1, 10, "later")]), commit_user="job", batch_id=3)
+    for number in (1, 2, 3):
+        _set_time(table, number, NOON + timedelta(hours=number - 1))
+    return table
+
+
+NOON = datetime(2024, 7, 1, 12, tzinfo=timezone.utc)
+
+
+def _directory(table: Table) -> Path:
+    return Path(table._opened.paths.root)
+
+
+def _set_time(table: Table, snapshot: int, moment: datetime) -> None:
+    path = _directory(table) / "snapshot" / f"snapshot-{snapshot}"
+    values = json.loads(path.read_text(encoding="utf-8"))
+    values["timeMillis"] = int(moment.timestamp() * 1000)
+    path.write_text(json.dumps(values), encoding="utf-8")
+
+
+@pytest.fixture
+def new_york(spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    yield
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_a_snapshot_is_read_with_its_rows_and_the_columns_of_its_time(history: Table) -> None:
+    first = history.read(snapshot_id=1)
+    assert first.columns == ["id", "v"]
+    assert rows_of(first) == [(1, 1)]
+    assert rows_of(history.read(snapshot_id=2)) == [(1, 1, None), (2, 2, "new")]
+    assert rows_of(history.read()) == [(1, 10, "later"), (2, 2, "new")]
+
+
+def test_a_condition_on_a_column_that_came_later_is_refused_in_time_travel(history: Table) -> None:
+    with pytest.raises(Exception, match="w"):
+        history.read("w = 'new'", snapshot_id=1).collect()
+    with pytest.raises(InvalidInputError, match="w"):
+        history.read(columns=["w"], snapshot_id=1)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "snapshot"),
+    [
+        ("2024-07-01 12:00:00", 1),
+        ("2024-07-01 12:59:59.999", 1),
+        ("2024-07-01 13:00:00", 2),
+        ("2024-07-02", 3),
+        ("2024-07-01 14:30:00+02:00", 1),
+        (NOON + timedelta(hours=1), 2),
+        (datetime(2024, 7, 1, 13, 30), 2),
+        (datetime(2024, 7, 1, 15, 0, tzinfo=timezone(timedelta(hours=2))), 2),
+    ],
+)
+def test_a_time_means_the_newest_snapshot_that_is_not_later(
+    history: Table, timestamp: str | datetime, snapshot: int
+) -> None:
+    assert history.plan(timestamp=timestamp).snapshot_id == snapshot
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "snapshot"),
+    [("2024-07-01 08:00:00", 1), ("2024-07-01 09:59:59", 2), (datetime(2024, 7, 1, 9, 0), 2), (NOON, 1)],
+)
+def test_a_time_without_a_zone_is_in_the_sessions_zone(
+    history: Table, new_york: None, timestamp: str | datetime, snapshot: int
+) -> None:
+    assert history.plan(timestamp=timestamp).snapshot_id == snapshot
+
+
+def test_a_zone_of_the_caller_counts_and_not_the_sessions(history: Table, new_york: None) -> None:
+    moment = datetime(2024, 7, 1, 22, 0, tzinfo=ZoneInfo("Asia/Tokyo"))
+    assert history.plan(timestamp=moment).snapshot_id == 2
+
+
+def test_a_time_before_the_first_snapshot_names_the_oldest(history: Table) -> None:
+    with pytest.raises(SnapshotNotFoundError, match=r"2024-07-01 11:59:59.*oldest.*2024-07-01 12:00:00"):
+        history.read(timestamp="2024-07-01 11:59:59")
+
+
+@pytest.mark.parametrize("text", ["yesterday-ish", "", "2024-13-01", "25:00"])
+def test_a_text_that_is_no_time_is_refused(history: Table, text: str) -> None:
+    with pytest.raises(InvalidInputError, match="YYYY-MM-DD"):
+        history.read(timestamp=text)
+
+
+def test_a_tag_is_read_though_its_snapshot_expired(history: Table) -> None:
+    root = _directory(history)
+    (root / "tag").mkdir(exist_ok=True)
+    snapshot = json.loads((root / "snapshot" / "snapshot-2").read_text(encoding="utf-8"))
+    tag = {**snapshot, "tagCreateTime": [2024, 7, 1, 13, 30], "tagTimeRetained": 86400.0}
+    (root / "tag" / "tag-monthly").write_text(json.dumps(tag), encoding="utf-8")
+    hidden = root / "snapshot" / "snapshot-2"
+    kept = hidden.read_bytes()
+    hidden.unlink()
+    try:
+        assert rows_of(history.read(tag="monthly")) == [(1, 1, None), (2, 2, "new")]
+        assert rows_of(history.read("v = 2", ["w"], tag="monthly")) == [("new",)]
+        with pytest.raises(SnapshotNotFoundError, match=r"'weekly'.*monthly"):
+            history.read(tag="weekly")
+    finally:
+        hidden.write_bytes(kept)
+
+
+def test_a_snapshot_that_is_not_there_is_named_with_those_that_are(history: Table) -> None:
+    with pytest.raises(SnapshotNotFoundError, match=r"snapshot 9 .*available: 1 to 3"):
+        history.read(snapshot_id=9)
+    with pytest.raises(SnapshotNotFoundError, match="9"):
+        history.files(9)
+
+
+def test_only_one_way_of_time_travel_may_be_given(history: Table) -> None:
+    with pytest.raises(InvalidInputError, match="one of snapshot_id, timestamp and tag"):
+        history.read(snapshot_id=1, tag="x")
+
+
+def test_an_unknown_column_is_refused_with_the_columns_that_there_are(history: Table) -> None:
+    with pytest.raises(InvalidInputError, match=r"nope.*id, v, w"):
+        history.read(columns=["id", "nope"])
+
+
+def test_columns_come_in_the_order_asked_for(history: Table) -> None:
+    assert history.read(columns=["w", "id"]).columns == ["w", "id"]
+
+
+def test_snapshots_are_told_as_a_frame(history: Table) -> None:
+    rows = [row.asDict() for row in history.snapshots().collect()]
+    assert [row["snapshot_id"] for row in rows] == [1, 2, 3]
+    assert [row["commit_kind"] for row in rows] == ["APPEND"] * 3
+    assert [row["schema_id"] for row in rows] == [0, 1, 1]
+    assert [(row["commit_user"], row["commit_identifier"]) for row in rows] == [("job", 1), ("job", 2), ("job", 3)]
+    assert [(row["total_record_count"], row["delta_record_count"]) for row in rows] == [(1, 1), (2, 1), (3, 1)]
+    hours = history.snapshots().select(F.unix_timestamp("commit_time")).collect()
+    assert [row[0] - int(NOON.timestamp()) for row in hours] == [0, 3600, 7200]
+
+
+def test_files_and_buckets_are_told_as_frames(history: Table) -> None:
+    files = [row.asDict() for row in history.files().collect()]
+    assert len(files) == 3
+    assert all(Path(row["file_path"]).stat().st_size == row["file_size_in_bytes"] for row in files)
+    assert {(row["partition"], row["bucket"], row["level"]) for row in files} == {("", 0, 0)}
+    assert sorted((row["min_sequence_number"], row["max_sequence_number"]) for row in files) == [(0, 0), (1, 1), (2, 2)]
+    assert history.files(1).count() == 1
+    (bucket,) = history.buckets().collect()
+    assert bucket.asDict() == {
+        "partition": "",
+        "bucket": 0,
+        "level": 0,
+        "files": 3,
+        "records": 3,
+        "bytes": sum(row["file_size_in_bytes"] for row in files),
+    }
+
+
+def test_a_table_without_snapshots_is_empty_and_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    table = create(spark, tmp_path, "id INT, v DECIMAL(5, 1)", ["id"])
+    assert rows_of(table.read()) == []
+    assert table.read("id = 1", ["v"]).dtypes == [("v", "decimal(5,1)")]
+    assert table.plan().snapshot_id is None
+    for told in (table.snapshots(), table.files(), table.buckets()):
+        assert told.count() == 0
+    with pytest.raises(SnapshotNotFoundError, match="no snapshots yet"):
+        table.read(timestamp="2024-01-01")
+    with pytest.raises(SnapshotNotFoundError, match="no snapshots yet"):
+        table.read(snapshot_id=1)
+
+
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}", "{}/"])
+def test_a_table_opens_by_its_path(history: Table, form: str) -> None:
+    opened = Table.for_path(form.format(_directory(history)))
+    assert opened.name == "t"
+    assert opened.schema == history.schema
+    assert opened.plan().files_live == 3
+
+
+def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError, match=str(tmp_path)):
+        Table.for_path(str(tmp_path))
+    with pytest.raises(TableNotFoundError, match="nowhere"):
+        Table.for_path(str(tmp_path / "nowhere"))
+
+
+def test_the_same_batch_again_writes_nothing(history: Table) -> None:
+    again = history.write(frame(history, [(9, 9, "x")]), commit_user="job", batch_id=2)
+    assert again == CommitResult(2, already_committed=True)
+    assert history.plan().snapshot_id == 3
+
+
+@pytest.mark.parametrize("batch_id", [-1, 2**63 - 1])
+def test_a_batch_id_out_of_range_is_refused(history: Table, batch_id: int) -> None:
+    with pytest.raises(InvalidInputError, match="batch_id"):
+        history.write(frame(history, []), commit_user="job", batch_id=batch_id)
+
+
+def test_a_batch_id_needs_its_user(history: Table) -> None:
+    with pytest.raises(InvalidInputError, match="commit_user"):
+        history.write(frame(history, []), batch_id=1)
+
+
+def test_rows_of_old_files_follow_the_schema(spark: SparkSession, tmp_path: Path) -> None:
+    """Add, drop, rename, widen, and a dropped name used again: before and after a compaction."""
+    catalog = Catalog(str(tmp_path), spark)
+    table = create(spark, tmp_path, "id INT, n INT, f FLOAT, d DECIMAL(5, 2), s VARCHAR(3), gone STRING", ["id"])
+    from decimal import Decimal
+
+    table.write(frame(table, [(1, 1, 0.5, Decimal("1.25"), "a", "old"), (2, 2, 1.5, Decimal("2.50"), "b", "old")]))
+    catalog.alter_table("db.t", DropColumn("gone"), RenameColumn("s", "name"))
+    catalog.alter_table(
+        "db.t",
+        AddColumn("gone", parse_type("STRING")),
+        UpdateColumnType("n", parse_type("BIGINT")),
+        UpdateColumnType("f", parse_type("DOUBLE")),
+        UpdateColumnType("d", parse_type("DECIMAL(20, 4)")),
+        UpdateColumnType("name", parse_type("STRING")),
+        AddColumn("front", parse_type("INT"), first=True),
+    )
+    table.write(frame(table, [(7, 2, 2**40, 2.5, Decimal("3.1234"), "longer", "new")]))
+    wanted = [
+        (7, 2, 2**40, 2.5, Decimal("3.1234"), "longer", "new"),
+        (None, 1, 1, 0.5, Decimal("1.2500"), "a", None),
+    ]
+    assert table.read().columns == ["front", "id", "n", "f", "d", "name", "gone"]
+    assert rows_of(table.read()) == sorted(wanted, key=repr)
+    assert rows_of(table.read("gone IS NULL", ["id"])) == [(1,)]
+    assert rows_of(table.read("gone = 'old'")) == []
+    assert rows_of(table.read("n = 1099511627776 AND name = 'longer'", ["id"])) == [(2,)]
+    assert rows_of(table.read("front IS NULL AND d = 1.25", ["id"])) == [(1,)]
+    table.compact(full=True)
+    assert rows_of(table.read()) == sorted(wanted, key=repr)
+    assert table.read(snapshot_id=1).columns == ["id", "n", "f", "d", "s", "gone"]
+    assert rows_of(table.read(snapshot_id=1, columns=["s", "gone"])) == [("a", "old"), ("b", "old")]
+
+
+def test_members_of_a_row_follow_the_schema(spark: SparkSession, tmp_path: Path) -> None:
+    catalog = Catalog(str(tmp_path), spark)
+    table = create(spark, tmp_path, "id INT, r ROW<a INT, b STRING>, l ARRAY<ROW<x INT>>", ["id"])
+    table.write(frame(table, [(1, {"a": 1, "b": "old"}, [{"x": 1}]), (2, None, None)]))
+    catalog.alter_table(
+        "db.t",
+        DropColumn(("r", "b")),
+        UpdateColumnType(("r", "a"), parse_type("BIGINT")),
+        AddColumn(("l", "element", "y"), parse_type("STRING")),
+    )
+    catalog.alter_table("db.t", AddColumn(("r", "b"), parse_type("STRING")), RenameColumn(("r", "a"), "c"))
+    table.write(frame(table, [(3, {"c": 2**40, "b": "new"}, [{"x": 2, "y": "z"}, None])]))
+    wanted = [
+        (1, (1, None), [(1, None)]),
+        (2, None, None),
+        (3, (2**40, "new"), [(2, "z"), None]),
+    ]
+    assert rows_of(table.read()) == wanted
+    assert rows_of(table.read("r.b = 'old'", ["id"])) == []
+    table.compact(full=True)
+    assert rows_of(table.read()) == wanted

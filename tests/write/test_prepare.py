@@ -1,0 +1,134 @@
+"""A user's DataFrame becomes key-value rows: columns in order, kinds, input order, casts that lose nothing."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.options import TableOptions
+from lakelsm.schema import TableSchema, create_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def schema_of(columns: str = "k INT, v STRING", **options: str) -> TableSchema:
+    given = {name.replace("__", ".").replace("_", "-"): text for name, text in options.items()}
+    return create_schema(columns, ["k"], [], {"bucket": "1", **given}, None, 0)
+
+
+def prepared(frame: DataFrame, schema: TableSchema, row_kind: str | None = None, **fixed: Any) -> DataFrame:
+    from lakelsm.write.prepare import prepare
+
+    return prepare(frame, schema, TableOptions.parse(dict(schema.options)), row_kind, fixed)
+
+
+def test_columns_come_in_the_tables_order_with_kind_and_input_order(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([("a", 1), ("b", 1), ("c", 2)], "v STRING, k INT").coalesce(1)
+    rows = prepared(frame, schema_of())
+    assert rows.columns == ["k", "v", "_VALUE_KIND", "_SEQUENCE_NUMBER"]
+    found = [tuple(row) for row in rows.collect()]
+    assert [row[:3] for row in found] == [(1, "a", 0), (1, "b", 0), (2, "c", 0)]
+    assert [row[3] for row in found] == sorted({row[3] for row in found})
+
+
+def kinds(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(list(enumerate(["+I", "-U", "+U", "-D"])), "k INT, op STRING")
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        ({}, [(0, 0), (1, 1), (2, 2), (3, 3)]),
+        ({"ignore_update_before": "true"}, [(0, 0), (2, 2), (3, 3)]),
+        ({"ignore_delete": "true"}, [(0, 0), (2, 2)]),
+    ],
+)
+def test_row_kinds_become_codes_and_ignored_ones_are_left_out(
+    spark: SparkSession, options: dict[str, str], left: list[tuple[int, int]]
+) -> None:
+    rows = prepared(kinds(spark), schema_of("k INT", **options), "op")
+    assert [(row.k, row._VALUE_KIND) for row in rows.collect()] == left
+
+
+def test_a_row_kind_field_is_stored_and_decides(spark: SparkSession) -> None:
+    schema = schema_of("k INT, op STRING", rowkind__field="op")
+    rows = prepared(kinds(spark), schema)
+    assert [(row.k, row.op, row._VALUE_KIND) for row in rows.collect()] == [
+        (0, "+I", 0),
+        (1, "-U", 1),
+        (2, "+U", 2),
+        (3, "-D", 3),
+    ]
+    with pytest.raises(InvalidInputError, match=r"from its column 'op' \(rowkind.field\): leave row_kind out"):
+        prepared(kinds(spark).withColumnRenamed("op", "kind").selectExpr("k", "kind AS op", "kind"), schema, "kind")
+
+
+def test_fixed_columns_may_be_left_out(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1,)], "k INT")
+    noon = datetime.datetime(2020, 1, 1, 12, 30)
+    schema = schema_of("k INT, d DATE, t TIMESTAMP(6), n DECIMAL(9, 2), s STRING")
+    row = prepared(frame, schema, d=noon.date(), t=noon, n=Decimal("1.50"), s="x").collect()[0]
+    assert tuple(row)[:5] == (1, noon.date(), noon, Decimal("1.50"), "x")
+
+
+WIDENED = [
+    ("TINYINT", "BIGINT", 7, 7),
+    ("SMALLINT", "INT", -7, -7),
+    ("INT", "BIGINT", 7, 7),
+    ("INT", "DOUBLE", 7, 7.0),
+    ("SMALLINT", "FLOAT", 7, 7.0),
+    ("FLOAT", "DOUBLE", 0.5, 0.5),
+    ("INT", "DECIMAL(12, 2)", 7, Decimal("7.00")),
+    ("DECIMAL(5, 1)", "DECIMAL(9, 2)", Decimal("7.5"), Decimal("7.50")),
+    ("DATE", "TIMESTAMP", datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1)),
+    ("ARRAY<INT>", "ARRAY<BIGINT>", [1], [1]),
+    ("MAP<STRING, INT>", "MAP<STRING, BIGINT>", {"a": 1}, {"a": 1}),
+]
+
+
+@pytest.mark.parametrize(("source", "target", "value", "stored"), WIDENED, ids=str)
+def test_a_narrower_type_is_widened(spark: SparkSession, source: str, target: str, value: Any, stored: Any) -> None:
+    frame = spark.createDataFrame([(1, value)], f"k INT, v {source}")
+    assert prepared(frame, schema_of(f"k INT, v {target}")).collect()[0].v == stored
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("BIGINT", "INT"),
+        ("INT", "FLOAT"),
+        ("BIGINT", "DOUBLE"),
+        ("DOUBLE", "FLOAT"),
+        ("DOUBLE", "DECIMAL(20, 2)"),
+        ("INT", "DECIMAL(11, 2)"),
+        ("DECIMAL(9, 2)", "DECIMAL(9, 3)"),
+        ("STRING", "INT"),
+        ("INT", "STRING"),
+        ("TIMESTAMP", "DATE"),
+        ("TIMESTAMP_NTZ", "TIMESTAMP_LTZ"),
+        ("STRING", "BYTES"),
+        ("ARRAY<BIGINT>", "ARRAY<INT>"),
+        ("STRUCT<a: INT>", "ROW<b INT>"),
+    ],
+)
+def test_a_type_that_could_lose_values_is_refused(spark: SparkSession, source: str, target: str) -> None:
+    frame = spark.createDataFrame([], f"k INT, v {source}")
+    with pytest.raises(InvalidInputError, match=r"Column 'v' is .* in the DataFrame and .* in the table .*: cast it"):
+        prepared(frame, schema_of(f"k INT, v {target}"))
+
+
+def test_an_untyped_null_fits_every_column(spark: SparkSession) -> None:
+    assert prepared(spark.sql("SELECT 1 AS k, NULL AS v"), schema_of()).collect()[0].v is None
+
+
+def test_lengths_count_characters_of_text_and_bytes_of_binary(spark: SparkSession) -> None:
+    schema = schema_of("k INT, t VARCHAR(3), b VARBINARY(3)")
+    row = prepared(spark.sql("SELECT 1 AS k, 'éèê' AS t, X'010203' AS b"), schema).collect()[0]
+    assert (row.t, bytes(row.b)) == ("éèê", b"\1\2\3")
+    with pytest.raises(Exception, match=r"'b' is longer than VARBINARY\(3\)"):
+        prepared(spark.sql("SELECT 1 AS k, 'a' AS t, X'01020304' AS b"), schema).collect()
