@@ -39,10 +39,6 @@ class _Unbuilt:
 _LATEST_SCANS = (ScanMode.DEFAULT, ScanMode.LATEST_FULL, ScanMode.FULL, ScanMode.LATEST)
 
 
-def _engine(engine: MergeEngine) -> Callable[[_Case], bool]:
-    return lambda case: case.options.merge_engine is engine
-
-
 def _aggregates(case: _Case, *functions: str) -> bool:
     """Whether some column of a table that aggregates has one of the functions."""
     if case.options.merge_engine not in (MergeEngine.AGGREGATION, MergeEngine.PARTIAL_UPDATE):
@@ -68,9 +64,6 @@ def _column_of(root: str) -> Callable[[_Case], bool]:
 _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("table type (option 'type') other than 'table'", _set("type", "table")),
     _Unbuilt("tables without a primary key", lambda case: not case.schema.primary_keys),
-    _Unbuilt("'merge-engine' = 'partial-update'", _engine(MergeEngine.PARTIAL_UPDATE)),
-    _Unbuilt("'merge-engine' = 'aggregation'", _engine(MergeEngine.AGGREGATION)),
-    _Unbuilt("'merge-engine' = 'first-row'", _engine(MergeEngine.FIRST_ROW)),
     _Unbuilt("aggregate function 'rbm64'", lambda case: _aggregates(case, "rbm64")),
     _Unbuilt(
         "aggregate functions 'theta_sketch' and 'hll_sketch' where the package datasketches is not installed",
@@ -85,7 +78,6 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
         "cross-partition update ('bucket' = '-1' and a primary key without all partition columns)",
         lambda case: case.options.bucket == -1 and case.schema.cross_partition,
     ),
-    _Unbuilt("'record-level.expire-time'", lambda case: case.options.record_level_expire_time is not None),
     _Unbuilt("'sequence.snapshot-ordering' = 'true'", lambda case: case.options.sequence_snapshot_ordering),
     _Unbuilt("'row-tracking.enabled' = 'true'", lambda case: case.options.row_tracking_enabled),
     _Unbuilt("'data-evolution.enabled' = 'true'", lambda case: case.options.data_evolution_enabled),

@@ -112,15 +112,11 @@ def test_a_mod_bucket_needs_one_whole_number() -> None:
 
 
 _REFUSED_EVERYWHERE: tuple[dict[str, str], ...] = (
-    {"merge-engine": "partial-update"},
-    {"merge-engine": "aggregation"},
-    {"merge-engine": "first-row"},
     {"changelog-producer": "input"},
     {"changelog-producer": "lookup"},
     {"changelog-producer": "full-compaction"},
     {"deletion-vectors.enabled": "true"},
     {"bucket": "-2"},
-    {"record-level.expire-time": "1 h", "record-level.time-field": "v"},
     {"sequence.snapshot-ordering": "true", "write-only": "true"},
     {"file.format": "orc"},
     {"file.format": "avro"},
