@@ -80,6 +80,7 @@ class _Level0Task:
         self._schema = job.layout.schema
         self._filesystem = job.file_io.filesystem()
         self._row_schema = row_schema(self._schema.fields)
+        self._partition_types = [field.type for field in self._schema.partition_fields]
         self._messages = TaskMessages()
         self._bucket: _BucketWriter | None = None
 
@@ -91,11 +92,12 @@ class _Level0Task:
         values = conform(rows, self._row_schema)
         for start, stop in zip(starts.tolist(), stops.tolist()):
             head = rows.slice(start, 1)
-            partition = tuple(head.column(name)[0] for name in self._schema.partition_keys)
+            values_of = tuple(head.column(name)[0] for name in self._schema.partition_keys)
+            partition = encode_row(values_of, self._partition_types)
             bucket = head.column(BUCKET)[0].as_py()
             if self._bucket is None or not self._bucket.is_for(partition, bucket):
                 self._close_bucket()
-                self._bucket = _BucketWriter(self._job, self._filesystem, partition, bucket)
+                self._bucket = _BucketWriter(self._job, self._filesystem, partition, values_of, bucket)
             self._bucket.write(values.slice(start, stop - start))
 
     def finish(self) -> TaskMessages:
@@ -118,18 +120,23 @@ class _BucketWriter:
     """Merges and writes the rows of one bucket, which arrive in key order."""
 
     def __init__(
-        self, job: Level0Job, filesystem: arrow_fs.FileSystem, partition: tuple[pa.Scalar, ...], bucket: int
+        self,
+        job: Level0Job,
+        filesystem: arrow_fs.FileSystem,
+        partition: bytes,
+        partition_values: tuple[pa.Scalar, ...],
+        bucket: int,
     ) -> None:
         self._job = job
         schema = job.layout.schema
-        types = [field.type for field in schema.partition_fields]
         self._partition = partition
-        self._partition_row = encode_row(partition, types)
         self._bucket = bucket
         self._key_types = key_types(schema)
         texts = [
             (name, partition_text(value.as_py(), kind, job.partition_legacy_name, job.partition_default_name))
-            for name, value, kind in zip(schema.partition_keys, partition, types)
+            for name, value, kind in zip(
+                schema.partition_keys, partition_values, (field.type for field in schema.partition_fields)
+            )
         ]
         directory = job.paths.bucket_dir(texts, bucket)
         self._writer = RollingWriter(filesystem, directory, str(uuid4()), job.layout, 0, _FILE_SOURCE_APPEND)
@@ -137,9 +144,9 @@ class _BucketWriter:
         self._next_sequence = job.first_sequence
         self._hashes: list[np.ndarray] = []
 
-    def is_for(self, partition: tuple[pa.Scalar, ...], bucket: int) -> bool:
-        """Whether rows of this partition and bucket belong here."""
-        return bucket == self._bucket and all(a.equals(b) for a, b in zip(partition, self._partition))
+    def is_for(self, partition: bytes, bucket: int) -> bool:
+        """Whether rows of this partition (BinaryRow with arity, so NaN is itself and -0.0 not 0.0) and bucket go here."""
+        return bucket == self._bucket and partition == self._partition
 
     def write(self, rows: pa.Table) -> None:
         """Merge rows of equal keys and write them; the rows of the last key are held back, as it may go on."""
@@ -159,7 +166,7 @@ class _BucketWriter:
         if self._held is not None:
             self._write_merged(self._merged(self._held))
         entries = [
-            ManifestEntry(FileKind.ADD, self._partition_row, self._bucket, self._job.total_buckets, meta)
+            ManifestEntry(FileKind.ADD, self._partition, self._bucket, self._job.total_buckets, meta)
             for meta in self._writer.close()
         ]
         return TaskMessages(entries, self._write_hash_index())
@@ -192,7 +199,7 @@ class _BucketWriter:
         """Write the bucket's HASH index anew when the batch brought new keys (format.md 11.1)."""
         if self._job.hash_indexes is None or not self._hashes:
             return []
-        known_path = self._job.hash_indexes.get((self._partition_row, self._bucket))
+        known_path = self._job.hash_indexes.get((self._partition, self._bucket))
         known = decode_hashes(self._job.file_io.read(known_path), known_path) if known_path else np.empty(0, np.int32)
         every = np.union1d(known, np.concatenate(self._hashes))
         if len(every) == len(np.unique(known)) and known_path:
@@ -201,4 +208,4 @@ class _BucketWriter:
         data = encode_hashes(every)
         self._job.file_io.write(self._job.paths.index(name), data)
         meta = IndexFileMeta(HASH_INDEX, name, len(data), len(every))
-        return [IndexManifestEntry(FileKind.ADD, self._partition_row, self._bucket, meta)]
+        return [IndexManifestEntry(FileKind.ADD, self._partition, self._bucket, meta)]
