@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import starmap
 
 import numpy as np
@@ -10,9 +10,6 @@ import pyarrow as pa
 
 from lakelsm.merge.kernel import VALUE_KIND, MergeSpec, is_retract, merge_rows, surviving_rows
 from lakelsm.merge.key_order import OrderKeys, order_keys
-
-#: Picks the surviving rows of one key range: (rows of all runs, their order keys) -> row indices in key order.
-Select = Callable[[pa.Table, OrderKeys], np.ndarray]
 
 
 def key_ranges(
