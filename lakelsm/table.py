@@ -3,43 +3,40 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import takewhile
 
-import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakelsm.commit.commit_message import PartitionFilter
 from lakelsm.commit.table_store import TableStore
+from lakelsm.compact.after_write import compact_after_write
 from lakelsm.compact.compaction_plan import CompactionScope
 from lakelsm.compact.compactor import (
     DEFAULT_TASK_MEMORY,
-    FULL_COMPACTION_PROPERTY,
     CompactionLimits,
     CompactionResult,
     Compactor,
 )
-from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
-from lakelsm.format.binary_row import encode_row
-from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from lakelsm.lsm.compact_trigger import CommitFact, full_compaction_due
+from lakelsm.errors import InvalidInputError, LakelsmError
+from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakelsm.lsm.predicate import Predicate, is_exact
 from lakelsm.lsm.predicate import columns as predicate_columns
 from lakelsm.lsm.predicate_parser import parse_where
 from lakelsm.options import TableOptions
+from lakelsm.read.changelog_frame import changelog_frame
 from lakelsm.read.read_plan import ReadPlan, plan_read
 from lakelsm.read.scan_frame import scan_frame
 from lakelsm.read.system_frames import buckets_frame, files_frame, snapshots_frame
+from lakelsm.read.time_travel import changelog_range, chosen_snapshot, millis_of
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted_all
 from lakelsm.spark.session import resolve_session
 from lakelsm.spark.task_errors import first_line, translated
-from lakelsm.types import DataField, to_arrow
 from lakelsm.write.batch_write import BatchResult, BatchWriter
+from lakelsm.write.overwritten_partitions import checked_partition, replaced_partitions
 from lakelsm.write.prepare import prepare
 
 
@@ -128,9 +125,9 @@ class Table:
         replayed = self._replayed(store, user, identifier)
         if replayed is not None:
             return replayed
-        fixed = _checked_partition(store, partition)
+        fixed = checked_partition(store, partition)
         rows = prepare(_checked_frame(frame), store.schema, store.options, None, fixed)
-        written = BatchWriter(self.spark, store).overwrite(rows, _replaced_partitions(store, fixed), user, identifier)
+        written = BatchWriter(self.spark, store).overwrite(rows, replaced_partitions(store, fixed), user, identifier)
         return self._finish(store, written, user, identifier)
 
     def delete(self, where: str) -> CommitResult:
@@ -184,9 +181,35 @@ class Table:
         """What `read` would open: its ``files_scanned`` of ``files_live``."""
         return self._plan(where, snapshot_id, timestamp, tag)[0]
 
-    def changelog(self, start: int | None = None, end: int | None = None) -> DataFrame:
-        """The changes between two snapshots with their row kinds: not built yet."""
-        raise UnsupportedFeatureError(f"Reading the changelog of table {self.name} is not built in lakelsm yet.")
+    def changelog(
+        self,
+        start: int | str | datetime | None = None,
+        end: int | str | datetime | None = None,
+        where: str | None = None,
+        *,
+        mode: str = "auto",
+        kind_column: str = "rowkind",
+        positions: bool = False,
+    ) -> DataFrame:
+        """The changes after ``start`` up to ``end`` (inclusive): the row kind (+I, -U, +U, -D), then the table's columns.
+
+        ``start`` and ``end`` are snapshot ids, tag names, or times (datetime): the newest snapshot that is not later.
+        Without them: all retained snapshots. ``where`` does what ``.where`` does, and also leaves out partitions early.
+
+        ``mode`` 'changelog' reads what ``changelog-producer`` kept; 'delta' the rows that appends wrote, merged by the
+        merge engine; 'diff' compares the two states, which also sees overwrites. 'auto' is Paimon's choice: 'diff'
+        between two tags, else 'delta' for tables without a ``changelog-producer``, else 'changelog'. With ``positions``
+        the columns _SNAPSHOT_ID and _SEQUENCE_NUMBER follow (NULL where changes of several snapshots were merged).
+        """
+        store = self._store()
+        between = changelog_range(store, start, end, self._millis)
+        if kind_column in store.schema.field_names:
+            raise InvalidInputError(f"The table has a column {kind_column!r}: name another as kind_column.")
+        predicate = None if where is None else self._parsed(store, where)
+        with translated(store.paths.root):
+            plan = between.plan(store, mode, predicate)
+            frame = changelog_frame(self.spark, store, plan, kind_column, positions)
+        return frame if where is None else _filtered(frame, where)
 
     # -- maintenance -----------------------------------------------------------------------------------------------
 
@@ -249,7 +272,7 @@ class Table:
         self, where: str | None, snapshot_id: int | None, timestamp: str | datetime | None, tag: str | None
     ) -> tuple[ReadPlan, TableStore]:
         store = self._store()
-        snapshot = self._chosen_snapshot(store, snapshot_id, timestamp, tag)
+        snapshot = chosen_snapshot(store, snapshot_id, timestamp, tag, self._millis)
         travels = not (snapshot_id is None and timestamp is None and tag is None)
         if travels and snapshot is not None and snapshot.schema_id != store.schema.id:
             # A time-travel read has the columns of its time, as in Paimon.
@@ -260,28 +283,8 @@ class Table:
     def _parsed(self, store: TableStore, where: str) -> Predicate:
         return parse_where(where, store.schema.fields, self.spark.conf.get("spark.sql.session.timeZone"))
 
-    def _chosen_snapshot(
-        self, store: TableStore, snapshot_id: int | None, timestamp: str | datetime | None, tag: str | None
-    ) -> Snapshot | None:
-        if sum(choice is not None for choice in (snapshot_id, timestamp, tag)) > 1:
-            raise InvalidInputError("Give one of snapshot_id, timestamp and tag.")
-        if snapshot_id is not None:
-            return store.snapshots.get(snapshot_id)
-        if timestamp is not None:
-            return store.snapshots.at_or_before(self._millis(timestamp))
-        if tag is not None:
-            return store.snapshots.tag(tag).snapshot
-        return store.snapshots.latest()
-
     def _millis(self, timestamp: str | datetime) -> int:
-        """Epoch millis of a time in the session's zone; Spark reads the text, so its formats are Spark's."""
-        if isinstance(timestamp, datetime):
-            timestamp = timestamp.isoformat(sep=" ")
-        literal = F.try_to_timestamp(F.lit(timestamp))
-        millis = self.spark.range(1).select(F.unix_millis(literal)).collect()[0][0]
-        if millis is None:
-            raise InvalidInputError(f"timestamp {timestamp!r} is no time: write 'YYYY-MM-DD HH:MM:SS'.")
-        return int(millis)
+        return millis_of(self.spark, timestamp)
 
     def _partition_predicate(self, store: TableStore, where: str | None) -> Predicate | None:
         if where is None:
@@ -311,28 +314,12 @@ class Table:
         )
         if store.options.write_only or not batch.entries:
             return result
-        full = self._full_compaction_is_due(store)
-        touched = frozenset((entry.partition, entry.bucket) for entry in batch.entries)
-        scope = CompactionScope(full, only=None if full else touched)
         try:
-            compaction = Compactor(self.spark, store).compact(scope, commit_user=user, identifier=identifier)
+            compaction = compact_after_write(self.spark, store, batch, user, identifier)
         except LakelsmError as error:
             committed = f"The write is committed (snapshot {result.snapshot_id}); the compaction after it failed"
             raise type(error)(f"{committed}: {error}") from error
         return replace(result, compaction=compaction)
-
-    def _full_compaction_is_due(self, store: TableStore) -> bool:
-        commits = store.options.full_compaction_delta_commits
-        if commits is None:
-            return False
-        newest = store.snapshots.latest_id() or 0
-        history = (store.snapshots.try_get(number) for number in range(newest, 0, -1))
-        return full_compaction_due(commits, (_fact(snapshot) for snapshot in takewhile(bool, history) if snapshot))
-
-
-def _fact(snapshot: Snapshot) -> CommitFact:
-    adds = snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE)
-    return CommitFact(adds, (snapshot.properties or {}).get(FULL_COMPACTION_PROPERTY) == "true")
 
 
 def _identity(commit_user: str | None, batch_id: int | None) -> tuple[str, int]:
@@ -347,27 +334,6 @@ def _identity(commit_user: str | None, batch_id: int | None) -> tuple[str, int]:
     return commit_user, batch_id
 
 
-def _checked_partition(store: TableStore, partition: Mapping[str, object] | None) -> dict[str, object]:
-    fixed = dict(partition or {})
-    unknown = [name for name in fixed if name not in store.schema.partition_keys]
-    if unknown:
-        keys = ", ".join(store.schema.partition_keys) or "none"
-        raise InvalidInputError(f"{', '.join(unknown)} is no partition column of table {store.name}: it has {keys}.")
-    return {name: _partition_value(store.schema.field(name), value) for name, value in fixed.items()}
-
-
-def _partition_value(field: DataField, value: object) -> object:
-    """A partition's value as its column has it; text is read as the column's type."""
-    target = to_arrow(field.type)
-    try:
-        scalar = pa.scalar(value, pa.string()).cast(target) if isinstance(value, str) else pa.scalar(value, target)
-    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise InvalidInputError(f"Partition value {field.name}={value!r} is no {field.type.sql()}: {error}") from error
-    if not scalar.is_valid and not field.type.nullable:
-        raise InvalidInputError(f"Partition value {field.name} is NULL, and the column is {field.type.sql()}.")
-    return scalar.cast(pa.int32()).as_py() if pa.types.is_time32(target) else scalar.as_py()
-
-
 def _checked_frame(frame: object) -> DataFrame:
     if not isinstance(frame, DataFrame):
         raise InvalidInputError(f"A Spark DataFrame is needed, not {type(frame).__name__}: make one of it first.")
@@ -379,26 +345,3 @@ def _filtered(frame: DataFrame, where: str) -> DataFrame:
         return frame.where(where)
     except AnalysisException as error:
         raise InvalidInputError(f"Condition {where!r} is wrong: {first_line(error)}") from error
-
-
-def _replaced_partitions(
-    store: TableStore, fixed: Mapping[str, object]
-) -> Callable[[set[bytes]], PartitionFilter | None]:
-    """What an overwrite replaces, given the partitions that it wrote."""
-
-    def choose(written: set[bytes]) -> PartitionFilter | None:
-        if fixed:
-            wanted = {name: encode_row([value], [store.schema.field(name).type]) for name, value in fixed.items()}
-
-            def matches(partition: bytes) -> bool:
-                values = store.partition_values(partition)
-                return all(
-                    encode_row([values[name]], [store.schema.field(name).type]) == row for name, row in wanted.items()
-                )
-
-            return matches
-        if store.schema.partition_keys and store.options.dynamic_partition_overwrite:
-            return written.__contains__
-        return None
-
-    return choose

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from lakelsm.errors import UnsupportedFeatureError
-from lakelsm.options import ChangelogProducer, MergeEngine, ScanMode, TableOptions
+from lakelsm.options import MergeEngine, ScanMode, TableOptions
 from lakelsm.options.other_keys import check_unbuilt_keys
 from lakelsm.schema import TableSchema
 from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, VectorType
@@ -49,10 +49,6 @@ def _aggregates(case: _Case, *functions: str) -> bool:
     return any(settings.get(name, {}).get("aggregate-function", default) in functions for name in columns)
 
 
-def _producer(producer: ChangelogProducer) -> Callable[[_Case], bool]:
-    return lambda case: case.options.changelog_producer is producer
-
-
 def _set(key: str, *harmless: str) -> Callable[[_Case], bool]:
     return lambda case: case.key(key, *harmless)
 
@@ -69,9 +65,6 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
         "aggregate functions 'theta_sketch' and 'hll_sketch' where the package datasketches is not installed",
         lambda case: not find_spec("datasketches") and _aggregates(case, "theta_sketch", "hll_sketch"),
     ),
-    _Unbuilt("'changelog-producer' = 'input'", _producer(ChangelogProducer.INPUT)),
-    _Unbuilt("'changelog-producer' = 'lookup'", _producer(ChangelogProducer.LOOKUP)),
-    _Unbuilt("'changelog-producer' = 'full-compaction'", _producer(ChangelogProducer.FULL_COMPACTION)),
     _Unbuilt("'deletion-vectors.enabled' = 'true'", lambda case: case.options.deletion_vectors_enabled),
     _Unbuilt("'bucket' = '-2' (postpone)", lambda case: case.options.bucket == -2),
     _Unbuilt(
@@ -82,6 +75,11 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("'row-tracking.enabled' = 'true'", lambda case: case.options.row_tracking_enabled),
     _Unbuilt("'data-evolution.enabled' = 'true'", lambda case: case.options.data_evolution_enabled),
     _Unbuilt("a data file format (option 'file.format') other than parquet", _set("file.format", "parquet")),
+    _Unbuilt(
+        "a changelog file format (option 'changelog-file.format') other than parquet",
+        _set("changelog-file.format", "parquet"),
+        open_too=False,
+    ),
     _Unbuilt("'file.format.per.level'", _set("file.format.per.level", "")),
     _Unbuilt("'file.compression.per.level'", _set("file.compression.per.level", ""), open_too=False),
     _Unbuilt("'metadata.stats-mode.per.level'", _set("metadata.stats-mode.per.level", ""), open_too=False),
@@ -124,6 +122,7 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
 REFUSED_BY_FEATURE = frozenset(
     [
         "chain-table.enabled",
+        "changelog-file.format",
         "clustering.incremental",
         "data-file.external-paths",
         "data-file.path-directory",

@@ -137,7 +137,7 @@ def test_alter_table_writes_the_next_schema_and_open_tables_follow_it(catalog: C
         (UpdateColumnType("v", parse_type("INT")), "v"),
         (AddColumn("v", parse_type("INT")), "v"),
         (SetOption("buckit", "2"), "buckit"),
-        (SetOption("changelog-producer", "lookup"), "lookup"),
+        (SetOption("branch", "dev"), "branch"),
     ],
 )
 def test_a_change_that_cannot_be_leaves_the_schema_alone(catalog: Catalog, change: object, what: str) -> None:

@@ -112,9 +112,6 @@ def test_a_mod_bucket_needs_one_whole_number() -> None:
 
 
 _REFUSED_EVERYWHERE: tuple[dict[str, str], ...] = (
-    {"changelog-producer": "input"},
-    {"changelog-producer": "lookup"},
-    {"changelog-producer": "full-compaction"},
     {"deletion-vectors.enabled": "true"},
     {"bucket": "-2"},
     {"sequence.snapshot-ordering": "true", "write-only": "true"},
@@ -214,7 +211,7 @@ def test_the_options_of_a_call_override_the_tables() -> None:
         ({"merge-engine": "aggregation"}, InvalidInputError),
         ({"bucket": "-1"}, InvalidInputError),
         ({"sequence.field": "x"}, InvalidInputError),
-        ({"changelog-producer": "input"}, UnsupportedFeatureError),
+        ({"file.format.per.level": "0:avro"}, UnsupportedFeatureError),
         ({"file-index.bloom-filter.columns": "v"}, UnsupportedFeatureError),
     ],
     ids=str,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -29,11 +29,15 @@ from lakelsm.types import to_arrow
 
 @dataclass(frozen=True)
 class BucketCompaction:
-    """The compaction of one bucket; planned files point into the entries of the whole plan."""
+    """The compaction of one bucket; planned files point into the entries of the whole plan.
+
+    ``top_level`` is the bucket's highest level, which only full compactions reach.
+    """
 
     partition: bytes
     bucket: int
     plan: CompactPlan
+    top_level: int
 
     @property
     def rewritten_files(self) -> list[FileRange]:
@@ -91,7 +95,8 @@ def plan_table(
             continue
         plan = plan_bucket(store, files, scope.full, now_millis, expired)
         if plan is not None and not plan.is_empty:
-            chosen.append(BucketCompaction(partition, bucket, plan))
+            top = level_count(files, store.options.num_levels) - 1
+            chosen.append(BucketCompaction(partition, bucket, plan, top))
     return CompactionPlan(snapshot, entries, tuple(chosen), epoch_millis)
 
 
@@ -104,26 +109,33 @@ def plan_bucket(
 ) -> CompactPlan | None:
     """Plan one bucket; None when nothing is to be compacted. ``expired``: files to be rewritten wherever they move.
 
-    A `first-row` table is compacted in full always: readers take its levels for disjoint, and do not merge them.
+    Where rows are looked up, nothing stays on level 0, and a file moves up from there without a rewrite only if no row
+    below can change what it says: it goes to the top, or the newest row is all that counts (`deduplicate`).
     """
     options = store.options
     runs = sorted_runs(files)
     levels = level_count(files, options.num_levels)
-    if full or options.merge_engine is MergeEngine.FIRST_ROW:
+    if full:
         rewrite = frozenset(file.index for file in files) if options.compaction_force_rewrite_all_files else expired
         unit = full_compaction(runs, levels, rewrite)
     else:
         policy = CompactionPolicy.from_options(options)
+        if options.needs_lookup:
+            policy = replace(policy, force_up_level_0=True)
         unit = pick(policy, runs, levels, now_millis, estimate_last_full(runs, levels - 1))
     if unit is None or unit.changes_nothing:
         return None
-    return plan_compaction(
+    combines = options.needs_lookup and unit.output_level < levels - 1
+    if options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_field:
+        combines = False
+    plan = plan_compaction(
         unit,
         max_level=levels - 1,
         min_file_size=min_compaction_file_size(options.target_file_size, options.compaction_small_file_ratio),
         drop_delete=drops_deletes(unit.output_level, runs),
-        must_rewrite=lambda file: file.index in expired,
+        must_rewrite=lambda file: file.index in expired or (combines and file.level == 0),
     )
+    return replace(plan, below=tuple(run for run in runs if run.level > unit.output_level))
 
 
 def _files_with_expired_rows(

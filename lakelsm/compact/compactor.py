@@ -12,16 +12,15 @@ from pyspark.sql import SparkSession
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.table_store import TableStore
 from lakelsm.compact.compaction_plan import BucketCompaction, CompactionPlan, CompactionScope, plan_table
-from lakelsm.compact.rewrite_task import RewriteTask, RewriteUnit
+from lakelsm.compact.rewrite_task import RewriteTask
+from lakelsm.compact.rewrite_units import changelog_rule, rewrite_units
 from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, LakelsmError
 from lakelsm.format.key_value_file import FileLayout
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from lakelsm.lsm.splits import pack_in_order
+from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.merge.run_reader import RunReader
-from lakelsm.read.merge_units import MergeUnits
 from lakelsm.spark.tasks import run_units
 from lakelsm.write.messages import MESSAGE_SCHEMA, TaskMessages, collect_messages
 
@@ -52,6 +51,7 @@ class CompactionResult:
     rows_read: int = 0
     rows_written: int = 0
     seconds: float = 0.0
+    changelog_rows: int = 0
 
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""
@@ -86,11 +86,16 @@ class Compactor:
         dry_run: bool = False,
         commit_user: str | None = None,
         identifier: int = BATCH_COMMIT_IDENTIFIER,
+        snapshot: Snapshot | None = None,
+        changelog: bool = True,
     ) -> CompactionResult:
-        """Compact what the scope names on the newest snapshot."""
+        """Compact what the scope names, as a snapshot (the newest by default) has it.
+
+        Records the changes as ``changelog-producer`` says, unless ``changelog`` is false.
+        """
         started = self._clock()
         store = self._store
-        snapshot = store.snapshots.latest()
+        snapshot = snapshot or store.snapshots.latest()
         if snapshot is None:
             return CompactionResult(store.name, "nothing")
         plan = plan_table(store, snapshot, scope, _wall_clock_millis(started), int(started * 1000))
@@ -108,7 +113,7 @@ class Compactor:
                 break
             group = plan.buckets[first : first + size]
             last = first + size >= len(plan.buckets) and total.status == "done"
-            part = self._run(plan, group, limits.task_memory, user, identifier, whole_table and last)
+            part = self._run(plan, group, limits.task_memory, user, identifier, whole_table and last, changelog)
             total = _sum(total, part)
         return replace(total, seconds=self._clock() - started)
 
@@ -136,10 +141,11 @@ class Compactor:
         user: str,
         identifier: int,
         completes_full: bool,
+        changelog: bool,
     ) -> CompactionResult:
         """Rewrite and commit some buckets in one snapshot."""
-        written = self._rewrite(plan, buckets, task_memory)
-        message = CommitMessage(entries=[*_replaced(plan, buckets), *written.entries])
+        written = self._rewrite(plan, buckets, task_memory, changelog)
+        message = CommitMessage([*_replaced(plan, buckets), *written.entries], written.changelog_entries)
         properties = {FULL_COMPACTION_PROPERTY: "true"} if completes_full else None
         try:
             outcome = self._store.committer().commit(CommitKind.COMPACT, message, user, identifier, properties=properties)
@@ -159,11 +165,15 @@ class Compactor:
             files_written=len(written.entries),
             bytes_written=sum(entry.file.file_size for entry in written.entries),
             rows_written=sum(entry.file.row_count for entry in written.entries),
+            changelog_rows=sum(entry.file.row_count for entry in written.changelog_entries),
         )
 
-    def _rewrite(self, plan: CompactionPlan, buckets: Sequence[BucketCompaction], task_memory: int) -> TaskMessages:
+    def _rewrite(
+        self, plan: CompactionPlan, buckets: Sequence[BucketCompaction], task_memory: int, changelog: bool
+    ) -> TaskMessages:
         store = self._store
-        units = [unit for bucket in buckets for unit in self._units(plan, bucket)]
+        rule = changelog_rule(store.schema, store.options) if changelog else None
+        units = [unit for bucket in buckets for unit in rewrite_units(store, plan, bucket, rule is not None)]
         if not units:
             return TaskMessages()
         ids = {store.schema.id, *(file.schema_id for unit in units for part in unit.sections for file in part.files)}
@@ -171,34 +181,15 @@ class Compactor:
         reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, task_memory // 2)
         layout = FileLayout.of(store.schema, store.options, min(64 << 20, task_memory // 8))
         spec, expiry = MergeSpec.of(store.schema, store.options), RecordExpiry.of(store.options)
-        task = RewriteTask(reader, layout, spec, expiry, plan.epoch_millis)
+        task = RewriteTask(
+            reader, layout, spec, expiry, plan.epoch_millis, rule, layout.for_changelog(store.options)
+        )
         units.sort(key=lambda unit: -sum(section.size for section in unit.sections))
         return collect_messages(run_units(self._spark, units, task, MESSAGE_SCHEMA), store.paths.root)
 
-    def _units(self, plan: CompactionPlan, bucket: BucketCompaction) -> list[RewriteUnit]:
-        """The bucket's rewrites as tasks: groups are cut where the target file size is reached."""
-        target = self._store.options.target_file_size
-        make = MergeUnits(self._store, plan.entries)
-        units: list[RewriteUnit] = []
-        for group in bucket.plan.rewrites:
-            parts = [part for section in group.sections for part in make.of_section(section, target)]
-            for sections in pack_in_order(parts, lambda part: part.size, target):
-                units.append(
-                    RewriteUnit(
-                        sections=tuple(sections),
-                        partition=bucket.partition,
-                        bucket=bucket.bucket,
-                        total_buckets=plan.entries[group.files[0].index].total_buckets,
-                        directory=make.directory(bucket.partition, bucket.bucket),
-                        output_level=bucket.plan.output_level,
-                        drop_delete=bucket.plan.drop_delete,
-                    )
-                )
-        return units
-
     def _discard(self, written: TaskMessages) -> None:
         """Delete files that no snapshot names."""
-        for entry in written.entries:
+        for entry in (*written.entries, *written.changelog_entries):
             self._store.file_io.delete(self._store.data_path(entry.partition, entry.bucket, entry.file.file_name))
 
 
@@ -229,6 +220,7 @@ def _sum(total: CompactionResult, part: CompactionResult) -> CompactionResult:
         total.bytes_written + part.bytes_written,
         total.rows_read + part.rows_read,
         total.rows_written + part.rows_written,
+        changelog_rows=total.changelog_rows + part.changelog_rows,
     )
 
 

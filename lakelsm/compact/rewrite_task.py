@@ -1,25 +1,31 @@
-"""The task that merges the files of a rewrite group and writes them to the output level."""
+"""The task that merges the files of a rewrite group and writes them to the output level, with the changelog of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import starmap
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
+from lakelsm.format.data_file_meta import DataFileMeta
 from lakelsm.format.key_value_file import FileLayout, RollingWriter
 from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.paths import FileNames
+from lakelsm.merge.changelog import ChangelogRule, ChangelogSource, MergedRange, merge_to_top, merge_with_lookup
 from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.key_order import OrderKeys
 from lakelsm.merge.record_expiry import RecordExpiry
-from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
-from lakelsm.merge.streaming import merge_runs
+from lakelsm.merge.run_reader import FILE_COLUMN, MergeUnit, RunFile, RunReader
+from lakelsm.merge.streaming import key_ranges, merge_runs, without_retractions
 from lakelsm.write.messages import TaskMessages
 
-_FILE_SOURCE_COMPACT = 1  # Persisted: do not change.
+#: Persisted: do not change.
+_FILE_SOURCE_APPEND, _FILE_SOURCE_COMPACT = 0, 1
 
 #: Runs that are merged at once.
 _FAN_IN = 64
@@ -27,7 +33,11 @@ _FAN_IN = 64
 
 @dataclass(frozen=True)
 class RewriteUnit:
-    """Sections in key order whose merged rows go to one stream of files."""
+    """Sections in key order whose merged rows go to one stream of files.
+
+    ``looks_up``: level 0 is among them, and the table looks rows up. ``changelog``: the changes are recorded. Without
+    ``writes_data`` nothing else is: the files move up as they are.
+    """
 
     sections: tuple[MergeUnit, ...]
     partition: bytes
@@ -36,12 +46,16 @@ class RewriteUnit:
     directory: str
     output_level: int
     drop_delete: bool
+    looks_up: bool = False
+    changelog: bool = False
+    writes_data: bool = True
 
 
 @dataclass(frozen=True)
 class RewriteTask:
     """What all rewrite units of a table share; pickled once. Rows that ``expiry`` finds too old at ``epoch_millis`` are
-    left out before the merge, as Paimon does.
+    left out before the merge, as Paimon does. ``rule`` says what the changelog of units with one has, and
+    ``changelog_layout`` how its files are written (None: as the data files).
     """
 
     reader: RunReader
@@ -49,46 +63,80 @@ class RewriteTask:
     spec: MergeSpec
     expiry: RecordExpiry | None = None
     epoch_millis: int = 0
+    rule: ChangelogRule | None = None
+    changelog_layout: FileLayout | None = None
 
     def __call__(self, unit: RewriteUnit) -> Iterator[pa.RecordBatch]:
         """Merge and write one unit; yield its message: the ADD entries of the new files."""
-        filesystem = self.reader.file_io.filesystem()
-        writer = RollingWriter(
-            filesystem, unit.directory, str(uuid4()), self.layout, unit.output_level, _FILE_SOURCE_COMPACT
-        )
+        filesystem, names = self.reader.file_io.filesystem(), FileNames(str(uuid4()))
+        level, directory = unit.output_level, unit.directory
+        data = RollingWriter(filesystem, directory, names, self.layout, level, _FILE_SOURCE_COMPACT)
+        layout = self.changelog_layout or self.layout
+        changelog = RollingWriter(filesystem, directory, names, layout, level, _FILE_SOURCE_APPEND)
         try:
             with TemporaryDirectory(prefix="lakelsm-merge-") as scratch:
                 for section in unit.sections:
-                    narrow = self._narrowed(section, scratch)
-                    for rows in merge_runs(self._open(narrow), self.spec, unit.drop_delete):
-                        writer.write(rows)
-            files = writer.close()
+                    for merged in self._merged(unit, self._narrowed(unit, section, scratch)):
+                        if unit.writes_data:
+                            data.write(merged.rows)
+                        if merged.changes is not None:
+                            changelog.write(merged.changes)
+            entries, changes = unit_entries(unit, data.close()), unit_entries(unit, changelog.close())
         except BaseException:
-            writer.abort()
+            data.abort()
+            changelog.abort()
             raise
-        yield TaskMessages(
-            [ManifestEntry(FileKind.ADD, unit.partition, unit.bucket, unit.total_buckets, meta) for meta in files]
-        ).to_batch()
+        yield TaskMessages(entries, changelog_entries=changes).to_batch()
 
-    def _open(self, unit: MergeUnit) -> list[Iterator[pa.Table]]:
-        runs = self.reader.open_runs(unit)
+    def _merged(self, unit: RewriteUnit, section: MergeUnit) -> Iterator[MergedRange]:
+        """The merged rows of a section, range by range, without what the output leaves out."""
+        if not unit.looks_up and not unit.changelog and not self.spec.lookup:
+            rows = merge_runs(self._open(section), self.spec, unit.drop_delete)
+            return (MergedRange(table, None) for table in rows)
+        ranges = key_ranges(self._open(section, positions=True), self.spec.key_columns)
+        # A loop would hold on to a range while the next one is read.
+        return starmap(partial(self._merge_range, unit, section), ranges)
+
+    def _merge_range(self, unit: RewriteUnit, section: MergeUnit, rows: pa.Table, keys: OrderKeys | None) -> MergedRange:
+        levels = section.levels[rows.column(FILE_COLUMN).to_numpy()]
+        rule = self.rule if unit.changelog else None
+        if rule is not None and rule.source is ChangelogSource.TOP_LEVEL:
+            merged = merge_to_top(rows, keys, levels, unit.output_level, self.spec, rule)
+        else:
+            merged = merge_with_lookup(rows, keys, levels, unit.output_level, self.spec, rule)
+        return replace(merged, rows=without_retractions(merged.rows)) if unit.drop_delete else merged
+
+    def _open(self, section: MergeUnit, positions: bool = False) -> list[Iterator[pa.Table]]:
+        runs = self.reader.open_runs(section, positions)
         if self.expiry is None:
             return runs
         return [map(partial(self.expiry.unexpired, now_millis=self.epoch_millis), run) for run in runs]
 
-    def _narrowed(self, section: MergeUnit, scratch: str) -> MergeUnit:
-        """A section of at most `_FAN_IN` runs with the same merged rows: its oldest runs are merged to files first.
+    def _narrowed(self, unit: RewriteUnit, section: MergeUnit, scratch: str) -> MergeUnit:
+        """A section of about `_FAN_IN` runs with the same merged rows: its oldest runs are merged to files first.
 
-        However many runs there are, a task holds a batch of so many only.
+        However many runs there are, a task holds a batch of so many only. Where levels matter, only runs of level 0 are
+        merged so.
         """
+        by_level = unit.looks_up or unit.changelog or self.spec.lookup
         while len(section.runs) > _FAN_IN:
-            oldest = replace(section, runs=section.runs[:_FAN_IN])
-            writer = RollingWriter(LocalFileSystem(), scratch, str(uuid4()), self.layout, 0, _FILE_SOURCE_COMPACT)
+            upper = [run for run in section.runs if by_level and run[0].level > 0]
+            rest = [run for run in section.runs if run not in upper]
+            oldest = replace(section, runs=tuple(rest[:_FAN_IN]), looked_up=())
+            if len(oldest.runs) < 2:
+                break
+            names = FileNames(str(uuid4()))
+            writer = RollingWriter(LocalFileSystem(), scratch, names, self.layout, 0, _FILE_SOURCE_COMPACT)
             for rows in merge_runs(self._open(oldest), self.spec, drop_deletes=False):
                 writer.write(rows)
             merged = tuple(
                 RunFile(f"{scratch}/{meta.file_name}", meta.schema_id, meta.row_count, meta.file_size, local=True)
                 for meta in writer.close()
             )
-            section = replace(section, runs=(merged, *section.runs[_FAN_IN:]) if merged else section.runs[_FAN_IN:])
+            section = replace(section, runs=(*upper, *([merged] if merged else []), *rest[_FAN_IN:]))
         return section
+
+
+def unit_entries(unit: RewriteUnit, files: Sequence[DataFileMeta]) -> list[ManifestEntry]:
+    """The ADD entries of new files of the unit's bucket."""
+    return [ManifestEntry(FileKind.ADD, unit.partition, unit.bucket, unit.total_buckets, meta) for meta in files]

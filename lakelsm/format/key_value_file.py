@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,7 @@ from lakelsm.format.column_stats import StatsCollector, StatsMode, column_modes
 from lakelsm.format.data_file_meta import DataFileMeta
 from lakelsm.format.int96_timestamps import exact_timestamps, has_nanoseconds, int96_columns
 from lakelsm.format.parquet_encoding import encoding_options
+from lakelsm.format.paths import FileNames
 from lakelsm.options import TableOptions
 from lakelsm.schema import KEY_FIELD_PREFIX, TableSchema
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, DataType, arrow_field
@@ -208,6 +209,20 @@ class FileLayout:
             stats_dense=options.metadata_stats_dense_store,
         )
 
+    def for_changelog(self, options: TableOptions) -> FileLayout:
+        """The layout of the table's changelog files: as its data files, unless an option says otherwise."""
+        compression = options.changelog_file_compression or self.compression
+        modes = self.stats_modes
+        if options.changelog_file_stats_mode is not None:
+            modes = column_modes(self.schema.field_names, options.changelog_file_stats_mode)
+        return replace(
+            self,
+            prefix=options.changelog_file_prefix,
+            compression="none" if compression == "uncompressed" else compression,
+            compression_level=options.file_compression_zstd_level if compression == "zstd" else None,
+            stats_modes=modes,
+        )
+
     def new_value_stats(self) -> StatsCollector:
         """A collector of the value columns' statistics for one file."""
         return StatsCollector(self.schema.fields, self.stats_modes, self.stats_dense)
@@ -220,21 +235,22 @@ class FileLayout:
 class RollingWriter:
     """Writes sorted rows of one bucket to files of about the target size and returns their metadata.
 
-    Rows come as tables of `row_schema(schema.fields)` in key order, each key once. ``uuid`` is unique to this writer.
+    Rows come as tables of `row_schema(schema.fields)` in key order, each key once in data files. ``names`` are unique to
+    the writer, or shared with the writer of the same rows' changelog.
     """
 
     def __init__(
         self,
         filesystem: arrow_fs.FileSystem,
         directory: str,
-        uuid: str,
+        names: FileNames,
         layout: FileLayout,
         level: int,
         file_source: int,
     ) -> None:
         self._filesystem = filesystem
         self._directory = directory
-        self._uuid = uuid
+        self._names = names
         self._layout = layout
         self._level = level
         self._file_source = file_source
@@ -243,7 +259,6 @@ class RollingWriter:
         self._pending_bytes = 0
         self._open: _OpenFile | None = None
         self._closed: list[DataFileMeta] = []
-        self._counter = 0
 
     def write(self, rows: pa.Table) -> None:
         """Append rows; their keys are above all that was written before."""
@@ -283,8 +298,7 @@ class RollingWriter:
         self._pending, self._pending_bytes = [], 0
         if self._open is None:
             self._filesystem.create_dir(self._directory, recursive=True)
-            name = f"{self._layout.prefix}{self._uuid}-{self._counter}.parquet"
-            self._counter += 1
+            name = self._names.next(self._layout.prefix)
             self._open = _OpenFile(self._filesystem, f"{self._directory}/{name}", name, self._layout, self._arrow_schema)
         if self._open.append(rows) >= self._layout.target_file_size:
             self._roll()

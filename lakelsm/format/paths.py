@@ -74,6 +74,20 @@ def temp_name(name: str, uuid: str) -> str:
     return f".{name}.{uuid}.tmp"
 
 
+class FileNames:
+    """Names of the data and changelog files of one writer of a bucket: one uuid, one counter from 0."""
+
+    def __init__(self, uuid: str) -> None:
+        self._uuid = uuid
+        self._counter = 0
+
+    def next(self, prefix: str, extension: str = "parquet") -> str:
+        """Return a new file's name."""
+        number = self._counter
+        self._counter += 1
+        return new_data_file_name(prefix, self._uuid, number, extension)
+
+
 class CommitFileNames:
     """Names for the metadata files of one commit object: one uuid, one counter per kind of file, from 0."""
 

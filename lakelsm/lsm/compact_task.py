@@ -28,7 +28,7 @@ class CompactPlan:
 
     `upgrades` change their level only; `untouched` are on the output level already and stay as they are;
     the files of `rewrites` are replaced. `drop_delete` says that rewritten rows which end as retractions
-    are not written.
+    are not written. `below` are the bucket's runs below the output, lowest level first.
     """
 
     output_level: int
@@ -36,6 +36,7 @@ class CompactPlan:
     upgrades: tuple[FileRange, ...]
     rewrites: tuple[RewriteGroup, ...]
     untouched: tuple[FileRange, ...] = ()
+    below: tuple[SortedRun, ...] = ()
 
     @property
     def is_empty(self) -> bool:

@@ -36,12 +36,13 @@ _ENGINES: dict[MergeEngine, Callable[[pa.Table, GroupedRows, MergeSpec], EngineR
 }
 
 
-def merge_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec) -> pa.Table:
+def merge_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec, always: Mask | None = None) -> pa.Table:
     """Merge the rows of each key into one, in key order; a result may be a retraction, as its kind says.
 
     ``table`` has the key, sequence and system columns and any of the others; rows of several runs stand one run after
-    the other, oldest first. ``keys`` are its `order_keys`. A key with a single row keeps it as it is. The sequence number
-    of a merged row is that of the last of its records.
+    the other, oldest first. ``keys`` are its `order_keys`. A key with a single row keeps it as it is, unless ``always``
+    marks the row: then the engine merges it alone. The sequence number of a merged row is that of the last of its
+    records. Columns that the spec does not know come from one of the key's rows.
 
     Raises InvalidInputError for a retraction that the engine or a function cannot take, an overflow and a NULL in a
     column that is NOT NULL; the message names column, option and remedy.
@@ -51,6 +52,8 @@ def merge_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec) -> pa.Table:
     order = np.argsort(keys, kind="stable").astype(np.int64, copy=False)
     starts = group_starts(keys[order])
     alone = starts & np.append(starts[1:], True) if len(starts) else starts
+    if always is not None:
+        alone &= ~always[order]
     if alone.all():
         return table.combine_chunks().take(pa.array(order))
     group = np.cumsum(starts).astype(np.int64, copy=False)[~alone]

@@ -60,6 +60,8 @@ class MergeSpec:
     number; ``sequence_descending`` lets the smallest value win. ``ignore_delete`` drops retractions (-U and -D) before
     the merge. ``columns`` has a rule for every column that is no part of the primary key (engines `partial-update` and
     `aggregation`). ``remove_on_delete`` and ``remove_on_groups`` (sequence columns) say when a -D removes the row.
+    ``lookup``: rows above level 0 hold all that lies below them (see `lakelsm.merge.levels`), and engines that combine
+    rows must not merge it twice.
     """
 
     key_columns: tuple[str, ...]
@@ -71,6 +73,7 @@ class MergeSpec:
     groups: tuple[SequenceGroup, ...] = ()
     remove_on_delete: bool = False
     remove_on_groups: frozenset[str] = frozenset()
+    lookup: bool = False
 
     @staticmethod
     def of(schema: TableSchema, options: TableOptions) -> MergeSpec:
@@ -91,6 +94,7 @@ class MergeSpec:
             groups,
             remove.get(engine, False),
             frozenset(options.partial_update_remove_record_on_sequence_group if groups else ()),
+            options.needs_lookup and engine in remove,
         )
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
@@ -41,28 +42,43 @@ class RunFile:
     row_count: int
     file_size: int
     local: bool = False
+    level: int = 0
 
 
 @dataclass(frozen=True)
 class MergeUnit:
     """Files whose rows are merged together: ``runs`` oldest first, the files of each in key order.
 
-    Only rows with ``lower`` <= key < ``upper`` belong to the unit (None: no bound).
+    Only rows with ``lower`` <= key < ``upper`` belong to the unit (None: no bound). ``looked_up`` are runs below the
+    output of a compaction: they stay as they are, and the merge looks there for keys of the unit, which all lie in
+    ``reach`` (both inclusive).
     """
 
     runs: tuple[tuple[RunFile, ...], ...]
     lower: Key | None = None
     upper: Key | None = None
+    looked_up: tuple[tuple[RunFile, ...], ...] = ()
+    reach: tuple[Key, Key] | None = None
+
+    @property
+    def every_run(self) -> tuple[tuple[RunFile, ...], ...]:
+        """The runs, after those that are looked up."""
+        return (*self.looked_up, *self.runs)
 
     @cached_property
     def files(self) -> tuple[RunFile, ...]:
-        """All files; a row's `FILE_COLUMN` is the place here."""
-        return tuple(file for run in self.runs for file in run)
+        """The files of `every_run`; a row's `FILE_COLUMN` is the place here."""
+        return tuple(file for run in self.every_run for file in run)
+
+    @cached_property
+    def levels(self) -> npt.NDArray[np.int64]:
+        """The level of each of the ``files``."""
+        return np.array([file.level for file in self.files], dtype=np.int64)
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
-        return sum(file.file_size for file in self.files)
+        """Bytes of the files of the runs."""
+        return sum(file.file_size for run in self.runs for file in run)
 
 
 @dataclass(frozen=True)
@@ -80,24 +96,32 @@ class RunReader:
     memory_bytes: int
 
     def open_runs(self, unit: MergeUnit, positions: bool = False) -> list[Iterator[pa.Table]]:
-        """One iterator a run; with ``positions`` each row carries `FILE_COLUMN` and `POSITION_COLUMN`."""
+        """One iterator for each of ``unit.every_run``; ``positions``: rows carry `FILE_COLUMN` and `POSITION_COLUMN`."""
         rows = self._batch_rows(unit)
         runs: list[Iterator[pa.Table]] = []
         first = 0
-        for run in unit.runs:
-            runs.append(self._read_run(unit, run, first if positions else None, rows))
+        for number, run in enumerate(unit.every_run):
+            reach = unit.reach if number < len(unit.looked_up) else None
+            runs.append(self._read_run(unit, run, first if positions else None, rows, reach))
             first += len(run)
         return runs
 
     def _read_run(
-        self, unit: MergeUnit, run: Sequence[RunFile], first: int | None, batch_rows: int
+        self,
+        unit: MergeUnit,
+        run: Sequence[RunFile],
+        first: int | None,
+        batch_rows: int,
+        reach: tuple[Key, Key] | None = None,
     ) -> Iterator[pa.Table]:
         bounds = _Bounds.of(unit, self.schema)
         leading = self.schema.trimmed_primary_keys[0]
+        low = None if unit.lower is None else unit.lower[0]
+        high = None if unit.upper is None else unit.upper[0]
+        if reach is not None:
+            low, high = reach[0][0], reach[1][0]
         for number, file in enumerate(run):
-            reader = self._reader(file, len(unit.runs))
-            low = None if unit.lower is None else unit.lower[0]
-            high = None if unit.upper is None else unit.upper[0]
+            reader = self._reader(file, len(unit.every_run))
             for start, table in reader.batches(batch_rows, leading, low, high):
                 if first is not None:
                     table = _located(table, first + number, start)
@@ -117,8 +141,9 @@ class RunReader:
 
     def _batch_rows(self, unit: MergeUnit) -> int:
         """Rows of a batch, from the widest rows among the runs' first files."""
-        width = max(self._reader(run[0], len(unit.runs)).bytes_per_row for run in unit.runs) + 16
-        rows = int(self.memory_bytes / (_COPIES * len(unit.runs) * width))
+        runs = unit.every_run
+        width = max(self._reader(run[0], len(runs)).bytes_per_row for run in runs) + 16
+        rows = int(self.memory_bytes / (_COPIES * len(runs) * width))
         return max(_MIN_BATCH_ROWS, min(_MAX_BATCH_ROWS, rows))
 
 

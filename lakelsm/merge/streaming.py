@@ -67,10 +67,10 @@ def merge_runs(runs: Sequence[Iterator[pa.Table]], spec: MergeSpec, drop_deletes
 
 def _merge_range(rows: pa.Table, keys: OrderKeys | None, spec: MergeSpec, drop_deletes: bool) -> pa.Table:
     if keys is None:
-        return _without_retractions(rows) if drop_deletes or (spec.ignore_delete and spec.keeps_rows) else rows
+        return without_retractions(rows) if drop_deletes or (spec.ignore_delete and spec.keeps_rows) else rows
     if not spec.keeps_rows:
         merged = merge_rows(rows, keys, spec)
-        return _without_retractions(merged) if drop_deletes else merged
+        return without_retractions(merged) if drop_deletes else merged
     winners = surviving_rows(rows, keys, spec)
     if drop_deletes:
         retract = is_retract(rows.column(VALUE_KIND))
@@ -79,7 +79,8 @@ def _merge_range(rows: pa.Table, keys: OrderKeys | None, spec: MergeSpec, drop_d
     return rows.combine_chunks().take(pa.array(winners))
 
 
-def _without_retractions(rows: pa.Table) -> pa.Table:
+def without_retractions(rows: pa.Table) -> pa.Table:
+    """The rows that are no -U or -D."""
     retract = is_retract(rows.column(VALUE_KIND))
     return rows.filter(pa.array(~retract)) if retract.any() else rows
 

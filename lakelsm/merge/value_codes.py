@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 def element_codes(elements: pa.Array) -> list[int]:
@@ -29,6 +31,25 @@ def row_codes(elements: pa.StructArray, members: tuple[str, ...]) -> tuple[list[
     codes = _codes_of(list(zip(*map(element_codes, columns))))
     nulls = np.logical_or.reduce([column.is_null().to_numpy(zero_copy_only=False) for column in columns])
     return codes, nulls.tolist()
+
+
+def differs(left: pa.Table, right: pa.Table, columns: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Which rows of two equally long tables differ in one of the columns; NULL equals NULL, floats as `element_codes`."""
+    found = np.zeros(len(left), dtype=bool)
+    for name in columns:
+        one, other = left.column(name).combine_chunks(), right.column(name).combine_chunks()
+        if pa.types.is_nested(one.type):
+            codes = np.array(element_codes(pa.concat_arrays([one, other])), dtype=np.int64)
+            found |= codes[: len(one)] != codes[len(one) :]
+            continue
+        valid, other_valid = (array.is_valid().to_numpy(zero_copy_only=False) for array in (one, other))
+        if pa.types.is_floating(one.type):
+            # Equal bits, so that -0.0 is not 0.0; any NaN equals any other.
+            one, other = (pc.if_else(pc.is_nan(array), math.nan, array) for array in (one, other))
+            one, other = (array.view(pa.int64() if one.type.bit_width == 64 else pa.int32()) for array in (one, other))
+        unequal = pc.not_equal(one, other).fill_null(False).to_numpy(zero_copy_only=False)
+        found |= unequal | (valid != other_valid)
+    return found
 
 
 def hashable(value: Any) -> Hashable:

@@ -93,6 +93,21 @@ class LayoutOptions:
         "file.compression.zstd-level", INT, 1, "Level of zstd compression.", low=1, high=22
     )
     data_file_prefix: str = option("data-file.prefix", TEXT, "data-", "Start of the names of data files.")
+    changelog_file_prefix: str = option(
+        "changelog-file.prefix", TEXT, "changelog-", "Start of the names of changelog files."
+    )
+    changelog_file_compression: str | None = option(
+        "changelog-file.compression",
+        choice_kind("zstd", "snappy", "gzip", "lz4", "none", "uncompressed"),
+        None,
+        "Compression of changelog files; that of data files if unset.",
+    )
+    changelog_file_stats_mode: str | None = option(
+        "changelog-file.stats-mode",
+        STATS_MODE,
+        None,
+        "Column statistics that changelog files get; those of data files if unset.",
+    )
     data_file_thin_mode: bool = option(
         "data-file.thin-mode", BOOLEAN, False, "Leave the copies of the key columns out of data files."
     )

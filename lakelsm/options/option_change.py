@@ -33,6 +33,8 @@ def check_option_change(options: Mapping[str, str], key: str, text: str | None) 
         return
     if declaration.key == "bucket":
         _check_bucket_change(old, text)
+    if declaration.key == "changelog-producer":
+        _check_producer_change(options, old, text)
     switched = text is not None or _flag(options, declaration.key)
     if declaration.key == "deletion-vectors.enabled" and switched and not _flag(options, _MODIFIABLE):
         raise InvalidInputError(
@@ -51,6 +53,19 @@ def _check_bucket_change(old: str | None, text: str | None) -> None:
         raise InvalidInputError(f"option 'bucket' cannot change from -1 to '{text}'; create a new table")
     if int(OPTIONS["bucket"].parse(text)) == -1:  # type: ignore[call-overload]
         raise InvalidInputError(f"option 'bucket' cannot change from '{old}' to -1; create a new table")
+
+
+def _check_producer_change(options: Mapping[str, str], old: str | None, text: str | None) -> None:
+    """With 'lookup' a row above level 0 holds all that lies below it, without only its own part (see merge.levels)."""
+    engine = options.get("merge-engine", "").strip().lower()
+    if engine not in ("partial-update", "aggregation") or _flag(options, "force-lookup"):
+        return
+    if (old or "").strip().lower() != "lookup" != (text or "").strip().lower():
+        return
+    raise InvalidInputError(
+        f"option 'changelog-producer' cannot change between {_shown(old)} and {_shown(text)} with 'merge-engine' = "
+        f"'{engine}' once the table has data: rows would be combined twice, or parts of them lost; create a new table"
+    )
 
 
 def _same(declaration: Option | None, old: str | None, text: str) -> bool:

@@ -14,7 +14,7 @@ from lakelsm.options.field_options import FieldOptions, parse_field_options
 from lakelsm.options.layout_options import LayoutOptions
 from lakelsm.options.maintenance_options import MaintenanceOptions
 from lakelsm.options.option import Option
-from lakelsm.options.option_enums import SortOrder
+from lakelsm.options.option_enums import ChangelogProducer, MergeEngine, SortOrder
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,16 @@ class TableOptions(LayoutOptions, EngineOptions, MaintenanceOptions):
     def sequence_field_descending(self) -> bool:
         """Whether the smallest sequence value wins."""
         return self.sequence_field_sort_order is SortOrder.DESCENDING
+
+    @property
+    def needs_lookup(self) -> bool:
+        """Whether a compaction of level 0 looks up the rows that lie below (Paimon's ``LookupStrategy``)."""
+        return (
+            self.changelog_producer is ChangelogProducer.LOOKUP
+            or self.merge_engine is MergeEngine.FIRST_ROW
+            or self.deletion_vectors_enabled
+            or self.force_lookup
+        )
 
     @property
     def effective_changelog_num_retained_min(self) -> int:

@@ -10,7 +10,7 @@ from lakelsm.format.binary_row import decode_row
 from lakelsm.format.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.lsm.interval_partition import Section
-from lakelsm.lsm.levels import FileRange
+from lakelsm.lsm.levels import FileRange, SortedRun
 from lakelsm.merge.run_reader import MergeUnit, RunFile
 
 
@@ -36,28 +36,39 @@ class MergeUnits:
         entry = self._entries[planned.index]
         file = entry.file
         path = file.external_path or f"{self.directory(entry.partition, entry.bucket)}/{file.file_name}"
-        return RunFile(path, file.schema_id, file.row_count, file.file_size)
+        return RunFile(path, file.schema_id, file.row_count, file.file_size, level=file.level)
 
-    def of_section(self, section: Section, target_size: int) -> list[MergeUnit]:
+    def of_section(self, section: Section, target_size: int, below: Sequence[SortedRun] = ()) -> list[MergeUnit]:
         """The section as units of disjoint key ranges, in key order, of about ``target_size`` bytes at least.
 
         Cuts are made where files of its largest run begin, so that memory and time of a task do not follow the
-        bucket's size; the other runs' files are in every unit whose range they touch.
+        bucket's size; the other runs' files are in every unit whose range they touch. ``below`` are the runs, lowest
+        level first, in which the units look keys up.
         """
         runs = sorted(section.runs, key=lambda run: max(file.max_seq for file in run))
         cuts = self._cuts(section, target_size)
         units: list[MergeUnit] = []
         for low, high in zip([None, *cuts], [*cuts, None]):
-            inside = [
-                tuple(
-                    self.file(file)
-                    for file in run
-                    if (low is None or file.max_key >= low.min_key) and (high is None or file.min_key < high.min_key)
-                )
-                for run in runs
+            inside = [_within(run, low, high) for run in runs]
+            files = [file for run in inside for file in run]
+            first, last = min(files, key=lambda file: file.min_key), max(files, key=lambda file: file.max_key)
+            found = [
+                tuple(file for file in run if file.max_key >= first.min_key and file.min_key <= last.max_key)
+                for run in (_within(run.files, low, high) for run in reversed(below))
             ]
-            units.append(MergeUnit(tuple(run for run in inside if run), self._key(low), self._key(high)))
+            units.append(
+                MergeUnit(
+                    self._runs(inside),
+                    self._key(low),
+                    self._key(high),
+                    self._runs(found),
+                    self._reach(first, last) if any(found) else None,
+                )
+            )
         return units
+
+    def _runs(self, runs: Sequence[tuple[FileRange, ...]]) -> tuple[tuple[RunFile, ...], ...]:
+        return tuple(tuple(map(self.file, run)) for run in runs if run)
 
     def _cuts(self, section: Section, target_size: int) -> list[FileRange]:
         """Files of the largest run whose smallest key begins a new unit."""
@@ -74,4 +85,20 @@ class MergeUnits:
         return cuts
 
     def _key(self, file: FileRange | None) -> tuple[object, ...] | None:
-        return None if file is None else decode_row(self._entries[file.index].file.min_key, self._key_types)
+        return None if file is None else self._row_key(self._entries[file.index].file.min_key)
+
+    def _reach(self, first: FileRange, last: FileRange) -> tuple[tuple[object, ...], tuple[object, ...]]:
+        entries = self._entries
+        return self._row_key(entries[first.index].file.min_key), self._row_key(entries[last.index].file.max_key)
+
+    def _row_key(self, row: bytes) -> tuple[object, ...]:
+        return decode_row(row, self._key_types)
+
+
+def _within(run: Sequence[FileRange], low: FileRange | None, high: FileRange | None) -> tuple[FileRange, ...]:
+    """The files of a run that touch the keys from the first one of ``low`` up to that of ``high``, exclusive."""
+    return tuple(
+        file
+        for file in run
+        if (low is None or file.max_key >= low.min_key) and (high is None or file.min_key < high.min_key)
+    )

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from lakelsm.format.key_value_file import conform
 from lakelsm.merge.kernel import VALUE_KIND, MergeSpec, contested, is_retract, merge_rows
-from lakelsm.merge.run_reader import MergeUnit, RunReader
+from lakelsm.merge.levels import merge_candidates
+from lakelsm.merge.run_reader import FILE_COLUMN, MergeUnit, RunReader
 from lakelsm.merge.streaming import key_ranges
 
 
@@ -27,13 +28,17 @@ class MergedRows:
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
         """Yield the merged rows, retractions left out."""
         for unit in units:
-            for rows, keys in key_ranges(self.reader.open_runs(unit), self.spec.key_columns):
+            runs = self.reader.open_runs(unit, positions=self.spec.lookup)
+            for rows, keys in key_ranges(runs, self.spec.key_columns):
                 if keys is None:
                     continue
                 shared = contested(keys)
                 if not shared.any():
                     continue
-                merged = merge_rows(rows.filter(pa.array(shared)), keys[shared], self.spec)
+                rows, keys = rows.filter(pa.array(shared)), keys[shared]
+                if self.spec.lookup:
+                    rows, keys = merge_candidates(rows, keys, unit.levels[rows.column(FILE_COLUMN).to_numpy()])
+                merged = merge_rows(rows, keys, self.spec)
                 retract = is_retract(merged.column(VALUE_KIND))
                 live = merged.filter(pa.array(~retract)) if retract.any() else merged
                 yield from conform(live, self.schema).combine_chunks().to_batches()

@@ -60,7 +60,7 @@ def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate
         store.file_io,
         store.paths,
         snapshot,
-        keep_partitions=_partition_filter(store, predicate),
+        keep_partitions=partition_filter(store, predicate),
         keep_buckets=_bucket_filter(store, predicate),
         stats=prunes_files,
     )
@@ -99,9 +99,10 @@ def _version_rule(store: TableStore) -> VersionRule:
     return VersionRule.LAST_BY_SEQUENCE
 
 
-def _partition_filter(
+def partition_filter(
     store: TableStore, predicate: Predicate | None
 ) -> Callable[[Sequence[bytes]], Sequence[bool]] | None:
+    """Tells of stored partitions whether they can hold rows that match; None where all can."""
     if predicate is None or not store.schema.partition_keys:
         return None
 

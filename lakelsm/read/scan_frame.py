@@ -9,7 +9,7 @@ rows add the merged rows of contested keys, made by tasks (see merged_rows).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from lakelsm.commit.table_store import TableStore
 from lakelsm.lsm.splits import pack_in_order
-from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
 from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
 from lakelsm.read.merged_rows import MergedRows
 from lakelsm.read.nanosecond_files import has_nanoseconds, nanosecond_files, parted, timestamp_of_nanoseconds
@@ -28,10 +28,13 @@ from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, StaleRows
 from lakelsm.schema import TableSchema
 from lakelsm.schema_evolution import column_mapping
 from lakelsm.spark.column_evolution import evolved
-from lakelsm.spark.columns import quoted
+from lakelsm.spark.columns import quoted, quoted_all
 from lakelsm.spark.paths import literal_path
 from lakelsm.spark.spark_types import to_spark, to_struct
 from lakelsm.spark.tasks import listing_on_driver, run_units
+
+#: Column of a scan with system columns: the name of the row's file as Spark shows it.
+FILE_NAME = "_KEY__FILE_NAME"
 
 _CHUNK = "_KEY__CHUNK"
 _STALE = "_KEY__STALE"
@@ -40,19 +43,22 @@ _STALE = "_KEY__STALE"
 #: same, but makes Spark build a struct for every row.
 _ROW_INDEX = "_tmp_metadata_row_index"
 
-#: Memory of a task that looks for hidden rows, in bytes.
-_TASK_MEMORY = 256 << 20
+#: Memory of a task that merges rows of a read, in bytes.
+TASK_MEMORY = 256 << 20
+
+
+#: System columns of data files as a scan reads them.
+_SYSTEM_TYPES = {SEQUENCE_NUMBER: T.LongType(), VALUE_KIND: T.ByteType()}
 
 
 def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFrame:
     """Return the rows of the plan with the table's columns; nothing runs before an action."""
     files = [*plan.raw_files, *plan.merged_files]
-    ids = {file.schema_id for file in files}
-    schemas = {key: store.schema if key == store.schema.id else store.schemas.get(key) for key in ids}
-    parts = _scans(spark, store, schemas, plan.raw_files)
+    schemas = file_schemas(store, files)
+    parts = file_scans(spark, store, schemas, plan.raw_files)
     if plan.units:
         stale = F.broadcast(_stale(spark, store, schemas, plan.units))
-        parts += _scans(spark, store, schemas, plan.merged_files, stale)
+        parts += file_scans(spark, store, schemas, plan.merged_files, stale)
         if not MergeSpec.of(store.schema, store.options).keeps_rows:
             parts.append(_merged(spark, store, schemas, plan.units))
     if not parts:
@@ -60,16 +66,27 @@ def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFr
     return reduce(DataFrame.unionAll, parts)
 
 
-def _scans(
+def file_schemas(store: TableStore, files: Iterable[RunFile]) -> dict[int, TableSchema]:
+    """The schemas that files were written with, by id."""
+    ids = {file.schema_id for file in files}
+    return {key: store.schema if key == store.schema.id else store.schemas.get(key) for key in ids}
+
+
+def file_scans(
     spark: SparkSession,
     store: TableStore,
     schemas: dict[int, TableSchema],
     files: Sequence[RunFile],
     stale: DataFrame | None = None,
+    system: Sequence[str] = (),
 ) -> list[DataFrame]:
-    """A scan for the files of each schema, those with 64-bit nanoseconds apart."""
+    """A scan for the files of each schema, those with 64-bit nanoseconds apart, with the table's columns.
+
+    ``stale`` lists rows to leave out. Without it the ``system`` columns of the files follow and, if there are any, the
+    file's name as `FILE_NAME`.
+    """
     return [
-        _scan(spark, store.schema, schemas[key], part, stale, nanoseconds)
+        _scan(spark, store.schema, schemas[key], part, stale, nanoseconds, system)
         for key, group in _by_schema(files)
         for nanoseconds, part in parted(group, nanosecond_files(store.file_io, schemas[key], group))
     ]
@@ -88,7 +105,7 @@ def _stale(
     """The hidden rows of all units, one row a file."""
     spec = MergeSpec.of(store.schema, store.options)
     columns = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
-    task = StaleRows(RunReader(store.file_io, store.schema, schemas, columns, _TASK_MEMORY), spec)
+    task = StaleRows(RunReader(store.file_io, store.schema, schemas, columns, TASK_MEMORY), spec)
     chunks = run_units(spark, _packed(store, units), task, STALE_SCHEMA)
     return chunks.select(F.expr("xxhash64(stale_file) ^ stale_chunk").alias(_STALE), F.col("stale_words"))
 
@@ -98,7 +115,7 @@ def _merged(
 ) -> DataFrame:
     """The merged rows of keys that several rows have."""
     struct = to_struct(store.schema.fields)
-    reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, _TASK_MEMORY)
+    reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, TASK_MEMORY)
     task = MergedRows(reader, MergeSpec.of(store.schema, store.options), to_arrow_schema(struct))
     return run_units(spark, _packed(store, units), task, struct)
 
@@ -116,6 +133,7 @@ def _scan(
     files: Sequence[RunFile],
     stale: DataFrame | None = None,
     nanoseconds: bool = False,
+    system: Sequence[str] = (),
 ) -> DataFrame:
     """Scan files of one schema as the table's columns; ``stale`` lists the rows to leave out.
 
@@ -137,12 +155,14 @@ def _scan(
             columns.append(timestamp_of_nanoseconds(source.name, source.type).cast(target).alias(field.name))
         else:
             columns.append(evolved(quoted(source.name), source.type, field.type).alias(field.name))
+    stored += [T.StructField(name, _SYSTEM_TYPES[name]) for name in system]
     if stale is not None:
         stored.append(T.StructField(_ROW_INDEX, T.LongType()))
     with listing_on_driver(spark):
         frame = spark.read.schema(T.StructType(stored)).parquet(*(literal_path(file.path) for file in files))
     if stale is None:
-        return frame.select(*columns)
+        name = [F.col("_metadata.file_name").alias(FILE_NAME)] if system else []
+        return frame.select(*columns, *quoted_all(system), *name)
     chunk = F.expr(f"xxhash64(_metadata.file_name) ^ SHIFTRIGHT({_ROW_INDEX}, {CHUNK_BITS})")
     located = frame.select(*columns, F.col(_ROW_INDEX), chunk.alias(_CHUNK))
     row = f"{_ROW_INDEX} & {(1 << CHUNK_BITS) - 1}"

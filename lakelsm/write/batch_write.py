@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +22,7 @@ from lakelsm.format.key_value_file import FileLayout
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.merge.kernel import MergeSpec
+from lakelsm.options import ChangelogProducer
 from lakelsm.spark.columns import map_in_arrow, quoted_all
 from lakelsm.spark.paths import literal_path
 from lakelsm.spark.spark_types import to_struct
@@ -85,7 +86,7 @@ class BatchWriter:
         try:
             for _ in range(_MAX_REDO):
                 base = self._store.snapshots.latest()
-                written = self._execute(rows, base, room, replaces=partitions is not None)
+                written = self._execute(rows, base, room, kind)
                 spoiled.append(written)
                 self._step("data-files-written")
                 message = self._message(written, base, partitions)
@@ -96,7 +97,7 @@ class BatchWriter:
                 except (SequenceConflictError, BucketAssignConflictError):
                     # Others came first. What was written is a whole, merged batch: it is the next try's input.
                     spoiled.append(written)
-                    rows = self._written_rows(written)
+                    rows = self._written_rows(written.changelog_entries or written.entries)
                     room = _ROOM
                     continue
                 except CommitOutcomeUnknownError:
@@ -128,23 +129,27 @@ class BatchWriter:
             check_bucket_count(self._store, base, touched)
         return CommitMessage(
             entries=written.entries,
+            changelog_entries=written.changelog_entries,
             index_adds=written.index_entries,
             base_snapshot_id=None if base is None else base.id,
             overwrite_partitions=partitions(touched) if partitions else None,
         )
 
-    def _execute(self, rows: DataFrame, base: Snapshot | None, room: int, replaces: bool) -> TaskMessages:
+    def _execute(self, rows: DataFrame, base: Snapshot | None, room: int, kind: CommitKind) -> TaskMessages:
         """Shuffle, sort and write the rows; nothing of it is visible yet.
 
-        ``room`` sequence numbers are left out before the first one. ``replaces``: the partitions of the rows are
-        replaced, and with them the index of their keys, so that buckets are given anew.
+        ``room`` sequence numbers are left out before the first one. An OVERWRITE replaces partitions, and with them the
+        index of their keys, so that buckets are given anew; it has no changelog, as in Paimon.
         """
         store, options = self._store, self._store.options
+        replaces = kind is CommitKind.OVERWRITE
         indexes = self._hash_indexes(None if replaces else base) if options.bucket == _DYNAMIC else None
+        layout = FileLayout.of(store.schema, options)
+        keeps_input = options.changelog_producer is ChangelogProducer.INPUT and not replaces
         job = Level0Job(
             file_io=store.file_io,
             paths=store.paths,
-            layout=FileLayout.of(store.schema, options),
+            layout=layout,
             spec=MergeSpec.of(store.schema, options),
             first_sequence=table_max_sequence(store.file_io, store.paths, base) + 1 + room,
             total_buckets=options.bucket,
@@ -152,8 +157,10 @@ class BatchWriter:
             partition_legacy_name=options.partition_legacy_name,
             batch_bytes=_BATCH_BYTES,
             hash_indexes=indexes,
+            changelog_layout=layout.for_changelog(options) if keeps_input else None,
         )
-        frame = self._in_buckets(rows, indexes).sortWithinPartitions(*sort_columns(store.schema))
+        order = [*sort_columns(store.schema), *([F.col(ORDER)] if keeps_input else [])]
+        frame = self._in_buckets(rows, indexes).sortWithinPartitions(*order)
         return collect_messages(map_in_arrow(frame, job, MESSAGE_SCHEMA), store.paths.root)
 
     def _in_buckets(self, rows: DataFrame, indexes: dict[tuple[bytes, int], str] | None) -> DataFrame:
@@ -183,17 +190,17 @@ class BatchWriter:
             if entry.file.index_type == HASH_INDEX
         }
 
-    def _written_rows(self, written: TaskMessages) -> DataFrame:
-        """The rows of level-0 files of this writer, prepared as for a first try."""
+    def _written_rows(self, entries: Sequence[ManifestEntry]) -> DataFrame:
+        """The rows of files of this writer, prepared as for a first try. Changelog files have all rows of a batch."""
         fields = to_struct(self._store.schema.fields).add(KIND, "byte").add(ORDER, "long")
-        return self._spark.read.schema(fields).parquet(*map(literal_path, self._data_paths(written)))
+        return self._spark.read.schema(fields).parquet(*map(literal_path, self._data_paths(entries)))
 
-    def _data_paths(self, written: TaskMessages) -> list[str]:
-        return [self._store.data_path(e.partition, e.bucket, e.file.file_name) for e in written.entries]
+    def _data_paths(self, entries: Sequence[ManifestEntry]) -> list[str]:
+        return [self._store.data_path(e.partition, e.bucket, e.file.file_name) for e in entries]
 
     def _discard(self, written: TaskMessages) -> None:
         """Delete files that no snapshot names."""
-        for path in self._data_paths(written):
+        for path in self._data_paths([*written.entries, *written.changelog_entries]):
             self._store.file_io.delete(path)
         for entry in written.index_entries:
             self._store.file_io.delete(self._store.paths.index(entry.file.file_name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -13,11 +13,12 @@ from pyarrow import fs as arrow_fs
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.binary_row import encode_row
 from lakelsm.format.bucket_hash import key_hashes
+from lakelsm.format.data_file_meta import DataFileMeta
 from lakelsm.format.hash_index import decode_hashes, encode_hashes
 from lakelsm.format.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
 from lakelsm.format.key_value_file import FileLayout, RollingWriter, conform, key_types, row_schema
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.format.paths import TablePaths, partition_text
+from lakelsm.format.paths import FileNames, TablePaths, partition_text
 from lakelsm.merge.batch_check import check_batch
 from lakelsm.merge.kernel import MergeSpec, merge_rows
 from lakelsm.merge.key_order import OrderKeys, group_starts, order_keys
@@ -34,7 +35,8 @@ class Level0Job:
 
     ``first_sequence`` is above every sequence number of the table. ``total_buckets`` goes to the manifest (-1 for
     dynamic buckets). ``hash_indexes`` is None unless buckets are dynamic, and maps (partition, bucket) to the path of
-    the bucket's HASH index file. ``batch_bytes`` bounds the rows that are merged at once.
+    the bucket's HASH index file. ``batch_bytes`` bounds the rows that are merged at once. With ``changelog_layout`` all
+    rows are kept as changelog files too (``changelog-producer`` = ``input``); those of a key must come in their order.
     """
 
     file_io: FileIO
@@ -47,6 +49,7 @@ class Level0Job:
     partition_legacy_name: bool
     batch_bytes: int
     hash_indexes: Mapping[tuple[bytes, int], str] | None = None
+    changelog_layout: FileLayout | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all rows of a task (ordered by partition, bucket and key) and yield one batch of messages."""
@@ -139,7 +142,11 @@ class _BucketWriter:
             )
         ]
         directory = job.paths.bucket_dir(texts, bucket)
-        self._writer = RollingWriter(filesystem, directory, str(uuid4()), job.layout, 0, _FILE_SOURCE_APPEND)
+        names = FileNames(str(uuid4()))
+        self._writer = RollingWriter(filesystem, directory, names, job.layout, 0, _FILE_SOURCE_APPEND)
+        self._changelog: RollingWriter | None = None
+        if job.changelog_layout is not None:
+            self._changelog = RollingWriter(filesystem, directory, names, job.changelog_layout, 0, _FILE_SOURCE_APPEND)
         self._held: pa.Table | None = None
         self._next_sequence = job.first_sequence
         self._hashes: list[np.ndarray] = []
@@ -151,6 +158,9 @@ class _BucketWriter:
     def write(self, rows: pa.Table) -> None:
         """Merge rows of equal keys and write them; the rows of the last key are held back, as it may go on."""
         check_batch(rows, self._job.spec)
+        if self._changelog is not None:
+            rows = self._numbered(rows)
+            self._changelog.write(rows)
         if self._held is not None:
             rows = pa.concat_tables([self._held, rows])
         rows = rows.combine_chunks()
@@ -165,15 +175,27 @@ class _BucketWriter:
         """Write the held key, close the files and return their entries."""
         if self._held is not None:
             self._write_merged(self._merged(self._held))
-        entries = [
-            ManifestEntry(FileKind.ADD, self._partition, self._bucket, self._job.total_buckets, meta)
-            for meta in self._writer.close()
-        ]
-        return TaskMessages(entries, self._write_hash_index())
+        entries = self._entries(self._writer.close())
+        changes = [] if self._changelog is None else self._entries(self._changelog.close())
+        return TaskMessages(entries, self._write_hash_index(), changes)
 
     def abort(self) -> None:
         """Delete the files of this bucket."""
         self._writer.abort()
+        if self._changelog is not None:
+            self._changelog.abort()
+
+    def _entries(self, files: Sequence[DataFileMeta]) -> list[ManifestEntry]:
+        return [
+            ManifestEntry(FileKind.ADD, self._partition, self._bucket, self._job.total_buckets, meta) for meta in files
+        ]
+
+    def _numbered(self, rows: pa.Table) -> pa.Table:
+        """The rows with new sequence numbers in place of their order."""
+        numbers = np.arange(self._next_sequence, self._next_sequence + len(rows))
+        self._next_sequence += len(rows)
+        at = rows.schema.get_field_index(ORDER)
+        return rows.set_column(at, rows.schema.field(at), pa.array(numbers, pa.int64()))
 
     def _bounded(self, rows: pa.Table, keys: OrderKeys) -> pa.Table:
         """Rows of one key to hold back: merged already where that changes nothing or where they are too many."""
@@ -187,10 +209,8 @@ class _BucketWriter:
     def _write_merged(self, rows: pa.Table) -> None:
         if not len(rows):
             return
-        numbers = np.arange(self._next_sequence, self._next_sequence + len(rows))
-        self._next_sequence += len(rows)
-        at = rows.schema.get_field_index(ORDER)
-        self._writer.write(rows.set_column(at, rows.schema.field(at), pa.array(numbers, pa.int64())))
+        # With a changelog they have the numbers of its rows already.
+        self._writer.write(self._numbered(rows) if self._changelog is None else rows)
         if self._job.hash_indexes is not None:
             arrays = [rows.column(name) for name in self._job.spec.key_columns]
             self._hashes.append(key_hashes(arrays, self._key_types))

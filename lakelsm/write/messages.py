@@ -12,7 +12,7 @@ from lakelsm.format.manifest import ManifestEntry, decode_entries, encode_entrie
 from lakelsm.spark.task_errors import translated
 
 #: Spark schema of the batches that carry messages.
-MESSAGE_SCHEMA = "entries binary, index_entries binary"
+MESSAGE_SCHEMA = "entries binary, index_entries binary, changelog_entries binary"
 
 
 @dataclass
@@ -21,16 +21,22 @@ class TaskMessages:
 
     entries: list[ManifestEntry] = field(default_factory=list)
     index_entries: list[IndexManifestEntry] = field(default_factory=list)
+    changelog_entries: list[ManifestEntry] = field(default_factory=list)
 
     def add(self, other: TaskMessages) -> None:
         """Append another task's messages."""
         self.entries.extend(other.entries)
         self.index_entries.extend(other.index_entries)
+        self.changelog_entries.extend(other.changelog_entries)
 
     def to_batch(self) -> pa.RecordBatch:
         """One row of `MESSAGE_SCHEMA`."""
-        row = [encode_entries(self.entries)], [encode_index_manifest(self.index_entries)]
-        return pa.RecordBatch.from_arrays([pa.array(column, pa.binary()) for column in row], ["entries", "index_entries"])
+        row = {
+            "entries": encode_entries(self.entries),
+            "index_entries": encode_index_manifest(self.index_entries),
+            "changelog_entries": encode_entries(self.changelog_entries),
+        }
+        return pa.RecordBatch.from_arrays([pa.array([value], pa.binary()) for value in row.values()], list(row))
 
 
 def collect_messages(frame: DataFrame, root: str) -> TaskMessages:
@@ -41,7 +47,7 @@ def collect_messages(frame: DataFrame, root: str) -> TaskMessages:
     with translated(root):
         rows = frame.collect()
     joined = TaskMessages()
-    for entries, index_entries in rows:
+    for entries, index_entries, changelog_entries in rows:
         decoded = decode_index_manifest(bytes(index_entries), "a task's message")
-        joined.add(TaskMessages(decode_entries(bytes(entries)), decoded))
+        joined.add(TaskMessages(decode_entries(bytes(entries)), decoded, decode_entries(bytes(changelog_entries))))
     return joined

@@ -222,8 +222,9 @@ class LocalTable:
         )
         messages = TaskMessages()
         for batch in job(iter(table.sort_by([(name, "ascending") for name in order]).to_batches())):
-            entries, index_entries = (column[0].as_py() for column in batch.columns)
-            messages.add(TaskMessages(decode_entries(entries), decode_index_manifest(index_entries, "a test")))
+            entries, index_entries, changes = (column[0].as_py() for column in batch.columns)
+            index = decode_index_manifest(index_entries, "a test")
+            messages.add(TaskMessages(decode_entries(entries), index, decode_entries(changes)))
         return messages
 
 

@@ -44,6 +44,7 @@ class SparkTable:
         self._spark, self._table = spark, table
         self._fields = case_fields(columns)
         names = [field.name for field in self._fields]
+        self._read_up_to: int | None = None
         self._kind_column = next(name for name in ("op", "op_", "op__") if name not in names)
 
     def write(self, rows: Sequence[KindedRow], options: Mapping[str, str]) -> None:
@@ -64,4 +65,6 @@ class SparkTable:
 
     def changelog(self) -> list[tuple[Any, ...]]:
         """The changelog rows since the last call."""
-        return to_rows(self._table.changelog())
+        start, newest = self._read_up_to, self._table.snapshots().agg({"snapshot_id": "max"}).collect()[0][0]
+        self._read_up_to = newest
+        return to_rows(self._table.changelog(start))

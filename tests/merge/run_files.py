@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lakelsm.format.data_file_meta import DataFileMeta
 from lakelsm.format.key_value_file import FileLayout, RollingWriter, row_schema
+from lakelsm.format.paths import FileNames
 from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
@@ -38,7 +39,7 @@ def rows_table(schema: TableSchema, rows: Sequence[Row]) -> pa.Table:
 def write_files(
     directory: Path, layout: FileLayout, batches: Iterable[pa.Table], level: int = 0, file_source: int = 0
 ) -> list[DataFileMeta]:
-    writer = RollingWriter(IO.filesystem(), str(directory), str(uuid4()), layout, level, file_source)
+    writer = RollingWriter(IO.filesystem(), str(directory), FileNames(str(uuid4())), layout, level, file_source)
     for batch in batches:
         writer.write(batch)
     return writer.close()

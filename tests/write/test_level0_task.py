@@ -101,7 +101,7 @@ def batches(rows: Sequence[Row], size: int = 1 << 30) -> Iterator[pa.RecordBatch
 
 def run(job: Level0Job, parts: Iterator[pa.RecordBatch]) -> Written:
     (message,) = list(job(parts))
-    entries, indexes = (column[0].as_py() for column in message.columns)
+    entries, indexes, _ = (column[0].as_py() for column in message.columns)
     return Written(Path(job.paths.root), decode_entries(entries), decode_index_manifest(indexes, "a message"))
 
 

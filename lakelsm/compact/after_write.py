@@ -1,0 +1,52 @@
+"""The compaction that follows a write."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from pyspark.sql import SparkSession
+
+from lakelsm.commit.table_store import TableStore
+from lakelsm.compact.compaction_plan import CompactionScope
+from lakelsm.compact.compactor import FULL_COMPACTION_PROPERTY, CompactionResult, Compactor
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.lsm.compact_trigger import CommitFact, full_compaction_due
+from lakelsm.options import ChangelogProducer
+from lakelsm.write.batch_write import BatchResult
+
+
+def compact_after_write(
+    spark: SparkSession, store: TableStore, batch: BatchResult, user: str, identifier: int
+) -> CompactionResult:
+    """Compact the buckets that a batch wrote, or all in full where ``full-compaction.delta-commits`` says so.
+
+    ``changelog-producer`` = ``full-compaction`` compacts what was written in full each time unless that option is set.
+    What an overwrite wrote makes no changelog, as in Paimon: the rows that it replaced are not in it either.
+    """
+    every_time = (
+        store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION
+        and (store.options.full_compaction_delta_commits or 1) == 1
+    )
+    full = not every_time and _full_compaction_is_due(store)
+    touched = frozenset((entry.partition, entry.bucket) for entry in batch.entries)
+    scope = CompactionScope(full or every_time, only=None if full else touched)
+    written = batch.outcome.snapshot
+    compactor = Compactor(spark, store)
+    if written is not None and written.commit_kind is CommitKind.OVERWRITE:
+        # On the overwrite's own snapshot: rows that others appended since then do make a changelog, later.
+        return compactor.compact(scope, commit_user=user, identifier=identifier, snapshot=written, changelog=False)
+    return compactor.compact(scope, commit_user=user, identifier=identifier)
+
+
+def _full_compaction_is_due(store: TableStore) -> bool:
+    commits = store.options.full_compaction_delta_commits
+    if commits is None:
+        return False
+    newest = store.snapshots.latest_id() or 0
+    history = (store.snapshots.try_get(number) for number in range(newest, 0, -1))
+    return full_compaction_due(commits, (_fact(snapshot) for snapshot in takewhile(bool, history) if snapshot))
+
+
+def _fact(snapshot: Snapshot) -> CommitFact:
+    adds = snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE)
+    return CommitFact(adds, (snapshot.properties or {}).get(FULL_COMPACTION_PROPERTY) == "true")

@@ -1,0 +1,173 @@
+"""Changelog rows: what a merge changed, as -U/+U, +I and -D of each key (Paimon's changelog producers)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.merge.grouped_rows import Indices, Mask, is_retract
+from lakelsm.merge.kernel import merge_rows
+from lakelsm.merge.key_order import OrderKeys
+from lakelsm.merge.levels import NO_LEVEL, KeyGroups, combined_rows
+from lakelsm.merge.merge_spec import VALUE_KIND, MergeSpec
+from lakelsm.merge.value_codes import differs
+from lakelsm.options import MergeEngine
+
+INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = 0, 1, 2, 3  # Persisted: do not change.
+
+_GROUP = "_KEY__GROUP"  # No table has such a column: Paimon reserves the prefix.
+
+
+class ChangelogSource(Enum):
+    """What the rows before a change are, and which keys can have changed."""
+
+    #: The row of the lowest level above 0, looked up below the output where need be; keys that level 0 has.
+    LOOKUP = "lookup"
+    #: The row of the top level; keys that any other level has.
+    TOP_LEVEL = "top-level"
+
+
+@dataclass(frozen=True)
+class ChangelogRule:
+    """Which changes a compaction records.
+
+    ``compared`` are the columns whose change counts (``changelog-producer.row-deduplicate``); None: every row that was
+    written counts as a change.
+    """
+
+    source: ChangelogSource
+    compared: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class MergedRange:
+    """The merged rows of a key range, retractions included, and the changes among them; both in key order."""
+
+    rows: pa.Table
+    changes: pa.Table | None
+
+
+def merge_with_lookup(
+    rows: pa.Table,
+    keys: OrderKeys | None,
+    levels: Indices,
+    output_level: int,
+    spec: MergeSpec,
+    rule: ChangelogRule | None,
+) -> MergedRange:
+    """Merge a key range of a compaction to ``output_level`` whose table looks rows up.
+
+    ``levels`` has the level of each row. Rows above ``output_level`` (numerically) take part where no other row above
+    level 0 has their key; keys that only they have are left out. A key with a row on level 0 goes through the merge
+    engine even where that row is alone, as in Paimon. ``keys`` as in `merge_rows`; None where they ascend and are unique.
+    """
+    groups = KeyGroups.of(keys, len(rows))
+    lowest = groups.minimum(np.where(levels > 0, levels, NO_LEVEL))
+    fresh = groups.any(levels == 0)
+    present = groups.any(levels <= output_level)
+    if spec.engine is MergeEngine.FIRST_ROW:
+        # The row below is the first one, and stays where it is.
+        present &= (lowest <= output_level) | (lowest == NO_LEVEL)
+    if not present.any():
+        return MergedRange(rows.slice(0, 0), None)
+    before = groups.place_of(levels == lowest[groups.ids])
+    merging = present[groups.ids] & ((levels == 0) | (levels == lowest[groups.ids]))
+    merged = _merged(rows, groups, merging, spec, fresh)
+    if rule is None:
+        return MergedRange(merged.drop_columns(_GROUP), None)
+    counted = fresh & present
+    if spec.engine is MergeEngine.FIRST_ROW:
+        counted &= before < 0
+    changes = change_rows(rows, np.where(counted, before, -1), merged, _after(merged, counted), rule.compared)
+    return MergedRange(merged.drop_columns(_GROUP), changes)
+
+
+def merge_to_top(
+    rows: pa.Table, keys: OrderKeys | None, levels: Indices, output_level: int, spec: MergeSpec, rule: ChangelogRule
+) -> MergedRange:
+    """Merge a key range of a full compaction and record how the rows of the top level changed."""
+    groups = KeyGroups.of(keys, len(rows))
+    top = levels == output_level
+    before = groups.place_of(top)
+    merging = combined_rows(groups, levels) if spec.lookup else np.ones(len(rows), dtype=bool)
+    merged = _merged(rows, groups, merging, spec)
+    counted = groups.any(~top)
+    changes = change_rows(rows, np.where(counted, before, -1), merged, _after(merged, counted), rule.compared)
+    return MergedRange(merged.drop_columns(_GROUP), changes)
+
+
+def merge_difference(
+    rows: pa.Table,
+    keys: OrderKeys | None,
+    levels: Indices,
+    sides: tuple[Mask, Mask],
+    spec: MergeSpec,
+    compared: tuple[str, ...],
+) -> pa.Table:
+    """The changes of the ``compared`` columns from one state of a key range to another.
+
+    ``sides`` tell which rows each state has.
+    """
+    groups = KeyGroups.of(keys, len(rows))
+    every = np.ones(groups.count, dtype=bool)
+    tables = []
+    for side in sides:
+        merging = side & combined_rows(groups, np.where(side, levels, NO_LEVEL)) if spec.lookup else side
+        tables.append(_merged(rows, groups, merging, spec))
+    old, new = tables
+    return change_rows(old, _after(old, every), new, _after(new, every), compared)
+
+
+def change_rows(
+    old: pa.Table, before: Indices, new: pa.Table, after: Indices, compared: tuple[str, ...] | None
+) -> pa.Table:
+    """The changes of keys from rows of ``old`` to rows of ``new``, in the order of the keys.
+
+    ``before`` and ``after`` have for each key its row in ``old`` and in ``new``, -1 for none; a retraction is none. Where
+    both are rows and ``compared`` is not None, only keys with a change in these columns count.
+    """
+    had = _added(old, before)
+    has = _added(new, after)
+    both = had & has
+    if compared is not None and both.any():
+        keys = np.flatnonzero(both)
+        same = ~differs(old.take(pa.array(before[keys])), new.take(pa.array(after[keys])), compared)
+        both[keys[same]] = False
+        had[keys[same]] = has[keys[same]] = False
+    gone, come = np.flatnonzero(had), np.flatnonzero(has)
+    names = [name for name in new.column_names if name in old.column_names]
+    parts = [old.select(names).take(pa.array(before[gone])), new.select(names).take(pa.array(after[come]))]
+    kinds = np.concatenate([np.where(both[gone], UPDATE_BEFORE, DELETE), np.where(both[come], UPDATE_AFTER, INSERT)])
+    order = np.argsort(np.concatenate([gone * 2, come * 2 + 1]), kind="stable")
+    changes = pa.concat_tables(parts)
+    at = changes.schema.get_field_index(VALUE_KIND)
+    changes = changes.set_column(at, changes.schema.field(at), pa.array(kinds.astype(np.int8)))
+    return changes.take(pa.array(order))
+
+
+def _merged(rows: pa.Table, groups: KeyGroups, merging: Mask, spec: MergeSpec, always: Mask | None = None) -> pa.Table:
+    """The merged rows of the groups, each with its group in a further column; ``always``: groups that the engine sees."""
+    numbered = rows.append_column(_GROUP, pa.array(groups.ids))
+    ids = groups.ids
+    if not merging.all():
+        numbered, ids = numbered.filter(pa.array(merging)), ids[merging]
+    return merge_rows(numbered, ids, spec, None if always is None else always[ids])
+
+
+def _after(merged: pa.Table, counted: Mask) -> Indices:
+    """The merged row of each counted group, -1 for none."""
+    after = np.full(len(counted), -1, dtype=np.int64)
+    after[merged.column(_GROUP).to_numpy()] = np.arange(len(merged))
+    after[~counted] = -1
+    return after
+
+
+def _added(table: pa.Table, places: Indices) -> Mask:
+    """Which of the places are rows that are no retraction."""
+    found = np.zeros(len(places), dtype=bool)
+    there = places >= 0
+    found[there] = ~is_retract(table.column(VALUE_KIND))[places[there]]
+    return found

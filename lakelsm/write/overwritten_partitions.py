@@ -1,0 +1,58 @@
+"""Which partitions an overwrite replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from lakelsm.commit.commit_message import PartitionFilter
+from lakelsm.commit.table_store import TableStore
+from lakelsm.errors import InvalidInputError
+from lakelsm.format.binary_row import encode_row
+from lakelsm.types import DataField, to_arrow
+
+
+def checked_partition(store: TableStore, partition: Mapping[str, object] | None) -> dict[str, object]:
+    """The named partition columns with values as the columns have them. Raises InvalidInputError for others."""
+    fixed = dict(partition or {})
+    unknown = [name for name in fixed if name not in store.schema.partition_keys]
+    if unknown:
+        keys = ", ".join(store.schema.partition_keys) or "none"
+        raise InvalidInputError(f"{', '.join(unknown)} is no partition column of table {store.name}: it has {keys}.")
+    return {name: _partition_value(store.schema.field(name), value) for name, value in fixed.items()}
+
+
+def _partition_value(field: DataField, value: object) -> object:
+    """A partition's value as its column has it; text is read as the column's type."""
+    target = to_arrow(field.type)
+    try:
+        scalar = pa.scalar(value, pa.string()).cast(target) if isinstance(value, str) else pa.scalar(value, target)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise InvalidInputError(f"Partition value {field.name}={value!r} is no {field.type.sql()}: {error}") from error
+    if not scalar.is_valid and not field.type.nullable:
+        raise InvalidInputError(f"Partition value {field.name} is NULL, and the column is {field.type.sql()}.")
+    return scalar.cast(pa.int32()).as_py() if pa.types.is_time32(target) else scalar.as_py()
+
+
+def replaced_partitions(
+    store: TableStore, fixed: Mapping[str, object]
+) -> Callable[[set[bytes]], PartitionFilter | None]:
+    """What an overwrite replaces, given the partitions that it wrote."""
+
+    def choose(written: set[bytes]) -> PartitionFilter | None:
+        if fixed:
+            wanted = {name: encode_row([value], [store.schema.field(name).type]) for name, value in fixed.items()}
+
+            def matches(partition: bytes) -> bool:
+                values = store.partition_values(partition)
+                return all(
+                    encode_row([values[name]], [store.schema.field(name).type]) == row for name, row in wanted.items()
+                )
+
+            return matches
+        if store.schema.partition_keys and store.options.dynamic_partition_overwrite:
+            return written.__contains__
+        return None
+
+    return choose
