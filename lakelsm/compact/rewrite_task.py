@@ -103,7 +103,7 @@ class RewriteTask:
         if rule is not None and rule.source is ChangelogSource.TOP_LEVEL:
             merged = merge_to_top(rows, keys, levels, unit.output_level, self.spec, rule)
         else:
-            merged = merge_with_lookup(rows, keys, levels, unit.output_level, self.spec, rule)
+            merged = merge_with_lookup(rows, keys, levels, unit.output_level, self.spec, rule, unit.writes_data)
         return replace(merged, rows=without_retractions(merged.rows)) if unit.drop_delete else merged
 
     def _open(self, section: MergeUnit, positions: bool = False) -> list[Iterator[pa.Table]]:

@@ -57,12 +57,14 @@ def merge_with_lookup(
     output_level: int,
     spec: MergeSpec,
     rule: ChangelogRule | None,
+    rewrites: bool = True,
 ) -> MergedRange:
     """Merge a key range of a compaction to ``output_level`` whose table looks rows up.
 
     ``levels`` has the level of each row. Rows above ``output_level`` (numerically) take part where no other row above
     level 0 has their key; keys that only they have are left out. A key with a row on level 0 goes through the merge
-    engine even where that row is alone, as in Paimon. ``keys`` as in `merge_rows`; None where they ascend and are unique.
+    engine even where that row is alone, as in Paimon; but not in a file that only moves up (no ``rewrites``), because
+    its rows stay as they are. ``keys`` as in `merge_rows`; None where they ascend and are unique.
     """
     groups = KeyGroups.of(keys, len(rows))
     lowest = groups.minimum(np.where(levels > 0, levels, NO_LEVEL))
@@ -75,7 +77,7 @@ def merge_with_lookup(
         return MergedRange(rows.slice(0, 0), None)
     before = groups.place_of(levels == lowest[groups.ids])
     merging = present[groups.ids] & ((levels == 0) | (levels == lowest[groups.ids]))
-    merged = _merged(rows, groups, merging, spec, fresh)
+    merged = _merged(rows, groups, merging, spec, fresh if rewrites else None)
     if rule is None:
         return MergedRange(merged.drop_columns(_GROUP), None)
     counted = fresh & present

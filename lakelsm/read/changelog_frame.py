@@ -20,6 +20,7 @@ from lakelsm.read.changed_rows import Differences, MergedChanges
 from lakelsm.read.changelog_plan import ChangelogPlan
 from lakelsm.read.scan_frame import FILE_NAME, TASK_MEMORY, file_scans, file_schemas
 from lakelsm.read.stale_rows import shown_file_name
+from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted_all
 from lakelsm.spark.spark_types import to_struct
 from lakelsm.spark.tasks import run_units
@@ -30,6 +31,9 @@ _KINDS = ("+I", "-U", "+U", "-D")
 #: Column of the snapshot that made a change, in reads with positions.
 SNAPSHOT_COLUMN = "_SNAPSHOT_ID"
 
+#: Snapshots up to which each has a scan of its own; more are put in order by a sort.
+_MOST_SCANS = 32
+
 Unit = TypeVar("Unit")
 
 
@@ -38,33 +42,50 @@ def changelog_frame(
 ) -> DataFrame:
     """Return the changes: the kind as text in ``kind_column``, then the table's columns; nothing runs before an action.
 
-    With ``positions`` `SNAPSHOT_COLUMN` and the sequence number of the row follow.
+    With ``positions`` `SNAPSHOT_COLUMN` and the sequence number of the row follow. Changes of a key come in their order,
+    which a write of the frame keeps.
     """
     units = [*plan.merged, *(compared.unit for compared in plan.compared)]
-    files = [file for _, file in plan.scanned]
+    files = [file for _, files in plan.scanned for file in files]
     schemas = file_schemas(store, [*files, *(file for unit in units for file in unit.files)])
-    system = (SEQUENCE_NUMBER, VALUE_KIND)
-    changes = file_scans(spark, store, schemas, files, system=system)
     columns = to_struct(store.schema.fields).add(SEQUENCE_NUMBER, T.LongType()).add(VALUE_KIND, T.ByteType())
-    columns = columns.add(FILE_NAME, T.StringType())
     reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, TASK_MEMORY)
-    spec = MergeSpec.of(store.schema, store.options)
-    written = T.StructType(columns.fields[:-1])
+    spec, arrow = MergeSpec.of(store.schema, store.options), to_arrow_schema(columns)
+    changes = _scanned(spark, store, schemas, plan)
     if plan.merged:
-        task = MergedChanges(reader, spec, to_arrow_schema(written))
-        changes.append(_of_units(spark, store, plan.merged, lambda unit: unit, task, written))
+        merged = _of_units(spark, store, plan.merged, lambda unit: unit, MergedChanges(reader, spec, arrow), columns)
+        changes.append(_from_snapshot(merged, None))
     if plan.compared:
-        differences = Differences(reader, spec, to_arrow_schema(written))
-        changes.append(_of_units(spark, store, plan.compared, lambda compared: compared.unit, differences, written))
-    frame = reduce(DataFrame.unionAll, changes) if changes else spark.createDataFrame([], columns)
-    kinds = F.array(*map(F.lit, _KINDS))
-    kind = F.get(kinds, F.col(VALUE_KIND).cast("int")).alias(kind_column)
-    if not positions:
-        return frame.select(kind, *quoted_all(store.schema.field_names))
-    names = [(shown_file_name(file.path), snapshot) for snapshot, file in plan.scanned]
-    known = spark.createDataFrame(names, f"{FILE_NAME} string, {SNAPSHOT_COLUMN} bigint")
-    located = frame.join(F.broadcast(known), FILE_NAME, "left")
-    return located.select(kind, *quoted_all([*store.schema.field_names, SNAPSHOT_COLUMN, SEQUENCE_NUMBER]))
+        task = Differences(reader, spec, arrow)
+        compared = _of_units(spark, store, plan.compared, lambda compared: compared.unit, task, columns)
+        changes.append(_from_snapshot(compared, None))
+    if not changes:
+        changes.append(_from_snapshot(spark.createDataFrame([], columns), None))
+    kind = F.get(F.array(*map(F.lit, _KINDS)), F.col(VALUE_KIND).cast("int")).alias(kind_column)
+    last = [SNAPSHOT_COLUMN, SEQUENCE_NUMBER] if positions else []
+    return reduce(DataFrame.unionAll, changes).select(kind, *quoted_all([*store.schema.field_names, *last]))
+
+
+def _scanned(
+    spark: SparkSession, store: TableStore, schemas: dict[int, TableSchema], plan: ChangelogPlan
+) -> list[DataFrame]:
+    """Scans whose rows come snapshot by snapshot: Spark keeps the order of a union, but of no files within a scan."""
+    system = (SEQUENCE_NUMBER, VALUE_KIND)
+    if len(plan.scanned) <= _MOST_SCANS:
+        return [
+            _from_snapshot(part.drop(FILE_NAME), snapshot)
+            for snapshot, files in plan.scanned
+            for part in file_scans(spark, store, schemas, files, system=system)
+        ]
+    files = [file for _, files in plan.scanned for file in files]
+    names = [(shown_file_name(file.path), snapshot) for snapshot, files in plan.scanned for file in files]
+    known = F.broadcast(spark.createDataFrame(names, f"{FILE_NAME} string, {SNAPSHOT_COLUMN} bigint"))
+    scan = reduce(DataFrame.unionAll, file_scans(spark, store, schemas, files, system=system))
+    return [scan.join(known, FILE_NAME).drop(FILE_NAME).orderBy(SNAPSHOT_COLUMN, *system)]
+
+
+def _from_snapshot(frame: DataFrame, snapshot: int | None) -> DataFrame:
+    return frame.withColumn(SNAPSHOT_COLUMN, F.lit(snapshot).cast("bigint"))
 
 
 def _of_units(
@@ -75,7 +96,7 @@ def _of_units(
     task: Callable[[list[Unit]], Iterator[pa.RecordBatch]],
     columns: T.StructType,
 ) -> DataFrame:
-    """What a task yields for units, several a task where they are small; without the name of a file."""
+    """What a task yields for units, several a task where they are small."""
     cost, target = store.options.source_split_open_file_cost, store.options.source_split_target_size
     packed = pack_in_order(units, lambda unit: sum(max(f.file_size, cost) for f in merged(unit).files), target)
-    return run_units(spark, packed, task, columns).withColumn(FILE_NAME, F.lit(None).cast("string"))
+    return run_units(spark, packed, task, columns)

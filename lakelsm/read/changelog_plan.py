@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -11,7 +11,6 @@ from lakelsm.commit.scan import read_changelog_entries, read_delta_entries, read
 from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.key_value_file import key_types
-from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.lsm.interval_partition import Section, fewest_runs, overlap_groups
 from lakelsm.lsm.predicate import Predicate
@@ -59,11 +58,11 @@ class DifferenceUnit:
 class ChangelogPlan:
     """The work of an incremental read.
 
-    ``scanned`` files have the changes as they are, each with its snapshot's id; the changes of ``merged`` units are what
-    their merge gives, those of ``compared`` units the differences.
+    ``scanned`` files have the changes as they are: each snapshot's, oldest first (None: of any snapshots, in no order).
+    The changes of ``merged`` units are what their merge gives, those of ``compared`` units the differences.
     """
 
-    scanned: tuple[tuple[int, RunFile], ...] = ()
+    scanned: tuple[tuple[int | None, tuple[RunFile, ...]], ...] = ()
     merged: tuple[MergeUnit, ...] = ()
     compared: tuple[DifferenceUnit, ...] = ()
 
@@ -122,36 +121,31 @@ _Keep = Callable[[Sequence[bytes]], Sequence[bool]] | None
 
 def _changelog_files(
     store: TableStore, snapshots: Iterable[Snapshot], keep: _Keep
-) -> Iterable[tuple[int, RunFile]]:
+) -> Iterator[tuple[int, tuple[RunFile, ...]]]:
     for snapshot in snapshots:
         if snapshot.commit_kind is CommitKind.OVERWRITE or snapshot.changelog_manifest_list is None:
             continue
         entries = read_changelog_entries(store.file_io, store.paths, snapshot, keep_partitions=keep)
-        for entry in entries:
-            yield snapshot.id, _file(store, entry)
+        make = MergeUnits(store, entries)
+        if entries:
+            yield snapshot.id, tuple(map(make.file_of, entries))
 
 
 def _delta(store: TableStore, snapshots: Iterable[Snapshot], keep: _Keep) -> ChangelogPlan:
-    added: list[tuple[int, ManifestEntry]] = []
-    for snapshot in snapshots:
-        if snapshot.commit_kind is CommitKind.APPEND:
-            entries = read_delta_entries(store.file_io, store.paths, snapshot, keep_partitions=keep)
-            added += [(snapshot.id, entry) for entry in entries]
-    listed = [entry for _, entry in added]
+    listed = [
+        entry
+        for snapshot in snapshots
+        if snapshot.commit_kind is CommitKind.APPEND
+        for entry in read_delta_entries(store.file_io, store.paths, snapshot, keep_partitions=keep)
+    ]
     make = MergeUnits(store, listed)
     target = store.options.source_split_target_size
-    scanned: list[tuple[int, RunFile]] = []
+    scanned: list[RunFile] = []
     merged: list[MergeUnit] = []
     for files in by_bucket(listed, key_types(store.schema), store.options.rowkind_field is None).values():
         for group in overlap_groups(files):
             if len(group) == 1:
-                scanned.append((added[group[0].index][0], make.file(group[0])))
+                scanned.append(make.file(group[0]))
             else:
                 merged += make.of_section(Section(fewest_runs(group)), target)
-    return ChangelogPlan(tuple(scanned), tuple(merged))
-
-
-def _file(store: TableStore, entry: ManifestEntry) -> RunFile:
-    file = entry.file
-    path = store.data_path(entry.partition, entry.bucket, file.file_name, file.external_path)
-    return RunFile(path, file.schema_id, file.row_count, file.file_size, level=file.level)
+    return ChangelogPlan(((None, tuple(scanned)),) if scanned else (), tuple(merged))

@@ -33,7 +33,10 @@ class MergeUnits:
 
     def file(self, planned: FileRange) -> RunFile:
         """A planned file as a task reads it."""
-        entry = self._entries[planned.index]
+        return self.file_of(self._entries[planned.index])
+
+    def file_of(self, entry: ManifestEntry) -> RunFile:
+        """An entry's file as a task reads it."""
         file = entry.file
         path = file.external_path or f"{self.directory(entry.partition, entry.bucket)}/{file.file_name}"
         return RunFile(path, file.schema_id, file.row_count, file.file_size, level=file.level)

@@ -27,6 +27,7 @@ from lakelsm.format.manifest import ManifestEntry, decode_entries
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.merge.kernel import MergeSpec
+from lakelsm.options import ChangelogProducer
 from lakelsm.schema import create_schema
 from lakelsm.schema_evolution import SchemaChange, apply_changes
 from lakelsm.storage import LocalFileIO
@@ -192,6 +193,7 @@ class LocalTable:
         messages = self._level0(store, rows, row_kind, base) if len(rows) else TaskMessages()
         message = CommitMessage(
             messages.entries,
+            [] if kind is CommitKind.OVERWRITE else messages.changelog_entries,
             base_snapshot_id=None if base is None else base.id,
             overwrite_partitions=partitions,
         )
@@ -209,10 +211,13 @@ class LocalTable:
             table = table.append_column(KIND, pa.array(np.full(len(table), row_kind, np.int8)))
         table = table.append_column(ORDER, pa.array(np.arange(len(table))))
         order = [*schema.partition_keys, BUCKET, *schema.trimmed_primary_keys, ORDER]
+        layout = FileLayout.of(schema, store.options)
+        keeps_input = store.options.changelog_producer is ChangelogProducer.INPUT
         job = Level0Job(
             file_io=store.file_io,
             paths=store.paths,
-            layout=FileLayout.of(schema, store.options),
+            layout=layout,
+            changelog_layout=layout.for_changelog(store.options) if keeps_input else None,
             spec=MergeSpec.of(schema, store.options),
             first_sequence=table_max_sequence(store.file_io, store.paths, base) + 1,
             total_buckets=store.options.bucket,

@@ -28,11 +28,11 @@ TOPICS = (
 
 
 
-def cases() -> list[Case]:
+def cases(topics: tuple[str, ...] = TOPICS) -> list[Case]:
     """Cases of the topics; none where the shared folder is absent."""
     if not _CASES.exists():
         return []
-    return [case for case in load_cases([_CASES]) if case.kind is CaseKind.TABLE and case.topic.startswith(TOPICS)]
+    return [case for case in load_cases([_CASES]) if case.kind is CaseKind.TABLE and case.topic.startswith(topics)]
 
 
 @pytest.mark.skipif(not _CASES.exists(), reason="the folder shared/conformance is absent")

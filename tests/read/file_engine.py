@@ -17,14 +17,15 @@ import pytest
 from lakelsm import unbuilt_features
 from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.compact.compaction_plan import CompactionScope
-from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.key_value_file import row_schema
 from lakelsm.format.paths import TablePaths
-from lakelsm.format.snapshot import CommitKind
+from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.merge.kernel import VALUE_KIND, MergeSpec
 from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
-from lakelsm.options import TableOptions
+from lakelsm.options import ChangelogProducer, TableOptions
 from lakelsm.options.other_keys import check_new_keys
+from lakelsm.read.changed_rows import Differences, MergedChanges
+from lakelsm.read.changelog_plan import ChangelogMode, ChangelogPlan, plan_changelog, plan_difference
 from lakelsm.read.merged_rows import MergedRows
 from lakelsm.read.read_plan import ReadPlan, plan_read
 from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows, shown_file_name
@@ -39,7 +40,9 @@ from tests.conformance.values import case_ddl
 from tests.merge.memory_engine import filtered, kinded_rows
 
 #: What the case's engine would be refused for, and what this test is about.
-_UNDER_TEST = ("merge-engine", "record-level.expire-time", "changelog-producer", "sequence.snapshot-ordering")
+_UNDER_TEST = ("merge-engine", "record-level.expire-time", "sequence.snapshot-ordering")
+
+_KINDS = ("+I", "-U", "+U", "-D")
 
 
 def allow_engines(patch: pytest.MonkeyPatch) -> None:
@@ -73,6 +76,8 @@ class FileEngine:
 class FileTable(LocalTable):
     """One case's table."""
 
+    _read_up_to = 0
+
     def write(self, rows: Sequence[KindedRow], options: Mapping[str, str]) -> None:  # type: ignore[override]
         """One commit, and the compaction that a table makes by itself."""
         store = self.store.with_options(dict(options))
@@ -81,7 +86,7 @@ class FileTable(LocalTable):
             return
         self._commit(CommitKind.APPEND, table, 0, None, {})
         if not store.options.write_only:
-            self.compact(full=False)
+            self.compact(full=store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION)
 
     def compact(self, full: bool = True, **more: Any) -> Any:
         """A compaction of all buckets."""
@@ -98,8 +103,29 @@ class FileTable(LocalTable):
         return [tuple(row.values()) for row in table.to_pylist()]
 
     def changelog(self) -> list[tuple[Any, ...]]:
-        """Not for this engine."""
-        raise UnsupportedFeatureError("changelogs")
+        """The changes since the last call: what the table's changelog producer kept of them."""
+        store = self.store
+        newest = store.snapshots.latest_id() or 0
+        mode = ChangelogMode.automatic(store.options.changelog_producer)
+        plan = plan_changelog(store, self._read_up_to, newest, mode, None)
+        self._read_up_to = newest
+        return self.changes(plan)
+
+    def difference(self, before: Snapshot | None, after: Snapshot | None) -> list[tuple[Any, ...]]:
+        """The changes from one snapshot to another."""
+        return self.changes(plan_difference(self.store, before, after, None))
+
+    def changes(self, plan: ChangelogPlan) -> list[tuple[Any, ...]]:
+        """The rows of an incremental read, kind first; those of a key in their order."""
+        store = self.store
+        names, schema = store.schema.field_names, row_schema(store.schema.fields)
+        spec, reader = MergeSpec.of(store.schema, store.options), self._reader(names)
+        parts = [schema.empty_table()]
+        parts += [self._file_rows(file, names) for _, files in plan.scanned for file in files]
+        for task, units in ((MergedChanges, plan.merged), (Differences, plan.compared)):
+            parts += map(pa.Table.from_batches, ([batch] for batch in task(reader, spec, schema)(units)))
+        rows = pa.concat_tables(parts).to_pylist()
+        return [(_KINDS[row[VALUE_KIND]], *(row[name] for name in names)) for row in rows]
 
     def scanned(self, plan: ReadPlan) -> pa.Table:
         """The rows of a plan."""

@@ -10,20 +10,19 @@ from lakelsm.merge.sketch_functions import sketches_installed
 from tests.conformance.cases import Case
 from tests.conformance.outcomes import Status
 from tests.conformance.table_case import run_table_case
-from tests.merge.memory_engine import without_changelog
 from tests.merge.test_engine_conformance import cases
 from tests.read.file_engine import FileEngine, allow_engines
 
 #: Without a JVM there are neither dynamic buckets for keys that are NULL nor files other than Parquet.
-_TOPICS = ("aggregation", "partial-update", "first-row", "record-level-expire")
+_TOPICS = ("aggregation", "changelog", "partial-update", "first-row", "record-level-expire")
 
 
-@pytest.mark.parametrize("case", [c for c in cases() if c.topic.startswith(_TOPICS)], ids=lambda case: case.id)
+@pytest.mark.parametrize("case", cases(_TOPICS), ids=lambda case: case.id)
 def test_a_table_of_files_has_the_rows_of_the_case(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "sketch" in str(case.body["options"]) and not sketches_installed():
         pytest.skip("the package datasketches is not installed")
     allow_engines(monkeypatch)
-    outcome = run_table_case(without_changelog(case), FileEngine(tmp_path))
+    outcome = run_table_case(case, FileEngine(tmp_path))
     assert outcome.status is Status.PASSED, outcome.text()
