@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 from demo_screen import Cells, Screen, layout_rows
 from demo_stream import (
     MOMENT_QUERY,
@@ -38,6 +37,7 @@ from demo_stream import (
     moment_after_departures,
     query_answer,
 )
+from demo_verdicts import Verdicts
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelsm import Catalog, Table
@@ -49,15 +49,14 @@ _MIB = 1 << 20
 
 
 class Demo:
-    """One run of the demo. ``differences`` lists the answers that were not as plain pandas has them."""
+    """One run of the demo; its verdicts have the answers that were not as plain pandas has them."""
 
     def __init__(self, screen: Screen, warehouse: Path, months: int) -> None:
         self.screen = screen
         self.warehouse = warehouse
         self.months = months
         self.log = warehouse / "spark.log"
-        self.differences: list[str] = []
-        self.checks = 0
+        self.verdicts = Verdicts(screen)
 
     def run(self) -> int:
         """All steps; the exit status."""
@@ -110,13 +109,7 @@ class Demo:
         screen.say("\nWhat each step cost")
         screen.summary()
         screen.say(f"\nThe table stays in {self.warehouse / 'nyc.db' / 'flights'}")
-        if self.differences:
-            screen.say(
-                f"{len(self.differences)} of {self.checks} answers DIFFER: {'; '.join(self.differences)}"
-            )
-            return 1
-        screen.say(f"All {self.checks} answers are equal to those of plain pandas.")
-        return 0
+        return self.verdicts.conclude()
 
     def _replay(self, spark: SparkSession, table: Table, flights: pd.DataFrame) -> None:
         stream = list(changes(flights))
@@ -147,14 +140,6 @@ class Demo:
         self.screen.say(f'   read(where="{where}") opens {plan.files_scanned} of {plan.files_live} files')
         return text
 
-    def _verdict(self, name: str, equal: bool) -> str:
-        self.checks += 1
-        if not equal:
-            self.differences.append(name)
-        text = "equal to plain pandas" if equal else "DIFFERS from plain pandas"
-        self.screen.say(f"   {name}: {text}")
-        return text
-
     def _query(self, spark: SparkSession, frame: DataFrame, flights: pd.DataFrame, show: bool) -> str:
         frame.createOrReplaceTempView("flights")
         answer: Answer = [tuple(row) for row in spark.sql(QUERY).collect()]
@@ -163,13 +148,10 @@ class Demo:
                 self.screen.say(f"   {line}")
         self.screen.table(("carrier", "flights", "late_out", "late_in", "far"), answer[:5])
         self.screen.say(f"   … {len(answer)} carriers in all")
-        return self._verdict("The answer", answer == query_answer(flights))
+        return self.verdicts.add("The answer", answer == query_answer(flights))
 
     def _all_rows(self, frame: DataFrame, flights: pd.DataFrame) -> str:
-        keys = [(name, "ascending") for name in PRIMARY_KEY]
-        rows = frame.select(*SCHEMA.names).toArrow().cast(_nullable(SCHEMA)).sort_by(keys).combine_chunks()
-        want = final_rows(flights).cast(_nullable(SCHEMA)).combine_chunks()
-        return self._verdict(f"{rows.num_rows:,} rows x {rows.num_columns} columns", rows.equals(want))
+        return self.verdicts.rows(frame.select(*SCHEMA.names).toArrow(), final_rows(flights), list(PRIMARY_KEY))
 
     def _compact(self) -> str:
         submit = Path(sys.executable).with_name("spark-submit")
@@ -219,11 +201,7 @@ class Demo:
                 f"   read(snapshot_id={snapshot}), just after the departures of month {month}: "
                 f"{seen.flights:,} flights, {seen.in_the_air:,} of them not landed yet"
             )
-        return self._verdict(f"Snapshot {snapshot}", seen == moment_after_departures(flights, month))
-
-
-def _nullable(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([pa.field(field.name, field.type) for field in schema])
+        return self.verdicts.add(f"Snapshot {snapshot}", seen == moment_after_departures(flights, month))
 
 
 def _layout(table: Table) -> tuple[Cells, int]:

@@ -84,7 +84,7 @@ class Progress:
         self._done += 1
         filled = _BAR_CELLS * self._done // self._total
         bar = _FULL * filled + _EMPTY * (_BAR_CELLS - filled)
-        text = f"   {bar} {self._done:>3}/{self._total}  {label:<18} {remark}"
+        text = f"   {bar} {self._done:>3}/{self._total}  {label:<19} {remark}"
         if self._screen.terminal:
             width = shutil.get_terminal_size().columns - 1
             end = "\n" if self._done == self._total else ""

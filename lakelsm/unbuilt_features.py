@@ -60,7 +60,6 @@ def _column_of(root: str) -> Callable[[_Case], bool]:
 _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("table type (option 'type') other than 'table'", _set("type", "table")),
     _Unbuilt("tables without a primary key", lambda case: not case.schema.primary_keys),
-    _Unbuilt("aggregate function 'rbm64'", lambda case: _aggregates(case, "rbm64")),
     _Unbuilt(
         "aggregate functions 'theta_sketch' and 'hll_sketch' where the package datasketches is not installed",
         lambda case: not find_spec("datasketches") and _aggregates(case, "theta_sketch", "hll_sketch"),

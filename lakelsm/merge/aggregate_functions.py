@@ -19,7 +19,7 @@ from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_spec import LAST_NON_NULL_VALUE, LAST_VALUE, PRIMARY_KEY, ColumnRule
 from lakelsm.merge.nested_functions import nested_partial_update, nested_update
 from lakelsm.merge.number_functions import product_values, sum_values
-from lakelsm.merge.sketch_functions import bitmap_union, hll_union, theta_union
+from lakelsm.merge.sketch_functions import bitmap64_union, bitmap_union, hll_union, theta_union
 
 Function = Callable[[Values, Events, ColumnRule], Result]
 
@@ -169,6 +169,7 @@ FUNCTIONS: dict[str, tuple[Function, bool]] = {
     PRIMARY_KEY: (primary_key, True),
     "product": (product_values, True),
     "rbm32": (bitmap_union, False),
+    "rbm64": (bitmap64_union, False),
     "sum": (sum_values, True),
     "theta_sketch": (theta_union, False),
 }

@@ -1,4 +1,9 @@
-"""Aggregate functions whose values are serialized sets: rbm32 (Roaring), theta_sketch and hll_sketch (DataSketches)."""
+"""Aggregate functions whose values are serialized sets: rbm32 and rbm64 (Roaring), theta_sketch and hll_sketch
+(Apache DataSketches).
+
+Sketches are united two by two, as Java does it: their bytes are Java's, but for the estimate within an HLL sketch that
+a union makes void.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,10 @@ from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
-from pyroaring import BitMap
+from pyroaring import BitMap, BitMap64
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.format.roaring64 import decode_roaring64, encode_roaring64
 from lakelsm.merge.collection_functions import fold_groups
 from lakelsm.merge.events import Events, Items, Values
 from lakelsm.merge.merge_spec import ColumnRule
@@ -23,7 +29,11 @@ _PROBABILITY_AT, _PROBABILITY = 12, struct.pack("<f", 1.0)  # Persisted: do not 
 #: A theta sketch of one hash: its length, and the flag by which Java marks it.
 _SINGLE_LENGTH, _FLAGS_AT, _SINGLE_ITEM = 16, 5, 0x20  # Persisted: do not change.
 
-Union = Callable[[bytes, bytes], bytes]
+#: An empty theta sketch: its length, and where others have the hash of their seed, which Java leaves out here.
+_EMPTY_LENGTH, _SEED_AT, _NO_SEED = 8, 6, b"\x00\x00"  # Persisted: do not change.
+
+#: (accumulator, value) -> accumulator. An accumulator is bytes until a second value comes.
+Union = Callable[[Any, bytes], Any]
 
 
 def sketches_installed() -> bool:
@@ -33,38 +43,68 @@ def sketches_installed() -> bool:
 
 def bitmap_union(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
     """The union of 32-bit Roaring bitmaps (portable format)."""
-    return _unite(values, events, rule, _unite_bitmaps)
+    return _unite(values, events, rule, _unite_bitmaps, _bitmap_bytes)
+
+
+def bitmap64_union(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
+    """The union of 64-bit Roaring bitmaps (the format of `lakelsm.format.roaring64`)."""
+    return _unite(values, events, rule, _unite_bitmaps64, encode_roaring64)
 
 
 def theta_union(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
     """The union of compact theta sketches."""
-    return _unite(values, events, rule, _unite_theta)
+    return _unite(values, events, rule, _unite_theta, bytes)
 
 
 def hll_union(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
     """The union of HLL sketches, as HLL_4."""
-    return _unite(values, events, rule, _unite_hll)
+    return _unite(values, events, rule, _unite_hll, bytes)
 
 
-def _unite(values: Values, events: Events, rule: ColumnRule, union: Union) -> pa.Array:
+def _unite(
+    values: Values, events: Events, rule: ColumnRule, union: Union, as_bytes: Callable[[Any], bytes]
+) -> pa.Array:
     items = Items.of(events, values.valid)
     array = values.at(items.positions)
 
-    def fold(held: bytes | None, value: bytes, op: int) -> bytes:
+    def fold(held: Any, value: bytes, op: int) -> Any:
         return value if held is None else union(held, value)
 
     try:
-        return pa.array(fold_groups(items, array.to_pylist(), events.groups.count, fold), array.type)
+        folded = fold_groups(items, array.to_pylist(), events.groups.count, fold)
+        united = [held if held is None or isinstance(held, bytes) else as_bytes(held) for held in folded]
     except (ValueError, RuntimeError, IndexError) as error:
         raise InvalidInputError(
-            f"column '{rule.name}' holds bytes that are no value of aggregate function '{rule.function}': {error}"
+            f"column '{rule.name}' holds bytes that are no value of aggregate function '{rule.function}': {error}; "
+            f"write {_CONTENT[str(rule.function)]}"
         ) from error
+    return pa.array(united, array.type)
 
 
-def _unite_bitmaps(first: bytes, second: bytes) -> bytes:
-    united = BitMap.deserialize(first) | BitMap.deserialize(second)
-    united.run_optimize()
-    return bytes(united.serialize())
+#: What a function's values are, for messages.
+_CONTENT = {
+    "hll_sketch": "HLL sketches of Apache DataSketches",
+    "rbm32": "32-bit Roaring bitmaps in the portable format",
+    "rbm64": "64-bit Roaring bitmaps as Java's Roaring64Bitmap serializes them",
+    "theta_sketch": "compact theta sketches of Apache DataSketches",
+}
+
+
+def _unite_bitmaps(held: BitMap | bytes, value: bytes) -> BitMap:
+    bitmap = BitMap.deserialize(held) if isinstance(held, bytes) else held
+    bitmap |= BitMap.deserialize(value)
+    return bitmap
+
+
+def _bitmap_bytes(bitmap: BitMap) -> bytes:
+    bitmap.run_optimize()
+    return bytes(bitmap.serialize())
+
+
+def _unite_bitmaps64(held: BitMap64 | bytes, value: bytes) -> BitMap64:
+    bitmap = decode_roaring64(held) if isinstance(held, bytes) else held
+    bitmap |= decode_roaring64(value)
+    return bitmap
 
 
 def _unite_theta(first: bytes, second: bytes) -> bytes:
@@ -82,6 +122,8 @@ def _as_java(theta: bytes) -> bytes:
         data[_PROBABILITY_AT : _PROBABILITY_AT + 4] = _PROBABILITY
     elif len(data) == _SINGLE_LENGTH:
         data[_FLAGS_AT] |= _SINGLE_ITEM
+    elif len(data) == _EMPTY_LENGTH:
+        data[_SEED_AT:] = _NO_SEED
     return bytes(data)
 
 

@@ -16,8 +16,9 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-from pyroaring import BitMap, BitMap64
+from pyroaring import BitMap
 
+from lakelsm.format.roaring64 import decode_roaring64
 from lakelsm.types import (
     ArrayType,
     AtomicType,
@@ -235,7 +236,7 @@ def _theta_sketch(data: bytes) -> Hashable:
 
 BINARY_DECODERS: dict[str, Callable[[bytes], Hashable]] = {
     "roaring32": lambda data: tuple(BitMap.deserialize(data)),
-    "roaring64": lambda data: tuple(BitMap64.deserialize(data)),
+    "roaring64": lambda data: tuple(decode_roaring64(data)),
     "theta": _theta_sketch,
 }
 

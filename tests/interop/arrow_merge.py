@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakelsm import Table
 from lakelsm.commit.scan import read_live_entries
 from lakelsm.commit.table_store import TableStore
 from lakelsm.format.key_value_file import KeyValueReader, row_schema
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.merge.kernel import MergeSpec, merge_deduplicate
+from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec, is_retract, merge_rows
+from lakelsm.merge.key_order import order_keys
+from lakelsm.options import MergeEngine
 from lakelsm.schema_evolution import column_mapping
 from tests.interop.value_form import Rows, in_order, rows_of_arrow
 
@@ -21,17 +22,25 @@ def merged_rows(path: str) -> Rows:
     """All rows of the table's newest snapshot, with nanoseconds (see value_form)."""
     store = TableStore.open(path)
     snapshot = store.snapshots.latest()
+    first_row = store.options.merge_engine is MergeEngine.FIRST_ROW
     buckets: dict[tuple[bytes, int], list[ManifestEntry]] = {}
     if snapshot is not None:
         for entry in read_live_entries(store.file_io, store.paths, snapshot):
-            buckets.setdefault((entry.partition, entry.bucket), []).append(entry)
+            if entry.file.level or not first_row:
+                buckets.setdefault((entry.partition, entry.bucket), []).append(entry)
     spec = MergeSpec.of(store.schema, store.options)
     rows: Rows = []
     for entries in buckets.values():
-        merged = merge_deduplicate([_read(store, entry) for entry in entries], spec)
-        live = merged.filter(pc.equal(pc.bit_wise_and(merged.column("_VALUE_KIND"), pa.scalar(1, pa.int8())), 0))
-        rows += rows_of_arrow(live.drop_columns(["_SEQUENCE_NUMBER", "_VALUE_KIND"]), store.schema.fields)
+        table = pa.concat_tables([_read(store, entry) for entry in sorted(entries, key=_age)])
+        merged = merge_rows(table, order_keys([table.column(name) for name in spec.key_columns]), spec)
+        live = merged.filter(pa.array(~is_retract(merged.column(VALUE_KIND))))
+        rows += rows_of_arrow(live.drop_columns([SEQUENCE_NUMBER, VALUE_KIND]), store.schema.fields)
     return in_order(rows)
+
+
+def _age(entry: ManifestEntry) -> tuple[int, int]:
+    """Older runs first."""
+    return -entry.file.level, entry.file.max_sequence_number
 
 
 def spark_rows(table: Table) -> Rows:

@@ -10,15 +10,29 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from lakelsm.commit.table_store import TableStore
+from lakelsm.commit.schema_store import SchemaStore
+from lakelsm.format.paths import TablePaths
 from lakelsm.schema import create_schema
+from lakelsm.storage import open_storage
+from lakelsm.types import DataField, parse_columns
 from tests.interop.side import Side
-from tests.interop.value_form import Rows, from_wire, rows_of_arrow, to_wire
+from tests.interop.value_form import (
+    Rows,
+    rows_of_arrow,
+    rows_of_notation,
+    to_wire,
+    unordered_of_arrow,
+    unordered_of_notation,
+)
 
 #: ("add", column, type), ("drop", column), ("rename", column, new name), ("type", column, new type)
 Change = tuple[str, ...]
 #: (method, column, value): equal, less_than, greater_or_equal ... with a JSON value
 Where = tuple[str, str, Any]
+#: Rows and their kinds ("+I" and so on; None: all of them inserts).
+Batch = tuple[pa.Table, Sequence[str] | None]
+#: Rows of a changelog in the order of the read: (kind, value ...), values as in Rows.
+Changes = list[tuple[Any, ...]]
 
 ROW_KINDS = {"+I": 0, "-U": 1, "+U": 2, "-D": 3}
 
@@ -48,6 +62,9 @@ class Peer(Protocol):
 
     def compact(self, path: Path, full: bool = True) -> None: ...
 
+    def changes(self, path: Path, after: int, upto: int) -> Changes:
+        """What an incremental read between two snapshots gets: the changelog, or inserted rows where there is none."""
+
     def close(self) -> None: ...
 
 
@@ -56,6 +73,16 @@ def _schema_json(
 ) -> str:
     schema = json.loads(create_schema(columns, primary_key, partition_by, options, None, 0).to_json())
     return json.dumps({key: schema[key] for key in ("fields", "partitionKeys", "primaryKeys", "options")})
+
+
+def _fields(path: Path) -> tuple[DataField, ...]:
+    """The columns of a table, which lakelsm itself need not be able to open."""
+    file_io, root = open_storage(str(path))
+    return SchemaStore(file_io, TablePaths(root)).latest().fields
+
+
+def _kinded_fields(path: Path) -> tuple[DataField, ...]:
+    return (*parse_columns("kind STRING"), *_fields(path))
 
 
 class PyPaimon:
@@ -95,7 +122,19 @@ class PyPaimon:
         file = self._file()
         self._side.call("read", path=str(path), file=str(file), where=where)
         with pa.ipc.open_file(str(file)) as reader:
-            return rows_of_arrow(reader.read_all(), TableStore.open(str(path)).schema.fields)
+            return rows_of_arrow(reader.read_all(), _fields(path))
+
+    def changes(self, path: Path, after: int, upto: int) -> Changes:
+        """By its streaming read, a snapshot at a time. Nothing comes from compactions of tables without a changelog."""
+        found: Changes = []
+        for snapshot in range(after + 1, upto + 1):
+            file = self._file()
+            if self._side.call("changes", path=str(path), file=str(file), snapshot=snapshot):
+                with pa.ipc.open_file(str(file)) as reader:
+                    table = reader.read_all()
+                table = table.rename_columns(["kind", *table.column_names[1:]])
+                found += unordered_of_arrow(table, _kinded_fields(path))
+        return found
 
     def compact(self, path: Path, full: bool = True) -> None:
         raise NotImplementedError("pypaimon does not compact")
@@ -132,13 +171,39 @@ class JavaPaimon:
         self._side.call("alter", path=str(path), changes=changes)
 
     def write(self, path: Path, rows: pa.Table, kinds: Sequence[str] | None = None) -> None:
-        fields = TableStore.open(str(path)).schema.fields
-        codes = [ROW_KINDS[kind] for kind in kinds or ["+I"] * len(rows)]
-        self._side.call("write", path=str(path), kinds=codes, rows=to_wire(rows, fields))
+        self.write_all(path, [(rows, kinds)])
+
+    def write_all(
+        self, path: Path, batches: Sequence[Batch], options: Mapping[str, str] | None = None, full: bool = False
+    ) -> None:
+        """Commit the batches one after the other, by one writer.
+
+        ``options`` hold for this call. The writer waits for its compactions, so that the changelog of a `lookup` producer
+        is in the snapshot that follows each commit; with ``full`` it ends each commit in a full compaction, as a
+        `full-compaction` producer needs it.
+        """
+        fields = _fields(path)
+        sent = [
+            ([ROW_KINDS[kind] for kind in kinds or ["+I"] * len(rows)], to_wire(rows, fields)) for rows, kinds in batches
+        ]
+        self._side.call("write", path=str(path), batches=sent, options=dict(options or {}), full=full)
 
     def read(self, path: Path, where: Where | None = None) -> Rows:
         answer = self._side.call("read", path=str(path), where=where)
-        return from_wire(answer, TableStore.open(str(path)).schema.fields)
+        return rows_of_notation(answer, _fields(path))
+
+    def changes(self, path: Path, after: int, upto: int, mode: str = "auto") -> Changes:
+        """By a batch read of the audit log; ``mode`` is `incremental-between-scan-mode`.
+
+        The rows of one commit are in their order, the commits among themselves are not.
+        """
+        answer = self._side.call("changes", path=str(path), after=after, upto=upto, mode=mode)
+        return unordered_of_notation(answer, _kinded_fields(path))
+
+    def stream(self, path: Path, first: int) -> list[Changes]:
+        """What a streaming read gets that starts at a snapshot, a list for each of its steps."""
+        answer = self._side.call("stream", path=str(path), first=first)
+        return [unordered_of_notation(rows, _kinded_fields(path)) for rows in answer]
 
     def compact(self, path: Path, full: bool = True) -> None:
         self._side.call("compact", path=str(path), full=full)
@@ -166,4 +231,4 @@ class PaimonSpark:
     def read(self, table: str, where: str = "true") -> Rows:
         """The rows of ``db.<table>``."""
         rows = self.sql(f"REFRESH TABLE paimon.db.{table}", f"SELECT * FROM paimon.db.{table} WHERE {where}")
-        return from_wire(rows, TableStore.open(str(self.path(table))).schema.fields)
+        return rows_of_notation(rows, _fields(self.path(table)))

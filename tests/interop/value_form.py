@@ -29,29 +29,30 @@ _EPOCH = dt.date(1970, 1, 1)
 
 def rows_of_arrow(table: pa.Table, fields: Sequence[DataField]) -> Rows:
     """The rows of an Arrow table with the columns ``fields`` (by name, and no others), sorted."""
+    return in_order(unordered_of_arrow(table, fields))
+
+
+def unordered_of_arrow(table: pa.Table, fields: Sequence[DataField]) -> Rows:
+    """The same in the order of the table."""
     assert sorted(table.column_names) == sorted(field.name for field in fields)
     columns = [[_of_scalar(value, field.type) for value in table.column(field.name)] for field in fields]
-    return in_order(zip(*columns))
+    return list(zip(*columns))
 
 
 def rows_of_notation(rows: Iterable[Sequence[Any]], fields: Sequence[DataField]) -> Rows:
     """Rows in Java's notation, sorted."""
-    return in_order(
-        tuple(_of_notation(value, field.type) for value, field in zip(row, fields, strict=True)) for row in rows
-    )
+    return in_order(unordered_of_notation(rows, fields))
+
+
+def unordered_of_notation(rows: Iterable[Sequence[Any]], fields: Sequence[DataField]) -> Rows:
+    """The same in the order of the rows."""
+    return [tuple(_of_notation(value, field.type) for value, field in zip(row, fields, strict=True)) for row in rows]
 
 
 def to_wire(table: pa.Table, fields: Sequence[DataField]) -> list[list[Any]]:
     """The rows of an Arrow table, in their order, as JSON values: the common form with text for what JSON has not."""
     columns = [[_jsonable(_of_scalar(v, field.type)) for v in table.column(field.name)] for field in fields]
     return [list(row) for row in zip(*columns)]
-
-
-def from_wire(rows: Iterable[Sequence[Any]], fields: Sequence[DataField]) -> Rows:
-    """Rows that another process sent in the form of `to_wire`, sorted."""
-    return in_order(
-        tuple(_of_notation(value, field.type) for value, field in zip(row, fields, strict=True)) for row in rows
-    )
 
 
 def _jsonable(value: Any) -> Any:

@@ -1,7 +1,8 @@
 """A reference merge of all merge engines, row by row in plain Python, written from the documents alone.
 
-It shares nothing with lakelsm: no Arrow, no numpy. A record is a `Record`; values are what pyarrow's ``to_pylist`` gives
-(a map is a list of pairs, a row a dict). `Refused` stands for every input that a merge must refuse.
+It shares nothing with lakelsm but the bytes of 64-bit bitmaps: no Arrow, no numpy. A record is a `Record`; values are
+what pyarrow's ``to_pylist`` gives (a map is a list of pairs, a row a dict). `Refused` stands for every input that a
+merge must refuse.
 """
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
-from pyroaring import BitMap
+from pyroaring import BitMap, BitMap64
 
 from lakelsm.format.key_value_file import row_schema
+from lakelsm.format.roaring64 import encode_roaring64
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema, create_schema
@@ -56,6 +57,9 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "MAP<STRING, ROW<v INT, ts STRING>>": _maps(_TIMED),
     "ARRAY<ROW<k INT, v INT, s INT>>": _lists([*_NESTED, None]),
     "BITMAP": st.sets(st.integers(0, 9), max_size=3).map(lambda numbers: bytes(BitMap(numbers).serialize())),
+    "BITMAP64": st.sets(st.sampled_from([0, 1, 2**16, 2**40, 2**63, 2**64 - 1]), max_size=4).map(
+        lambda numbers: encode_roaring64(BitMap64(numbers))
+    ),
 }
 _NUMBERS = ["INT", "TINYINT", "SMALLINT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(4, 2)", "DECIMAL(20, 2)"]
 _ORDERED = [*_NUMBERS, "STRING", "BYTES", "DATE", "TIMESTAMP(6)", "BOOLEAN"]
@@ -79,6 +83,7 @@ FUNCTIONS: dict[str, list[str]] = {
     "nested_update": ["ARRAY<ROW<k INT, v INT, s INT>>"],
     "nested_partial_update": ["ARRAY<ROW<k INT, v INT, s INT>>"],
     "rbm32": ["BITMAP"],
+    "rbm64": ["BITMAP64"],
 }
 _OPTIONS: dict[str, dict[str, list[str]]] = {
     "listagg": {"distinct": ["true"], "list-agg-delimiter": [";"]},
@@ -91,6 +96,10 @@ _OPTIONS: dict[str, dict[str, list[str]]] = {
     },
     "nested_partial_update": {"nested-key-null-strategy": ["merge", "ignore"]},
 }
+
+
+#: What is stored as another type of SQL.
+STORED = {"BITMAP": "BYTES", "BITMAP64": "BYTES"}
 
 
 @st.composite
@@ -201,7 +210,7 @@ def schema_of(table: Table) -> TableSchema:
         options["sequence.field"] = ",".join(table.sequence)
         if table.descending:
             options["sequence.field.sort-order"] = "descending"
-    ddl = ", ".join(["id INT", *(f"{c.name} {c.type.replace('BITMAP', 'BYTES')}" for c in table.columns)])
+    ddl = ", ".join(["id INT", *(f"{c.name} {STORED.get(c.type, c.type)}" for c in table.columns)])
     return create_schema(ddl, ["id"], [], options)
 
 

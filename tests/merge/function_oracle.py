@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
-from pyroaring import BitMap
+from pyroaring import BitMap, BitMap64
 
+from lakelsm.format.roaring64 import decode_roaring64, encode_roaring64
 from tests.oracle import sort_key, sort_value
 
 INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
@@ -99,6 +100,9 @@ class Function:
 
     def _rbm32(self, held: bytes, value: bytes) -> bytes:
         return bytes((BitMap.deserialize(held) | BitMap.deserialize(value)).serialize())
+
+    def _rbm64(self, held: bytes, value: bytes) -> bytes:
+        return encode_roaring64(BitMap64([*decode_roaring64(held), *decode_roaring64(value)]))
 
     # ---- numbers ----
 

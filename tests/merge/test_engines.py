@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.format.roaring64 import decode_roaring64
 from lakelsm.merge.kernel import contested, merge_rows
 from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.streaming import merge_runs
@@ -43,6 +44,8 @@ def same_value(value: Any, column: Column) -> Any:
         return "NaN" if math.isnan(value) else struct.pack("<d", value)
     if column.type == "BITMAP" and column.function == "rbm32":
         return tuple(BitMap.deserialize(value))
+    if column.type == "BITMAP64" and column.function == "rbm64":
+        return tuple(decode_roaring64(value))
     if column.type.startswith("MAP") or (column.flag("distinct") and isinstance(value, list)):
         return sorted(map(repr, value))
     if column.function in ("nested_update", "nested_partial_update"):
@@ -103,7 +106,7 @@ def test_each_function_is_that_of_the_oracle(function: str, data: st.DataObject)
 #: Functions for which merging some consecutive records first changes nothing, as long as nothing is retracted.
 ASSOCIATIVE = (
     "max", "min", "last_value", "last_non_null_value", "first_value", "first_non_null_value", "bool_and", "bool_or",
-    "collect", "merge_map", "rbm32",
+    "collect", "merge_map", "rbm32", "rbm64",
 )  # fmt: skip
 
 

@@ -1,11 +1,15 @@
-"""Sketches are those of Apache DataSketches, byte for byte where Java's are deterministic."""
+"""Bitmaps and sketches: what both saw, in the bytes that Java writes (all bytes here are those of Paimon 1.4.2)."""
 
 from __future__ import annotations
 
+import hashlib
+
 import pyarrow as pa
 import pytest
+from pyroaring import BitMap, BitMap64
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.format.roaring64 import decode_roaring64, encode_roaring64
 from lakelsm.merge.kernel import MergeSpec, merge_rows
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import TableOptions
@@ -28,32 +32,95 @@ def merged(function: str, *values: bytes | None) -> bytes | None:
     return found
 
 
+def sketch(function: str, numbers: range) -> bytes:
+    """A sketch of some numbers, as DataSketches makes it with its defaults."""
+    library = pytest.importorskip("datasketches")
+    if function == "hll_sketch":
+        made = library.hll_sketch(12, library.tgt_hll_type.HLL_4)
+    else:
+        made = library.update_theta_sketch(12)
+    for number in numbers:
+        made.update(number)
+    return bytes(made.serialize_compact() if function == "hll_sketch" else made.compact().serialize())
+
+
+def estimate(function: str, data: bytes | None) -> float:
+    library = pytest.importorskip("datasketches")
+    kind = library.hll_sketch if function == "hll_sketch" else library.compact_theta_sketch
+    return float(kind.deserialize(data).get_estimate())
+
+
 def test_theta_sketches_are_united_to_the_bytes_that_java_writes() -> None:
     pytest.importorskip("datasketches")
+    empty = bytes.fromhex("01030300001E0000")
     first = bytes.fromhex("01030300003ACC9315F97DCBBD86A105")
     second = bytes.fromhex("01030300003ACC93C397FC1281709D1E")
     both = bytes.fromhex("02030300001ACC93020000000000803F15F97DCBBD86A105C397FC1281709D1E")
     assert merged("theta_sketch", first, second) == both
     assert merged("theta_sketch", first, None, first) == first
+    assert merged("theta_sketch", empty, first) == first
+    assert merged("theta_sketch", empty, empty) == empty
     assert merged("theta_sketch", None, None) is None
 
 
-def test_hll_sketches_count_what_both_saw() -> None:
-    sketches = pytest.importorskip("datasketches")
-    made = []
-    for numbers in (range(1000), range(500, 2000)):
-        sketch = sketches.hll_sketch(12)
-        for number in numbers:
-            sketch.update(number)
-        made.append(bytes(sketch.serialize_compact()))
-    united = merged("hll_sketch", *made)
-    assert united is not None
-    assert sketches.hll_sketch.deserialize(united).get_estimate() == pytest.approx(2000, rel=0.05)
+def test_hll_sketches_are_united_to_the_bytes_that_java_writes() -> None:
+    first, second = (sketch("hll_sketch", numbers) for numbers in (range(3), range(1, 5)))
+    both = bytes.fromhex("0201070C030805002BF2FB06862FF90D7581660781BC5D06CBD7C204")
+    assert merged("hll_sketch", first, second) == both
+    assert merged("hll_sketch", None, first, None) == first
+    assert merged("hll_sketch", None, None) is None
 
 
-@pytest.mark.parametrize("function", ["rbm32", "theta_sketch", "hll_sketch"])
-def test_bytes_that_are_no_sketch_are_refused_naming_the_column(function: str) -> None:
-    if function != "rbm32":
+@pytest.mark.parametrize(
+    ("function", "first", "second", "digest"),
+    [
+        # All numbers are held, then a sample of them; a list of coupons, then registers.
+        ("theta_sketch", range(100), range(50, 400), "94f4072d86852523392efa3370079c48c6ac36f5302ac1a1274926c5bf643449"),
+        (
+            "theta_sketch",
+            range(20_000),
+            range(10_000, 60_000),
+            "15faa2e85929e2897eb64136fdaf383ec1051bc79a2aba85b181279a90377b39",
+        ),
+        ("hll_sketch", range(100), range(50, 400), "70a494638cd7e90661138ca6415836aa1e53d55700372648cea2e1e0c3ed07cc"),
+        (
+            "hll_sketch",
+            range(20_000),
+            range(10_000, 60_000),
+            "7b1a527b17d08dd2cf0e105fb75244930f7fada1488aa0538a031385bf840e54",
+        ),
+    ],
+)
+def test_large_sketches_count_what_both_saw_and_have_the_bytes_that_java_writes(
+    function: str, first: range, second: range, digest: str
+) -> None:
+    united = merged(function, sketch(function, first), sketch(function, second))
+    assert estimate(function, united) == pytest.approx(second.stop, rel=0.05)
+    assert hashlib.sha256(united or b"").hexdigest() == digest
+
+
+def test_bitmaps_hold_what_any_of_them_held() -> None:
+    sets = [{1, 2**31}, set(range(100, 9000)), set(), {2, 2**32 - 1}]
+    small = merged("rbm32", *(bytes(BitMap(numbers).serialize()) for numbers in sets), None)
+    assert set(BitMap.deserialize(small)) == set.union(*sets)
+    sets += [{2**64 - 1, 2**40}]
+    large = merged("rbm64", *(encode_roaring64(BitMap64(numbers)) for numbers in sets), None)
+    assert large is not None
+    assert set(decode_roaring64(large)) == set.union(*sets)
+    assert merged("rbm64", None, None) is None
+
+
+@pytest.mark.parametrize(
+    ("function", "remedy"),
+    [
+        ("rbm32", "write 32-bit Roaring bitmaps in the portable format"),
+        ("rbm64", "write 64-bit Roaring bitmaps as Java's Roaring64Bitmap serializes them"),
+        ("theta_sketch", "write compact theta sketches"),
+        ("hll_sketch", "write HLL sketches"),
+    ],
+)
+def test_bytes_that_are_no_value_of_the_function_are_refused_naming_the_column(function: str, remedy: str) -> None:
+    if function.endswith("sketch"):
         pytest.importorskip("datasketches")
-    with pytest.raises(InvalidInputError, match=f"column 'v'.*{function}"):
+    with pytest.raises(InvalidInputError, match=f"column 'v'.*{function}.*{remedy}"):
         merged(function, b"\x01\x02", b"nonsense")

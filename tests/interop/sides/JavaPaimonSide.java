@@ -19,6 +19,8 @@ import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.*;
 import org.apache.paimon.table.*;
 import org.apache.paimon.table.sink.*;
 import org.apache.paimon.table.source.*;
+import org.apache.paimon.table.source.snapshot.*;
+import org.apache.paimon.table.system.AuditLogTable;
 import org.apache.paimon.types.*;
 
 public class JavaPaimonSide {
@@ -29,20 +31,18 @@ public class JavaPaimonSide {
         return FileStoreTableFactory.create(LocalFileIO.create(), new Path(path));
     }
 
+    private FileStoreTable table(String path, JsonNode options) throws Exception {
+        return table(path).copy(map(options));
+    }
+
     public void create(String path, String schema) throws Exception {
         JsonNode node = JSON.readTree(schema);
         List fields = new ArrayList();
         for (int i = 0; i < at(node, "fields").size(); i++) {
             fields.add(DataTypeJsonParser.parseDataField(at(at(node, "fields"), i)));
         }
-        Map options = new HashMap();
-        Iterator names = at(node, "options").fieldNames();
-        while (names.hasNext()) {
-            String name = (String) names.next();
-            options.put(name, at(at(node, "options"), name).asText());
-        }
         Schema made = new Schema(
-            fields, texts(at(node, "partitionKeys")), texts(at(node, "primaryKeys")), options, "");
+            fields, texts(at(node, "partitionKeys")), texts(at(node, "primaryKeys")), map(at(node, "options")), "");
         new SchemaManager(LocalFileIO.create(), new Path(path)).createTable(made);
     }
 
@@ -58,6 +58,16 @@ public class JavaPaimonSide {
     private List texts(JsonNode node) {
         List result = new ArrayList();
         for (int i = 0; i < node.size(); i++) result.add(at(node, i).asText());
+        return result;
+    }
+
+    private Map map(JsonNode node) {
+        Map result = new HashMap();
+        Iterator names = node.fieldNames();
+        while (names.hasNext()) {
+            String name = (String) names.next();
+            result.put(name, at(node, name).asText());
+        }
         return result;
     }
 
@@ -81,10 +91,11 @@ public class JavaPaimonSide {
         new SchemaManager(LocalFileIO.create(), new Path(path)).commitChanges(made);
     }
 
-    public void write(String path, String kinds, String rows) throws Exception {
-        FileStoreTable table = table(path);
-        JsonNode kindNodes = JSON.readTree(kinds);
-        JsonNode rowNodes = JSON.readTree(rows);
+    // Commits one batch after the other by one writer. batches: [[kinds, rows], ...]; options hold for this call;
+    // full: each commit ends in a full compaction of the buckets that it wrote.
+    public void write(String path, String batches, String options, boolean full) throws Exception {
+        FileStoreTable table = table(path, JSON.readTree(options));
+        JsonNode batchNodes = JSON.readTree(batches);
         String user = UUID.randomUUID().toString();
         boolean dynamic = table.bucketMode() == BucketMode.HASH_DYNAMIC;
         HashBucketAssigner assigner = null;
@@ -98,17 +109,27 @@ public class JavaPaimonSide {
         writer.withIOManager(IOManager.create(System.getProperty("java.io.tmpdir")));
         TableCommitImpl commit = table.newCommit(user);
         try {
-            for (int i = 0; i < rowNodes.size(); i++) {
-                GenericRow row = row(at(rowNodes, i), table.rowType());
-                row.setRowKind(RowKind.fromByteValue((byte) at(kindNodes, i).asInt()));
-                if (dynamic) {
-                    int hash = extractor.trimmedPrimaryKey((InternalRow) row).hashCode();
-                    writer.write(row, assigner.assign(extractor.partition((InternalRow) row), hash));
-                } else {
-                    writer.write(row);
+            for (int batch = 0; batch < batchNodes.size(); batch++) {
+                JsonNode kindNodes = at(at(batchNodes, batch), 0);
+                JsonNode rowNodes = at(at(batchNodes, batch), 1);
+                Map written = new LinkedHashMap();
+                for (int i = 0; i < rowNodes.size(); i++) {
+                    GenericRow row = row(at(rowNodes, i), table.rowType());
+                    row.setRowKind(RowKind.fromByteValue((byte) at(kindNodes, i).asInt()));
+                    BinaryRow partition = extractor.partition((InternalRow) row).copy();
+                    int bucket = dynamic
+                        ? assigner.assign(partition, extractor.trimmedPrimaryKey((InternalRow) row).hashCode())
+                        : writer.getBucket((InternalRow) row);
+                    writer.write((InternalRow) row, bucket);
+                    written.put(Arrays.asList(new Object[] {partition, Integer.valueOf(bucket)}), "");
                 }
+                Iterator buckets = written.keySet().iterator();
+                while (full && buckets.hasNext()) {
+                    List bucket = (List) buckets.next();
+                    writer.compact((BinaryRow) bucket.get(0), ((Integer) bucket.get(1)).intValue(), true);
+                }
+                commit.commit(batch + 1L, writer.prepareCommit(true, batch + 1L));
             }
-            commit.commit(1L, writer.prepareCommit(true, 1L));
         } finally {
             writer.close();
             commit.close();
@@ -145,7 +166,10 @@ public class JavaPaimonSide {
         if (!condition.isNull()) builder.withFilter(predicate(condition, type));
         TableRead read = builder.newRead();
         if (!condition.isNull()) read.executeFilter();
-        List splits = builder.newScan().plan().splits();
+        return JSON.writeValueAsString(rows(read, builder.newScan().plan().splits(), type));
+    }
+
+    private ArrayNode rows(TableRead read, List splits, RowType type) throws Exception {
         ArrayNode rows = JSON.createArrayNode();
         for (int i = 0; i < splits.size(); i++) {
             RecordReaderIterator iterator = new RecordReaderIterator(read.createReader((Split) splits.get(i)));
@@ -154,7 +178,34 @@ public class JavaPaimonSide {
             }
             iterator.close();
         }
-        return JSON.writeValueAsString(rows);
+        return rows;
+    }
+
+    // The rows that a batch read between two snapshots gets, [kind, value ...] each, in the order of the read.
+    // mode: auto, delta, changelog, diff.
+    public String changes(String path, long after, long upto, String mode) throws Exception {
+        Map options = new HashMap();
+        options.put("incremental-between", after + "," + upto);
+        options.put("incremental-between-scan-mode", mode);
+        AuditLogTable log = new AuditLogTable(table(path).copy(options));
+        ReadBuilder builder = log.newReadBuilder();
+        return JSON.writeValueAsString(rows(builder.newRead(), builder.newScan().plan().splits(), log.rowType()));
+    }
+
+    // What a streaming read gets that starts at a snapshot: the rows of each plan, as in changes.
+    public String stream(String path, long first) throws Exception {
+        AuditLogTable log = new AuditLogTable(table(path));
+        ReadBuilder builder = log.newReadBuilder();
+        TableRead read = builder.newRead();
+        StreamTableScan scan = builder.newStreamScan();
+        scan.restore(Long.valueOf(first));
+        ArrayNode plans = JSON.createArrayNode();
+        TableScan.Plan plan = scan.plan();
+        while (!(plan instanceof SnapshotNotExistPlan)) {
+            plans.add(rows(read, plan.splits(), log.rowType()));
+            plan = scan.plan();
+        }
+        return JSON.writeValueAsString(plans);
     }
 
     private Predicate predicate(JsonNode where, RowType type) throws Exception {

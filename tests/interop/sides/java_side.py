@@ -30,8 +30,10 @@ serve(
         "ready": lambda: True,
         "create": lambda path, schema: _java.create(path, schema),
         "alter": lambda path, changes: _java.alter(path, json.dumps(changes)),
-        "write": lambda path, kinds, rows: _java.write(path, json.dumps(kinds), json.dumps(rows)),
+        "write": lambda path, batches, options, full: _java.write(path, json.dumps(batches), json.dumps(options), full),
         "compact": lambda path, full: _java.compact(path, full),
         "read": lambda path, where: json.loads(_java.read(path, json.dumps(where))),
+        "changes": lambda path, after, upto, mode: json.loads(_java.changes(path, after, upto, mode)),
+        "stream": lambda path, first: json.loads(_java.stream(path, first)),
     }
 )

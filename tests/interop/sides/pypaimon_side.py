@@ -74,4 +74,21 @@ def read(path, file, where):
         out.write_table(rows)
 
 
-serve({"create": create, "alter": alter, "write": write, "read": read})
+def changes(path, file, snapshot):
+    """What a streaming read gets at one snapshot, its kinds in the first column; False where it passes the snapshot."""
+    table = _table(path)
+    builder = table.new_stream_read_builder().with_include_row_kind(True)
+    scan = builder.new_streaming_scan()
+    if not scan.follow_up_scanner.should_scan(table.snapshot_manager().get_snapshot_by_id(snapshot)):
+        return False
+    scan.next_snapshot_id = snapshot
+    plan = next(scan.stream_sync())
+    rows = builder.new_read().to_arrow(plan.splits())
+    if rows is None or not len(rows):
+        return False
+    with pa.ipc.new_file(file, rows.schema) as out:
+        out.write_table(rows)
+    return True
+
+
+serve({"create": create, "alter": alter, "write": write, "read": read, "changes": changes})

