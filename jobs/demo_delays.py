@@ -18,9 +18,7 @@ SCHEMA = pa.schema(
     ]
 )
 #: What the counts are, for people.
-MEANING = (
-    "departures and arrivals, late_out and late_in minutes of delay; wet: departures in rain (late_wet minutes)"
-)
+MEANING = "departures (late_out minutes), those in rain (wet, late_wet), arrivals (late_in)"
 OPTIONS = {"merge-engine": "aggregation", "fields.default-aggregate-function": "sum"}
 
 #: From the changes of a flight to rows of the aggregation table. The row kind stays: -U and -D are taken back.

@@ -175,7 +175,7 @@ def deliveries(flights: pd.DataFrame, weather: pd.DataFrame) -> Iterator[Deliver
 
     yield _delivery(1, ARRIVAL, "arrivals", flights[flown].assign(arrival_report=2))
     yield _delivery(1, SCHEDULE, "schedule, no planes", unassigned)
-    yield _delivery(1, WEATHER, "weather at departure", observed)
+    yield _delivery(1, WEATHER, "weather at the hour", observed)
 
     yield _delivery(2, DEPARTURE, "departures", flights[flown].assign(departure_report=2))
     yield _delivery(2, SCHEDULE, "schedule and planes", flights.assign(schedule_version=2))

@@ -99,7 +99,8 @@ def _roots(*roots: str) -> Callable[[DataType], bool]:
     return lambda data_type: isinstance(data_type, AtomicType) and data_type.root in roots
 
 
-def _ordered(data_type: DataType) -> bool:
+def has_order(data_type: DataType) -> bool:
+    """Whether lakelsm can compare values of the type."""
     return isinstance(data_type, AtomicType) and data_type.root not in ("VARIANT", "BLOB")
 
 
@@ -126,10 +127,10 @@ _TYPES: Mapping[str, tuple[str, Callable[[DataType], bool]]] = {
     "collect": ("ARRAY", lambda data_type: isinstance(data_type, ArrayType)),
     "hll_sketch": _bytes,
     "listagg": ("STRING", _unbounded_text),
-    "max": ("a type whose values have an order", _ordered),
+    "max": ("a type whose values have an order", has_order),
     "merge_map": ("MAP", lambda data_type: isinstance(data_type, MapType)),
     "merge_map_with_keytime": ("MAP of ROW with at least two members", _timed_map),
-    "min": ("a type whose values have an order", _ordered),
+    "min": ("a type whose values have an order", has_order),
     "nested_partial_update": ("ARRAY of ROW", _rows),
     "nested_update": ("ARRAY of ROW", _rows),
     "product": _number,

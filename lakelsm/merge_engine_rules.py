@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from lakelsm.aggregate_function_rules import AGGREGATE_FUNCTIONS, check_function
-from lakelsm.errors import InvalidInputError
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakelsm.aggregate_function_rules import AGGREGATE_FUNCTIONS, check_function, has_order
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.options import MergeEngine, TableOptions
-from lakelsm.options.option_values import parse_boolean, parse_names
+from lakelsm.options.option_values import parse_boolean
 from lakelsm.schema import TableSchema
 
-_LAST_VALUES = ("last_value", "last_non_null_value")
+_REMOVE_ON_DELETE = "partial-update.remove-record-on-delete"
+_REMOVE_ON_GROUP = "partial-update.remove-record-on-sequence-group"
 
 
 def check_merge_engine(schema: TableSchema, options: TableOptions) -> None:
-    """Raises InvalidInputError for options that the table's merge engine cannot work with."""
+    """Raises InvalidInputError for options that the table's merge engine cannot work with, and UnsupportedFeatureError
+    for sequences that lakelsm cannot order.
+    """
     if not schema.primary_keys:
         return
+    groups: dict[str, _Group] = {}
     if options.merge_engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION):
-        _check_functions(schema, options)
+        _check_names(schema, options)
     if options.merge_engine is MergeEngine.PARTIAL_UPDATE:
-        _check_partial_update(schema, options)
+        groups = _sequence_groups(schema, options)
+        _check_partial_update(schema, options, groups)
+    if options.merge_engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION):
+        _check_functions(schema, options, groups)
     if options.merge_engine is MergeEngine.AGGREGATION and options.aggregation_remove_record_on_delete:
         for column, settings in options.field_options.items():
             if parse_boolean(settings.get("ignore-retract", "false")):
@@ -26,92 +36,121 @@ def check_merge_engine(schema: TableSchema, options: TableOptions) -> None:
                     "option 'aggregation.remove-record-on-delete' = 'true' cannot go with "
                     f"'fields.{column}.ignore-retract' = 'true'; remove one of both"
                 )
+    for name in (*options.sequence_field, *(name for group in groups.values() for name in group.ordering)):
+        if not has_order(schema.field(name).type):
+            raise UnsupportedFeatureError(
+                f"lakelsm cannot order by column '{name}' of type {schema.field(name).type.sql()}, which is a sequence "
+                "field; choose a column of another type or use Apache Paimon for the table"
+            )
 
 
-def _check_functions(schema: TableSchema, options: TableOptions) -> None:
+def _function(column: str, options: TableOptions) -> str | None:
+    """The aggregate function that a column has by its own option or by default."""
+    return options.field_options.get(column, {}).get("aggregate-function", options.default_aggregate_function)
+
+
+def _check_names(schema: TableSchema, options: TableOptions) -> None:
     for column in schema.field_names:
-        settings = options.field_options.get(column, {})
-        function = settings.get("aggregate-function", options.default_aggregate_function)
+        function = _function(column, options)
         if function is not None and function not in AGGREGATE_FUNCTIONS:
-            own = "aggregate-function" in settings
+            own = "aggregate-function" in options.field_options.get(column, {})
             key = f"fields.{column}.aggregate-function" if own else "fields.default-aggregate-function"
             raise InvalidInputError(
                 f"option '{key}' = '{function}' is no aggregate function; use one of "
                 f"{', '.join(AGGREGATE_FUNCTIONS)}"
             )
-        if column in schema.primary_keys:
-            continue
-        if function is not None and column not in options.sequence_field:
-            check_function(column, schema.field(column).type, function, settings)
 
 
-def _check_partial_update(schema: TableSchema, options: TableOptions) -> None:
-    sequences, protected = _sequence_groups(schema, options)
-    _check_grouped_functions(schema, options, sequences, protected)
-    remove_on_delete = "partial-update.remove-record-on-delete"
-    remove_on_group = "partial-update.remove-record-on-sequence-group"
-    if options.partial_update_remove_record_on_delete:
-        if options.ignore_delete:
-            raise _conflict("ignore-delete", remove_on_delete)
-        if sequences:
-            raise _conflict("fields.<column>.sequence-group", remove_on_delete)
-    if options.is_set(remove_on_group):
-        if options.ignore_delete:
-            raise _conflict("ignore-delete", remove_on_group)
-        for name in options.partial_update_remove_record_on_sequence_group:
-            if name not in sequences:
-                raise InvalidInputError(
-                    f"option '{remove_on_group}' names '{name}', which is in no sequence group; "
-                    f"choose among {', '.join(sorted(sequences)) or 'none'}"
-                )
+def _check_functions(schema: TableSchema, options: TableOptions, groups: Mapping[str, _Group]) -> None:
+    """Functions on types that they cannot take. Columns of the key and of sequences have no function.
+
+    Paimon creates such a table and then fails every write; the cases where an existing table worked in some old release
+    (listagg of a bounded VARCHAR, max of an ARRAY with one value a key) fail in all newer ones.
+    """
+    ordering = {name for group in groups.values() for name in group.ordering}
+    if options.merge_engine is MergeEngine.AGGREGATION:
+        ordering.update(options.sequence_field)
+    for column in schema.field_names:
+        function = _function(column, options)
+        if function is not None and column not in ordering and column not in schema.primary_keys:
+            check_function(column, schema.field(column).type, function, options.field_options.get(column, {}))
 
 
-def _sequence_groups(schema: TableSchema, options: TableOptions) -> tuple[set[str], set[str]]:
-    """(sequence columns, columns that they govern) of all sequence groups."""
-    sequences: set[str] = set()
-    protected: set[str] = set()
+@dataclass(frozen=True)
+class _Group:
+    ordering: tuple[str, ...]
+    governed: tuple[str, ...]
+
+
+def _sequence_groups(schema: TableSchema, options: TableOptions) -> dict[str, _Group]:
+    """The sequence groups by their option's key. No column is in two of them."""
+    groups: dict[str, _Group] = {}
+    owners: dict[str, str] = {}
     for columns, settings in options.field_options.items():
         if "sequence-group" not in settings:
             continue
         key = f"fields.{columns}.sequence-group"
-        ordering, governed = columns.split(","), parse_names(settings["sequence-group"])
-        for name in (*governed, *ordering):
-            if name not in schema.field_names:
+        group = _Group(tuple(columns.split(",")), _java_names(settings["sequence-group"]))
+        _check_columns(key, (*group.governed, *group.ordering), schema)
+        for name in group.governed:
+            if group.governed.count(name) > 1:
+                raise InvalidInputError(f"option '{key}' names '{name}' twice; name it once")
+        for name in sorted({*group.ordering, *group.governed}):
+            if name in owners:
                 raise InvalidInputError(
-                    f"option '{key}' names '{name}', which is no column; the columns are "
-                    f"{', '.join(schema.field_names)}"
+                    f"option '{key}' names '{name}', which another group has ('{owners[name]}'); leave one out"
                 )
-            if name in schema.primary_keys:
-                raise InvalidInputError(f"option '{key}' names the primary key column '{name}'; leave it out")
-        own = set(ordering)
-        for name in governed:
-            if name in protected or name in sequences - own:
-                raise _in_two_groups(key, name)
-            protected.add(name)
-        if own & sequences or own & (protected - set(governed)):
-            raise _in_two_groups(key, min(own & (sequences | protected)))
-        sequences |= own
-    return sequences, protected
+            owners[name] = key
+        groups[key] = group
+    return groups
 
 
-def _in_two_groups(key: str, name: str) -> InvalidInputError:
-    return InvalidInputError(f"option '{key}' names '{name}', which another group has; leave one out")
+def _java_names(text: str) -> tuple[str, ...]:
+    """The names of a list as Java splits it, blanks included."""
+    return tuple(text.rstrip(",").split(","))
 
 
-def _check_grouped_functions(
-    schema: TableSchema, options: TableOptions, sequences: set[str], protected: set[str]
-) -> None:
+def _check_columns(key: str, names: tuple[str, ...], schema: TableSchema) -> None:
+    for name in names:
+        if name not in schema.field_names:
+            remedy = f"the columns are {', '.join(schema.field_names)}"
+            if name.strip() in schema.field_names:
+                remedy = "leave out the blanks, which Paimon takes as part of the name"
+            raise InvalidInputError(f"option '{key}' names '{name}', which is no column; {remedy}")
+        if name in schema.primary_keys:
+            raise InvalidInputError(f"option '{key}' names the primary key column '{name}'; leave it out")
+
+
+def _check_partial_update(schema: TableSchema, options: TableOptions, groups: Mapping[str, _Group]) -> None:
+    _check_grouped_functions(schema, options, groups)
+    if options.partial_update_remove_record_on_delete:
+        if options.ignore_delete:
+            raise _conflict("ignore-delete", _REMOVE_ON_DELETE)
+        if groups:
+            raise _conflict(min(groups), _REMOVE_ON_DELETE)
+    if options.is_set(_REMOVE_ON_GROUP):
+        if options.ignore_delete:
+            raise _conflict("ignore-delete", _REMOVE_ON_GROUP)
+        ordering = sorted(name for group in groups.values() for name in group.ordering)
+        for name in _java_names(schema.options[_REMOVE_ON_GROUP]):
+            if name not in ordering:
+                known = f"choose among {', '.join(ordering)}" if ordering else "the table has none; remove the option"
+                raise InvalidInputError(
+                    f"option '{_REMOVE_ON_GROUP}' names '{name}', which is no sequence column of a group; {known}"
+                )
+
+
+def _check_grouped_functions(schema: TableSchema, options: TableOptions, groups: Mapping[str, _Group]) -> None:
+    grouped = {name for group in groups.values() for name in (*group.ordering, *group.governed)}
     for column in schema.field_names:
-        if column in schema.primary_keys or column in sequences or column in protected:
+        function = _function(column, options)
+        if column in schema.primary_keys or column in grouped or function in (None, "last_non_null_value"):
             continue
-        function = options.field_options.get(column, {}).get(
-            "aggregate-function", options.default_aggregate_function
+        raise InvalidInputError(
+            f"aggregate function '{function}' of column '{column}' needs a sequence group with 'merge-engine' = "
+            f"'partial-update'; list the column in a 'fields.<sequence column>.sequence-group' or set "
+            f"'fields.{column}.aggregate-function' = 'last_non_null_value'"
         )
-        if function is not None and function not in _LAST_VALUES:
-            raise InvalidInputError(
-                f"aggregate function '{function}' of column '{column}' needs a sequence group with "
-                f"'merge-engine' = 'partial-update'; set fields.<column>.sequence-group = '{column}'"
-            )
 
 
 def _conflict(first: str, second: str) -> InvalidInputError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelsm.errors import InvalidInputError
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.merge_engine_rules import check_merge_engine
 from lakelsm.options import TableOptions
 from lakelsm.schema import create_schema
@@ -85,6 +85,86 @@ def test_members_that_a_function_lacks_are_named(
 )
 def test_functions_on_their_types_pass(column: str, function: str, settings: dict[str, str]) -> None:
     check_function(column, function, **settings)
+
+
+@pytest.mark.parametrize("key", ["fields.i.aggregate-function", "fields.default-aggregate-function"])
+@pytest.mark.parametrize("engine", ["aggregation", "partial-update"])
+def test_an_unknown_function_is_refused_with_the_known_ones(engine: str, key: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"'{key}' = 'total' is no aggregate function; use one of .*sum"):
+        check(**{"merge-engine": engine, key: "total"})
+
+
+def test_a_default_function_is_judged_on_the_columns_that_it_merges() -> None:
+    with pytest.raises(InvalidInputError, match=r"'sum' cannot take column 's'.*choose another 'fields\.s\.aggregate"):
+        check(**{"fields.default-aggregate-function": "sum"})
+    every = "i,b,y,a,m,r,t"
+    sums = {"merge-engine": "partial-update", "fields.default-aggregate-function": "sum"}
+    with pytest.raises(InvalidInputError, match="'sum' cannot take column 'b'"):
+        check(**sums, **{"fields.s.sequence-group": every})
+    others = {f"fields.{name}.aggregate-function": "last_value" for name in every.split(",")[1:]}
+    check(**sums, **{"fields.s.sequence-group": every}, **others)
+    check(**{"fields.default-aggregate-function": "last_value", "sequence.field": "s"})
+
+
+@pytest.mark.parametrize("function", ["sum", "last_value", "first_value"])
+def test_a_function_outside_of_the_sequence_groups_is_refused_as_paimon_refuses_it(function: str) -> None:
+    engine = {"merge-engine": "partial-update", "fields.s.sequence-group": "b"}
+    with pytest.raises(InvalidInputError, match=rf"'{function}' of column 'i' needs a sequence group.*'fields\.i\.agg"):
+        check(**engine, **{"fields.i.aggregate-function": function})
+    check(**engine, **{"fields.i.aggregate-function": "last_non_null_value"})
+
+
+@pytest.mark.parametrize(
+    ("columns", "governed", "message"),
+    [
+        ("i", "s,nope", "'fields.i.sequence-group' names 'nope', which is no column; the columns are id, i, s"),
+        ("i,nope", "s", "'fields.i,nope.sequence-group' names 'nope', which is no column"),
+        ("i", "s, b", "names ' b', which is no column; leave out the blanks"),
+        ("i", "", "names '', which is no column"),
+        ("i", "id", "names the primary key column 'id'; leave it out"),
+        ("id", "i", "names the primary key column 'id'; leave it out"),
+        ("i", "s,b,s", "names 's' twice; name it once"),
+    ],
+)
+def test_a_sequence_group_of_columns_that_cannot_be_in_it_is_refused(
+    columns: str, governed: str, message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        check(**{"merge-engine": "partial-update", f"fields.{columns}.sequence-group": governed})
+
+
+@pytest.mark.parametrize("options", [{"fields.a.sequence-group": "s"}, {"sequence.field": "a"}], ids=str)
+def test_a_sequence_without_an_order_is_refused_by_name(options: dict[str, str]) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="cannot order by column 'a' of type ARRAY<INT>"):
+        check(**{"merge-engine": "partial-update", **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ignore-delete": "true", "partial-update.remove-record-on-delete": "true"}, "'ignore-delete' and 'partial"),
+        (
+            {"fields.i.sequence-group": "s", "partial-update.remove-record-on-delete": "true"},
+            "'fields.i.sequence-group' and 'partial-update.remove-record-on-delete' contradict each other; remove one",
+        ),
+        (
+            {"fields.i.sequence-group": "s", "partial-update.remove-record-on-sequence-group": "s"},
+            "names 's', which is no sequence column of a group; choose among i",
+        ),
+        ({"partial-update.remove-record-on-sequence-group": "i"}, "names 'i'.*the table has none; remove the option"),
+        (
+            {
+                "fields.i.sequence-group": "s",
+                "partial-update.remove-record-on-sequence-group": "i",
+                "ignore-delete": "true",
+            },
+            "'ignore-delete' and 'partial-update.remove-record-on-sequence-group' contradict each other",
+        ),
+    ],
+)
+def test_options_of_deletes_that_contradict_each_other_are_named(options: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        check(**{"merge-engine": "partial-update", **options})
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,8 @@ def check_not_null(values: Values, result: Result, rule: ColumnRule) -> None:
     else:
         has_null = bool((result < 0).any()) or not bool(values.valid[result].all())
     if has_null:
+        ignored = "'ignore-delete'" if rule.function is None else f"'fields.{rule.name}.ignore-retract'"
         raise InvalidInputError(
             f"column '{rule.name}' is NOT NULL, and a merge made it NULL (a retraction, or no value at all); "
-            f"make the column nullable or set 'fields.{rule.name}.ignore-retract' = 'true'"
+            f"make the column nullable or set {ignored} = 'true'"
         )

@@ -23,6 +23,7 @@ from lakelsm.merge.merge_spec import ColumnRule
 #: Groups longer than this are folded one by one.
 _SIDE_BY_SIDE = 64
 _WORD = 2**64
+_INTEGER_NAMES = {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}
 
 Numbers = npt.NDArray[Any]
 #: Combines an accumulator with a value that is added (False) or retracted (True); raises ArithmeticError.
@@ -237,7 +238,9 @@ def _terminates(denominator: int) -> bool:
 
 
 def _out_of_range(rule: ColumnRule, kind: pa.DataType) -> InvalidInputError:
+    integer = pa.types.is_integer(kind)
+    name = _INTEGER_NAMES[kind.bit_width] if integer else f"DECIMAL({kind.precision}, {kind.scale})"
     return InvalidInputError(
-        f"aggregate function '{rule.function}' of column '{rule.name}' has no result of type {kind} for some key "
+        f"aggregate function '{rule.function}' of column '{rule.name}' has no result of type {name} for some key "
         "(overflow, or a division without result); make the column wider or correct the rows"
     )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.merge.aggregate_functions import aggregate, check_not_null, last_non_null_value, last_value
+from lakelsm.merge.aggregate_functions import aggregate, check_not_null, last_non_null_value
 from lakelsm.merge.engine_result import DELETE, INSERT, EngineResult, system_columns
 from lakelsm.merge.events import ADD, RETRACT, REVERSED, SKIP, Events, Ops, Result, Values
 from lakelsm.merge.grouped_rows import GroupedRows, Indices, Mask, is_retract, ranks
@@ -40,6 +40,7 @@ def merge_partial_update(table: pa.Table, groups: GroupedRows, spec: MergeSpec) 
     columns = system_columns(
         _result_numbers(table, groups, acting), _result_kinds(records, groups, removals)
     )
+    # A column of no group: the last value that is not NULL; retractions are not for it.
     ungrouped = Events(groups, _ops(records.retracts, ADD), seeds)
     by_column: dict[str, _GroupFold] = {}
     for sequence in sequences:
@@ -49,7 +50,7 @@ def merge_partial_update(table: pa.Table, groups: GroupedRows, spec: MergeSpec) 
         if rule.name in table.column_names:
             values = Values(table.column(rule.name), groups)
             own = by_column.get(rule.name)
-            result = _ungrouped(values, ungrouped, rule) if own is None else own.column(values, rule)
+            result = last_non_null_value(values, ungrouped, rule) if own is None else own.column(values, rule)
             if rule.not_null:
                 check_not_null(values, result, rule)
             columns[rule.name] = (
@@ -136,11 +137,6 @@ def _result_kinds(records: _Records, groups: GroupedRows, removals: Mask) -> npt
     """A key is gone where its last record removed it and where no record added anything."""
     gone = removals[groups.ends] | ~groups.any(~records.retracts)
     return np.where(gone, DELETE, INSERT).astype(np.int8)
-
-
-def _ungrouped(values: Values, events: Events, rule: ColumnRule) -> Indices:
-    """A column of no sequence group: the last value that is not NULL; retractions are not for it."""
-    return (last_value if rule.function == "last_value" else last_non_null_value)(values, events, rule)
 
 
 @dataclass(frozen=True)

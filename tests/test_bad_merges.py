@@ -1,0 +1,123 @@
+"""A batch that the merge engine cannot take fails as a whole: one clear error, and the table as it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lakelsm.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakelsm import Table
+
+SPARK_COLUMNS = "id INT, v INT, s STRING, g INT, op STRING"
+AGGREGATION = {"merge-engine": "aggregation", "fields.s.aggregate-function": "last_value"}
+GROUP = {"merge-engine": "partial-update", "fields.g.sequence-group": "v,s"}
+
+
+@dataclass
+class Rows:
+    """A table and batches for it."""
+
+    spark: SparkSession
+    table: Table
+    root: Path
+
+    def frame(self, *rows: tuple[Any, ...]) -> DataFrame:
+        return self.spark.createDataFrame(list(rows), SPARK_COLUMNS)
+
+    def write(self, *rows: tuple[Any, ...]) -> None:
+        self.table.write(self.frame(*rows), row_kind="op")
+
+    def read(self) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row) for row in self.table.read().collect())
+
+    def files(self) -> dict[str, int]:
+        return {str(path): path.stat().st_size for path in self.root.rglob("*") if path.is_file()}
+
+
+COLUMNS = "id INT, v INT, s STRING, g INT"
+
+
+def table_of(spark: SparkSession, root: Path, options: dict[str, str], columns: str = COLUMNS) -> Rows:
+    from lakelsm import Catalog
+
+    every = {"bucket": "1", "write-only": "true", **options}
+    table = Catalog(str(root), spark).create_table("db.t", columns, primary_key=["id"], options=every)
+    return Rows(spark, table, root / "db.db" / "t")
+
+
+#: The options of a table, its columns, a batch, and what the error says.
+REFUSED: dict[str, tuple[dict[str, str], str, list[tuple[Any, ...]], str]] = {
+    "a delete from first-row": (
+        {"merge-engine": "first-row"},
+        COLUMNS,
+        [(2, 1, "b", 1, "+I"), (1, 10, "a", 1, "-D")],
+        r"'merge-engine' = 'first-row' takes no rows of kind -U or -D; set 'ignore-delete' = 'true'",
+    ),
+    "an update-before for partial-update": (
+        {"merge-engine": "partial-update"},
+        COLUMNS,
+        [(1, 10, "a", 1, "-U"), (1, 11, "a", 1, "+U")],
+        r"'partial-update' takes no rows .*'partial-update\.remove-record-on-delete' = 'true'",
+    ),
+    "a retraction of max": (
+        {**AGGREGATION, "fields.v.aggregate-function": "max"},
+        COLUMNS,
+        [(2, 1, "b", 1, "+I"), (3, 10, "a", 1, "-D")],
+        r"'max' of column 'v' cannot retract .*'fields\.v\.ignore-retract' = 'true'",
+    ),
+    "a retraction of a group's first_value": (
+        {**GROUP, "fields.s.aggregate-function": "first_value"},
+        COLUMNS,
+        [(1, 10, "a", 2, "-D")],
+        r"'first_value' of column 's' cannot retract .*'fields\.s\.ignore-retract' = 'true'",
+    ),
+    "a sum that overflows": (
+        {**AGGREGATION, "fields.v.aggregate-function": "sum"},
+        COLUMNS,
+        [(2, 2**31 - 1, "b", 1, "+I"), (2, 1, "b", 1, "+I"), (3, 1, "c", 1, "+I")],
+        "'sum' of column 'v' has no result of type INT .*make the column wider or correct the rows",
+    ),
+    "a retraction that empties a column that is NOT NULL": (
+        AGGREGATION,
+        "id INT, v INT, s STRING NOT NULL, g INT",
+        [(1, 1, "b", 1, "+I"), (1, 1, "b", 1, "-D")],
+        r"column 's' is NOT NULL, and a merge made it NULL.*'fields\.s\.ignore-retract' = 'true'",
+    ),
+    "a NULL in a column that is NOT NULL": (
+        {**AGGREGATION, "fields.v.aggregate-function": "sum"},
+        "id INT, v INT NOT NULL, s STRING, g INT",
+        [(2, None, "b", 1, "+I")],
+        "column 'v' is NULL",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_batch_that_the_engine_cannot_take_leaves_no_file(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    options, columns, batch, message = REFUSED[name]
+    made = table_of(spark, tmp_path, options, columns)
+    before = made.files()
+    with pytest.raises(InvalidInputError, match=message):
+        made.write(*batch)
+    assert made.files() == before
+
+
+def test_of_a_batch_that_fails_in_one_bucket_nothing_is_visible(spark: SparkSession, tmp_path: Path) -> None:
+    """Files of buckets that were finished by then may stay, named by nothing."""
+    made = table_of(spark, tmp_path, {**AGGREGATION, "fields.v.aggregate-function": "max", "bucket": "8"})
+    good = [(number, number, "b", 1, "+I") for number in range(200)]
+    made.write(*good[:10])
+    rows, before = made.read(), set(made.files())
+    with pytest.raises(InvalidInputError, match="'max' of column 'v' cannot retract"):
+        made.write(*good, (77, 1, "b", 1, "-D"))
+    assert all("/bucket-" in path for path in set(made.files()) - before)
+    assert made.read() == rows
+    made.write(*good)
+    assert len(made.read()) == 200
