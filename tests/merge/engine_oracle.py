@@ -56,9 +56,9 @@ class Table:
             records, key=lambda r: ([priority(r.row[name]) for name in self.sequence], r.number, not r.retracts)
         )
 
-    def merge(self, records: Sequence[Record]) -> Record | None:
-        """The record that those of one key merge to; None for nothing at all."""
-        if len(records) == 1:
+    def merge(self, records: Sequence[Record], alone: bool = False) -> Record | None:
+        """The record that those of one key merge to, None for nothing; ``alone``: a single record is merged too."""
+        if len(records) == 1 and not alone:
             return records[0]
         ordered = self.ordered(records)
         if self.engine == "first-row":

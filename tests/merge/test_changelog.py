@@ -1,0 +1,190 @@
+"""Changes of one compaction: the kernel's are those of the oracle, key by key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.merge.changelog import ChangelogRule, ChangelogSource, change_rows, merge_to_top, merge_with_lookup
+from lakelsm.merge.key_order import order_keys
+from lakelsm.merge.merge_spec import MergeSpec
+from tests.merge.engine_oracle import Column, Record, Refused, Table
+from tests.merge.engine_tables import aggregations, first_rows, partial_updates, records, rows_of, schema_of, spec_of
+from tests.merge.test_engines import comparable
+
+TOP = 3
+INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A record and the level it lies on."""
+
+    level: int
+    record: Record
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What becomes of one key: the row that is written, and its changes as (kind, record)."""
+
+    row: Record | None
+    changes: Sequence[tuple[int, Record]]
+
+
+def told(before: Record | None, after: Record | None) -> list[tuple[int, Record]]:
+    """The changes from one row to another; a retraction is no row."""
+    old = None if before is None or before.retracts else before
+    new = None if after is None or after.retracts else after
+    if old is not None and new is not None:
+        return [(UPDATE_BEFORE, old), (UPDATE_AFTER, new)]
+    return [(DELETE, old)] if old is not None else [(INSERT, new)] if new is not None else []
+
+
+def looked_up(table: Table, placed: Sequence[Placed], output: int) -> Outcome | None:
+    """A compaction to ``output`` that looks one key up; None where nothing of the key takes part."""
+    inside = [one for one in placed if one.level <= output]
+    if not inside:
+        return None
+    fresh = [one.record for one in inside if one.level == 0]
+    upper = min((one for one in inside if one.level > 0), key=lambda one: one.level, default=None)
+    below = min((one for one in placed if one.level > output), key=lambda one: one.level, default=None)
+    if table.engine == "first-row":
+        if upper is None and below is not None:
+            return None
+        merged = table.merge([*([upper.record] if upper else []), *fresh], alone=bool(fresh))
+        return Outcome(merged, told(None, merged) if fresh and upper is None else [])
+    base = upper or below
+    candidates = [*([base.record] if base else []), *fresh]
+    if not fresh:
+        assert base is not None
+        return Outcome(base.record, [])
+    merged = table.merge(candidates, alone=True)
+    return Outcome(merged, told(base.record if base else None, merged))
+
+
+def on_top(table: Table, placed: Sequence[Placed]) -> Outcome:
+    """A full compaction of one key."""
+    merged = table.merge([one.record for one in placed])
+    top = next((one.record for one in placed if one.level == TOP), None)
+    return Outcome(merged, [] if len(placed) == 1 and top is not None else told(top, merged))
+
+
+@st.composite
+def layouts(draw: st.DrawFn, table: Table) -> list[tuple[int, Placed]]:
+    """Records on levels: any number on level 0, at most one of a key on each other level; newer ones on lower levels."""
+    kinds = draw(st.sampled_from([st.just(0), st.sampled_from([0, 0, 2, 3])]))
+    found: list[tuple[int, Placed]] = []
+    for level in range(TOP, -1, -1):
+        rows = draw(records(table, kinds, st.just(0)))
+        if level:
+            rows = list(dict(rows).items())
+        found += [(key, Placed(level, record)) for key, record in rows]
+    numbered = [
+        (key, Placed(one.level, Record(at, one.record.kind, one.record.row))) for at, (key, one) in enumerate(found)
+    ]
+    return numbered
+
+
+def by_key(found: Sequence[tuple[int, Placed]]) -> dict[int, list[Placed]]:
+    keys: dict[int, list[Placed]] = {}
+    for key, placed in found:
+        keys.setdefault(key, []).append(placed)
+    return dict(sorted(keys.items()))
+
+
+def shown(table: Table, rows: pa.Table) -> list[Any]:
+    return [
+        comparable(table, row["id"], Record(row["_SEQUENCE_NUMBER"], row["_VALUE_KIND"], row)) for row in rows.to_pylist()
+    ]
+
+
+def check(table: Table, found: Sequence[tuple[int, Placed]], output: int, source: ChangelogSource) -> None:
+    schema = schema_of(table)
+    rows = rows_of(schema, [(key, one.record) for key, one in found])
+    levels = np.array([one.level for _, one in found], dtype=np.int64)
+    keys, rule = order_keys([rows.column("id")]), ChangelogRule(source)
+    merge = merge_with_lookup if source is ChangelogSource.LOOKUP else merge_to_top
+    try:
+        outcomes = {
+            key: looked_up(table, placed, output) if source is ChangelogSource.LOOKUP else on_top(table, placed)
+            for key, placed in by_key(found).items()
+        }
+    except Refused:
+        removes = table.remove_on_delete or table.remove_on_groups
+        with suppress(InvalidInputError) if removes else pytest.raises(InvalidInputError):
+            merge(rows, keys, levels, output, spec_of(schema), rule)
+        return
+    merged = merge(rows, keys, levels, output, spec_of(schema), rule)
+    expected = [(key, outcome) for key, outcome in outcomes.items() if outcome is not None]
+    written = [comparable(table, key, outcome.row) for key, outcome in expected if outcome.row is not None]
+    assert shown(table, merged.rows) == written
+    changes = [
+        comparable(table, key, Record(record.number, kind, record.row))
+        for key, outcome in expected
+        for kind, record in outcome.changes
+    ]
+    assert ([] if merged.changes is None else shown(table, merged.changes)) == changes
+
+
+@given(st.data())
+def test_changes_of_a_compaction_that_looks_rows_up_are_those_of_the_oracle(data: st.DataObject) -> None:
+    table = data.draw(st.one_of(aggregations(), partial_updates(), first_rows()))
+    check(table, data.draw(layouts(table)), data.draw(st.integers(1, TOP)), ChangelogSource.LOOKUP)
+
+
+@given(st.data())
+def test_changes_of_a_full_compaction_are_those_of_the_oracle(data: st.DataObject) -> None:
+    table = data.draw(st.one_of(aggregations(), partial_updates()))
+    check(table, data.draw(layouts(table)), TOP, ChangelogSource.TOP_LEVEL)
+
+
+KEYED = Table("aggregation", [Column("c", "INT", "sum"), Column("d", "STRING", "last_value")])
+
+
+def row(key: int, c: int | None, d: str | None, number: int = 0, kind: int = 0) -> tuple[int, Record]:
+    return key, Record(number, kind, {"c": c, "d": d})
+
+
+def table_of(*rows: tuple[int, Record]) -> pa.Table:
+    return rows_of(schema_of(KEYED), rows)
+
+
+def kinds_and_values(changes: pa.Table) -> list[tuple[Any, ...]]:
+    return [(r["_VALUE_KIND"], r["id"], r["c"], r["d"]) for r in changes.to_pylist()]
+
+
+def test_an_update_that_changes_nothing_counts_unless_columns_are_compared() -> None:
+    old, new = table_of(row(1, 5, "a")), table_of(row(1, 5, "a", 7))
+    here = np.array([0])
+    assert kinds_and_values(change_rows(old, here, new, here, None)) == [(1, 1, 5, "a"), (2, 1, 5, "a")]
+    assert kinds_and_values(change_rows(old, here, new, here, ("c", "d"))) == []
+
+
+def test_only_compared_columns_count_as_a_change() -> None:
+    old, new = table_of(row(1, 5, "a"), row(2, 5, None)), table_of(row(1, 5, "b"), row(2, None, None))
+    here = np.array([0, 1])
+    assert kinds_and_values(change_rows(old, here, new, here, ("c",))) == [(1, 2, 5, None), (2, 2, None, None)]
+
+
+def test_retractions_are_no_rows() -> None:
+    old, new = table_of(row(1, 1, "a", kind=3), row(2, 2, "b")), table_of(row(1, 1, "c"), row(2, 2, "d", kind=3))
+    here = np.array([0, 1])
+    assert kinds_and_values(change_rows(old, here, new, here, None)) == [(0, 1, 1, "c"), (3, 2, 2, "b")]
+
+
+def test_a_row_that_lies_below_is_not_written_again_without_news() -> None:
+    rows = table_of(row(1, 1, "a"), row(2, 2, "b"))
+    levels = np.array([5, 5])
+    merged = merge_with_lookup(rows, None, levels, 4, MergeSpec(("id",)), ChangelogRule(ChangelogSource.LOOKUP))
+    assert len(merged.rows) == 0
+    assert merged.changes is None
