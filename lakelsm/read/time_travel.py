@@ -92,20 +92,19 @@ def changelog_range(
         return ChangelogRange(1, None, None, False)
     tags = isinstance(start, str) and isinstance(end, str)
     after = latest if end is None else _at(store, end, millis)
-    before = None if start is None or start == 0 else _start(store, start, earliest, millis)
+    before = None if start is None else _start(store, start, earliest, millis)
     first = earliest if before is None else before.id + 1
-    if start == 0:
-        first = 1
-    if before is not None and after.id < before.id:
-        raise InvalidInputError(f"start {start!r} (snapshot {before.id}) is after end {end!r} (snapshot {after.id}).")
+    if after.id < first - 1:
+        raise InvalidInputError(f"start {start!r} (snapshot {first - 1}) is after end {end!r} (snapshot {after.id}).")
     return ChangelogRange(first, before, after, tags)
 
 
 def _start(store: TableStore, start: Point, earliest: int, millis: Millis) -> Snapshot | None:
-    if isinstance(start, datetime):
-        oldest = store.snapshots.get(earliest)
-        if oldest.time_millis > millis(start):
-            return None
+    """The snapshot that changes begin after; None where it may be gone, as the first one after it is the earliest."""
+    if isinstance(start, int) and start == earliest - 1:
+        return store.snapshots.try_get(start)
+    if isinstance(start, datetime) and store.snapshots.get(earliest).time_millis > millis(start):
+        return None
     return _at(store, start, millis)
 
 
