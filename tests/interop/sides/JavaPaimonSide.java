@@ -137,7 +137,8 @@ public class JavaPaimonSide {
     }
 
     public void compact(String path, boolean full) throws Exception {
-        FileStoreTable table = table(path);
+        // As a dedicated compaction does, which serves tables whose writers compact nothing.
+        FileStoreTable table = table(path).copy(Collections.singletonMap("write-only", "false"));
         String user = UUID.randomUUID().toString();
         TableWriteImpl writer = table.newWrite(user);
         writer.withIOManager(IOManager.create(System.getProperty("java.io.tmpdir")));
