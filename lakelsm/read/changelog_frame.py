@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from lakelsm.commit.table_store import TableStore
+from lakelsm.format.key_value_file import KIND_FIELD, SEQUENCE_FIELD
 from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
 from lakelsm.merge.run_reader import MergeUnit, RunReader
@@ -22,7 +22,7 @@ from lakelsm.read.scan_frame import FILE_NAME, TASK_MEMORY, file_scans, file_sch
 from lakelsm.read.stale_rows import shown_file_name
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted_all
-from lakelsm.spark.spark_types import to_struct
+from lakelsm.spark.spark_types import to_spark_arrow, to_struct
 from lakelsm.spark.tasks import run_units
 
 #: The row kinds by their code. Persisted: do not change
@@ -50,7 +50,8 @@ def changelog_frame(
     schemas = file_schemas(store, [*files, *(file for unit in units for file in unit.files)])
     columns = to_struct(store.schema.fields).add(SEQUENCE_NUMBER, T.LongType()).add(VALUE_KIND, T.ByteType())
     reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, TASK_MEMORY)
-    spec, arrow = MergeSpec.of(store.schema, store.options), to_arrow_schema(columns)
+    spec = MergeSpec.of(store.schema, store.options)
+    arrow = pa.schema([*to_spark_arrow(store.schema.fields), SEQUENCE_FIELD, KIND_FIELD])
     changes = _scanned(spark, store, schemas, plan)
     if plan.merged:
         merged = _of_units(spark, store, plan.merged, lambda unit: unit, MergedChanges(reader, spec, arrow), columns)

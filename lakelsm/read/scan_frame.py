@@ -15,7 +15,6 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from lakelsm.commit.table_store import TableStore
 from lakelsm.lsm.splits import pack_in_order
@@ -30,7 +29,7 @@ from lakelsm.schema_evolution import column_mapping
 from lakelsm.spark.column_evolution import evolved
 from lakelsm.spark.columns import quoted, quoted_all
 from lakelsm.spark.paths import literal_path
-from lakelsm.spark.spark_types import to_spark, to_struct
+from lakelsm.spark.spark_types import to_spark, to_spark_arrow, to_struct
 from lakelsm.spark.tasks import listing_on_driver, run_units
 
 #: Column of a scan with system columns: the name of the row's file as Spark shows it.
@@ -116,7 +115,7 @@ def _merged(
     """The merged rows of keys that several rows have."""
     struct = to_struct(store.schema.fields)
     reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, TASK_MEMORY)
-    task = MergedRows(reader, MergeSpec.of(store.schema, store.options), to_arrow_schema(struct))
+    task = MergedRows(reader, MergeSpec.of(store.schema, store.options), to_spark_arrow(store.schema.fields))
     return run_units(spark, _packed(store, units), task, struct)
 
 

@@ -7,6 +7,7 @@ digits of TIMESTAMP(7..9) are cut in a DataFrame, and kept by compaction.
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
@@ -20,6 +21,7 @@ from lakelsm.types import (
     MapType,
     MultisetType,
     RowType,
+    to_arrow,
 )
 
 _SIMPLE: dict[str, T.DataType] = {
@@ -87,6 +89,31 @@ def to_struct(fields: tuple[DataField, ...]) -> T.StructType:
             for field in fields
         ]
     )
+
+
+def to_spark_arrow(fields: tuple[DataField, ...]) -> pa.Schema:
+    """The Arrow schema in which a task hands rows of these columns to Spark: its times have microseconds."""
+    return pa.schema(
+        [pa.field(field.name, _spark_arrow(to_arrow(field.type)), field.type.nullable) for field in fields]
+    )
+
+
+def _spark_arrow(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_time(kind):
+        return pa.int32()
+    if pa.types.is_list(kind):
+        return pa.list_(_spark_member(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(_spark_arrow(kind.key_type), _spark_member(kind.item_field))
+    if pa.types.is_struct(kind):
+        return pa.struct([_spark_member(member) for member in kind])
+    return pa.binary() if pa.types.is_fixed_size_binary(kind) else kind
+
+
+def _spark_member(member: pa.Field) -> pa.Field:
+    return pa.field(member.name, _spark_arrow(member.type), member.nullable)
 
 
 def from_struct(struct: T.StructType) -> tuple[DataField, ...]:
