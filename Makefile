@@ -13,7 +13,7 @@ help: ## this list
 setup: ## the virtual environment, the package in it, and a check for Java
 	@$(RUN) true
 
-demo: ## the main job on real records: flights replayed as a change stream, then compacted
+demo: ## the main job on real records: a change stream, compacted; then four feeds, a changelog and its totals
 	@$(RUN) python jobs/demo.py
 
 test: ## every test, those without a JVM first

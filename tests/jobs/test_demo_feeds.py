@@ -130,14 +130,16 @@ def test_a_flight_without_an_observation_keeps_the_weather_of_three_hours_before
     flights: pd.DataFrame, weather: pd.DataFrame
 ) -> None:
     hour = flights["hour_utc"].iloc[0]
-    gap = weather[weather["observed_at"] != hour]
+    text, earlier = hour.isoformat()[:19] + "Z", (hour - pd.Timedelta(hours=3)).isoformat()[:19] + "Z"
+    gap = weather[weather["observed_at"] != text]
+    assert len(gap) < len(weather)
     rows = records(feeds.final_rows(flights, gap))
     origin_hours = flights[flights["hour_utc"] == hour]
     assert {key[4] % 2 for key in origin_hours[KEY].itertuples(index=False, name=None)} == {0, 1}
     for key in origin_hours[KEY].itertuples(index=False, name=None):
         if key in rows:
             seen = rows[key]["observed_at"]
-            assert seen == (hour - pd.Timedelta(hours=3) if key[4] % 2 == 0 else None)
+            assert seen == (earlier if key[4] % 2 == 0 else None)
     assert list(feeds.state_after(list(feeds.deliveries(flights, gap))).to_pylist()) == list(rows.values())
 
 
