@@ -43,7 +43,7 @@ conformance: ## cases of a file: CASES=file.jsonl [TOPIC=name] [ID=case]
 bench: ## speed and memory beside Spark's floors and the peers: [ROWS=8000000]
 	@$(RUN) python -m benchmarks --rows $(ROWS) $(ARGS)
 
-fuzz: ## the property tests with many more examples: [EXAMPLES=2000]
+fuzz: ## the property tests with many more examples: [EXAMPLES=2000; of the merge engines ten times as many]
 	@LAKELSM_FUZZ_EXAMPLES=$(EXAMPLES) $(RUN) python -m pytest -m property --hypothesis-profile=fuzz $(ARGS)
 
 clean: ## remove what the other targets made
