@@ -13,7 +13,7 @@ help: ## this list
 setup: ## the virtual environment, the package in it, and a check for Java
 	@$(RUN) true
 
-demo: ## the main job on real records: flights replayed as a change stream, then compacted
+demo: ## the main job on real records: a change stream, compacted; then four feeds, a changelog and its totals
 	@$(RUN) python jobs/demo.py
 
 test: ## every test, those without a JVM first
@@ -43,7 +43,7 @@ conformance: ## cases of a file: CASES=file.jsonl [TOPIC=name] [ID=case]
 bench: ## speed and memory beside Spark's floors and the peers: [ROWS=8000000]
 	@$(RUN) python -m benchmarks --rows $(ROWS) $(ARGS)
 
-fuzz: ## the property tests with many more examples: [EXAMPLES=2000]
+fuzz: ## the property tests with many more examples: [EXAMPLES=2000; of the merge engines ten times as many]
 	@LAKELSM_FUZZ_EXAMPLES=$(EXAMPLES) $(RUN) python -m pytest -m property --hypothesis-profile=fuzz $(ARGS)
 
 clean: ## remove what the other targets made

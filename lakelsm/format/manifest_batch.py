@@ -9,14 +9,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lakelsm.errors import CorruptTableError
-from lakelsm.format.avro_container import (
-    DECODE_ERRORS,
-    Container,
-    checked_version,
-    read_container,
-    read_records,
-)
+from lakelsm.format.avro_container import Container, decode_records, read_container
 from lakelsm.format.avro_lanes import UnsupportedLayoutError
 from lakelsm.format.manifest_columns import EntryColumns
 from lakelsm.format.manifest_entry import EntryIdentity, ManifestEntry
@@ -105,15 +98,7 @@ def _open(containers: Sequence[Container]) -> EntryBatch:
             return EntryColumns(containers)
         except UnsupportedLayoutError:
             pass  # A schema of another shape: fastavro knows them all.
-    return EntryList([entry for container in containers for entry in _entries_one_by_one(container)])
-
-
-def _entries_one_by_one(container: Container) -> list[ManifestEntry]:
-    records = read_records(container)
-    try:
-        checked_version(records, MANIFEST_VERSION, container.source)
-        return [entry_from_record(record) for record in records]
-    except DECODE_ERRORS as error:
-        raise CorruptTableError(
-            f"{container.source} is no manifest: {error!r} is missing or wrong."
-        ) from error
+    entries: list[ManifestEntry] = []
+    for container in containers:
+        entries += decode_records(container, MANIFEST_VERSION, entry_from_record, "manifest")
+    return EntryList(entries)

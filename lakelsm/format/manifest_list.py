@@ -6,14 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lakelsm.errors import CorruptTableError
-from lakelsm.format.avro_container import (
-    DECODE_ERRORS,
-    checked_version,
-    read_container,
-    read_records,
-    write_container,
-)
+from lakelsm.format.avro_container import decode_records, read_container, write_container
 from lakelsm.format.data_file_meta import EMPTY_STATS, SimpleStats
 from lakelsm.format.manifest_entry import FileKind, ManifestEntry
 from lakelsm.format.manifest_record import stats_from_record, stats_to_record
@@ -55,12 +48,7 @@ def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
 
     Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
     """
-    records = read_records(read_container(data, source))
-    try:
-        checked_version(records, MANIFEST_VERSION, source)
-        return [_from_record(record) for record in records]
-    except DECODE_ERRORS as error:
-        raise CorruptTableError(f"{source} is no manifest list: {error!r} is missing or wrong.") from error
+    return decode_records(read_container(data, source), MANIFEST_VERSION, _from_record, "manifest list")
 
 
 def summarize(

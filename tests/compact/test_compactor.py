@@ -9,7 +9,7 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lakelsm.compact.compactor import FULL_COMPACTION_PROPERTY
 from lakelsm.format.binary_row import decode_row
@@ -18,6 +18,7 @@ from lakelsm.format.snapshot import CommitKind
 from lakelsm.schema_evolution import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from lakelsm.types import AtomicType
 from tests.compact.local_table import LocalTable, Row
+from tests.examples import examples
 
 TOP = 5
 SMALL_FILES = {"target_file_size": "1 kb", "compaction__small_file_ratio": "0.0001"}
@@ -293,7 +294,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(steps=STEPS, options=st.sampled_from([{}, {"num_sorted_run__compaction_trigger": "2"}, SMALL_FILES]))
 def test_any_history_reads_the_same_whenever_it_is_compacted(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, object]], options: dict[str, str]

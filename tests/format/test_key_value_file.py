@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError
@@ -30,6 +30,7 @@ from lakelsm.format.key_value_file import (
 from lakelsm.format.paths import FileNames
 from lakelsm.schema import TableSchema, create_schema
 from lakelsm.schema_evolution import column_mapping
+from tests.examples import examples
 from tests.merge.run_files import IO, Row, layout_of, rows_table, write_files
 
 ALL_TYPES = """
@@ -343,7 +344,7 @@ def test_an_aborted_writer_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.data())
 def test_any_rows_read_back_whatever_the_row_groups_and_batches(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -48,6 +48,14 @@ def spark_rows(table: Table) -> Rows:
     return rows_of_arrow(table.read().toArrow(), table.schema.fields)
 
 
+def file_rows(path: str) -> list[pa.Table]:
+    """The rows of each live data file with sequence numbers and kinds; deepest level, then oldest first."""
+    store = TableStore.open(path)
+    snapshot = store.snapshots.latest()
+    entries = [] if snapshot is None else read_live_entries(store.file_io, store.paths, snapshot)
+    return [_read(store, entry) for entry in sorted(entries, key=_age)]
+
+
 def file_levels(path: str) -> list[int]:
     """The level of each live data file, sorted."""
     store = TableStore.open(path)

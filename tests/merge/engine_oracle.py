@@ -58,6 +58,9 @@ class Table:
 
     def merge(self, records: Sequence[Record], alone: bool = False) -> Record | None:
         """The record that those of one key merge to, None for nothing; ``alone``: a single record is merged too."""
+        if self.engine == "deduplicate":
+            kept = [record for record in self.ordered(records) if not (self.ignore_delete and record.retracts)]
+            return kept[-1] if kept else None
         if len(records) == 1 and not alone:
             return records[0]
         ordered = self.ordered(records)

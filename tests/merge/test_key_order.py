@@ -105,6 +105,7 @@ def check_order(rows: list[tuple[Any, ...]], types: list[str]) -> None:
     assert np.argsort(keys, kind="stable").tolist() == sorted_slow
 
 
+@pytest.mark.property
 @pytest.mark.parametrize("type_name", VALUES)
 @pytest.mark.parametrize("nulls", [False, True], ids=["no-nulls", "nulls"])
 def test_a_key_of_one_column_has_the_order_of_its_values(type_name: str, nulls: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError
@@ -27,6 +27,7 @@ from lakelsm.schema_evolution import (
     apply_changes,
 )
 from lakelsm.types import parse_type
+from tests.examples import examples
 from tests.merge.run_files import Row, read_unit, reader_of, write_run
 from tests.oracle import sort_key
 
@@ -119,11 +120,12 @@ TYPES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+@pytest.mark.property
 @pytest.mark.parametrize("type_name", TYPES)
 def test_bounds_hold_for_every_type_of_key(type_name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     schema = create_schema(f"k {type_name}, j INT, v INT", ["k", "j"], (), {"bucket": "1"})
 
-    @settings(max_examples=15)
+    @examples(15)
     @given(
         st.lists(st.tuples(TYPES[type_name], st.integers(0, 2)), min_size=1, max_size=12, unique_by=sort_key), st.data()
     )

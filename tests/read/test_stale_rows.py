@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.run_reader import MergeUnit
 from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows, shown_file_name, stale_chunks
 from lakelsm.schema import create_schema
+from tests.examples import examples
 from tests.merge.run_files import Row, reader_of, write_run
 from tests.oracle import Change, Deduplicate
 
@@ -35,7 +36,7 @@ def hidden_rows(task: StaleRows, units: list[MergeUnit]) -> dict[str, set[int]]:
     return found
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.lists(
         st.dictionaries(
