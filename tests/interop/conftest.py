@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.interop import environments
+from tests.interop.engine_cases import EngineCase, Written
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import JavaPaimon, PaimonSpark, Peer, PyPaimon
 from tests.interop.side import SIDES, Side, SideError
@@ -60,6 +62,32 @@ def peer(request: pytest.FixtureRequest, peers: Callable[[str], Peer]) -> Peer:
 def ours(spark: SparkSession) -> LakelsmTables:
     """lakelsm with the same operations as a peer."""
     return LakelsmTables(spark)
+
+
+@pytest.fixture(scope="session")
+def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[EngineCase], Written]:
+    """``written(case)``: tables of lakelsm's, made once for all peers. They are copied before they are changed."""
+    ours = LakelsmTables(spark)
+    made: dict[str, Written] = {}
+
+    def write(case: EngineCase) -> Written:
+        if case.name not in made:
+            states = ("begun", "loose", "compacted")
+            tables = Written(*(tmp_path_factory.mktemp(state) / "db.db" / case.name for state in states))
+            first, *others = case.batches
+            ours.create(tables.begun, case.columns, ["k"], options=case.table_options)
+            ours.write(tables.begun, *first)
+            ours.compact(tables.begun)
+            for batch in others[:-1]:
+                ours.write(tables.begun, *batch)
+            shutil.copytree(tables.begun, tables.loose)
+            ours.write(tables.loose, *others[-1])
+            shutil.copytree(tables.loose, tables.compacted)
+            ours.compact(tables.compacted)
+            made[case.name] = tables
+        return made[case.name]
+
+    return write
 
 
 @pytest.fixture

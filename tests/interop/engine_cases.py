@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from pyroaring import BitMap
@@ -83,6 +84,15 @@ class EngineCase:
     def _by_column(self, rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
         names = [column.name for column in parse_columns(self.columns)]
         return {name: [row[at] for row in rows] for at, name in enumerate(names)}
+
+
+@dataclass(frozen=True)
+class Written:
+    """What lakelsm wrote of a case: all commits but the last one; all of them; all of them, compacted."""
+
+    begun: Path
+    loose: Path
+    compacted: Path
 
 
 def functions(engine: str, **names: str) -> dict[str, str]:

@@ -4,54 +4,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.interop.arrow_merge import file_levels, merged_rows
-from tests.interop.engine_cases import CASES, EngineCase
+from tests.interop.engine_cases import CASES, EngineCase, Written
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import Peer
 
 TOP = 5
 WITH_PEERS = [pytest.param(case, name, id=f"{case.name}-{name}") for case in CASES for name in case.peers]
-
-
-@dataclass(frozen=True)
-class Written:
-    """What lakelsm wrote of a case: all commits but the last one; all of them; all of them, compacted."""
-
-    begun: Path
-    loose: Path
-    compacted: Path
-
-
-@pytest.fixture(scope="module")
-def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[EngineCase], Written]:
-    """``written(case)``: tables of lakelsm's, made once for all peers. They are copied before they are changed."""
-    ours = LakelsmTables(spark)
-    made: dict[str, Written] = {}
-
-    def write(case: EngineCase) -> Written:
-        if case.name not in made:
-            states = ("begun", "loose", "compacted")
-            tables = Written(*(tmp_path_factory.mktemp(state) / "db.db" / case.name for state in states))
-            first, *others = case.batches
-            ours.create(tables.begun, case.columns, ["k"], options=case.table_options)
-            ours.write(tables.begun, *first)
-            ours.compact(tables.begun)
-            for batch in others[:-1]:
-                ours.write(tables.begun, *batch)
-            shutil.copytree(tables.begun, tables.loose)
-            ours.write(tables.loose, *others[-1])
-            shutil.copytree(tables.loose, tables.compacted)
-            ours.compact(tables.compacted)
-            made[case.name] = tables
-        return made[case.name]
-
-    return write
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
