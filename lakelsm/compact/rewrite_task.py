@@ -13,9 +13,10 @@ import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
 from lakelsm.format.data_file_meta import DataFileMeta
-from lakelsm.format.key_value_file import FileLayout, RollingWriter
+from lakelsm.format.key_value_file import FileLayout
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.paths import FileNames
+from lakelsm.format.rolling_writer import RollingWriter
 from lakelsm.merge.changelog import ChangelogRule, ChangelogSource, MergedRange, merge_to_top, merge_with_lookup
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.key_order import OrderKeys

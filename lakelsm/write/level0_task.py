@@ -16,9 +16,10 @@ from lakelsm.format.bucket_hash import key_hashes
 from lakelsm.format.data_file_meta import DataFileMeta
 from lakelsm.format.hash_index import decode_hashes, encode_hashes
 from lakelsm.format.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
-from lakelsm.format.key_value_file import FileLayout, RollingWriter, conform, key_types, row_schema
+from lakelsm.format.key_value_file import FileLayout, conform, key_types, row_schema
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.paths import FileNames, TablePaths, partition_text
+from lakelsm.format.rolling_writer import RollingWriter
 from lakelsm.merge.batch_check import check_batch
 from lakelsm.merge.kernel import MergeSpec, merge_rows
 from lakelsm.merge.key_order import OrderKeys, group_starts, order_keys

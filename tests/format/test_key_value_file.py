@@ -22,12 +22,12 @@ from lakelsm.format.column_evolution import cast_column
 from lakelsm.format.data_file_meta import DataFileMeta
 from lakelsm.format.key_value_file import (
     KeyValueReader,
-    RollingWriter,
     file_schema,
     key_types,
     row_schema,
 )
 from lakelsm.format.paths import FileNames
+from lakelsm.format.rolling_writer import RollingWriter
 from lakelsm.schema import TableSchema, create_schema
 from lakelsm.schema_evolution import column_mapping
 from tests.examples import examples

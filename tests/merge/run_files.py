@@ -11,8 +11,9 @@ from uuid import uuid4
 import pyarrow as pa
 
 from lakelsm.format.data_file_meta import DataFileMeta
-from lakelsm.format.key_value_file import FileLayout, RollingWriter, row_schema
+from lakelsm.format.key_value_file import FileLayout, row_schema
 from lakelsm.format.paths import FileNames
+from lakelsm.format.rolling_writer import RollingWriter
 from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
