@@ -184,7 +184,7 @@ class Compactor:
         task = RewriteTask(
             reader, layout, spec, expiry, plan.epoch_millis, rule, layout.for_changelog(store.options)
         )
-        units.sort(key=lambda unit: -sum(section.size for section in unit.sections))
+        units.sort(key=lambda unit: -sum(section.cost for section in unit.sections))
         return collect_messages(run_units(self._spark, units, task, MESSAGE_SCHEMA), store.paths.root)
 
     def _discard(self, written: TaskMessages) -> None:

@@ -64,7 +64,7 @@ class _Units:
         below = self._bucket.plan.below if looks_up else ()
         target = self._options.target_file_size
         parts = [part for section in sections for part in self._make.of_section(section, target, below)]
-        for packed in pack_in_order(parts, lambda part: part.size, target):
+        for packed in pack_in_order(parts, lambda part: part.cost, target):
             yield RewriteUnit(
                 sections=tuple(packed),
                 partition=self._bucket.partition,

@@ -22,6 +22,9 @@ from lakelsm.types import to_arrow
 FILE_COLUMN = "_KEY__FILE"
 POSITION_COLUMN = "_KEY__POSITION"
 
+#: What a byte costs that is read to look keys up, beside one that is merged and written again.
+LOOK_UP_COST = 0.25
+
 _MIN_BATCH_ROWS = 256
 _MAX_BATCH_ROWS = 1 << 19
 _MAX_READ_AHEAD = 1 << 18
@@ -76,9 +79,10 @@ class MergeUnit:
         return np.array([file.level for file in self.files], dtype=np.int64)
 
     @property
-    def size(self) -> int:
-        """Bytes of the files of the runs."""
-        return sum(file.file_size for run in self.runs for file in run)
+    def cost(self) -> int:
+        """Bytes of the files of the runs, and a share of those that are looked up."""
+        looked_up = sum(file.file_size for run in self.looked_up for file in run)
+        return sum(file.file_size for run in self.runs for file in run) + int(looked_up * LOOK_UP_COST)
 
 
 @dataclass(frozen=True)

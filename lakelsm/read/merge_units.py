@@ -11,7 +11,7 @@ from lakelsm.format.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.lsm.interval_partition import Section
 from lakelsm.lsm.levels import FileRange, SortedRun
-from lakelsm.merge.run_reader import MergeUnit, RunFile
+from lakelsm.merge.run_reader import LOOK_UP_COST, MergeUnit, RunFile
 
 
 class MergeUnits:
@@ -42,18 +42,20 @@ class MergeUnits:
         return RunFile(path, file.schema_id, file.row_count, file.file_size, level=file.level)
 
     def of_section(self, section: Section, target_size: int, below: Sequence[SortedRun] = ()) -> list[MergeUnit]:
-        """The section as units of disjoint key ranges, in key order, of about ``target_size`` bytes at least.
+        """The section as units of disjoint key ranges, in key order, that cost about ``target_size`` bytes at least.
 
-        Cuts are made where files of its largest run begin, so that memory and time of a task do not follow the
+        Cuts are made where files of the largest run begin, so that memory and time of a task do not follow the
         bucket's size; the other runs' files are in every unit whose range they touch. ``below`` are the runs, lowest
         level first, in which the units look keys up.
         """
         runs = sorted(section.runs, key=lambda run: max(file.max_seq for file in run))
-        cuts = self._cuts(section, target_size)
+        cuts = _cuts(runs, [run.files for run in below], target_size)
         units: list[MergeUnit] = []
         for low, high in zip([None, *cuts], [*cuts, None]):
             inside = [_within(run, low, high) for run in runs]
             files = [file for run in inside for file in run]
+            if not files:
+                continue
             first, last = min(files, key=lambda file: file.min_key), max(files, key=lambda file: file.max_key)
             found = [
                 tuple(file for file in run if file.max_key >= first.min_key and file.min_key <= last.max_key)
@@ -73,20 +75,6 @@ class MergeUnits:
     def _runs(self, runs: Sequence[tuple[FileRange, ...]]) -> tuple[tuple[RunFile, ...], ...]:
         return tuple(tuple(map(self.file, run)) for run in runs if run)
 
-    def _cuts(self, section: Section, target_size: int) -> list[FileRange]:
-        """Files of the largest run whose smallest key begins a new unit."""
-        total = sum(file.size for file in section.files)
-        largest = max(section.runs, key=lambda run: sum(file.size for file in run))
-        share = total / max(sum(file.size for file in largest), 1)
-        cuts: list[FileRange] = []
-        filled = 0.0
-        for file in largest:
-            if filled >= target_size:
-                cuts.append(file)
-                filled = 0.0
-            filled += file.size * share
-        return cuts
-
     def _key(self, file: FileRange | None) -> tuple[object, ...] | None:
         return None if file is None else self._row_key(self._entries[file.index].file.min_key)
 
@@ -105,3 +93,23 @@ def _within(run: Sequence[FileRange], low: FileRange | None, high: FileRange | N
         for file in run
         if (low is None or file.max_key >= low.min_key) and (high is None or file.min_key < high.min_key)
     )
+
+
+def _cuts(
+    runs: Sequence[Sequence[FileRange]], below: Sequence[Sequence[FileRange]], target_size: int
+) -> list[FileRange]:
+    """Files of the largest run whose smallest key begins a new unit."""
+    least, most = min(run[0].min_key for run in runs), max(run[-1].max_key for run in runs)
+    touched = [[file for file in run if file.max_key >= least and file.min_key <= most] for run in below]
+    costs = [(run, float(sum(file.size for file in run))) for run in runs]
+    costs += [(run, sum(file.size for file in run) * LOOK_UP_COST) for run in touched]
+    largest, _ = max(costs, key=lambda pair: pair[1])
+    share = sum(cost for _, cost in costs) / max(sum(file.size for file in largest), 1)
+    cuts: list[FileRange] = []
+    filled = 0.0
+    for file in largest:
+        if filled >= target_size:
+            cuts.append(file)
+            filled = 0.0
+        filled += file.size * share
+    return cuts

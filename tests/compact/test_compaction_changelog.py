@@ -131,3 +131,19 @@ def test_changelog_files_are_written_as_their_options_say(tmp_path: Path) -> Non
     column = pq.ParquetFile(table.path_of(entry)).metadata.row_group(0).column(0)
     assert column.compression == "GZIP"
     assert table.stored(table.live()[0]).num_rows == 1
+
+
+def test_a_large_run_to_look_up_in_is_shared_among_tasks(tmp_path: Path) -> None:
+    small = {"target_file_size": "2 kb", "compaction__small_file_ratio": "0.0001", "changelog_producer": "lookup"}
+    table = LocalTable(tmp_path / "t", **small)
+    table.write(*((number, f"old {number}") for number in range(6000)))
+    table.compact(full=True)
+    table.write(*((number, "new") for number in range(0, 6000, 997)))
+    before = table.spark.tasks
+    table.compact(full=False)
+    assert table.spark.tasks - before > 1
+    told = sorted(row for entry in changelog_of(table) for row in stored(table, entry))
+    assert told == sorted(
+        change for number in range(0, 6000, 997) for change in ((1, number, f"old {number}"), (2, number, "new"))
+    )
+    assert [row for row in table.rows() if row[1] == "new"] == [(number, "new") for number in range(0, 6000, 997)]

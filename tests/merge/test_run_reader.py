@@ -219,5 +219,5 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_the_size_of_a_unit_is_that_of_its_files() -> None:
     one, two = RunFile("a", 0, 1, 10), RunFile("b", 0, 1, 5)
     unit = MergeUnit(((one,), (two, one)))
-    assert unit.size == 25
+    assert unit.cost == 25
     assert unit.files == (one, two, one)
