@@ -105,6 +105,31 @@ def _sequence_groups(schema: TableSchema, options: TableOptions) -> dict[str, _G
     return groups
 
 
+def check_deletable(table: str, options: TableOptions) -> None:
+    """Raises InvalidInputError unless a -D row removes the row of its key (Paimon's ``validatePKUpsertDeletable``)."""
+    if options.ignore_delete:
+        raise InvalidInputError(f"Table {table} ignores deletes (option 'ignore-delete'): it keeps its rows")
+    engine = options.merge_engine
+    needed = {
+        MergeEngine.PARTIAL_UPDATE: (_REMOVE_ON_DELETE, _REMOVE_ON_GROUP),
+        MergeEngine.AGGREGATION: ("aggregation.remove-record-on-delete",),
+        MergeEngine.FIRST_ROW: (),
+    }
+    removes = {
+        MergeEngine.DEDUPLICATE: True,
+        MergeEngine.PARTIAL_UPDATE: options.partial_update_remove_record_on_delete or options.is_set(_REMOVE_ON_GROUP),
+        MergeEngine.AGGREGATION: options.aggregation_remove_record_on_delete,
+        MergeEngine.FIRST_ROW: False,
+    }
+    if removes[engine]:
+        return
+    remedy = " or ".join(f"'{key}'" for key in needed[engine])
+    raise InvalidInputError(
+        f"Table {table} has 'merge-engine' = '{engine.value}', which does not remove rows by deletes; "
+        + (f"create it with {remedy} to delete from it" if remedy else "overwrite its partitions instead")
+    )
+
+
 def _java_names(text: str) -> tuple[str, ...]:
     """The names of a list as Java splits it, blanks included."""
     return tuple(text.rstrip(",").split(","))

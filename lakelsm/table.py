@@ -25,6 +25,7 @@ from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakelsm.lsm.predicate import Predicate, is_exact
 from lakelsm.lsm.predicate import columns as predicate_columns
 from lakelsm.lsm.predicate_parser import parse_where
+from lakelsm.merge_engine_rules import check_deletable
 from lakelsm.options import TableOptions
 from lakelsm.read.changelog_frame import changelog_frame
 from lakelsm.read.read_plan import ReadPlan, plan_read
@@ -131,10 +132,12 @@ class Table:
         return self._finish(store, written, user, identifier)
 
     def delete(self, where: str) -> CommitResult:
-        """Delete the rows that match an SQL condition, as they are now, by writing -D rows of their keys."""
+        """Delete the rows that match an SQL condition, as they are now, by writing -D rows of their keys.
+
+        Raises InvalidInputError where the table's merge engine would not remove the rows.
+        """
         store = self._store()
-        if store.options.ignore_delete:
-            raise InvalidInputError(f"Table {self.name} ignores deletes (option ignore-delete): it keeps its rows.")
+        check_deletable(self.name, store.options)
         kind = "_KEY__KIND"
         rows = self.read(where=where).withColumn(kind, F.lit("-D"))
         if store.options.rowkind_field is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.merge_engine_rules import check_merge_engine
+from lakelsm.merge_engine_rules import check_deletable, check_merge_engine
 from lakelsm.options import TableOptions
 from lakelsm.schema import create_schema
 
@@ -185,3 +185,32 @@ def test_a_column_is_in_one_sequence_group_only(groups: dict[str, str]) -> None:
 
 def test_a_sequence_column_may_govern_itself() -> None:
     check(**{"merge-engine": "partial-update", "fields.i.sequence-group": "i,s"})
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ({"merge-engine": "first-row"}, "overwrite"),
+        ({"merge-engine": "partial-update"}, "partial-update.remove-record-on-delete"),
+        ({"merge-engine": "aggregation"}, "aggregation.remove-record-on-delete"),
+        ({"ignore-delete": "true"}, "ignore-delete"),
+    ],
+    ids=str,
+)
+def test_a_delete_that_would_remove_no_row_is_refused_with_the_remedy(options: dict[str, str], remedy: str) -> None:
+    with pytest.raises(InvalidInputError, match=remedy):
+        check_deletable("t", TableOptions.parse(options))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
+        {"merge-engine": "partial-update", "partial-update.remove-record-on-sequence-group": "g"},
+        {"merge-engine": "aggregation", "aggregation.remove-record-on-delete": "true"},
+    ],
+    ids=str,
+)
+def test_a_delete_that_removes_rows_is_allowed(options: dict[str, str]) -> None:
+    check_deletable("t", TableOptions.parse(options))

@@ -73,7 +73,8 @@ def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate
     units = MergeUnits(store, entries)
     target = store.options.source_split_target_size
     for files in buckets.values():
-        parts = read_units(_visible(store, files))
+        # Compactions of `first-row` leave keys that lie below out, so no key is on two levels.
+        parts = read_units(_visible(store, files), no_merge=store.options.merge_engine is MergeEngine.FIRST_ROW)
         raw.extend(map(units.file, parts.raw_files))
         for section in parts.merge_sections:
             merged.extend(map(units.file, section.files))

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.commit.schema_store import SchemaStore
@@ -17,9 +17,8 @@ from lakelsm.read.read_plan import plan_read
 from lakelsm.schema import create_schema
 from lakelsm.storage import LocalFileIO
 from tests.conformance.table_case import KindedRow
+from tests.examples import examples
 from tests.read.file_engine import FileTable
-
-pytestmark = pytest.mark.property
 
 Row = tuple[Any, ...]
 
@@ -82,7 +81,7 @@ def batches(draw: st.DrawFn, retractions: bool) -> list[KindedRow]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @given(st.data())
-@settings(max_examples=12)
+@examples(12)
 def test_a_lookup_changelog_leads_from_each_state_to_the_next(engine: str, data: st.DataObject) -> None:
     options, retractions = ENGINES[engine]
     trigger = data.draw(st.integers(2, 5))
@@ -108,7 +107,7 @@ def test_a_lookup_changelog_leads_from_each_state_to_the_next(engine: str, data:
 
 @pytest.mark.parametrize("engine", [name for name in ENGINES if name != "first-row"])
 @given(st.data())
-@settings(max_examples=8)
+@examples(8)
 def test_a_changelog_of_full_compactions_leads_from_each_to_the_next(engine: str, data: st.DataObject) -> None:
     options, retractions = ENGINES[engine]
     with TemporaryDirectory() as folder:
@@ -126,7 +125,7 @@ def test_a_changelog_of_full_compactions_leads_from_each_to_the_next(engine: str
 
 @pytest.mark.parametrize("engine", ENGINES)
 @given(st.data())
-@settings(max_examples=8)
+@examples(8)
 def test_the_difference_of_two_snapshots_leads_from_one_to_the_other(engine: str, data: st.DataObject) -> None:
     options, retractions = ENGINES[engine]
     producer = data.draw(st.sampled_from(["none", "lookup"]))
