@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from lakelsm.merge.aggregation import merge_aggregation
 from lakelsm.merge.engine_result import EngineResult, put_together
 from lakelsm.merge.first_row import merge_first_row
 from lakelsm.merge.grouped_rows import GroupedRows, Indices, Mask, grouped_rows, is_retract
-from lakelsm.merge.key_order import OrderKeys, group_starts, order_keys
+from lakelsm.merge.key_order import OrderKeys, group_starts
 from lakelsm.merge.merge_spec import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
 from lakelsm.merge.partial_update import merge_partial_update
 from lakelsm.options import MergeEngine
@@ -113,10 +113,3 @@ def _last_of_groups(table: pa.Table, rows: Indices, group: Indices, spec: MergeS
     """Return the row of highest priority of each group; ``rows`` are ordered by group, then by table position."""
     groups = grouped_rows(table, rows, group, spec)
     return groups.rows[groups.ends]
-
-
-def merge_deduplicate(runs: Sequence[pa.Table], spec: MergeSpec) -> pa.Table:
-    """Merge whole runs in memory: the rows that win, in key order, retractions included."""
-    table = pa.concat_tables(runs)
-    keys = order_keys([table.column(name) for name in spec.key_columns])
-    return table.take(pa.array(latest_rows(table, keys, spec)))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.merge.kernel import MergeSpec, is_retract, latest_rows, merge_deduplicate
+from lakelsm.merge.kernel import MergeSpec, is_retract, latest_rows, merge_rows
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import TableOptions
 from lakelsm.schema import create_schema
@@ -16,6 +16,11 @@ from tests.merge.changes import Shape, changes, shapes
 from tests.oracle import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, Change
 
 FEW_NUMBERS = st.integers(0, 3)
+
+
+def merged_runs(runs: list[pa.Table], spec: MergeSpec) -> pa.Table:
+    table = pa.concat_tables(runs)
+    return merge_rows(table, order_keys([table.column(name) for name in spec.key_columns]), spec)
 
 
 def survivors(shape: Shape, rows: list[Change]) -> list[int]:
@@ -46,7 +51,7 @@ def test_a_merge_of_runs_in_memory_keeps_the_rows_of_the_oracle(data: st.DataObj
     shape = data.draw(shapes())
     rows = data.draw(changes(shape, FEW_NUMBERS))
     cut = data.draw(st.integers(0, len(rows)))
-    merged = merge_deduplicate([shape.table(rows[:cut]), shape.table(rows[cut:])], shape.spec)
+    merged = merged_runs([shape.table(rows[:cut]), shape.table(rows[cut:])], shape.spec)
     assert merged.column("id").to_pylist() == [change.value for change in shape.engine.survivors(rows)]
 
 
@@ -107,7 +112,7 @@ def test_a_late_delete_loses_to_a_row_with_a_greater_sequence_field() -> None:
 def test_no_rows_have_no_survivors() -> None:
     shape = Shape(("INT",), ("STRING",))
     assert survivors(shape, []) == []
-    assert len(merge_deduplicate([shape.table([])], shape.spec)) == 0
+    assert len(merged_runs([shape.table([])], shape.spec)) == 0
 
 
 def test_a_large_table_of_unique_keys_keeps_every_row_in_key_order() -> None:
