@@ -15,6 +15,8 @@ from serve import serve
 def _start(coordinate, jars):
     conf = SparkConf(loadDefaults=False)
     conf.set("spark.jars.packages", coordinate).set("spark.jars.ivy", jars).set("spark.driver.memory", "1g")
+    # A short life: what the optimising compiler takes it would not give back.
+    conf.set("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     jvm = launch_gateway(conf).jvm
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setTargetVersion(8)

@@ -22,6 +22,8 @@ spark = (
     SparkSession.builder.master("local[2]")
     .config("spark.jars.packages", coordinate)
     .config("spark.jars.ivy", jars)
+    # A short life: what the optimising compiler takes it would not give back.
+    .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     .config("spark.ui.enabled", "false")
     .config("spark.driver.host", "127.0.0.1")
     .config("spark.driver.bindAddress", "127.0.0.1")
