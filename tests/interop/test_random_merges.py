@@ -21,11 +21,21 @@ from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, is_retract, merge_
 from lakelsm.merge.key_order import order_keys
 from lakelsm.schema import TableSchema
 from lakelsm.types import parse_columns
+from tests.examples import examples
 from tests.interop.arrow_merge import file_rows, merged_rows
 from tests.interop.peers import ROW_KINDS, JavaPaimon, Peer
 from tests.interop.value_form import Rows, unordered_of_arrow
 from tests.merge.engine_oracle import Column, Record, Table
-from tests.merge.engine_tables import aggregations, first_rows, partial_updates, records, rows_of, schema_of, spec_of
+from tests.merge.engine_tables import (
+    aggregations,
+    deduplicates,
+    first_rows,
+    partial_updates,
+    records,
+    rows_of,
+    schema_of,
+    spec_of,
+)
 
 Keyed = list[tuple[int, Record]]
 KINDS = {code: kind for kind, code in ROW_KINDS.items()}
@@ -36,7 +46,7 @@ _NESTED = ("nested_update", "nested_partial_update")
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Table, list[Keyed]]:
     """A table and its commits. No row is refused."""
-    drawn = draw(st.one_of(aggregations(), partial_updates(), first_rows()))
+    drawn = draw(st.one_of(aggregations(), partial_updates(), first_rows(), deduplicates()))
     table = replace(drawn, columns=[_tame_column(column) for column in drawn.columns], descending=False)
     if table.engine == "aggregation" and any(column.flag("ignore-retract") for column in table.columns):
         table = replace(table, remove_on_delete=False)
@@ -147,7 +157,7 @@ def _plain(table: Table, row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @given(case=cases())
-@settings(max_examples=2 * settings().max_examples // 5, derandomize=True)
+@settings(examples(50), derandomize=True)
 def test_java_merges_random_rows_as_the_kernel_does(
     check: Callable[[Table, list[Keyed]], None], case: tuple[Table, list[Keyed]]
 ) -> None:
