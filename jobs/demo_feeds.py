@@ -91,16 +91,6 @@ class Delivery:
     title: str
     rows: pa.Table
 
-    def padded(self) -> pa.Table:
-        """The rows with all columns of the table, those of other feeds as NULL."""
-        have = set(self.rows.column_names)
-        columns = [
-            self.rows.column(field.name) if field.name in have else pa.nulls(len(self.rows), field.type)
-            for field in SCHEMA
-        ]
-        table = pa.table(columns, schema=SCHEMA)
-        return table.append_column(OP, self.rows.column(OP)) if OP in have else table
-
 
 def load_weather() -> pd.DataFrame:
     """The raw observations, one a row: origin, ``observed_at`` (its hour, UTC, as text in ISO 8601) and values."""

@@ -96,7 +96,7 @@ class SecondAct:
         progress = self.screen.progress(len(batch))
         for delivery in batch:
             start = time.perf_counter()
-            rows = delivery.padded()
+            rows = delivery.rows
             status.write(self.spark.createDataFrame(rows), feeds.OP if feeds.OP in rows.column_names else None)
             seconds = time.perf_counter() - start
             progress.advance(delivery.title, f"{len(rows):>6,} rows in {seconds:.2f} s")

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.options import TableOptions
+from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted
 from lakelsm.spark.spark_types import to_spark
@@ -50,8 +50,14 @@ def prepare(
     decides, else every row is +I. ``fixed`` gives constant columns (a static partition) that the frame may leave out.
     Later rows of the frame have a greater `ORDER`. Wrong columns and types raise InvalidInputError here; NULL in a
     NOT NULL column, a text longer than its type and an unknown row kind fail the write when its rows are read.
+
+    With `partial-update` the frame may leave out columns that can be NULL: its rows do not touch them.
     """
-    fixed = fixed or {}
+    fixed = dict(fixed or {})
+    if options.merge_engine is MergeEngine.PARTIAL_UPDATE:
+        kept = {*frame.columns, *schema.primary_keys, *schema.partition_keys}
+        untouched = [field.name for field in schema.fields if field.name not in kept and field.type.nullable]
+        fixed = {**dict.fromkeys(untouched), **fixed}
     _check_columns(frame, schema, row_kind, fixed)
     sources = {field.name: field.dataType for field in frame.schema.fields}
     columns = [_column(schema, field, sources, fixed) for field in schema.fields]

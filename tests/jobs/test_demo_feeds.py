@@ -67,16 +67,6 @@ def test_no_delivery_reports_a_flight_twice(stream: list[Delivery]) -> None:
     assert all(len(records(delivery.rows)) == len(delivery.rows) for delivery in stream)
 
 
-def test_a_padded_delivery_has_the_columns_of_the_table_with_those_of_other_feeds_null(
-    stream: list[Delivery],
-) -> None:
-    padded = stream[0].padded()
-    assert padded.schema.names == SCHEMA.names
-    assert padded.select(stream[0].rows.column_names).equals(stream[0].rows)
-    assert padded.column("dest").null_count == len(padded)
-    assert stream[-1].padded().column_names == [*SCHEMA.names, OP]
-
-
 def test_the_batches_come_in_order_and_the_first_arrivals_before_departures_and_schedule(stream: list[Delivery]) -> None:
     batches = [delivery.batch for delivery in stream]
     assert batches == sorted(batches) and set(batches) == set(range(len(feeds.BATCHES)))

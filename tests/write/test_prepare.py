@@ -76,6 +76,19 @@ def test_fixed_columns_may_be_left_out(spark: SparkSession) -> None:
     assert tuple(row)[:5] == (1, noon.date(), noon, Decimal("1.50"), "x")
 
 
+def test_a_partial_update_may_leave_out_what_it_does_not_touch(spark: SparkSession) -> None:
+    columns = "k INT, v STRING, a ARRAY<INT>, r ROW<x INT>, n INT NOT NULL"
+    schema = schema_of(columns, merge_engine="partial-update")
+    row = prepared(spark.createDataFrame([(5, 1)], "n INT, k INT"), schema).collect()[0]
+    assert tuple(row)[:5] == (1, None, None, None, 5)
+    with pytest.raises(InvalidInputError, match="lacks column n"):
+        prepared(spark.createDataFrame([(1, "a")], "k INT, v STRING"), schema)
+    with pytest.raises(InvalidInputError, match="lacks column k"):
+        prepared(spark.createDataFrame([(1, "a")], "n INT, v STRING"), schema)
+    with pytest.raises(InvalidInputError, match="lacks column v"):
+        prepared(spark.createDataFrame([(1,)], "k INT"), schema_of())
+
+
 WIDENED = [
     ("TINYINT", "BIGINT", 7, 7),
     ("SMALLINT", "INT", -7, -7),
