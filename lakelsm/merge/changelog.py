@@ -82,7 +82,10 @@ def merge_with_lookup(
         return MergedRange(merged.drop_columns(_GROUP), None)
     counted = fresh & present
     if spec.engine is MergeEngine.FIRST_ROW:
-        counted &= before < 0
+        # New keys alone, and with the kind that their row has, as in Paimon.
+        new = _after(merged, counted & (before < 0))
+        changes = merged.take(pa.array(new[_added(merged, new)])).drop_columns(_GROUP)
+        return MergedRange(merged.drop_columns(_GROUP), changes)
     changes = change_rows(rows, np.where(counted, before, -1), merged, _after(merged, counted), rule.compared)
     return MergedRange(merged.drop_columns(_GROUP), changes)
 

@@ -71,7 +71,8 @@ def looked_up(table: Table, placed: Sequence[Placed], output: int) -> Outcome | 
         if upper is None and below is not None:
             return None
         merged = table.merge([*([upper.record] if upper else []), *fresh], alone=bool(fresh))
-        return Outcome(merged, told(None, merged) if fresh and upper is None else [])
+        new = merged is not None and not merged.retracts and fresh and upper is None
+        return Outcome(merged, [(merged.kind, merged)] if merged is not None and new else [])
     base = upper or below
     candidates = [*([base.record] if base else []), *fresh]
     if not fresh:

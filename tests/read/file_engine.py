@@ -104,6 +104,10 @@ class FileTable(LocalTable):
 
     def changelog(self) -> list[tuple[Any, ...]]:
         """The changes since the last call: what the table's changelog producer kept of them."""
+        return _as_tuples(self.new_changes())
+
+    def new_changes(self) -> pa.Table:
+        """The same as a table, the kind in the column `VALUE_KIND`."""
         store = self.store
         newest = store.snapshots.latest_id() or 0
         mode = ChangelogMode.automatic(store.options.changelog_producer)
@@ -113,10 +117,10 @@ class FileTable(LocalTable):
 
     def difference(self, before: Snapshot | None, after: Snapshot | None) -> list[tuple[Any, ...]]:
         """The changes from one snapshot to another."""
-        return self.changes(plan_difference(self.store, before, after, None))
+        return _as_tuples(self.changes(plan_difference(self.store, before, after, None)))
 
-    def changes(self, plan: ChangelogPlan) -> list[tuple[Any, ...]]:
-        """The rows of an incremental read, kind first; those of a key in their order."""
+    def changes(self, plan: ChangelogPlan) -> pa.Table:
+        """The rows of an incremental read, with `VALUE_KIND` first; those of a key in their order."""
         store = self.store
         names, schema = store.schema.field_names, row_schema(store.schema.fields)
         spec, reader = MergeSpec.of(store.schema, store.options), self._reader(names)
@@ -124,8 +128,7 @@ class FileTable(LocalTable):
         parts += [self._file_rows(file, names) for _, files in plan.scanned for file in files]
         for task, units in ((MergedChanges, plan.merged), (Differences, plan.compared)):
             parts += map(pa.Table.from_batches, ([batch] for batch in task(reader, spec, schema)(units)))
-        rows = pa.concat_tables(parts).to_pylist()
-        return [(_KINDS[row[VALUE_KIND]], *(row[name] for name in names)) for row in rows]
+        return pa.concat_tables(parts).select([VALUE_KIND, *names])
 
     def scanned(self, plan: ReadPlan) -> pa.Table:
         """The rows of a plan."""
@@ -159,3 +162,9 @@ class FileTable(LocalTable):
     def _file_rows(self, file: RunFile, names: Sequence[str]) -> pa.Table:
         (run,) = self._reader(names).open_runs(MergeUnit(((file,),)))
         return pa.concat_tables(run)
+
+
+def _as_tuples(changes: pa.Table) -> list[tuple[Any, ...]]:
+    """Changes as (kind, values ...)."""
+    rows = zip(*(column.to_pylist() for column in changes.columns))
+    return [(_KINDS[kind], *values) for kind, *values in rows]

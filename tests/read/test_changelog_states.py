@@ -25,6 +25,8 @@ Row = tuple[Any, ...]
 #: Small files, so that levels, upgrades and cut units come with few rows.
 _SMALL = {"bucket": "1", "target-file-size": "2 kb", "compaction.small-file-ratio": "0.01"}
 
+COLUMNS = "k INT NOT NULL, v INT, s INT, t STRING"
+
 #: Engines with their options; whether -U and -D may be written to them.
 ENGINES: Mapping[str, tuple[Mapping[str, str], bool]] = {
     "deduplicate": ({}, True),
@@ -43,10 +45,9 @@ ENGINES: Mapping[str, tuple[Mapping[str, str], bool]] = {
 }
 
 
-def table_below(folder: str, options: Mapping[str, str]) -> FileTable:
+def table_below(folder: str, options: Mapping[str, str], columns: str = COLUMNS) -> FileTable:
     file_io, paths = LocalFileIO(), TablePaths(folder)
     file_io.mkdirs(paths.schema_dir)
-    columns = "k INT NOT NULL, v INT, s INT, t STRING"
     SchemaStore(file_io, paths).create_table(create_schema(columns, ["k"], [], {**_SMALL, **options}, None, 0))
     return FileTable(Path(folder))
 
