@@ -100,7 +100,11 @@ def _distinct_join(delimiter: str) -> Callable[[str | None, str | None], str | N
 
 
 def collect(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
-    """All elements of all arrays (each once with `distinct`); a retraction takes one of each of its elements away."""
+    """All elements of all arrays (each once with `distinct`); a retraction takes one of each of its elements away.
+
+    An older row of a sequence group comes last, but first with `ignore-retract`: Paimon's wrapper that ignores
+    retractions hides that `collect` reverses nothing.
+    """
     items = Items.of(events)
     array = values.at(items.positions)
     codes = element_codes(array.values)
@@ -108,6 +112,8 @@ def collect(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
     def fold(held: Places, value: Places, op: int) -> Places:
         if op == RETRACT:
             return _without(held, value, codes)
+        if op == REVERSED and rule.ignore_retract:
+            held, value = value, held
         if not rule.distinct:
             return value if held is None else held if value is None else held + value
         if held is None and value is None:

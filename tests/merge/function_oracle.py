@@ -63,7 +63,8 @@ class Function:
 
     def add_reversed(self, held: Any, value: Any) -> Any:
         """The accumulator after a value that belongs before it."""
-        return self.add(held, value) if self.name == "collect" else self.add(value, held)
+        appends = self.name == "collect" and not self.column.flag("ignore-retract")
+        return self.add(held, value) if appends else self.add(value, held)
 
     def retract(self, held: Any, value: Any) -> Any:
         """The accumulator without ``value``."""

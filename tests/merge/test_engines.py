@@ -143,6 +143,17 @@ def test_an_older_value_confirms_the_first_one_that_is_not_null() -> None:
     check(Case(table, [(0, Record(at, 0, row)) for at, row in enumerate(rows)]))
 
 
+@pytest.mark.parametrize(("options", "expected"), [({}, [3, 1]), ({"ignore-retract": "true"}, [1, 3])])
+def test_collect_puts_an_older_row_last_unless_it_ignores_retractions(
+    options: dict[str, str], expected: list[int]
+) -> None:
+    columns = [Column("c", "ARRAY<INT>", "collect", options), Column("g", "INT")]
+    table = Table("partial-update", columns, groups=[(["g"], ["c"])])
+    found = [(0, Record(at, 0, row)) for at, row in enumerate([{"g": 3, "c": [3]}, {"g": 1, "c": [1]}])]
+    check(Case(table, found))
+    assert merged(table, rows_of(schema_of(table), found)).column("c").to_pylist() == [expected]
+
+
 def test_a_hot_key_is_summed_from_left_to_right() -> None:
     table = Table("aggregation", [Column("c", "DOUBLE", "sum")])
     values = [0.1 * at for at in range(1000)]
