@@ -86,8 +86,9 @@ def _first_non_null_out_of_order(values: Values, events: Events) -> Indices:
     groups, valid = events.groups, values.valid
     held = np.full(groups.count, -1)
     filled = np.zeros(groups.count, dtype=bool)
+    restarts = events.seeded if events.restarts is None else events.restarts
     for active, at in by_rank(groups.starts, groups.sizes):
-        held[active] = np.where(events.seeds[active] == at, at, held[active])
+        held[active] = np.where(restarts[at], at, held[active])
         ops = events.ops[at]
         opens = (ops == ADD) & valid[at] & ~filled[active]
         older = ops == REVERSED

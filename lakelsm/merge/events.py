@@ -28,12 +28,14 @@ class Events:
     """Events of a column: position ``i`` of ``groups`` does ``ops[i]``.
 
     The accumulator starts with the value of position ``seeds[g]`` (-1: with NULL); what comes before a seed in ``ops``
-    counts only for functions that remember whether they have seen a row.
+    counts only for functions that remember whether they have seen a row. For them ``restarts`` marks the earlier seeds
+    as well, where there can be some.
     """
 
     groups: GroupedRows
     ops: Ops
     seeds: Indices
+    restarts: Mask | None = None
 
     @cached_property
     def live(self) -> Ops:

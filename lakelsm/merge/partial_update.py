@@ -34,9 +34,9 @@ def merge_partial_update(table: pa.Table, groups: GroupedRows, spec: MergeSpec) 
             raise retractions_refused()
     sequences = [_Sequence.of(table, groups, group) for group in spec.groups]
     removals = _removals(records, acting, sequences, spec)
-    seeds = groups.last(removals)
-    opened_by_retraction = records.retracts[groups.starts]
-    seeds = np.where((seeds < 0) & opened_by_retraction, groups.starts, seeds)
+    restarts = removals.copy()
+    restarts[groups.starts[records.retracts[groups.starts]]] = True
+    seeds = groups.last(restarts)
     columns = system_columns(
         _result_numbers(table, groups, acting), _result_kinds(records, groups, removals)
     )
@@ -44,7 +44,7 @@ def merge_partial_update(table: pa.Table, groups: GroupedRows, spec: MergeSpec) 
     ungrouped = Events(groups, _ops(records.retracts, ADD), seeds)
     by_column: dict[str, _GroupFold] = {}
     for sequence in sequences:
-        fold = _GroupFold(sequence, records, acting, removals, seeds)
+        fold = _GroupFold(sequence, records, acting, removals, restarts, seeds)
         by_column.update(dict.fromkeys(sequence.group.columns, fold))
     for rule in spec.columns:
         if rule.name in table.column_names:
@@ -147,6 +147,7 @@ class _GroupFold:
     records: _Records
     acting: Mask
     removals: Mask
+    restarts: Mask
     seeds: Indices
 
     def column(self, values: Values, rule: ColumnRule) -> Result:
@@ -181,7 +182,7 @@ class _GroupFold:
     def _aggregated(self) -> Events:
         added = np.where(self._accepted, ADD, REVERSED)
         ops = _ops(self._idle, np.where(self.records.retracts, RETRACT, added))
-        return Events(self.records.groups, ops, self.seeds)
+        return Events(self.records.groups, ops, self.seeds, self.restarts)
 
 
 def _ops(idle: Mask, ops: Any) -> Ops:

@@ -32,6 +32,7 @@ from tests.merge.engine_tables import (
     spec_of,
     stable_tables,
 )
+from tests.oracle import DELETE, INSERT
 
 ANY_TABLE = st.one_of(aggregations(), aggregations(), partial_updates(), partial_updates(), first_rows(), deduplicates())
 
@@ -152,6 +153,15 @@ def test_collect_puts_an_older_row_last_unless_it_ignores_retractions(
     found = [(0, Record(at, 0, row)) for at, row in enumerate([{"g": 3, "c": [3]}, {"g": 1, "c": [1]}])]
     check(Case(table, found))
     assert merged(table, rows_of(schema_of(table), found)).column("c").to_pylist() == [expected]
+
+
+def test_a_row_that_was_removed_twice_may_have_left_the_first_value_before() -> None:
+    columns = [Column("c", "INT", "first_non_null_value", {"ignore-retract": "true"}), Column("g", "INT")]
+    table = Table("partial-update", columns, groups=[(["g"], ["c"])], remove_on_groups=["g"])
+    rows = [(DELETE, 1, 5), (INSERT, 0, 6), (DELETE, 2, 7), (INSERT, 1, 8)]
+    found = [(0, Record(at, kind, {"g": g, "c": c})) for at, (kind, g, c) in enumerate(rows)]
+    check(Case(table, found))
+    assert merged(table, rows_of(schema_of(table), found)).column("c").to_pylist() == [8]
 
 
 def test_a_hot_key_is_summed_from_left_to_right() -> None:
