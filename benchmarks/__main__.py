@@ -15,10 +15,10 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from benchmarks.config import OPERATIONS, BenchConfig
+from benchmarks.config import ENGINE_OPERATIONS, OPERATIONS, BenchConfig
 from benchmarks.report import ENGINE, table, verdicts
 from benchmarks.timing import Measurement
 
@@ -30,6 +30,7 @@ PEERS = {
     "paimon_spark": ("pyspark==4.0.*",),
 }
 _SPARK_LANES = (("load",), ("upsert",), ("read", "where", "count"), ("compact",))
+_METADATA_OPERATIONS = ("plan", "commit")
 EXIT_FAILED, EXIT_MISSED = 1, 3
 
 
@@ -141,6 +142,16 @@ class Runner:
         self.results += found
 
 
+def _run_spark(runner: Runner, wanted: Collection[str]) -> None:
+    """Prepare the tables that the wanted operations need, and measure."""
+    for prepare, lanes in (("prepare", _SPARK_LANES), ("prepare-engines", [(name,) for name in ENGINE_OPERATIONS])):
+        groups = [[name for name in group if name in wanted] for group in lanes]
+        if any(groups):
+            runner.lane(prepare, sys.executable, "benchmarks.spark_lane", (prepare,))
+        for operations in filter(None, groups):
+            runner.lane("-".join(operations), sys.executable, "benchmarks.spark_lane", operations)
+
+
 def run(config: BenchConfig, with_spark: bool) -> list[Measurement]:
     """Generate, prepare, measure: Spark's lanes, planning, then the peers."""
     from benchmarks.data import generate
@@ -152,17 +163,14 @@ def run(config: BenchConfig, with_spark: bool) -> list[Measurement]:
     _say(f"  rows generated: {time.monotonic() - start:.0f} s")
     wanted = set(config.operations)
     if with_spark:
-        runner.lane("prepare", sys.executable, "benchmarks.spark_lane", ("prepare",))
-        for group in _SPARK_LANES:
-            operations = [name for name in group if name in wanted]
-            if operations:
-                runner.lane("-".join(operations), sys.executable, "benchmarks.spark_lane", operations)
-    planning = [name for name in ("plan", "commit") if name in wanted]
+        _run_spark(runner, wanted)
+    planning = [name for name in _METADATA_OPERATIONS if name in wanted]
     if planning:
         runner.lane("prepare-metadata", sys.executable, "benchmarks.planning_lane", ("prepare",))
         runner.lane("-".join(planning), sys.executable, "benchmarks.planning_lane", planning)
-    peer_operations = [name for name in config.operations if name not in ("plan", "commit")]
-    for name, python in config.peer_pythons.items():
+    ours = {*_METADATA_OPERATIONS, *ENGINE_OPERATIONS}
+    peer_operations = [name for name in config.operations if name not in ours]
+    for name, python in config.peer_pythons.items() if peer_operations else ():
         runner.lane(name, python, "benchmarks.peer_runner", peer_operations, name)
     return runner.results
 

@@ -12,7 +12,10 @@ KEY = "id"
 WHERE = "quantity < 100"
 """The predicate on a value column; one row in ten passes, spread evenly over the files."""
 
-OPERATIONS = ("load", "upsert", "read", "where", "count", "compact", "plan", "commit")
+ENGINE_OPERATIONS = ("engine-read", "engine-compact")
+"""The merge engines beside deduplicate, on tables of their own with one more column."""
+
+OPERATIONS = ("load", "upsert", "read", "where", "count", "compact", *ENGINE_OPERATIONS, "plan", "commit")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class BenchConfig:
 
     @property
     def warehouse(self) -> Path:
-        """lakelsm's warehouse of prepared tables: base, small and state."""
+        """lakelsm's warehouse of prepared tables: base, small, state, and one for each merge engine."""
         return self.shape / "warehouse"
 
     @property

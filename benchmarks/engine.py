@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.config import KEY, WHERE, BenchConfig
+from benchmarks.config import ENGINE_OPERATIONS, KEY, WHERE, BenchConfig
 from benchmarks.timing import Contender
 from benchmarks.workspace import build, check_count, copy_table, remove
 
@@ -25,12 +25,14 @@ def open_table(path: Path) -> Any:
     return Table.for_path(path.as_uri())
 
 
-def _create(config: BenchConfig, warehouse: Path) -> Any:
+def _create(config: BenchConfig, warehouse: Path, merge_engine: str | None = None) -> Any:
     from benchmarks.data import SCHEMA
+    from benchmarks.merge_engines import ENGINE_SCHEMA, MERGE_ENGINES
     from lakelsm import Catalog
 
-    options = {"bucket": str(config.buckets), "write-only": "true"}
-    return Catalog(warehouse.as_uri()).create_table("bench.t", SCHEMA, primary_key=[KEY], options=options)
+    schema, more = (SCHEMA, {}) if merge_engine is None else (ENGINE_SCHEMA, MERGE_ENGINES[merge_engine])
+    options = {"bucket": str(config.buckets), "write-only": "true", **more}
+    return Catalog(warehouse.as_uri()).create_table("bench.t", schema, primary_key=[KEY], options=options)
 
 
 def _table_dir(warehouse: Path) -> Path:
@@ -52,27 +54,78 @@ class Engine:
     def prepare(self) -> None:
         """Build the three tables, once for each shape of the data."""
 
-        def load(name: str, target: Path) -> None:
-            warehouse = self.config.scratch / f"prepare-{name}"
-            remove(warehouse)
-            table = _create(self.config, warehouse)
-            table.write(self._rows(name))
-            table.compact(full=True)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _table_dir(warehouse).rename(target)
-            remove(warehouse)
-
         def runs(target: Path) -> None:
             copy_table(self.config.table("base"), target)
             for number in range(self.config.runs):
                 open_table(target).write(self._rows(f"run-{number}"))
 
         for name in ("base", "small"):
-            build(self.config.table(name), lambda path, name=name: load(name, path))  # type: ignore[misc]
+            build(self.config.table(name), lambda path, name=name: self._load(path, self._rows(name)))  # type: ignore[misc]
         build(self.config.table("state"), runs)
 
+    def prepare_merge_engines(self) -> None:
+        """Build the tables of ENGINE_OPERATIONS, one for each merge engine in the shape of ``state``."""
+        from benchmarks.merge_engines import MERGE_ENGINES
+
+        def make(engine: str, target: Path) -> None:
+            self._load(target, self._versioned("base", 0), engine)
+            for number in range(self.config.runs):
+                open_table(target).write(self._versioned(f"run-{number}", number + 1))
+
+        for engine in MERGE_ENGINES:
+            build(self.config.table(engine), lambda path, engine=engine: make(engine, path))  # type: ignore[misc]
+
+    def _load(self, target: Path, rows: DataFrame, merge_engine: str | None = None) -> None:
+        """Make a table of these rows, compacted in full."""
+        warehouse = self.config.scratch / f"prepare-{target.name}"
+        remove(warehouse)
+        table = _create(self.config, warehouse, merge_engine)
+        table.write(rows)
+        table.compact(full=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _table_dir(warehouse).rename(target)
+        remove(warehouse)
+
+    def _versioned(self, name: str, version: int) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        from benchmarks.merge_engines import VERSION
+
+        return self._rows(name).withColumn(VERSION, F.lit(version).cast("bigint"))
+
+    def _engine_contender(self, operation: str, merge_engine: str) -> Contender:
+        """Reading or fully compacting one merge engine's table."""
+        from benchmarks.floors import drain
+        from benchmarks.merge_engines import check_frame
+
+        config, table = self.config, self.config.table(merge_engine)
+        name = f"{NAME} {merge_engine}"
+        if operation == "engine-read":
+            return Contender(
+                name,
+                lambda: drain(open_table(table).read()),
+                check=lambda _: check_frame(config, merge_engine, open_table(table).read()),
+            )
+        scratch = self.scratch / merge_engine
+        checked = False
+
+        def teardown() -> None:
+            nonlocal checked
+            if not checked:
+                checked = True
+                check_frame(config, merge_engine, open_table(scratch).read())
+            remove(scratch)
+
+        return Contender(
+            name, lambda: open_table(scratch).compact(full=True), lambda: copy_table(table, scratch), teardown
+        )
+
     def contenders(self, operation: str) -> list[Contender]:
-        """load, upsert (two table sizes), read, where, count, compact."""
+        """load, upsert (two table sizes), read, where, count, compact; ENGINE_OPERATIONS for each merge engine."""
+        if operation in ENGINE_OPERATIONS:
+            from benchmarks.merge_engines import MERGE_ENGINES
+
+            return [self._engine_contender(operation, name) for name in MERGE_ENGINES]
         from benchmarks.floors import check_frame, drain
 
         config = self.config

@@ -14,28 +14,34 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks.config import BenchConfig
+from benchmarks.config import ENGINE_OPERATIONS, BenchConfig
 from benchmarks.engine import NAME, Engine
 from benchmarks.floors import floor_contender, prepare_floor
+from benchmarks.merge_engines import prepare_answers
 from benchmarks.session import open_session
 from benchmarks.timing import Measurement, error_line, measure, use_cores
 
 
 def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
-    """Measure the operations; "prepare" builds the tables instead. An engine that cannot prepare is
-    reported."""
+    """Measure the operations; "prepare" and "prepare-engines" build the tables instead. An engine that
+    cannot prepare is reported."""
     engine = Engine(config, spark)
-    if config.operations == ("prepare",):
-        prepare_floor(config, spark)
+    if config.operations in (("prepare",), ("prepare-engines",)):
         try:
-            engine.prepare()
+            if config.operations == ("prepare",):
+                prepare_floor(config, spark)
+                engine.prepare()
+            else:
+                prepare_answers(config)
+                engine.prepare_merge_engines()
         except Exception as error:  # noqa: BLE001 - whatever the engine raises is a result to report
             traceback.print_exc()
             return [Measurement("prepare", NAME, error=error_line(error))]
         return []
     results: list[Measurement] = []
     for operation in config.operations:
-        contenders = [floor_contender(config, spark, operation), *engine.contenders(operation)]
+        floors = [] if operation in ENGINE_OPERATIONS else [floor_contender(config, spark, operation)]
+        contenders = [*floors, *engine.contenders(operation)]
         results += measure(operation, contenders, config.repeat, config.slow_seconds)
     return results
 

@@ -8,12 +8,13 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _INTERVAL_SECONDS = 0.05
 
 
@@ -37,12 +38,13 @@ class Peaks:
 
 @dataclass
 class Measurement:
-    """One contender at one operation. ``seconds`` leaves the warm-up out, unless ``once`` says that it is
-    all."""
+    """One contender at one operation. ``seconds`` and ``cpu_seconds`` (of the whole process tree) leave the
+    warm-up out, unless ``once`` says that it is all."""
 
     operation: str
     contender: str
     seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
     once: bool = False
     peaks: Peaks = field(default_factory=Peaks)
     error: str = ""
@@ -75,9 +77,17 @@ class Contender:
     check: Callable[[object], None] = lambda result: None
 
 
-def _processes() -> dict[int, tuple[int, str, int]]:
-    """pid -> (parent pid, command name, resident bytes) of every process that /proc shows."""
-    found: dict[int, tuple[int, str, int]] = {}
+@dataclass(frozen=True)
+class _Process:
+    parent: int
+    name: str
+    resident: int
+    cpu_ticks: int
+
+
+def _processes() -> dict[int, _Process]:
+    """Every process that /proc shows by its pid; its time includes that of children that ended."""
+    found: dict[int, _Process] = {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
             continue
@@ -87,33 +97,45 @@ def _processes() -> dict[int, tuple[int, str, int]]:
             continue
         name, _, rest = text.partition("(")[2].rpartition(")")
         fields = rest.split()
-        found[int(entry)] = (int(fields[1]), name, int(fields[21]) * _PAGE)
+        found[int(entry)] = _Process(
+            int(fields[1]), name, int(fields[21]) * _PAGE, sum(int(ticks) for ticks in fields[11:15])
+        )
     return found
+
+
+def _tree(root: int) -> Iterator[tuple[int, _Process, bool]]:
+    """``root`` and its descendants: pid, process, whether a JVM is above it."""
+    processes = _processes()
+    children: dict[int, list[int]] = {}
+    for pid, process in processes.items():
+        children.setdefault(process.parent, []).append(pid)
+    pending = [(root, False)]
+    while pending:
+        pid, below_jvm = pending.pop()
+        if pid in processes:
+            process = processes[pid]
+            yield pid, process, below_jvm
+            below = below_jvm or process.name.startswith("java")
+            pending.extend((child, below) for child in children.get(pid, ()))
 
 
 def tree_peaks(root: int) -> Peaks:
     """Resident memory now of ``root`` and its descendants. Pythons below a JVM are Spark's workers."""
-    processes = _processes()
-    children: dict[int, list[int]] = {}
-    for pid, (parent, _, _) in processes.items():
-        children.setdefault(parent, []).append(pid)
     peaks = Peaks()
-    pending = [(root, False)]
-    while pending:
-        pid, below_jvm = pending.pop()
-        if pid not in processes:
-            continue
-        _, name, resident = processes[pid]
-        is_jvm = name.startswith("java")
-        if is_jvm:
-            peaks.jvm += resident
-        elif below_jvm and name.startswith("python"):
-            peaks.workers += resident
-            peaks.largest_worker = max(peaks.largest_worker, resident)
+    for pid, process, below_jvm in _tree(root):
+        if process.name.startswith("java"):
+            peaks.jvm += process.resident
+        elif below_jvm and process.name.startswith("python"):
+            peaks.workers += process.resident
+            peaks.largest_worker = max(peaks.largest_worker, process.resident)
         elif pid == root:
-            peaks.process = resident
-        pending.extend((child, below_jvm or is_jvm) for child in children.get(pid, ()))
+            peaks.process = process.resident
     return peaks
+
+
+def tree_cpu_seconds(root: int) -> float:
+    """Processor time that ``root`` and its descendants have used until now, in user and system mode."""
+    return sum(process.cpu_ticks for _, process, _ in _tree(root)) / _TICK if os.path.isdir("/proc/self") else 0.0
 
 
 class MemorySampler:
@@ -147,17 +169,18 @@ def error_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
 
 
-def _once(contender: Contender, peaks: Peaks) -> tuple[float, object]:
+def _once(contender: Contender, peaks: Peaks) -> tuple[float, float, object]:
     contender.setup()
     try:
         with MemorySampler() as sampler:
-            start = time.perf_counter()
+            cpu_before, start = tree_cpu_seconds(os.getpid()), time.perf_counter()
             result = contender.run()
             seconds = time.perf_counter() - start
+            cpu_seconds = tree_cpu_seconds(os.getpid()) - cpu_before
     finally:
         contender.teardown()
     peaks.include(sampler.peaks)
-    return seconds, result
+    return seconds, cpu_seconds, result
 
 
 def measure(
@@ -173,7 +196,7 @@ def measure(
                 continue
             peaks = Peaks()
             try:
-                seconds, answer = _once(contender, peaks)
+                seconds, cpu_seconds, answer = _once(contender, peaks)
                 if turn == 0:
                     contender.check(answer)
             except Exception as error:  # noqa: BLE001 - a contender's failure of any kind is a result
@@ -185,6 +208,7 @@ def measure(
                 result.once = True
             if turn > 0 or result.once:
                 result.seconds.append(seconds)
+                result.cpu_seconds.append(cpu_seconds)
             turn_name = str(turn) if turn else "warm-up"
             sys.stdout.write(f"{operation:8} {contender.name:30} {turn_name:8} {seconds:9.3f} s\n")
             sys.stdout.flush()

@@ -144,10 +144,19 @@ class RunReader:
         )
 
     def _batch_rows(self, unit: MergeUnit) -> int:
-        """Rows of a batch, from the widest rows among the runs' first files."""
+        """Rows of a batch, from the widest rows among the runs' first files.
+
+        What runs of small files leave over is for the others.
+        """
         runs = unit.every_run
         width = max(self._reader(run[0], len(runs)).bytes_per_row for run in runs) + 16
-        rows = int(self.memory_bytes / (_COPIES * len(runs) * width))
+        left = int(self.memory_bytes / (_COPIES * width))
+        rows = 0
+        for fewer, most in enumerate(sorted(max(file.row_count for file in run) for run in runs)):
+            rows = left // (len(runs) - fewer)
+            if most > rows:
+                break
+            left -= most
         return max(_MIN_BATCH_ROWS, min(_MAX_BATCH_ROWS, rows))
 
 

@@ -1,6 +1,8 @@
-"""The merged rows of contested keys, for engines that combine rows (`partial-update`, `aggregation`).
+"""Rows of a read that tasks hand to Spark, for engines that combine rows (`partial-update`, `aggregation`).
 
-They are what the scans of a read leave out (see stale_rows) and cannot show, because no file has them.
+The merged rows of contested keys are what the scans of a read leave out (see stale_rows) and cannot show, because no file
+has them. All rows of small files come from the tasks too: a scan of its own costs such a file more than its rows, which
+the merge reads anyway.
 """
 
 from __future__ import annotations
@@ -8,37 +10,57 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from lakelsm.format.key_value_file import conform
-from lakelsm.merge.kernel import VALUE_KIND, MergeSpec, contested, is_retract, merge_rows
+from lakelsm.merge.grouped_rows import Mask
+from lakelsm.merge.kernel import MergeSpec, contested, merge_rows
+from lakelsm.merge.key_order import OrderKeys
 from lakelsm.merge.levels import merge_candidates
-from lakelsm.merge.run_reader import FILE_COLUMN, MergeUnit, RunReader
-from lakelsm.merge.streaming import key_ranges
+from lakelsm.merge.run_reader import FILE_COLUMN, MergeUnit, RunFile, RunReader
+from lakelsm.merge.streaming import key_ranges, without_retractions
+
+
+def is_handed_over(file: RunFile, small_file: int) -> bool:
+    """Whether the rows of a file of a merged section come from the tasks alone; ``small_file`` is bytes."""
+    return file.file_size < small_file
 
 
 @dataclass(frozen=True)
 class MergedRows:
-    """The task that merges the contested keys of some units; ``schema`` is that of the rows that it yields."""
+    """The task that merges the contested keys of some units; ``schema`` is that of the rows that it yields.
+
+    Files of less than ``small_file`` bytes are handed over whole.
+    """
 
     reader: RunReader
     spec: MergeSpec
     schema: pa.Schema
+    small_file: int = 0
 
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
-        """Yield the merged rows, retractions left out."""
+        """Yield the merged rows and those of the small files, retractions left out."""
         for unit in units:
-            runs = self.reader.open_runs(unit, positions=self.spec.lookup)
+            small = np.array([is_handed_over(file, self.small_file) for file in unit.files])
+            runs = self.reader.open_runs(unit, positions=True)
             for rows, keys in key_ranges(runs, self.spec.key_columns):
-                if keys is None:
-                    continue
-                shared = contested(keys)
-                if not shared.any():
-                    continue
-                rows, keys = rows.filter(pa.array(shared)), keys[shared]
-                if self.spec.lookup:
-                    rows, keys = merge_candidates(rows, keys, unit.levels[rows.column(FILE_COLUMN).to_numpy()])
-                merged = merge_rows(rows, keys, self.spec)
-                retract = is_retract(merged.column(VALUE_KIND))
-                live = merged.filter(pa.array(~retract)) if retract.any() else merged
-                yield from conform(live, self.schema).combine_chunks().to_batches()
+                merged = self._merged(unit, rows, keys, small)
+                if merged is not None:
+                    yield from conform(merged, self.schema).combine_chunks().to_batches()
+
+    def _merged(self, unit: MergeUnit, rows: pa.Table, keys: OrderKeys | None, small: Mask) -> pa.Table | None:
+        """The rows of one key range that are handed over; None for none."""
+        wanted = small[rows.column(FILE_COLUMN).to_numpy()]
+        if keys is not None:
+            wanted |= contested(keys)
+        if not wanted.any():
+            return None
+        if not wanted.all():
+            rows = rows.filter(pa.array(wanted))
+        if keys is not None:
+            keys = keys[wanted]
+            if self.spec.lookup:
+                rows, keys = merge_candidates(rows, keys, unit.levels[rows.column(FILE_COLUMN).to_numpy()])
+            rows = merge_rows(rows.combine_chunks(), keys, self.spec)
+        return without_retractions(rows)

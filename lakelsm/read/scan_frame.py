@@ -20,7 +20,7 @@ from lakelsm.commit.table_store import TableStore
 from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
 from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
-from lakelsm.read.merged_rows import MergedRows
+from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.nanosecond_files import has_nanoseconds, nanosecond_files, parted, timestamp_of_nanoseconds
 from lakelsm.read.read_plan import ReadPlan
 from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, StaleRows
@@ -55,11 +55,14 @@ def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFr
     files = [*plan.raw_files, *plan.merged_files]
     schemas = file_schemas(store, files)
     parts = file_scans(spark, store, schemas, plan.raw_files)
-    if plan.units:
+    scanned = list(plan.merged_files)
+    if plan.units and not MergeSpec.of(store.schema, store.options).keeps_rows:
+        small = store.options.source_split_open_file_cost
+        scanned = [file for file in scanned if not is_handed_over(file, small)]
+        parts.append(_merged(spark, store, schemas, plan.units, small))
+    if scanned:
         stale = F.broadcast(_stale(spark, store, schemas, plan.units))
-        parts += file_scans(spark, store, schemas, plan.merged_files, stale)
-        if not MergeSpec.of(store.schema, store.options).keeps_rows:
-            parts.append(_merged(spark, store, schemas, plan.units))
+        parts += file_scans(spark, store, schemas, scanned, stale)
     if not parts:
         return spark.createDataFrame([], to_struct(store.schema.fields))
     return reduce(DataFrame.unionAll, parts)
@@ -110,12 +113,16 @@ def _stale(
 
 
 def _merged(
-    spark: SparkSession, store: TableStore, schemas: dict[int, TableSchema], units: Sequence[MergeUnit]
+    spark: SparkSession,
+    store: TableStore,
+    schemas: dict[int, TableSchema],
+    units: Sequence[MergeUnit],
+    small_file: int,
 ) -> DataFrame:
-    """The merged rows of keys that several rows have."""
+    """The merged rows of keys that several rows have, and the rows of small files."""
     struct = to_struct(store.schema.fields)
     reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, TASK_MEMORY)
-    task = MergedRows(reader, MergeSpec.of(store.schema, store.options), to_spark_arrow(store.schema.fields))
+    task = MergedRows(reader, MergeSpec.of(store.schema, store.options), to_spark_arrow(store.schema.fields), small_file)
     return run_units(spark, _packed(store, units), task, struct)
 
 

@@ -8,6 +8,7 @@ merges it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -28,7 +29,8 @@ CHUNK_BITS = 16
 #: as a bitmap of 64-bit words, lowest bit first, without zero words at the end. A chunk may come more than once.
 STALE_SCHEMA = "stale_file string, stale_chunk bigint, stale_words array<bigint>"
 
-_URI_SAFE = "!$&'()*+,;=:@-._~"
+#: ASCII that no URI may have as it is.
+_ENCODED = re.compile(r"[^-\w!$&'()*+,;=:@.~\u0080-\U0010ffff]")
 
 #: Positions that a task holds before it yields them.
 _HELD_POSITIONS = 1 << 20
@@ -61,23 +63,23 @@ class StaleRows:
 
     def _hidden(self, rows: pa.Table, keys: OrderKeys | None) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The file numbers and positions of the rows of one key range that no read may show."""
-        retract = is_retract(rows.column(VALUE_KIND))
-        if keys is None:
-            hidden = retract
-        elif not self.spec.keeps_rows:
-            hidden = retract | contested(keys)
-        else:
-            hidden = np.ones(len(rows), dtype=bool)
-            winners = surviving_rows(rows, keys, self.spec)
-            hidden[winners] = retract[winners]
-        at = np.flatnonzero(hidden)
-        return rows.column(FILE_COLUMN).to_numpy()[at], rows.column(POSITION_COLUMN).to_numpy()[at]
+        hidden = retract = is_retract(rows.column(VALUE_KIND))
+        if keys is not None:
+            shared = np.flatnonzero(contested(keys))
+            hidden = retract.copy()
+            hidden[shared] = True
+            if len(shared) and self.spec.keeps_rows:
+                decisive = rows.select(self.spec.decisive_columns).take(pa.array(shared))
+                winners = shared[surviving_rows(decisive, keys[shared], self.spec)]
+                hidden[winners] = retract[winners]
+        at = rows.select([FILE_COLUMN, POSITION_COLUMN]).filter(pa.array(hidden))
+        return at.column(FILE_COLUMN).to_numpy(), at.column(POSITION_COLUMN).to_numpy()
 
 
 def shown_file_name(path: str) -> str:
     """The file's name as Spark's ``_metadata.file_name`` shows it: ASCII that no URI may have is percent-encoded."""
     name = path.rsplit("/", 1)[-1]
-    return "".join(char if ord(char) > 127 else quote(char, safe=_URI_SAFE) for char in name)
+    return _ENCODED.sub(lambda found: quote(found[0]), name)
 
 
 def stale_chunks(

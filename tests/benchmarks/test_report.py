@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 
 from benchmarks.report import table, verdicts
-from benchmarks.timing import Contender, Measurement, Peaks, measure, tree_peaks
+from benchmarks.timing import Contender, Measurement, Peaks, measure, tree_cpu_seconds, tree_peaks
 
 
 def _measured(operation: str, contender: str, *seconds: float) -> Measurement:
@@ -53,11 +55,29 @@ def test_this_process_has_memory_and_no_jvm() -> None:
         assert peaks.process > 1 << 20
 
 
+def test_processor_time_is_that_of_children_too() -> None:
+    before = tree_cpu_seconds(os.getpid())
+    subprocess.run([sys.executable, "-c", "sum(range(3_000_000))"], check=True)
+    if os.path.isdir("/proc/self"):
+        assert tree_cpu_seconds(os.getpid()) > before
+
+
 def test_a_verdict_compares_medians_with_the_limit() -> None:
     results = [_measured("read", "Spark parquet scan", 1, 2, 9), _measured("read", "lakelsm", 2.9, 2.9, 2.9)]
     verdict = next(verdict for verdict in verdicts(results) if verdict.target.operation == "read")
     assert (verdict.value, verdict.met) == (1.45, True)
     assert verdict.text().startswith("reached")
+
+
+def test_merge_engines_are_judged_beside_deduplicate_and_by_their_largest_worker() -> None:
+    base = _measured("engine-read", "lakelsm deduplicate", 2.0)
+    ours = _measured("engine-read", "lakelsm aggregation", 3.2)
+    ours.peaks.largest_worker = 300 << 20
+    judged = [v for v in verdicts([base, ours]) if v.target.contender == "lakelsm aggregation" and v.value is not None]
+    assert [(v.value, v.met) for v in judged] == [(1.6, False), (300 << 20, True)]
+    assert "lakelsm aggregation beside lakelsm deduplicate: 1.60 x (at most 1.50 x)" in judged[0].text()
+    assert "lakelsm aggregation, largest worker: 300 MiB (at most 512 MiB)" in judged[1].text()
+    assert "1.60" in table([base, ours])
 
 
 def test_a_target_without_its_peer_is_not_measured() -> None:

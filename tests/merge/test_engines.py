@@ -131,9 +131,13 @@ def test_runs_merged_in_small_pieces_are_the_runs_merged_at_once(data: st.DataOb
     assert compared(table, joined) == compared(table, expected)
 
 
-@given(st.lists(st.integers(0, 9), max_size=20))
-def test_contested_rows_are_those_that_share_a_key(keys: list[int]) -> None:
-    mask = contested(order_keys([pa.array(keys, pa.int64())]))
+RUN_OF_KEYS = st.lists(st.integers(0, 25), unique=True).map(sorted)
+RUNS_OF_KEYS = st.lists(RUN_OF_KEYS, max_size=4).map(lambda runs: [key for run in runs for key in run])
+
+
+@given(st.lists(st.integers(0, 9), max_size=20) | RUNS_OF_KEYS, st.sampled_from(["{}", "a key of more bytes {:3}"]))
+def test_contested_rows_are_those_that_share_a_key(keys: list[int], form: str) -> None:
+    mask = contested(order_keys([pa.array([form.format(key) for key in keys], pa.string())]))
     assert mask.tolist() == [keys.count(key) > 1 for key in keys]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.key_value_file import KeyValueReader
+from lakelsm.merge import run_reader
 from lakelsm.merge.kernel import MergeSpec
-from lakelsm.merge.run_reader import FILE_COLUMN, POSITION_COLUMN, MergeUnit, RunFile
+from lakelsm.merge.run_reader import FILE_COLUMN, POSITION_COLUMN, MergeUnit, RunFile, RunReader
 from lakelsm.merge.streaming import merge_runs
 from lakelsm.schema import create_schema
 from lakelsm.schema_evolution import (
@@ -88,6 +90,25 @@ def test_positions_are_places_in_the_file_also_behind_row_groups_that_were_left_
             file = unit.files[row[FILE_COLUMN]]
             stored = pq.read_table(file.path, columns=["id"]).column("id").to_pylist()
             assert stored[row[POSITION_COLUMN]] == row["id"]
+
+
+def test_what_small_runs_leave_of_the_memory_is_for_the_large_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_reader, "_MIN_BATCH_ROWS", 1)
+    large = write_run(tmp_path, INT_KEY, int_rows(range(1_000)))
+    small = [write_run(tmp_path, INT_KEY, int_rows(range(at, 100, 5), 1_000), files=2) for at in range(5)]
+    reader = replace(reader_of(INT_KEY), memory_bytes=80_000)
+    even = largest_batches(reader, MergeUnit((large, large, large)))
+    uneven = largest_batches(reader, MergeUnit((large, *small)))
+    assert len(set(even)) == 1 and 50 < even[0] < 80
+    assert uneven[1:] == [10] * 5, "no batch has rows of two files"
+    assert uneven[0] > 1.5 * even[0]
+    assert sum(uneven) <= sum(even), "no more rows at a time than the memory holds"
+
+
+def largest_batches(reader: RunReader, unit: MergeUnit) -> list[int]:
+    return [max(map(len, run)) for run in reader.open_runs(unit)]
 
 
 def test_row_groups_outside_the_bounds_are_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from lakelsm.options import ChangelogProducer, TableOptions
 from lakelsm.options.other_keys import check_new_keys
 from lakelsm.read.changed_rows import Differences, MergedChanges
 from lakelsm.read.changelog_plan import ChangelogMode, ChangelogPlan, plan_changelog, plan_difference
-from lakelsm.read.merged_rows import MergedRows
+from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.read_plan import ReadPlan, plan_read
 from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows, shown_file_name
 from lakelsm.schema import create_schema
@@ -93,9 +93,14 @@ class FileTable(LocalTable):
         return super().compact(scope=CompactionScope(full), **more)
 
     def read(self, where: str | None, columns: Sequence[str] | None) -> list[tuple[Any, ...]]:
-        """The rows of the newest snapshot."""
+        """The rows of the newest snapshot, the same whichever files the tasks hand over."""
         store = self.store
-        table = self.scanned(plan_read(store, store.snapshots.latest(), None))
+        plan = plan_read(store, store.snapshots.latest(), None)
+        table = self.scanned(plan)
+        if not MergeSpec.of(store.schema, store.options).keeps_rows:
+            wanted = sorted(map(repr, table.to_pylist()))
+            for small_file in {file.file_size + 1 for file in plan.merged_files}:
+                assert sorted(map(repr, self.scanned(plan, small_file).to_pylist())) == wanted
         if where is not None:
             table = filtered(table, where)
         if columns is not None:
@@ -130,8 +135,8 @@ class FileTable(LocalTable):
             parts += map(pa.Table.from_batches, ([batch] for batch in task(reader, spec, schema)(units)))
         return pa.concat_tables(parts).select([VALUE_KIND, *names])
 
-    def scanned(self, plan: ReadPlan) -> pa.Table:
-        """The rows of a plan."""
+    def scanned(self, plan: ReadPlan, small_file: int = 0) -> pa.Table:
+        """The rows of a plan; tasks hand over files of less than ``small_file`` bytes."""
         store = self.store
         spec = MergeSpec.of(store.schema, store.options)
         names = store.schema.field_names
@@ -143,7 +148,8 @@ class FileTable(LocalTable):
             for name, chunk, words in zip(*(column.to_pylist() for column in batch.columns)):
                 bits = np.unpackbits(np.array(words, np.int64).view(np.uint8), bitorder="little")
                 hidden.setdefault(name, []).extend((np.flatnonzero(bits) + (chunk << CHUNK_BITS)).tolist())
-        for file in (*plan.raw_files, *plan.merged_files):
+        scanned = [file for file in plan.merged_files if not is_handed_over(file, small_file)]
+        for file in (*plan.raw_files, *scanned):
             rows = self._file_rows(file, names)
             kept = np.ones(len(rows), dtype=bool)
             kept[hidden.get(shown_file_name(file.path), [])] = False
@@ -151,7 +157,7 @@ class FileTable(LocalTable):
                 assert not rows.column(VALUE_KIND).to_numpy()[kept].__and__(1).any(), "a retraction in a raw file"
             parts.append(rows.filter(pa.array(kept)).select(names))
         if not spec.keeps_rows:
-            for batch in MergedRows(self._reader(names), spec, value_schema)(units):
+            for batch in MergedRows(self._reader(names), spec, value_schema, small_file)(units):
                 parts.append(pa.Table.from_batches([batch]))
         return pa.concat_tables(parts)
 
