@@ -46,8 +46,8 @@ def test_a_large_section_is_cut_into_units_of_disjoint_key_ranges(table: Table) 
     assert all(before.upper == after.lower is not None for before, after in pairwise(units))
     bounds = [unit.lower for unit in units[1:]]
     assert bounds == sorted(bounds)  # type: ignore[type-var]
-    largest = max(units, key=lambda unit: unit.size)
-    assert largest.size < sum(file.file_size for file in table.plan().merged_files) / 2
+    largest = max(units, key=lambda unit: unit.cost)
+    assert largest.cost < sum(file.file_size for file in table.plan().merged_files) / 2
 
 
 def test_the_answer_is_that_of_one_merge(table: Table) -> None:
