@@ -1,8 +1,9 @@
 """Aggregate functions whose values are serialized sets: rbm32 and rbm64 (Roaring), theta_sketch and hll_sketch
 (Apache DataSketches).
 
-Sketches are united two by two, as Java does it: their bytes are Java's, but for the estimate within an HLL sketch that
-a union makes void.
+Sketches are united two by two, as Java does it and in its order: their bytes are Java's, but for one field of an HLL
+sketch of registers. Its running estimate depends on the order in which a library goes through hashes; a union of two
+such sketches makes it void.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pyroaring import BitMap, BitMap64
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.roaring64 import decode_roaring64, encode_roaring64
 from lakelsm.merge.collection_functions import fold_groups
-from lakelsm.merge.events import Events, Items, Values
+from lakelsm.merge.events import REVERSED, Events, Items, Values
 from lakelsm.merge.merge_spec import ColumnRule
 
 SKETCHES = ("theta_sketch", "hll_sketch")
@@ -32,7 +33,7 @@ _SINGLE_LENGTH, _FLAGS_AT, _SINGLE_ITEM = 16, 5, 0x20  # Persisted: do not chang
 #: An empty theta sketch: its length, and where others have the hash of their seed, which Java leaves out here.
 _EMPTY_LENGTH, _SEED_AT, _NO_SEED = 8, 6, b"\x00\x00"  # Persisted: do not change.
 
-#: (accumulator, value) -> accumulator. An accumulator is bytes until a second value comes.
+#: (accumulator, value) -> accumulator. An accumulator is bytes until a second value comes; that of a sketch stays bytes.
 Union = Callable[[Any, bytes], Any]
 
 
@@ -53,22 +54,30 @@ def bitmap64_union(values: Values, events: Events, rule: ColumnRule) -> pa.Array
 
 def theta_union(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
     """The union of compact theta sketches."""
-    return _unite(values, events, rule, _unite_theta, bytes)
+    return _unite(values, events, rule, _unite_theta, bytes, ordered=True)
 
 
 def hll_union(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
     """The union of HLL sketches, as HLL_4."""
-    return _unite(values, events, rule, _unite_hll, bytes)
+    return _unite(values, events, rule, _unite_hll, bytes, ordered=True)
 
 
 def _unite(
-    values: Values, events: Events, rule: ColumnRule, union: Union, as_bytes: Callable[[Any], bytes]
+    values: Values,
+    events: Events,
+    rule: ColumnRule,
+    union: Union,
+    as_bytes: Callable[[Any], bytes],
+    ordered: bool = False,
 ) -> pa.Array:
+    """``ordered``: an older row of a sequence group is united with the accumulator, not the accumulator with it."""
     items = Items.of(events, values.valid)
     array = values.at(items.positions)
 
     def fold(held: Any, value: bytes, op: int) -> Any:
-        return value if held is None else union(held, value)
+        if held is None:
+            return value
+        return union(value, held) if ordered and op == REVERSED else union(held, value)
 
     try:
         folded = fold_groups(items, array.to_pylist(), events.groups.count, fold)

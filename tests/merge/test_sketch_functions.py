@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pytest
@@ -18,13 +19,19 @@ from lakelsm.schema import create_schema
 
 def merged(function: str, *values: bytes | None) -> bytes | None:
     options = {"merge-engine": "aggregation", "fields.v.aggregate-function": function}
-    schema = create_schema("id INT, v BYTES", ["id"], [], options)
+    return merged_in_groups(options, [(at, value) for at, value in enumerate(values)])
+
+
+def merged_in_groups(options: Mapping[str, str], values: Sequence[tuple[int, bytes | None]]) -> bytes | None:
+    """The value of one key that has these pairs of `s`, which may be the sequence of a group, and `v`."""
+    schema = create_schema("id INT, s INT, v BYTES", ["id"], [], options)
     rows = pa.table(
         {
             "_SEQUENCE_NUMBER": pa.array(range(len(values)), pa.int64()),
             "_VALUE_KIND": pa.array([0] * len(values), pa.int8()),
             "id": pa.array([1] * len(values), pa.int32()),
-            "v": pa.array(values, pa.binary()),
+            "s": pa.array([sequence for sequence, _ in values], pa.int32()),
+            "v": pa.array([value for _, value in values], pa.binary()),
         }
     )
     spec = MergeSpec.of(schema, TableOptions.parse(schema.options))
@@ -69,6 +76,20 @@ def test_hll_sketches_are_united_to_the_bytes_that_java_writes() -> None:
     assert merged("hll_sketch", first, second) == both
     assert merged("hll_sketch", None, first, None) == first
     assert merged("hll_sketch", None, None) is None
+
+
+def test_an_older_row_of_a_sequence_group_is_united_with_the_sketch_there_as_java_does_it() -> None:
+    options = {
+        "merge-engine": "partial-update",
+        "fields.s.sequence-group": "v",
+        "fields.v.aggregate-function": "hll_sketch",
+    }
+    first, second, third = (sketch("hll_sketch", numbers) for numbers in (range(3), range(1, 5), range(8, 10)))
+    older_last = bytes.fromhex("0201070C03080500CBD7C2042BF2FB06862FF90D7581660781BC5D06")
+    assert merged_in_groups(options, [(2, first), (1, second)]) == older_last
+    every = bytes.fromhex("0201070C030807002BF2FB06862FF90D7581660781BC5D06CBD7C204D216730734A2610E")
+    assert merged_in_groups(options, [(2, first), (1, second), (0, third), (3, second)]) == every
+    assert merged_in_groups(options, [(2, None), (1, second)]) == second
 
 
 @pytest.mark.parametrize(
