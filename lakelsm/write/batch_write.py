@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, PartitionFilter
-from lakelsm.commit.scan import read_index_entries
 from lakelsm.commit.sequence_base import table_max_sequence
 from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import (
@@ -17,7 +16,6 @@ from lakelsm.errors import (
     CommitOutcomeUnknownError,
     SequenceConflictError,
 )
-from lakelsm.format.index_manifest import HASH_INDEX
 from lakelsm.format.key_value_file import FileLayout
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
@@ -29,6 +27,7 @@ from lakelsm.spark.spark_types import to_struct
 from lakelsm.write.bucket_count import check_bucket_count
 from lakelsm.write.bucket_expression import with_bucket
 from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket
+from lakelsm.write.hash_indexes import HashIndexes, hash_indexes
 from lakelsm.write.level0_task import Level0Job
 from lakelsm.write.messages import MESSAGE_SCHEMA, TaskMessages, collect_messages
 from lakelsm.write.prepare import BUCKET, KIND, ORDER, sort_columns
@@ -143,7 +142,7 @@ class BatchWriter:
         """
         store, options = self._store, self._store.options
         replaces = kind is CommitKind.OVERWRITE
-        indexes = self._hash_indexes(None if replaces else base) if options.bucket == _DYNAMIC else None
+        indexes = hash_indexes(self._store, None if replaces else base) if options.bucket == _DYNAMIC else None
         layout = FileLayout.of(store.schema, options)
         keeps_input = options.changelog_producer is ChangelogProducer.INPUT and not replaces
         job = Level0Job(
@@ -163,32 +162,18 @@ class BatchWriter:
         frame = self._in_buckets(rows, indexes).sortWithinPartitions(*order)
         return collect_messages(map_in_arrow(frame, job, MESSAGE_SCHEMA), store.paths.root)
 
-    def _in_buckets(self, rows: DataFrame, indexes: dict[tuple[bytes, int], str] | None) -> DataFrame:
+    def _in_buckets(self, rows: DataFrame, indexes: HashIndexes | None) -> DataFrame:
         """The rows with their bucket, so shuffled that the rows of a key meet in one task."""
         schema, options = self._store.schema, self._store.options
         heads = [*quoted_all(schema.partition_keys), F.col(BUCKET)]
         if indexes is not None:
-            by_partition: dict[bytes, dict[int, str]] = {}
-            for (partition, bucket), path in indexes.items():
-                by_partition.setdefault(partition, {})[bucket] = path
             policy = BucketPolicy.of(options)
-            return with_dynamic_bucket(rows, schema, policy, self._store.file_io, by_partition).repartition(*heads)
+            return with_dynamic_bucket(rows, schema, policy, self._store.file_io, indexes).repartition(*heads)
         placed = with_bucket(rows, schema, options.bucket, options.bucket_function_type.value)
         if options.bucket >= self._spark.sparkContext.defaultParallelism:
             return placed.repartition(*heads)
         # Fewer buckets than cores: cut buckets by key, so that several tasks write disjoint files of one.
         return placed.repartitionByRange(*heads, *quoted_all(schema.trimmed_primary_keys))
-
-    def _hash_indexes(self, base: Snapshot | None) -> dict[tuple[bytes, int], str]:
-        """Paths of the HASH index files of a snapshot by partition and bucket."""
-        if base is None:
-            return {}
-        store = self._store
-        return {
-            (entry.partition, entry.bucket): entry.file.external_path or store.paths.index(entry.file.file_name)
-            for entry in read_index_entries(store.file_io, store.paths, base)
-            if entry.file.index_type == HASH_INDEX
-        }
 
     def _written_rows(self, entries: Sequence[ManifestEntry]) -> DataFrame:
         """The rows of files of this writer, prepared as for a first try. Changelog files have all rows of a batch."""

@@ -13,17 +13,14 @@ from pyspark.sql import functions as F
 
 from lakelsm.format.binary_row import encode_row
 from lakelsm.format.bucket_hash import key_hashes
-from lakelsm.format.hash_index import decode_hashes
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import map_in_arrow, quoted_all
 from lakelsm.storage import FileIO
 from lakelsm.types import to_arrow
+from lakelsm.write.hash_indexes import MAX_BUCKETS, HashIndex, HashIndexes, check_one_bucket_a_hash
 from lakelsm.write.prepare import BUCKET
-
-#: Highest number of buckets of a partition. Persisted: do not change
-MAX_BUCKETS = 32767
 
 _HASH = "_KEY_HASH"
 Hashes = npt.NDArray[np.int32]
@@ -56,14 +53,14 @@ def with_dynamic_bucket(
     schema: TableSchema,
     policy: BucketPolicy,
     file_io: FileIO,
-    indexes: Mapping[bytes, Mapping[int, str]],
+    indexes: HashIndexes,
 ) -> DataFrame:
-    """Append the column `BUCKET`: the bucket that a row's key has, or the one that it is given now.
-
-    ``indexes`` maps a partition (BinaryRow with arity) to the paths of its buckets' HASH index files.
-    """
+    """Append the column `BUCKET`: the bucket that a row's key has, or the one that it is given now."""
     keys = [schema.field(name) for name in schema.trimmed_primary_keys]
     partitions = list(schema.partition_fields)
+    by_partition: dict[bytes, dict[int, HashIndex]] = {}
+    for (of, bucket), index in indexes.items():
+        by_partition.setdefault(of, {})[bucket] = index
 
     def add_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -72,7 +69,7 @@ def with_dynamic_bucket(
             yield pa.RecordBatch.from_arrays([*batch.columns, hashes], names=[*batch.schema.names, _HASH])
 
     def assign(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        assigner = _Assigner(policy, file_io, indexes)
+        assigner = _Assigner(policy, file_io, by_partition)
         for batch in batches:
             if not len(batch):
                 continue
@@ -117,7 +114,7 @@ class _PartitionIndex:
 class _Assigner:
     """Decides on the keys that one task sees; it is the only one for them."""
 
-    def __init__(self, policy: BucketPolicy, file_io: FileIO, indexes: Mapping[bytes, Mapping[int, str]]) -> None:
+    def __init__(self, policy: BucketPolicy, file_io: FileIO, indexes: Mapping[bytes, Mapping[int, HashIndex]]) -> None:
         self._policy = policy
         self._file_io = file_io
         self._indexes = indexes
@@ -144,14 +141,16 @@ class _Assigner:
     def _load(self, partition: bytes, owner: int) -> _PartitionIndex:
         hashes, buckets = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
         sizes: dict[int, int] = {}
-        for bucket, path in self._indexes.get(partition, {}).items():
-            stored = decode_hashes(self._file_io.read(path), path)
+        stored_indexes = self._indexes.get(partition, {})
+        for bucket, index in stored_indexes.items():
+            stored = index.read(self._file_io)
             if bucket % self._policy.assigners == owner:
                 sizes[bucket] = len(stored)
             own = stored[stored.astype(np.int64) % self._policy.assigners == owner]
             hashes.append(own)
             buckets.append(np.full(len(own), bucket, np.int32))
         joined, at = np.unique(np.concatenate(hashes), return_index=True)
+        check_one_bucket_a_hash(sum(map(len, hashes)), len(joined), stored_indexes.values())
         return _PartitionIndex(joined, np.concatenate(buckets)[at], sizes)
 
     def _add_new(self, index: _PartitionIndex, new: Hashes, owner: int) -> None:

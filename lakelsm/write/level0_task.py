@@ -14,7 +14,7 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.format.binary_row import encode_row
 from lakelsm.format.bucket_hash import key_hashes
 from lakelsm.format.data_file_meta import DataFileMeta
-from lakelsm.format.hash_index import decode_hashes, encode_hashes
+from lakelsm.format.hash_index import encode_hashes
 from lakelsm.format.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
 from lakelsm.format.key_value_file import FileLayout, conform, key_types, row_schema
 from lakelsm.format.manifest import FileKind, ManifestEntry
@@ -24,6 +24,7 @@ from lakelsm.merge.batch_check import check_batch
 from lakelsm.merge.kernel import MergeSpec, merge_rows
 from lakelsm.merge.key_order import OrderKeys, group_starts, order_keys
 from lakelsm.storage import FileIO
+from lakelsm.write.hash_indexes import HashIndex
 from lakelsm.write.messages import TaskMessages
 from lakelsm.write.prepare import BUCKET, ORDER
 
@@ -35,8 +36,8 @@ class Level0Job:
     """Everything that the writing tasks need; pickled once.
 
     ``first_sequence`` is above every sequence number of the table. ``total_buckets`` goes to the manifest (-1 for
-    dynamic buckets). ``hash_indexes`` is None unless buckets are dynamic, and maps (partition, bucket) to the path of
-    the bucket's HASH index file. ``batch_bytes`` bounds the rows that are merged at once. With ``changelog_layout`` all
+    dynamic buckets). ``hash_indexes`` is None unless buckets are dynamic, and maps (partition, bucket) to the bucket's
+    HASH index file. ``batch_bytes`` bounds the rows that are merged at once. With ``changelog_layout`` all
     rows are kept as changelog files too (``changelog-producer`` = ``input``); those of a key must come in their order.
     """
 
@@ -49,7 +50,7 @@ class Level0Job:
     partition_default_name: str
     partition_legacy_name: bool
     batch_bytes: int
-    hash_indexes: Mapping[tuple[bytes, int], str] | None = None
+    hash_indexes: Mapping[tuple[bytes, int], HashIndex] | None = None
     changelog_layout: FileLayout | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -220,10 +221,10 @@ class _BucketWriter:
         """Write the bucket's HASH index anew when the batch brought new keys (format.md 11.1)."""
         if self._job.hash_indexes is None or not self._hashes:
             return []
-        known_path = self._job.hash_indexes.get((self._partition, self._bucket))
-        known = decode_hashes(self._job.file_io.read(known_path), known_path) if known_path else np.empty(0, np.int32)
+        index = self._job.hash_indexes.get((self._partition, self._bucket))
+        known = np.empty(0, np.int32) if index is None else index.read(self._job.file_io)
         every = np.union1d(known, np.concatenate(self._hashes))
-        if len(every) == len(np.unique(known)) and known_path:
+        if index is not None and len(every) == len(known):
             return []
         name = f"index-{uuid4()}-0"
         data = encode_hashes(every)

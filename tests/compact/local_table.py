@@ -20,7 +20,7 @@ from lakelsm.commit.table_store import TableStore
 from lakelsm.compact.compaction_plan import CompactionScope
 from lakelsm.compact.compactor import CompactionLimits, CompactionResult, Compactor
 from lakelsm.format.binary_row import encode_row
-from lakelsm.format.bucket_hash import bucket_ids
+from lakelsm.format.bucket_hash import bucket_ids, key_hashes
 from lakelsm.format.index_manifest import decode_index_manifest
 from lakelsm.format.key_value_file import FileLayout
 from lakelsm.format.manifest import ManifestEntry, decode_entries
@@ -32,6 +32,8 @@ from lakelsm.schema import create_schema
 from lakelsm.schema_evolution import SchemaChange, apply_changes
 from lakelsm.storage import LocalFileIO
 from lakelsm.types import to_arrow
+from lakelsm.write.dynamic_bucket import BucketPolicy, _Assigner
+from lakelsm.write.hash_indexes import HashIndex, HashIndexes, hash_indexes
 from lakelsm.write.level0_task import Level0Job
 from lakelsm.write.messages import TaskMessages
 from lakelsm.write.prepare import BUCKET, KIND, ORDER
@@ -80,7 +82,7 @@ class _InlineFrame:
 
 
 class LocalTable:
-    """A fixed-bucket table below ``root``, made anew unless it exists. Rows are tuples in column order."""
+    """A table below ``root``, made anew unless it exists. Rows are tuples in column order."""
 
     def __init__(
         self,
@@ -190,10 +192,12 @@ class LocalTable:
         keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
         store = self.store.with_options(keys)
         base = store.snapshots.latest()
-        messages = self._level0(store, rows, row_kind, base) if len(rows) else TaskMessages()
+        planned = None if kind is CommitKind.OVERWRITE else base
+        messages = self._level0(store, rows, row_kind, base, planned) if len(rows) else TaskMessages()
         message = CommitMessage(
             messages.entries,
             [] if kind is CommitKind.OVERWRITE else messages.changelog_entries,
+            index_adds=messages.index_entries,
             base_snapshot_id=None if base is None else base.id,
             overwrite_partitions=partitions,
         )
@@ -201,11 +205,15 @@ class LocalTable:
         assert outcome.snapshot is not None
         return outcome.snapshot
 
-    def _level0(self, store: TableStore, table: pa.Table, row_kind: int, base: Snapshot | None) -> TaskMessages:
+    def _level0(
+        self, store: TableStore, table: pa.Table, row_kind: int, base: Snapshot | None, assigned: Snapshot | None
+    ) -> TaskMessages:
+        """Dynamic buckets go on from the index of the snapshot ``assigned``."""
         schema = store.schema
         keys = [table.column(name) for name in schema.bucket_keys]
         types = [schema.field(name).type for name in schema.bucket_keys]
-        buckets = bucket_ids(keys, types, store.options.bucket)
+        indexes = hash_indexes(store, assigned) if store.options.bucket == -1 else None
+        buckets = bucket_ids(keys, types, store.options.bucket) if indexes is None else _assigned(store, indexes, table)
         table = table.append_column(BUCKET, pa.array(np.asarray(buckets), pa.int32()))
         if KIND not in table.column_names:
             table = table.append_column(KIND, pa.array(np.full(len(table), row_kind, np.int8)))
@@ -224,6 +232,7 @@ class LocalTable:
             partition_default_name=store.options.partition_default_name,
             partition_legacy_name=store.options.partition_legacy_name,
             batch_bytes=1 << 20,
+            hash_indexes=indexes,
         )
         messages = TaskMessages()
         for batch in job(iter(table.sort_by([(name, "ascending") for name in order]).to_batches())):
@@ -231,6 +240,24 @@ class LocalTable:
             index = decode_index_manifest(index_entries, "a test")
             messages.add(TaskMessages(decode_entries(entries), index, decode_entries(changes)))
         return messages
+
+
+def _assigned(store: TableStore, indexes: HashIndexes, rows: pa.Table) -> np.ndarray:
+    """The dynamic bucket of each row, given as `with_dynamic_bucket` gives it."""
+    schema = store.schema
+    by_partition: dict[bytes, dict[int, HashIndex]] = {}
+    for (partition, bucket), index in indexes.items():
+        by_partition.setdefault(partition, {})[bucket] = index
+    assigner = _Assigner(BucketPolicy.of(store.options), store.file_io, by_partition)
+    keys = [schema.field(name) for name in schema.trimmed_primary_keys]
+    hashes = key_hashes([rows.column(key.name) for key in keys], [key.type for key in keys])
+    heads = rows.select(schema.partition_keys).to_pylist() if schema.partition_keys else [{}] * len(rows)
+    partitions = [encode_row(list(head.values()), store.partition_types) for head in heads]
+    buckets = np.empty(len(rows), np.int32)
+    for partition in set(partitions):
+        here = np.array([found == partition for found in partitions])
+        buckets[here] = assigner.assign(partition, hashes[here])
+    return buckets
 
 
 def only(table: LocalTable, *buckets: tuple[object, int]) -> CompactionScope:

@@ -17,6 +17,7 @@ from lakelsm.options import TableOptions
 from lakelsm.storage import LocalFileIO
 from lakelsm.types import AtomicType
 from lakelsm.write.dynamic_bucket import MAX_BUCKETS, BucketPolicy, _Assigner
+from lakelsm.write.hash_indexes import HashIndex
 
 Hashes = npt.NDArray[np.int32]
 HERE = encode_row(["a"], [AtomicType("VARCHAR", length=9)])
@@ -27,16 +28,19 @@ def hashes(*numbers: int) -> Hashes:
     return np.array(numbers, dtype=np.int32)
 
 
-def assigner(policy: BucketPolicy, indexes: Mapping[bytes, Mapping[int, str]] | None = None) -> _Assigner:
+def assigner(policy: BucketPolicy, indexes: Mapping[bytes, Mapping[int, HashIndex]] | None = None) -> _Assigner:
     return _Assigner(policy, LocalFileIO(), indexes or {})
 
 
-def stored(folder: Path, buckets: Mapping[int, Hashes]) -> dict[int, str]:
+def stored(folder: Path, buckets: Mapping[int, Hashes]) -> dict[int, HashIndex]:
     """HASH index files of one partition."""
     folder.mkdir(exist_ok=True)
     for bucket, keys in buckets.items():
         (folder / f"index-{bucket}").write_bytes(encode_hashes(keys))
-    return {bucket: str(folder / f"index-{bucket}") for bucket in buckets}
+    return {
+        bucket: HashIndex(str(folder / f"index-{bucket}"), f"bucket {bucket}", 4 * len(keys), len(keys))
+        for bucket, keys in buckets.items()
+    }
 
 
 def sizes(found: Hashes) -> dict[int, int]:

@@ -26,6 +26,7 @@ from lakelsm.merge.kernel import MergeSpec
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema, create_schema
 from lakelsm.storage import LocalFileIO
+from lakelsm.write.hash_indexes import HashIndex
 from lakelsm.write.level0_task import Level0Job
 from lakelsm.write.prepare import BUCKET, KIND, ORDER
 
@@ -201,7 +202,8 @@ def test_a_dynamic_bucket_gets_a_hash_index_of_old_and_new_keys(tmp_path: Path) 
     known = tmp_path / "known"
     known.write_bytes(encode_hashes(np.array(sorted(hashes_of(1, 2)), np.int32)))
     rows = [("a", 0, 2, "v", 0), ("a", 0, 3, "v", 0), ("a", 0, 3, "w", 0), ("a", 1, 9, "v", 3)]
-    more: dict[str, Any] = {"total_buckets": -1, "hash_indexes": {(partition, 0): str(known)}}
+    index = HashIndex(str(known), "bucket 0", 8, 2)
+    more: dict[str, Any] = {"total_buckets": -1, "hash_indexes": {(partition, 0): index}}
     written = write(tmp_path / "t", rows, **more)
     assert [(entry.bucket, entry.file.row_count) for entry in written.indexes] == [(0, 3), (1, 1)]
     for entry, keys in zip(written.indexes, [(1, 2, 3), (9,)], strict=True):
@@ -216,7 +218,8 @@ def test_a_dynamic_bucket_without_new_keys_keeps_its_hash_index(tmp_path: Path) 
     partition = encode_row(["a"], [STRING])
     known = tmp_path / "known"
     known.write_bytes(encode_hashes(np.array(sorted(hashes_of(1, 2)), np.int32)))
-    more: dict[str, Any] = {"total_buckets": -1, "hash_indexes": {(partition, 0): str(known)}}
+    index = HashIndex(str(known), "bucket 0", 8, 2)
+    more: dict[str, Any] = {"total_buckets": -1, "hash_indexes": {(partition, 0): index}}
     assert write(tmp_path / "t", [("a", 0, 2, "v", 0)], **more).indexes == []
 
 
