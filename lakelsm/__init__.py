@@ -3,6 +3,7 @@
 from lakelsm.catalog import Catalog
 from lakelsm.compact.compactor import CompactionResult
 from lakelsm.errors import (
+    BatchHistoryExpiredError,
     CommitConflictError,
     CommitOutcomeUnknownError,
     CorruptTableError,
@@ -16,6 +17,7 @@ from lakelsm.errors import (
 from lakelsm.table import CommitResult, Table
 
 __all__ = [
+    "BatchHistoryExpiredError",
     "Catalog",
     "CommitConflictError",
     "CommitOutcomeUnknownError",

@@ -33,6 +33,10 @@ class SnapshotNotFoundError(InvalidInputError):
     """The snapshot, tag or time asked for does not exist, or has expired."""
 
 
+class BatchHistoryExpiredError(InvalidInputError):
+    """Whether a batch id was committed cannot be told: a later one of its user is, and older snapshots have expired."""
+
+
 class CommitConflictError(LakelsmError):
     """The commit lost to another one; nothing of it is visible. Redo the work and commit again."""
 

@@ -370,7 +370,7 @@ class CommitRun:
             writer_version=env.writer_version,
             watermark=max(watermarks, default=None),
             statistics=request.statistics or inherited_statistics(env.file_io, env.paths, latest, schema_id),
-            properties=with_max_sequence(request.properties, previous, delta) or None,
+            properties=with_max_sequence({**request.properties, **self._replay.properties}, previous, delta) or None,
             next_row_id=(latest.next_row_id or 0) if latest else 0,
             operation=request.operation,
         )

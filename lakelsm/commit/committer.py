@@ -109,9 +109,9 @@ class Committer:
 
         An APPEND or COMPACT without changes publishes nothing unless ``force_empty``; an OVERWRITE always
         does. An APPEND that deletes files is published as an OVERWRITE, as in Java. ``identifier`` ascends
-        per user; a write with one that the user has committed already is a no-op (the default identifier is
-        never looked for). ``watermark`` is epoch millis, ``statistics`` the name of a file in
-        ``statistics/``.
+        per user; a write with one that the user has committed already is a no-op, and one that was left out
+        may come later (see ReplayCheck; the default identifier is never looked for). ``watermark`` is epoch
+        millis, ``statistics`` the name of a file in ``statistics/``.
 
         Raises CommitConflictError (or SequenceConflictError, BucketAssignConflictError: which part of the
         work to redo) when nothing was published and nothing will be. Raises CommitOutcomeUnknownError when

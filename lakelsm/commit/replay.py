@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from lakelsm.commit.commit_message import CommitOutcome, CommitRequest
 from lakelsm.commit.scan import read_delta_entries
 from lakelsm.commit.snapshot_manager import SnapshotManager
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import BatchHistoryExpiredError, CorruptTableError
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.storage import FileIO
 
 #: Compactions carry the identifier of the write that they follow, or any; they say nothing about writes.
 _WRITES = (CommitKind.APPEND, CommitKind.OVERWRITE)
+#: Snapshot property of a write whose identifier is below another that its user had committed: the highest of those.
+#: Persisted: do not change
+HIGHEST_IDENTIFIER_PROPERTY = "lakelsm.highest-commit-identifier"
+_NONE = -1
 
 
 class ReplayCheck:
-    """Looks for an earlier commit of a write, first in all retained snapshots, then in those that are new.
+    """Looks for an earlier commit of a write: for this very identifier among the writes of its user.
 
-    Identifiers of a user ascend: an identifier at or below the user's newest one is a replay. A compaction
-    is not looked for: a rerun of it finds its input files gone.
+    Identifiers of a user ascend, as Paimon asks; one that was left out or failed may come later, and then its
+    snapshot records the highest one before it. So the search goes back from the newest snapshot and ends at
+    the first of the user's whose highest identifier is lower: what came before it is lower still. Where it
+    ends because older snapshots have expired, nobody can tell, and the write is refused; only a user of whom
+    no snapshot is retained is taken for a new one, as in Paimon. A compaction is not looked for: a rerun of
+    it finds its input files gone.
     """
 
     def __init__(self, file_io: FileIO, paths: TablePaths, request: CommitRequest) -> None:
@@ -27,57 +37,101 @@ class ReplayCheck:
         self._snapshots = SnapshotManager(file_io, paths)
         self._request = request
         self._seen_up_to = 0
+        self._highest = _NONE
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """What the snapshot of this write records for later searches: something only where it comes out of order."""
+        if not self._is_filtered() or self._highest <= self._request.identifier:
+            return {}
+        return {HIGHEST_IDENTIFIER_PROPERTY: str(self._highest)}
 
     def before(self) -> CommitOutcome | None:
-        """Return the outcome of an earlier commit with this identifier, or a later one of the user, or None.
+        """Return the outcome of the commit of this user with this very identifier; None: there was none.
 
-        Its snapshot is the one with this very identifier, None when that is not retained.
+        Raises BatchHistoryExpiredError where expired snapshots may hold it.
         """
         if not self._is_filtered():
             return None
         self._seen_up_to = self._snapshots.latest_id() or 0
-        newest: Snapshot | None = None
-        for snapshot in self._snapshots.of_user(self._request.commit_user):
-            if snapshot.commit_kind not in _WRITES or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER:
-                continue
-            newest = newest or snapshot
-            if newest.commit_identifier < self._request.identifier:
-                return None
-            if snapshot.commit_identifier == self._request.identifier:
-                return self._outcome(snapshot, attempts=0)
-        return None if newest is None else self._outcome(None, attempts=0)
+        return self._search(self._snapshots.of_user(self._request.commit_user), attempts=0)
 
     def since(self, latest: Snapshot | None, attempts: int) -> CommitOutcome | None:
         """As before(), for the snapshots that have appeared since the last call."""
         if not self._is_filtered() or latest is None:
             return None
         first, self._seen_up_to = self._seen_up_to + 1, latest.id
-        for snapshot_id in range(first, latest.id + 1):
-            snapshot = latest if snapshot_id == latest.id else self._snapshots.try_get(snapshot_id)
-            if (
-                snapshot is not None
-                and snapshot.commit_user == self._request.commit_user
-                and snapshot.commit_identifier == self._request.identifier
-                and snapshot.commit_kind in _WRITES
-            ):
+        new = [
+            latest if number == latest.id else self._snapshots.try_get(number)
+            for number in range(first, latest.id + 1)
+        ]
+        if None in new:  # They expire as fast as they come.
+            return self._search(self._snapshots.of_user(self._request.commit_user), attempts)
+        for snapshot in new:
+            if snapshot is not None and self._is_same(snapshot):
                 return self._outcome(snapshot, attempts)
         return None
+
+    def _search(self, of_user: Iterable[Snapshot], attempts: int) -> CommitOutcome | None:
+        for snapshot in of_user:
+            if self._is_same(snapshot):
+                return self._outcome(snapshot, attempts)
+            highest = _highest_identifier(snapshot)
+            if _NONE < highest < self._request.identifier:
+                return None
+        if self._highest > _NONE and not self._history_is_complete():
+            raise BatchHistoryExpiredError(self._why_unknown())
+        return None
+
+    def _history_is_complete(self) -> bool:
+        """Whether no snapshot is missing now. Those that expire do so from the first on."""
+        ids = self._snapshots.ids()
+        return list(ids) == list(range(1, len(ids) + 1))
+
+    def _is_same(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot is this write; takes note of the user's highest identifier."""
+        if snapshot.commit_user != self._request.commit_user:
+            return False
+        self._highest = max(self._highest, _highest_identifier(snapshot))
+        return snapshot.commit_kind in _WRITES and snapshot.commit_identifier == self._request.identifier
 
     def _is_filtered(self) -> bool:
         return self._request.identifier != BATCH_COMMIT_IDENTIFIER and self._request.kind in _WRITES
 
-    def _outcome(self, snapshot: Snapshot | None, attempts: int) -> CommitOutcome:
+    def _outcome(self, snapshot: Snapshot, attempts: int) -> CommitOutcome:
         return CommitOutcome(snapshot, True, attempts, files_published=self._names_our_files(snapshot))
 
-    def _names_our_files(self, snapshot: Snapshot | None) -> bool:
+    def _names_our_files(self, snapshot: Snapshot) -> bool:
         """Whether the earlier commit may hold the very files of this message (the message was rerun)."""
         ours = self._request.message.new_file_names
         if not ours:
             return False
-        if snapshot is None:
-            return True
         try:
             delta = read_delta_entries(self._file_io, self._paths, snapshot)
         except CorruptTableError:
             return True
         return any(entry.file.file_name in ours for entry in delta)
+
+    def _why_unknown(self) -> str:
+        user, identifier = self._request.commit_user, self._request.identifier
+        return (
+            f"table {self._paths.root}: batch {identifier} of commit user {user!r} is below batch {self._highest}, "
+            f"which is committed, and snapshots before {self._snapshots.earliest_id()} have expired: whether batch "
+            f"{identifier} was committed can no longer be told. Nothing was written. Compare its rows with the "
+            f"table; if they are missing, write them under a batch id above {self._highest}."
+        )
+
+
+def _highest_identifier(snapshot: Snapshot) -> int:
+    """The highest identifier that the user of a write had committed with it; -1 where it tells of none."""
+    if snapshot.commit_kind not in _WRITES or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER:
+        return _NONE
+    text = (snapshot.properties or {}).get(HIGHEST_IDENTIFIER_PROPERTY)
+    if text is None:
+        return snapshot.commit_identifier
+    try:
+        return max(snapshot.commit_identifier, int(text))
+    except ValueError as error:
+        raise CorruptTableError(
+            f"snapshot {snapshot.id} has {text!r} under {HIGHEST_IDENTIFIER_PROPERTY}, which is no number"
+        ) from error

@@ -85,6 +85,20 @@ def hash_index(name: str, *, dt: str | None = "a", bucket: int = 0) -> IndexMani
     return IndexManifestEntry(FileKind.ADD, partition(dt), bucket, IndexFileMeta(HASH_INDEX, name, 8, 2))
 
 
+def interfering(
+    act: Callable[[], object], at: str = "delta-list-written", times: int = 1
+) -> Callable[[str], None]:
+    """A step that lets somebody else commit first."""
+    left = [times]
+
+    def step(name: str) -> None:
+        if name == at and left[0] > 0:
+            left[0] -= 1
+            act()
+
+    return step
+
+
 @dataclass
 class CommitTable:
     """A table partitioned by dt with key id, in a directory."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,8 @@ from lakelsm.errors import (
     InvalidInputError,
     SequenceConflictError,
 )
-from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from tests.commit.commit_table import CommitTable, add, delete, file, hash_index, partition, upgrade
+from lakelsm.format.snapshot import CommitKind
+from tests.commit.commit_table import CommitTable, add, delete, file, hash_index, interfering, partition, upgrade
 
 APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE
 
@@ -249,40 +248,6 @@ def test_compactions_of_disjoint_ranges_both_commit_and_overlapping_ones_do_not(
         table.compact(upgrade(c, 5))
 
 
-def test_a_replay_is_a_no_op_and_says_whose_files_are_in_the_table(table: CommitTable) -> None:
-    first = CommitMessage([add(file("a"))])
-    committed = table.committer().commit(APPEND, first, "job", 7).snapshot
-    fresh = table.committer().commit(APPEND, CommitMessage([add(file("b"))]), "job", 7)
-    assert (fresh.snapshot, fresh.already_committed, fresh.files_published) == (committed, True, False)
-    same = table.committer().commit(APPEND, first, "job", 7)
-    assert (same.snapshot, same.already_committed, same.files_published) == (committed, True, True)
-    assert table.live_names() == {"a@0"}
-    assert table.metadata_names() == table.named_metadata()
-
-
-def test_identifiers_ascend_per_user_and_only_writes_count(table: CommitTable) -> None:
-    def write(user: str, identifier: int) -> bool:
-        base = table.snapshots.latest_id()
-        entry = add(file(seq=(100 * (base or 0), 100 * (base or 0) + 9)))
-        message = CommitMessage([entry], base_snapshot_id=base)
-        return table.committer().commit(APPEND, message, user, identifier).already_committed
-
-    assert not write("job", 5)
-    assert not write("other", 5)
-    assert write("job", 4)
-    table.committer().commit(COMPACT, CommitMessage(upgrade(table.live()[0], 5)), "job", 99)
-    table.append(add(file(seq=(1000, 1001))), user="job")
-    assert not write("job", 6)
-    assert write("job", 6)
-
-
-def test_a_compaction_may_share_the_identifier_of_its_write(table: CommitTable) -> None:
-    a = add(file("a"))
-    table.committer().commit(APPEND, CommitMessage([a]), "job", 7)
-    outcome = table.committer().commit(COMPACT, CommitMessage(upgrade(a, 5)), "job", 7)
-    assert not outcome.already_committed and table.live_names() == {"a@5"}
-
-
 @pytest.mark.parametrize("kind", [APPEND, COMPACT, OVERWRITE])
 def test_the_same_message_committed_again_keeps_its_files(table: CommitTable, kind: CommitKind) -> None:
     """A caller that retries after an unknown outcome must not delete files that are in the table."""
@@ -295,20 +260,6 @@ def test_the_same_message_committed_again_keeps_its_files(table: CommitTable, ki
     again = table.committer().commit(kind, message, "u")
     assert again.already_committed and again.files_published
     assert table.live_names() == before and table.snapshots.latest_id() == 2
-
-
-def interfering(
-    act: Callable[[], object], at: str = "delta-list-written", times: int = 1
-) -> Callable[[str], None]:
-    """A step that lets somebody else commit first."""
-    left = [times]
-
-    def step(name: str) -> None:
-        if name == at and left[0] > 0:
-            left[0] -= 1
-            act()
-
-    return step
 
 
 def test_a_lost_race_is_retried_on_the_newest_snapshot(table: CommitTable) -> None:
@@ -353,16 +304,6 @@ def test_a_retry_over_a_concurrent_overwrite_does_not_revive_its_files(table: Co
     assert table.live_names() == {"c@0"}
     latest = table.snapshots.latest()
     assert latest is not None and latest.total_record_count == 10
-
-
-def test_the_same_batch_from_two_processes_lands_once(table: CommitTable) -> None:
-    rival = interfering(
-        lambda: table.committer().commit(APPEND, CommitMessage([add(file("theirs"))]), "job", 7)
-    )
-    outcome = table.committer(rival).commit(APPEND, CommitMessage([add(file("mine"))]), "job", 7)
-    assert outcome.already_committed and not outcome.files_published and outcome.attempts == 1
-    assert table.live_names() == {"theirs@0"}
-    assert table.metadata_names() == table.named_metadata()
 
 
 def test_a_race_lost_too_often_ends_with_a_conflict_and_growing_waits(tmp_path: Path) -> None:
@@ -412,12 +353,6 @@ def test_a_message_that_makes_no_sense_is_refused(
 def test_a_commit_needs_a_user(table: CommitTable) -> None:
     with pytest.raises(InvalidInputError, match="commit user"):
         table.committer().commit(APPEND, CommitMessage([add()]), "")
-
-
-def test_the_default_identifier_is_never_a_replay(table: CommitTable) -> None:
-    table.append(add(), user="job")
-    snapshot = table.append(add(file(seq=(10, 11))), user="job")
-    assert snapshot.id == 2 and snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
 
 
 def test_the_delta_holds_deletes_before_adds(table: CommitTable) -> None:

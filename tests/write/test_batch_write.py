@@ -90,10 +90,18 @@ def test_the_same_batch_again_is_a_no_op_that_says_so(spark: SparkSession, creat
     files = stored_files(table)
     again = table.write(rows(spark, (1, "a")), commit_user="u", batch_id=3)
     assert (again.snapshot_id, again.already_committed, again.files) == (first.snapshot_id, True, 0)
-    older = table.write(rows(spark, (1, "z")), commit_user="u", batch_id=2)
-    assert older.already_committed and older.snapshot_id is None
     assert not table.write(rows(spark, (2, "c")), commit_user="other", batch_id=3).already_committed
     assert read(table) == {1: "b", 2: "c"} and files < stored_files(table)
+
+
+def test_a_batch_that_failed_may_be_run_after_a_later_one(spark: SparkSession, create: Callable[..., Table]) -> None:
+    table = create(bucket="1")
+    table.write(rows(spark, (1, "second")), commit_user="u", batch_id=2)
+    first = table.write(rows(spark, (3, "first")), commit_user="u", batch_id=1)
+    assert not first.already_committed and read(table) == {1: "second", 3: "first"}
+    for batch_id in (1, 2):
+        assert table.write(rows(spark, (9, "again")), commit_user="u", batch_id=batch_id).already_committed
+    assert read(table) == {1: "second", 3: "first"}
 
 
 def test_a_batch_that_another_process_committed_meanwhile_is_not_written_twice(

@@ -1,0 +1,212 @@
+"""Whether a batch was committed before: the very batch is found, or the answer is refused where history has expired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
+from lakelsm.commit.replay import HIGHEST_IDENTIFIER_PROPERTY
+from lakelsm.errors import BatchHistoryExpiredError, CorruptTableError
+from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from lakelsm.storage import LocalFileIO
+from tests.commit.commit_table import CommitTable, add, file, interfering, upgrade
+
+APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> CommitTable:
+    return CommitTable(tmp_path / "t")
+
+
+def commit(
+    table: CommitTable,
+    identifier: int,
+    user: str = "job",
+    kind: CommitKind = APPEND,
+    step: Callable[[str], None] = lambda name: None,
+) -> CommitOutcome:
+    """Commit a new file as a batch, on the newest snapshot."""
+    base = table.snapshots.latest_id()
+    first = 100 * (base or 0)
+    entry = add(file(f"{user}-{identifier}-{base}", keys=(identifier, identifier), seq=(first, first + 9)))
+    message = CommitMessage([entry], base_snapshot_id=None if kind is OVERWRITE else base)
+    return table.committer(step).commit(kind, message, user, identifier)
+
+
+def is_new(table: CommitTable, identifier: int, user: str = "job", kind: CommitKind = APPEND) -> bool:
+    before = table.snapshots.latest_id() or 0
+    outcome = commit(table, identifier, user, kind)
+    assert outcome.already_committed == ((table.snapshots.latest_id() or 0) == before)
+    if outcome.already_committed:
+        assert outcome.snapshot is not None and outcome.snapshot.commit_identifier == identifier
+    return not outcome.already_committed
+
+
+def expire(table: CommitTable, *snapshot_ids: int) -> None:
+    for number in snapshot_ids:
+        table.file_io.delete(table.paths.snapshot_file(number))
+
+
+def test_a_replay_is_a_no_op_and_says_whose_files_are_in_the_table(table: CommitTable) -> None:
+    first = CommitMessage([add(file("a"))])
+    committed = table.committer().commit(APPEND, first, "job", 7).snapshot
+    fresh = table.committer().commit(APPEND, CommitMessage([add(file("b"))]), "job", 7)
+    assert (fresh.snapshot, fresh.already_committed, fresh.files_published) == (committed, True, False)
+    same = table.committer().commit(APPEND, first, "job", 7)
+    assert (same.snapshot, same.already_committed, same.files_published) == (committed, True, True)
+    assert table.live_names() == {"a@0"}
+    assert table.metadata_names() == table.named_metadata()
+
+
+@pytest.mark.parametrize("order", list(permutations((0, 1, 2))))
+@pytest.mark.parametrize("kind", [APPEND, OVERWRITE])
+def test_each_batch_lands_once_in_whatever_order_they_come(
+    table: CommitTable, order: tuple[int, ...], kind: CommitKind
+) -> None:
+    for identifier in order:
+        assert table.committer().committed("job", identifier) is None
+        assert is_new(table, identifier, kind=kind)
+    for identifier in (*order, *reversed(order)):
+        assert table.committer().committed("job", identifier) is not None
+        assert not is_new(table, identifier)
+    assert is_new(table, 3) and not is_new(table, 1) and is_new(table, 1, "other")
+
+
+def test_only_writes_of_the_user_with_an_identifier_count(table: CommitTable) -> None:
+    commit(table, 5)
+    table.committer().commit(COMPACT, CommitMessage(upgrade(table.live()[0], 5)), "job", 4)
+    table.committer().commit(COMPACT, CommitMessage(upgrade(table.live()[0], 6)), "job", 99)
+    table.append(add(file(seq=(1000, 1001))), user="job")
+    assert is_new(table, 4) and not is_new(table, 4) and not is_new(table, 5)
+    assert is_new(table, 6) and not is_new(table, 6)
+
+
+def test_a_batch_out_of_order_records_the_highest_of_its_user(table: CommitTable) -> None:
+    def recorded() -> str | None:
+        latest = table.snapshots.latest()
+        return None if latest is None else (latest.properties or {}).get(HIGHEST_IDENTIFIER_PROPERTY)
+
+    commit(table, 7)
+    assert recorded() is None
+    commit(table, 9, "other")
+    commit(table, 3)
+    assert recorded() == "7"
+    commit(table, 5)
+    assert recorded() == "7"
+    commit(table, 8)
+    assert recorded() is None
+    damaged = table.snapshots.get(4).to_json().replace('"7"', '"seven"')
+    table.file_io.write(table.paths.snapshot_file(4), damaged.encode())
+    with pytest.raises(CorruptTableError, match="snapshot 4 has 'seven'"):
+        commit(table, 6)
+
+
+def test_a_batch_below_the_newest_is_refused_where_expired_snapshots_may_hold_it(table: CommitTable) -> None:
+    for identifier in (3, 5, 6):
+        commit(table, identifier)
+    expire(table, 1)
+    assert is_new(table, 7)
+    assert not is_new(table, 5)
+    names = table.metadata_names()
+    for identifier in (0, 3, 4):
+        with pytest.raises(BatchHistoryExpiredError, match=rf"batch {identifier} .*'job'.*batch 7.*before 2 have"):
+            commit(table, identifier)
+    assert table.snapshots.latest_id() == 4 and table.metadata_names() == names
+
+
+def test_a_lower_batch_of_the_user_that_is_retained_proves_that_one_above_it_did_not_expire(table: CommitTable) -> None:
+    for identifier in (2, 3, 6):
+        commit(table, identifier)
+    expire(table, 1)
+    assert is_new(table, 4) and is_new(table, 5) and not is_new(table, 5) and not is_new(table, 6)
+    with pytest.raises(BatchHistoryExpiredError):
+        commit(table, 2)
+
+
+def test_what_came_out_of_order_proves_nothing_of_what_came_before_it(table: CommitTable) -> None:
+    for identifier in (6, 9, 3):
+        commit(table, identifier)
+    expire(table, 1, 2)
+    with pytest.raises(BatchHistoryExpiredError, match=r"batch 6 .*batch 9"):
+        commit(table, 6)
+    with pytest.raises(BatchHistoryExpiredError, match=r"batch 9 .*batch 9"):
+        commit(table, 9)
+    assert not is_new(table, 3) and is_new(table, 10)
+
+
+def test_a_user_of_whom_nothing_is_retained_is_a_new_one(table: CommitTable) -> None:
+    commit(table, 5)
+    commit(table, 1, "other")
+    expire(table, 1)
+    assert is_new(table, 4)
+
+
+def test_snapshots_that_expire_while_a_batch_is_written_may_hold_it(table: CommitTable) -> None:
+    table.append(add(file("first")))
+
+    def rivals() -> None:
+        commit(table, 4)
+        commit(table, 5)
+
+    entry = add(file("ours", seq=(1000, 1001)))
+    committer = table.committer(interfering(rivals), sleep=lambda seconds: expire(table, 1, 2))
+    with pytest.raises(BatchHistoryExpiredError):
+        committer.commit(OVERWRITE, CommitMessage([entry]), "job", 4)
+    assert "ours@0" not in table.live_names()
+
+
+class CountingFileIO(LocalFileIO):
+    """Counts the snapshot files that are read."""
+
+    def __init__(self) -> None:
+        self.snapshots_read = 0
+
+    def read(self, path: str) -> bytes:
+        self.snapshots_read += "/snapshot-" in path
+        return super().read(path)
+
+
+def test_ascending_batches_and_the_rerun_of_the_newest_read_the_newest_snapshot_alone(tmp_path: Path) -> None:
+    counting = CountingFileIO()
+    table = CommitTable(tmp_path / "t", file_io=counting)
+    for identifier in range(40):
+        commit(table, identifier)
+    for identifier, committed in ((40, False), (39, True)):
+        counting.snapshots_read = 0
+        assert (table.committer().committed("job", identifier) is not None) == committed
+        assert counting.snapshots_read == 1
+
+
+def test_a_compaction_may_share_the_identifier_of_its_write(table: CommitTable) -> None:
+    a = add(file("a"))
+    table.committer().commit(APPEND, CommitMessage([a]), "job", 7)
+    outcome = table.committer().commit(COMPACT, CommitMessage(upgrade(a, 5)), "job", 7)
+    assert not outcome.already_committed and table.live_names() == {"a@5"}
+
+
+def test_the_same_batch_from_two_processes_lands_once(table: CommitTable) -> None:
+    rival = interfering(
+        lambda: table.committer().commit(APPEND, CommitMessage([add(file("theirs"))]), "job", 7)
+    )
+    outcome = table.committer(rival).commit(APPEND, CommitMessage([add(file("mine"))]), "job", 7)
+    assert outcome.already_committed and not outcome.files_published and outcome.attempts == 1
+    assert table.live_names() == {"theirs@0"}
+    assert table.metadata_names() == table.named_metadata()
+
+
+def test_a_batch_that_a_higher_one_of_its_user_overtakes_lands_once(table: CommitTable) -> None:
+    second = CommitMessage([add(file("second"), bucket=1)])
+    outcome = commit(table, 1, step=interfering(lambda: table.committer().commit(APPEND, second, "job", 2)))
+    assert outcome.attempts == 2 and not outcome.already_committed
+    assert not is_new(table, 2) and not is_new(table, 1) and is_new(table, 3)
+
+
+def test_the_default_identifier_is_never_a_replay(table: CommitTable) -> None:
+    table.append(add(), user="job")
+    snapshot = table.append(add(file(seq=(10, 11))), user="job")
+    assert snapshot.id == 2 and snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
