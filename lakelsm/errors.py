@@ -49,6 +49,10 @@ class BucketAssignConflictError(CommitConflictError):
     """Another commit assigned keys of the same partition to dynamic buckets; assign again."""
 
 
+class RowsChangedError(CommitConflictError):
+    """Another commit wrote keys of the rows that this delete was worked out from; read them anew and delete again."""
+
+
 class CommitOutcomeUnknownError(LakelsmError):
     """Publishing failed in a way that leaves the outcome open; no file was deleted. Rerun with the same batch id."""
 

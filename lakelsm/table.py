@@ -40,6 +40,9 @@ from lakelsm.write.batch_write import BatchResult, BatchWriter
 from lakelsm.write.overwritten_partitions import checked_partition, replaced_partitions
 from lakelsm.write.prepare import prepare
 
+#: The column of row kinds that a delete adds to the rows it read.
+_KIND = "_KEY__KIND"
+
 
 @dataclass(frozen=True)
 class CommitResult:
@@ -134,19 +137,29 @@ class Table:
         written = BatchWriter(self.spark, store).overwrite(rows, replaced_partitions(store, fixed), user, identifier)
         return self._finish(store, written, user, identifier)
 
-    def delete(self, where: str) -> CommitResult:
-        """Delete the rows that match an SQL condition, as they are now, by writing -D rows of their keys.
+    def delete(self, where: str, *, commit_user: str | None = None, batch_id: int | None = None) -> CommitResult:
+        """Delete the rows that match an SQL condition by writing -D rows of their keys; none: nothing is committed.
 
-        Raises InvalidInputError where the table's merge engine would not remove the rows.
+        The condition is judged on the newest snapshot, and again where others write the same keys before this commits:
+        a row that no longer matches stays. ``commit_user`` and ``batch_id`` are as in `write`. Raises InvalidInputError
+        where the table's merge engine would not remove the rows, CommitConflictError where others are always first.
         """
         store = self._store()
+        user, identifier = _identity(commit_user, batch_id)
+        replayed = self._replayed(store, user, identifier)
+        if replayed is not None:
+            return replayed
         check_deletable(self.name, store.options)
-        kind = "_KEY__KIND"
-        rows = self.read(where=where).withColumn(kind, F.lit("-D"))
-        if store.options.rowkind_field is not None:
-            rows = rows.drop(kind).withColumn(store.options.rowkind_field, F.lit("-D"))
-            return self.write(rows)
-        return self.write(rows, kind)
+        predicate = self._parsed(store, where)
+
+        def retractions(snapshot: Snapshot | None) -> DataFrame:
+            with translated(store.paths.root):
+                rows = _filtered(scan_frame(self.spark, store, plan_read(store, snapshot, predicate)), where)
+            kind = store.options.rowkind_field or _KIND
+            marked = rows.withColumn(kind, F.lit("-D"))
+            return prepare(marked, store.schema, store.options, None if store.options.rowkind_field else kind)
+
+        return self._finish(store, BatchWriter(self.spark, store).delete(retractions, user, identifier), user, identifier)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 

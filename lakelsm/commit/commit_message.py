@@ -37,7 +37,8 @@ class CommitMessage:
 
     ``base_snapshot_id`` is the snapshot that an append took its sequence numbers and buckets from (None:
     the table had no snapshot); everything committed after it is checked. Other kinds are checked against
-    the newest snapshot and ignore it.
+    the newest snapshot and ignore it. ``reads_rows``: the append was worked out from rows of that snapshot, as
+    a delete is, so it holds only while nobody has written their keys since.
 
     ``overwrite_partitions`` says which partitions an OVERWRITE replaces (None: the whole table).
     """
@@ -47,6 +48,7 @@ class CommitMessage:
     index_adds: Sequence[IndexManifestEntry] = ()
     index_deletes: Sequence[IndexManifestEntry] = ()
     base_snapshot_id: int | None = None
+    reads_rows: bool = False
     overwrite_partitions: PartitionFilter | None = None
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
-from lakelsm.commit.conflict import Conflict, ConflictKind, Intervening, check_append, check_changes
+from lakelsm.commit.conflict import Conflict, ConflictKind, Intervening, check_append, check_changes, check_rows_read
 from lakelsm.commit.key_rank import rank_keys
 from lakelsm.commit.live_files import LiveFiles, combine_index
 from lakelsm.commit.manifest_files import ManifestFiles
@@ -225,14 +225,11 @@ class CommitRun:
         return self._live.of_buckets(latest, changed)
 
     def _check(self, base: Sequence[ManifestEntry], delta: Sequence[ManifestEntry]) -> list[Conflict]:
-        types = [column.type for column in self._env.schema.key_fields]
-        return check_changes(
-            self._request.kind,
-            base,
-            delta,
-            lambda keys: rank_keys(keys, types).tolist(),
-            self._partition_name,
-        )
+        return check_changes(self._request.kind, base, delta, self._rank_keys, self._partition_name)
+
+    def _rank_keys(self, keys: Sequence[bytes]) -> Sequence[int]:
+        ranks: list[int] = rank_keys(keys, [column.type for column in self._env.schema.key_fields]).tolist()
+        return ranks
 
     def _since_base(self, latest: Snapshot) -> list[Snapshot] | None:
         """Return the snapshots after the one planned on, the newest last; None where some have expired."""
@@ -247,18 +244,22 @@ class CommitRun:
         base_id = message.base_snapshot_id
         if latest is None or latest.id == base_id or not message.entries:
             return []
+        unknown = ConflictKind.ROWS_CHANGED if message.reads_rows else ConflictKind.BASE_EXPIRED
         if base_id is not None and base_id > latest.id:
             text = f"snapshot {base_id}, which this write was planned on, was rolled back to {latest.id}"
-            return [Conflict(ConflictKind.BASE_EXPIRED, text)]
+            return [Conflict(unknown, text)]
         snapshots = self._since_base(latest)
         if snapshots is None:
             text = f"snapshots since {base_id or 0}, which this write was planned on, have expired"
-            return [Conflict(ConflictKind.BASE_EXPIRED, text)]
+            return [Conflict(unknown, text)]
         base = self._snapshots.try_get(base_id) if base_id else None
         since = [
             Intervening(s.id, s.commit_kind, s.commit_user, tuple(self._live.delta(s))) for s in snapshots
         ]
-        return check_append(
+        changed: list[Conflict] = []
+        if message.reads_rows:
+            changed = check_rows_read(message.entries, since, self._rank_keys, self._partition_name)
+        return changed + check_append(
             message.entries,
             message.index_adds,
             since,

@@ -1,7 +1,8 @@
 """What makes a commit lose: pure rules on metadata (format.md 14.3, and more that guard lakelsm's writers).
 
 :func:`check_changes` holds Paimon's rules: a delta against the files that are live now. :func:`check_append`
-holds the rules for an append that was planned on an older snapshot, against what was committed since.
+holds the rules for an append that was planned on an older snapshot, against what was committed since, and
+:func:`check_rows_read` one more for an append that was worked out from that snapshot's rows.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
-from lakelsm.errors import BucketAssignConflictError, CommitConflictError, SequenceConflictError
+from lakelsm.errors import BucketAssignConflictError, CommitConflictError, RowsChangedError, SequenceConflictError
 from lakelsm.format.index_manifest import HASH_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import EntryIdentity, FileKind, ManifestEntry
 from lakelsm.format.snapshot import CommitKind
@@ -35,6 +36,7 @@ class ConflictKind(Enum):
     OLDER_SCHEMA = "rows of a newer schema were rewritten under an older one"
     SEQUENCE = "another commit used the same sequence numbers in a bucket"
     BUCKET_ASSIGNMENT = "another commit assigned keys of the partition to buckets"
+    ROWS_CHANGED = "another commit wrote keys of the rows that the work was done from"
     BASE_EXPIRED = "the snapshot that the work was planned on has expired"
 
 
@@ -53,6 +55,8 @@ class Conflict:
             return SequenceConflictError(text)
         if self.kind is ConflictKind.BUCKET_ASSIGNMENT:
             return BucketAssignConflictError(text)
+        if self.kind is ConflictKind.ROWS_CHANGED:
+            return RowsChangedError(text)
         return CommitConflictError(text)
 
 
@@ -105,6 +109,54 @@ def check_append(
         conflicts += _check_sequences(delta, snapshot, partition_name)
         conflicts += _check_counts_since(delta, snapshot, partition_name)
     return conflicts + _check_assignment(delta, index_adds, since, base_index, index_now, partition_name)
+
+
+def check_rows_read(
+    delta: Sequence[ManifestEntry],
+    since: Sequence[Intervening],
+    rank_keys: RankKeys,
+    partition_name: PartitionName = bytes.hex,
+) -> list[Conflict]:
+    """Check an append of rows that were read before against what was written since.
+
+    A file that was added or removed since in the same bucket, with a key range that overlaps ours, may change what
+    was read. Compactions change no row, nor do files that were only moved up.
+    """
+    conflicts = []
+    for snapshot in since:
+        if snapshot.kind is CommitKind.COMPACT:
+            continue
+        moved = _moved(snapshot.entries)
+        theirs = [entry for entry in snapshot.entries if entry.file.file_name not in moved]
+        file = next(iter(_overlapping(_adds(delta), theirs, rank_keys)), None)
+        if file is not None:
+            text = (
+                f"snapshot {snapshot.snapshot_id} of {snapshot.commit_user} wrote to bucket {file.bucket} of partition "
+                f"{partition_name(file.partition)} in the key range of the rows that this work was done from"
+            )
+            conflicts.append(Conflict(ConflictKind.ROWS_CHANGED, text, (file.file.file_name,)))
+    return conflicts
+
+
+def _moved(entries: Sequence[ManifestEntry]) -> set[str]:
+    """Names of the files that a delta only moves to another level."""
+    return {entry.file.file_name for entry in _adds(entries)} & {entry.file.file_name for entry in _deletes(entries)}
+
+
+def _overlapping(
+    ours: Sequence[ManifestEntry], theirs: Sequence[ManifestEntry], rank_keys: RankKeys
+) -> list[ManifestEntry]:
+    """Those of ``theirs`` whose key range overlaps that of one of ``ours`` in the same bucket."""
+    buckets: dict[_BucketKey, list[ManifestEntry]] = defaultdict(list)
+    for entry in ours:
+        buckets[entry.partition, entry.bucket].append(entry)
+    candidates = [(mine, entry) for entry in theirs for mine in buckets.get((entry.partition, entry.bucket), ())]
+    bounds = [key for pair in candidates for entry in pair for key in (entry.file.min_key, entry.file.max_key)]
+    ranks = iter(rank_keys(bounds))
+    spans = zip(ranks, ranks, ranks, ranks)
+    return [
+        entry for (_, entry), (low, high, first, last) in zip(candidates, spans) if first <= high and low <= last
+    ]
 
 
 def _adds(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
@@ -214,9 +266,7 @@ def _level(entry: ManifestEntry) -> tuple[bytes, int, int]:
 
 def _check_rewrite_schema(delta: Sequence[ManifestEntry], name: PartitionName) -> list[Conflict]:
     """A rewrite under an older schema would null the columns that were added since."""
-    moved = {entry.file.file_name for entry in _adds(delta)} & {
-        entry.file.file_name for entry in _deletes(delta)
-    }
+    moved = _moved(delta)
     newest_input: dict[_BucketKey, ManifestEntry] = {}
     for entry in _deletes(delta):
         if entry.file.file_name in moved:

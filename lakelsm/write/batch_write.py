@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -13,7 +14,9 @@ from lakelsm.commit.sequence_base import table_max_sequence
 from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import (
     BucketAssignConflictError,
+    CommitConflictError,
     CommitOutcomeUnknownError,
+    RowsChangedError,
     SequenceConflictError,
 )
 from lakelsm.format.key_value_file import FileLayout
@@ -41,6 +44,9 @@ _MAX_REDO = 50
 #: once only: their numbers stay below its own, as their commits come before its own.
 _ROOM = 1 << 32
 
+#: Rows of a batch, given, or as they follow from a snapshot.
+Rows: TypeAlias = DataFrame | Callable[[Snapshot | None], DataFrame]
+
 
 @dataclass(frozen=True)
 class BatchResult:
@@ -62,6 +68,15 @@ class BatchWriter:
         """Add the rows as level-0 files."""
         return self._write(rows, CommitKind.APPEND, commit_user, identifier)
 
+    def delete(
+        self,
+        retractions: Callable[[Snapshot | None], DataFrame],
+        commit_user: str,
+        identifier: int = BATCH_COMMIT_IDENTIFIER,
+    ) -> BatchResult:
+        """Add -D rows, worked out from a snapshot; anew from the newest one where others wrote their keys meanwhile."""
+        return self._write(retractions, CommitKind.APPEND, commit_user, identifier, operation="DELETE")
+
     def overwrite(
         self,
         rows: DataFrame,
@@ -74,29 +89,33 @@ class BatchWriter:
 
     def _write(
         self,
-        rows: DataFrame,
+        rows: Rows,
         kind: CommitKind,
         commit_user: str,
         identifier: int,
         partitions: Callable[[set[bytes]], PartitionFilter | None] | None = None,
+        operation: str | None = None,
     ) -> BatchResult:
         spoiled: list[TaskMessages] = []
         room = 0
         try:
             for _ in range(_MAX_REDO):
                 base = self._store.snapshots.latest()
-                written = self._execute(rows, base, room, kind)
+                written = self._execute(rows if isinstance(rows, DataFrame) else rows(base), base, room, kind)
                 spoiled.append(written)
                 self._step("data-files-written")
-                message = self._message(written, base, partitions)
+                message = self._message(written, base, partitions, reads_rows=not isinstance(rows, DataFrame))
                 # From here on the commit knows whether a snapshot may name these files.
                 spoiled.remove(written)
                 try:
-                    outcome = self._store.committer(self._step).commit(kind, message, commit_user, identifier)
-                except (SequenceConflictError, BucketAssignConflictError):
-                    # Others came first. What was written is a whole, merged batch: it is the next try's input.
+                    committer = self._store.committer(self._step)
+                    outcome = committer.commit(kind, message, commit_user, identifier, operation=operation)
+                except (SequenceConflictError, BucketAssignConflictError, RowsChangedError):
+                    # Others came first. What was written is a whole, merged batch: it is the next try's input,
+                    # unless it was worked out from rows that may be others now.
                     spoiled.append(written)
-                    rows = self._written_rows(written.changelog_entries or written.entries)
+                    if isinstance(rows, DataFrame):
+                        rows = self._written_rows(written.changelog_entries or written.entries)
                     room = _ROOM
                     continue
                 except CommitOutcomeUnknownError:
@@ -112,7 +131,7 @@ class BatchWriter:
         finally:
             for messages in spoiled:
                 self._discard(messages)
-        raise SequenceConflictError(
+        raise CommitConflictError(
             f"Table {self._store.name}: other writers committed to the same buckets {_MAX_REDO} times in a row; "
             "nothing was written: run the batch again."
         )
@@ -122,6 +141,7 @@ class BatchWriter:
         written: TaskMessages,
         base: Snapshot | None,
         partitions: Callable[[set[bytes]], PartitionFilter | None] | None,
+        reads_rows: bool,
     ) -> CommitMessage:
         touched = {entry.partition for entry in written.entries}
         if partitions is None:
@@ -131,6 +151,7 @@ class BatchWriter:
             changelog_entries=written.changelog_entries,
             index_adds=written.index_entries,
             base_snapshot_id=None if base is None else base.id,
+            reads_rows=reads_rows,
             overwrite_partitions=partitions(touched) if partitions else None,
         )
 

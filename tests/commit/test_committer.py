@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.scan import read_delta_entries, read_index_entries
 from lakelsm.commit.sequence_base import MAX_SEQUENCE_PROPERTY
 from lakelsm.errors import (
     BucketAssignConflictError,
     CommitConflictError,
     InvalidInputError,
+    RowsChangedError,
     SequenceConflictError,
 )
 from lakelsm.format.snapshot import CommitKind
@@ -361,3 +363,28 @@ def test_the_delta_holds_deletes_before_adds(table: CommitTable) -> None:
     delta = read_delta_entries(table.file_io, table.paths, snapshot)
     assert [(int(entry.kind), entry.file.file_name) for entry in delta] == [(1, "a"), (0, "b")]
     assert delta[1].partition == partition("a")
+
+
+def test_an_append_of_rows_read_before_loses_to_whoever_wrote_their_keys(table: CommitTable) -> None:
+    table.append(add(file("a", keys=(1, 9))))
+
+    def delete_read_at(base: int, name: str, step: Callable[[str], None] = lambda name: None) -> CommitOutcome:
+        entry = add(file(name, keys=(4, 5), seq=(100, 101)))
+        message = CommitMessage([entry], base_snapshot_id=base, reads_rows=True)
+        return table.committer(step).commit(APPEND, message, "d", operation="DELETE")
+
+    table.append(add(file("apart", keys=(6, 9), seq=(10, 19))))
+    outcome = delete_read_at(1, "first")
+    assert outcome.snapshot is not None and outcome.snapshot.operation == "DELETE"
+    table.append(add(file("near", keys=(5, 9), seq=(200, 209))))
+    with pytest.raises(RowsChangedError, match=r"snapshot 4 of u wrote to bucket 0 of partition dt=a"):
+        delete_read_at(3, "second")
+    rival = interfering(lambda: table.append(add(file("nearer", keys=(4, 4), seq=(20, 29)))))
+    with pytest.raises(RowsChangedError, match="snapshot 5"):
+        delete_read_at(4, "third", rival)
+    table.compact(upgrade(next(entry for entry in table.live() if entry.file.file_name == "a"), 5))
+    assert delete_read_at(5, "fourth").snapshot is not None
+    table.file_io.delete(table.paths.snapshot_file(6))
+    with pytest.raises(RowsChangedError, match="have expired"):
+        delete_read_at(5, "fifth")
+    assert {"first@0", "fourth@0"} <= table.live_names() and not {"second@0", "third@0", "fifth@0"} & table.live_names()

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from lakelsm.commit.conflict import Conflict, ConflictKind, Intervening, check_append, check_changes
+from lakelsm.commit.conflict import Conflict, ConflictKind, Intervening, check_append, check_changes, check_rows_read
 from lakelsm.commit.key_rank import rank_keys
-from lakelsm.errors import BucketAssignConflictError, CommitConflictError, SequenceConflictError
+from lakelsm.errors import BucketAssignConflictError, CommitConflictError, RowsChangedError, SequenceConflictError
 from lakelsm.format.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import CommitKind
@@ -287,6 +287,35 @@ def test_append(
     assert {conflict.kind for conflict in check_append(delta, adds, between, before, now)} == expected
 
 
+READ = add(file("read", keys=(3, 5)))
+ROWS_READ: list[tuple[str, list[Intervening], bool]] = [
+    ("nothing since", [], False),
+    ("an append of the same keys", since(APPEND, add(file(keys=(3, 5)))), True),
+    ("an append that touches the first key", since(APPEND, add(file(keys=(1, 3)))), True),
+    ("an append that touches the last key", since(APPEND, add(file(keys=(5, 9)))), True),
+    ("an append around the keys", since(APPEND, add(file(keys=(1, 9)))), True),
+    ("an append between the keys", since(APPEND, add(file(keys=(4, 4)))), True),
+    ("an append below the keys", since(APPEND, add(file(keys=(1, 2)))), False),
+    ("an append above the keys", since(APPEND, add(file(keys=(6, 9)))), False),
+    ("files apart, the second of which meets the keys", since(APPEND, *map(add, (file(keys=(6, 9)), file()))), True),
+    ("an append to another bucket", since(APPEND, add(file(keys=(3, 5)), bucket=1)), False),
+    ("an append to another partition", since(APPEND, add(file(keys=(3, 5)), dt="b")), False),
+    ("an append to dynamic buckets", since(APPEND, add(file(keys=(3, 5)), total=-1)), True),
+    ("an overwrite that wrote the keys", since(OVERWRITE, add(file(keys=(3, 5), level=5))), True),
+    ("an overwrite that removed the keys", since(OVERWRITE, delete(A)), True),
+    ("an overwrite that removed other keys", since(OVERWRITE, delete(add(file(keys=(7, 9))))), False),
+    ("an upgrade inside an overwrite", since(OVERWRITE, *upgrade(A, 5)), False),
+    ("a compaction", since(COMPACT, delete(A), add(file(keys=(1, 9), level=5))), False),
+    ("a second snapshot since", [*since(COMPACT, delete(A)), *since(APPEND, add(file(keys=(5, 5))))], True),
+]
+
+
+@pytest.mark.parametrize(("between", "conflicts"), [c[1:] for c in ROWS_READ], ids=[c[0] for c in ROWS_READ])
+def test_rows_that_were_read(between: list[Intervening], conflicts: bool) -> None:
+    found = check_rows_read([add(file(keys=(20, 30))), READ], between, ranks)
+    assert {conflict.kind for conflict in found} == ({ConflictKind.ROWS_CHANGED} if conflicts else set())
+
+
 def test_the_message_names_partition_bucket_level_and_files() -> None:
     conflict = check_changes(COMPACT, [TOP, B], upgrade(B, 5), ranks, lambda stored: "dt=a")[0]
     assert conflict.files == ("top", "b")
@@ -299,6 +328,7 @@ def test_the_message_names_partition_bucket_level_and_files() -> None:
     [
         (ConflictKind.SEQUENCE, SequenceConflictError),
         (ConflictKind.BUCKET_ASSIGNMENT, BucketAssignConflictError),
+        (ConflictKind.ROWS_CHANGED, RowsChangedError),
         (ConflictKind.MISSING_FILE, CommitConflictError),
         (ConflictKind.BASE_EXPIRED, CommitConflictError),
     ],
