@@ -51,14 +51,15 @@ class Catalog:
         unless ``if_not_exists``.
         """
         paths = self._paths(name)
-        if if_not_exists and SchemaStore(self._file_io, paths).ids():
+        file_io = self._file_io.within(paths.root)
+        if if_not_exists and SchemaStore(file_io, paths).ids():
             return self.table(name)
         columns = from_struct(schema) if isinstance(schema, StructType) else schema
         created = create_schema(columns, primary_key, partition_by, options, comment, _now_millis())
         validate_table(created)
-        self._file_io.mkdirs(paths.schema_dir)
+        file_io.mkdirs(paths.schema_dir)
         try:
-            SchemaStore(self._file_io, paths).create_table(created)
+            SchemaStore(file_io, paths).create_table(created)
         except TableAlreadyExistsError as error:
             raise TableAlreadyExistsError(
                 f"Table {name} exists already: open it with table({name!r}), or pass if_not_exists=True."

@@ -293,6 +293,16 @@ def _map_layout(schema: TableSchema, options: TableOptions) -> None:
             )
 
 
+def _file_prefixes(_schema: TableSchema, options: TableOptions) -> None:
+    prefixes = {"data-file.prefix": options.data_file_prefix, "changelog-file.prefix": options.changelog_file_prefix}
+    for key, prefix in prefixes.items():
+        if "/" in prefix or "\0" in prefix:
+            raise InvalidInputError(
+                f"option '{key}' = {prefix!r} is the start of a file's name and must not have a slash or NUL: files lie "
+                "in their bucket's directory; take them out"
+            )
+
+
 def _no_column(key: str, name: str, schema: TableSchema) -> InvalidInputError:
     return InvalidInputError(
         f"option '{key}' names '{name}', which is no column; the columns are {', '.join(schema.field_names)}"
@@ -318,4 +328,5 @@ _RULES: Sequence[Callable[[TableSchema, TableOptions], None]] = (
     _snapshot_ordering,
     _row_tracking,
     _map_layout,
+    _file_prefixes,
 )

@@ -192,6 +192,14 @@ def test_harmless_options_are_accepted(options: dict[str, str]) -> None:
     validate_table(_schema(options))
 
 
+@pytest.mark.parametrize("key", ["data-file.prefix", "changelog-file.prefix"])
+@pytest.mark.parametrize("prefix", ["../../x", "a/b-", "/tmp/x-", "x\0"])
+def test_a_file_prefix_that_leads_to_another_directory_is_refused(key: str, prefix: str) -> None:
+    for validate in (validate_table, validate_existing_table):
+        with pytest.raises(InvalidInputError, match=f"'{key}' = .* must not have a slash"):
+            validate(_schema({key: prefix}))
+
+
 def test_foreign_keys_do_not_prevent_opening() -> None:
     assert validate_existing_table(_schema({"my.owner": "x", "bucket": "3"})).bucket == 3
 

@@ -29,6 +29,9 @@ PartitionFilter: TypeAlias = Callable[[Sequence[bytes]], Sequence[bool] | Mask]
 #: Tells for each entry, from the arrays of buckets and of total bucket counts, whether it is wanted.
 BucketFilter: TypeAlias = Callable[[Longs, Longs], Mask]
 
+#: A size that no manifest, manifest list or index manifest has.
+_MAX_BYTES = 256 << 20
+
 
 def read_live_entries(
     file_io: FileIO,
@@ -171,7 +174,7 @@ def _read_list(
 def _read(file_io: FileIO, path: str, owner: str, size: int | None = None) -> bytes:
     """Read a metadata file that ``owner`` names; ``size`` is what it says the file has."""
     try:
-        data = file_io.read(path)
+        data = file_io.read(path, _MAX_BYTES)
     except FileNotFoundError as error:
         raise CorruptTableError(
             f"{path} does not exist, but {owner} names it: restore the file, or read another snapshot."

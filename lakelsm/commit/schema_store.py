@@ -11,6 +11,8 @@ from lakelsm.storage import FileIO
 
 _PREFIX = "schema-"
 _RETRIES = 20
+#: A size that no schema file has.
+_MAX_BYTES = 64 << 20
 
 
 class SchemaStore:
@@ -41,7 +43,7 @@ class SchemaStore:
         """Return one schema. Raises CorruptTableError when its file is missing, damaged or of another id."""
         path = self._paths.schema_file(schema_id)
         try:
-            data = self._file_io.read(path)
+            data = self._file_io.read(path, _MAX_BYTES)
         except FileNotFoundError:
             raise CorruptTableError(
                 f"{path} is missing: schema files must stay as long as data files name them"

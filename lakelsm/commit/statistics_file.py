@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 
+from lakelsm.errors import CorruptTableError
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.storage import FileIO
+
+#: A size that no statistics file has.
+_MAX_BYTES = 64 << 20
 
 
 def inherited_statistics(
@@ -19,8 +23,8 @@ def inherited_statistics(
     if latest is None or latest.statistics is None:
         return None
     try:
-        document = json.loads(file_io.read(paths.statistics(latest.statistics)))
-    except (OSError, ValueError):
+        document = json.loads(file_io.read(paths.statistics(latest.statistics), _MAX_BYTES))
+    except (OSError, ValueError, RecursionError, CorruptTableError):
         return None
     same = isinstance(document, dict) and document.get("schemaId") == schema_id
     return latest.statistics if same else None

@@ -33,8 +33,9 @@ class TableStore:
 
         Raises TableNotFoundError when there is none and UnsupportedFeatureError when lakelsm cannot serve it rightly.
         """
-        file_io, root = open_storage(location)
+        storage, root = open_storage(location)
         paths = TablePaths(root)
+        file_io = storage.within(paths.root)
         schema = SchemaStore(file_io, paths).latest()
         return TableStore(name or paths.root.rsplit("/", 1)[-1], file_io, paths, schema, validate_existing_table(schema))
 
@@ -89,6 +90,6 @@ class TableStore:
             for (name, value), kind in zip(self.partition_values(partition).items(), self.partition_types)
         ]
 
-    def data_path(self, partition: bytes, bucket: int, file_name: str, external_path: str | None = None) -> str:
+    def data_path(self, partition: bytes, bucket: int, file_name: str) -> str:
         """Where a data file lies."""
-        return self.paths.data_file(self.partition_text(partition), bucket, file_name, external_path)
+        return self.paths.data_file(self.partition_text(partition), bucket, file_name)

@@ -9,6 +9,7 @@ from typing import Any
 from lakelsm.format.avro_container import decode_records, read_container, write_container
 from lakelsm.format.manifest_entry import FileKind
 from lakelsm.format.manifest_schema import INDEX_MANIFEST_SCHEMA, INDEX_MANIFEST_VERSION
+from lakelsm.format.paths import check_names
 
 #: ``index_type`` of the key hashes of a dynamic bucket. Persisted: do not change
 HASH_INDEX = "HASH"
@@ -71,7 +72,9 @@ def decode_index_manifest(data: bytes, source: str) -> list[IndexManifestEntry]:
 
     Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
     """
-    return decode_records(read_container(data, source), INDEX_MANIFEST_VERSION, _from_record, "index manifest")
+    entries = decode_records(read_container(data, source), INDEX_MANIFEST_VERSION, _from_record, "index manifest")
+    check_names([entry.file.file_name for entry in entries], "_FILE_NAME", source)
+    return entries
 
 
 def _to_record(entry: IndexManifestEntry) -> dict[str, Any]:

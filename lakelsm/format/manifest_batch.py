@@ -15,6 +15,7 @@ from lakelsm.format.manifest_columns import EntryColumns
 from lakelsm.format.manifest_entry import EntryIdentity, ManifestEntry
 from lakelsm.format.manifest_record import entry_from_record
 from lakelsm.format.manifest_schema import MANIFEST_VERSION
+from lakelsm.format.paths import check_names
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 
@@ -100,5 +101,7 @@ def _open(containers: Sequence[Container]) -> EntryBatch:
             pass  # A schema of another shape: fastavro knows them all.
     entries: list[ManifestEntry] = []
     for container in containers:
-        entries += decode_records(container, MANIFEST_VERSION, entry_from_record, "manifest")
+        found = decode_records(container, MANIFEST_VERSION, entry_from_record, "manifest")
+        check_names([entry.file.file_name for entry in found], "_FILE_NAME", container.source)
+        entries += found
     return EntryList(entries)

@@ -17,6 +17,7 @@ from lakelsm.format.avro_lanes import ListColumn, LongColumn, SliceColumn, decod
 from lakelsm.format.data_file_meta import EMPTY_STATS, DataFileMeta, SimpleStats
 from lakelsm.format.manifest_entry import EntryIdentity, FileKind, ManifestEntry
 from lakelsm.format.manifest_schema import DATA_FILE_SCHEMA, MANIFEST_VERSION
+from lakelsm.format.paths import check_names
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 
@@ -75,7 +76,9 @@ class EntryColumns:
 
     def file_names(self, rows: Longs) -> list[str]:
         """Return the file names of the entries ``rows``."""
-        return self._texts(self._bytes("_FILE._FILE_NAME", rows))
+        names = self._texts(self._bytes("_FILE._FILE_NAME", rows))
+        check_names(names, "_FILE_NAME", self._source)
+        return names
 
     def identities(self, rows: Longs) -> list[EntryIdentity]:
         """Return what identifies the files of the entries ``rows`` (see ManifestEntry.identity)."""

@@ -12,6 +12,7 @@ from lakelsm.format.manifest_entry import FileKind, ManifestEntry
 from lakelsm.format.manifest_record import stats_from_record, stats_to_record
 from lakelsm.format.manifest_schema import MANIFEST_LIST_SCHEMA, MANIFEST_VERSION
 from lakelsm.format.partition_stats import partition_stats
+from lakelsm.format.paths import check_names
 
 if TYPE_CHECKING:
     from lakelsm.types import DataType
@@ -48,7 +49,9 @@ def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
 
     Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
     """
-    return decode_records(read_container(data, source), MANIFEST_VERSION, _from_record, "manifest list")
+    metas = decode_records(read_container(data, source), MANIFEST_VERSION, _from_record, "manifest list")
+    check_names([meta.file_name for meta in metas], "_FILE_NAME", source)
+    return metas
 
 
 def summarize(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lakelsm.errors import InvalidInputError
+from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.partition_path import escape_path_name, partition_text, unescape_path_name
 
 __all__ = [
@@ -17,12 +17,15 @@ __all__ = [
     "CommitFileNames",
     "PartitionText",
     "TablePaths",
+    "check_name",
+    "check_names",
     "database_path",
     "escape_path_name",
     "file_format_of",
     "new_data_file_name",
     "parse_snapshot_id",
     "partition_text",
+    "refuse_external_path",
     "table_path",
     "temp_name",
     "unescape_path_name",
@@ -33,6 +36,9 @@ PartitionText = Sequence[tuple[str, str]]
 
 #: ``_BUCKET`` of rows that wait for a compaction to be given a bucket. Persisted: do not change
 POSTPONE_BUCKET = -2
+
+#: Names that mean a directory, or nothing.
+_NO_NAMES = frozenset(["", ".", ".."])
 
 _ID_NAME = re.compile(r"(?:snapshot|schema|changelog)-(\d+)")
 
@@ -72,6 +78,39 @@ def temp_name(name: str, uuid: str) -> str:
     It begins with a dot: Java Paimon 1.3 fails on any other stray name in ``snapshot/``.
     """
     return f".{name}.{uuid}.tmp"
+
+
+def check_name(name: object, what: str, source: str) -> str:
+    """Return the name of a file that the file ``source`` gives as ``what`` (a field), as it is.
+
+    Raises CorruptTableError where it is no plain name: it could lead out of the table's directory.
+    """
+    if not isinstance(name, str) or not _is_plain(name):
+        raise CorruptTableError(
+            f"{source} has {name!r} as {what}, which is no name of a file in the table's directory: restore the file."
+        )
+    return name
+
+
+def check_names(names: Sequence[str], what: str, source: str) -> None:
+    """Raise as check_name for the first of many names that is no plain one; quick where all are."""
+    joined = "".join(names)
+    if "/" in joined or "\0" in joined or not _NO_NAMES.isdisjoint(names):
+        for name in names:
+            check_name(name, what, source)
+
+
+def refuse_external_path(external_path: str | None, file_name: str) -> None:
+    """Raise UnsupportedFeatureError for a file that a manifest places outside of the table's directory."""
+    if external_path is not None:
+        raise UnsupportedFeatureError(
+            f"File {file_name} of the table lies at {external_path} (its _EXTERNAL_PATH): lakelsm has not built "
+            "'data-file.external-paths' and opens nothing outside of a table's directory; use Apache Paimon for it."
+        )
+
+
+def _is_plain(name: str) -> bool:
+    return name not in _NO_NAMES and "/" not in name and "\0" not in name
 
 
 class FileNames:
@@ -201,8 +240,8 @@ class TablePaths:
 
     def tag(self, name: str) -> str:
         """Return the path of a tag file. Raises InvalidInputError on a name that leaves the directory."""
-        if not name.strip() or "/" in name:
-            raise InvalidInputError(f"Tag name {name!r} is blank or has a slash: choose another.")
+        if not name.strip() or not _is_plain(name):
+            raise InvalidInputError(f"Tag name {name!r} is blank, or has a slash or NUL: choose another.")
         return f"{self.tag_dir}/tag-{name}"
 
     def partition_dir(self, partition: PartitionText) -> str:
@@ -215,11 +254,9 @@ class TablePaths:
         name = "bucket-postpone" if bucket == POSTPONE_BUCKET else f"bucket-{bucket}"
         return f"{self.partition_dir(partition)}/{name}"
 
-    def data_file(
-        self, partition: PartitionText, bucket: int, file_name: str, external_path: str | None = None
-    ) -> str:
-        """Return the path of a data file; ``external_path`` (the entry's, if any) is complete and wins."""
-        return external_path or f"{self.bucket_dir(partition, bucket)}/{file_name}"
+    def data_file(self, partition: PartitionText, bucket: int, file_name: str) -> str:
+        """Return the path of a data file."""
+        return f"{self.bucket_dir(partition, bucket)}/{file_name}"
 
 
 def _root(path: str) -> str:

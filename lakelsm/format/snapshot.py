@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
+from lakelsm.format.paths import check_name
 
 #: ``version`` of the snapshots that lakelsm writes. Persisted: do not change
 SNAPSHOT_VERSION = 3
@@ -146,6 +147,13 @@ _TEXT_KEYS = {
     "operation",
     "commit_kind",
 }
+_FILE_NAME_KEYS = (
+    "base_manifest_list",
+    "delta_manifest_list",
+    "changelog_manifest_list",
+    "index_manifest",
+    "statistics",
+)
 _MAP_KEYS = {"log_offsets", "properties"}
 #: Java's order of keys, for readers of the file; no reader depends on it.
 _KEY_ORDER = [
@@ -196,6 +204,9 @@ def _snapshot(values: Mapping[str, Any], source: str) -> Snapshot:
         expected = str if name in _TEXT_KEYS else dict if name in _MAP_KEYS else int
         if value is not None and (not isinstance(value, expected) or isinstance(value, bool)):
             raise CorruptTableError(f"{source} has {value!r} under {_JSON_KEYS[name]}.")
+    for name in _FILE_NAME_KEYS:
+        if known[name] is not None:
+            check_name(known[name], _JSON_KEYS[name], source)
     try:
         known["commit_kind"] = CommitKind(known["commit_kind"])
     except ValueError as error:

@@ -9,6 +9,7 @@ from lakelsm.commit.table_store import TableStore
 from lakelsm.format.binary_row import decode_row
 from lakelsm.format.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.paths import refuse_external_path
 from lakelsm.lsm.interval_partition import Section
 from lakelsm.lsm.levels import FileRange, SortedRun
 from lakelsm.merge.run_reader import LOOK_UP_COST, MergeUnit, RunFile
@@ -28,6 +29,7 @@ class MergeUnits:
         known = self._directories.get((partition, bucket))
         if known is None:
             known = self._store.paths.bucket_dir(self._store.partition_text(partition), bucket)
+            self._store.file_io.check_directory(known)
             self._directories[(partition, bucket)] = known
         return known
 
@@ -36,9 +38,11 @@ class MergeUnits:
         return self.file_of(self._entries[planned.index])
 
     def file_of(self, entry: ManifestEntry) -> RunFile:
-        """An entry's file as a task reads it."""
+        """An entry's file as a task reads it. Raises as `FileIO.check_file`, as Spark would follow any link."""
         file = entry.file
-        path = file.external_path or f"{self.directory(entry.partition, entry.bucket)}/{file.file_name}"
+        refuse_external_path(file.external_path, file.file_name)
+        path = f"{self.directory(entry.partition, entry.bucket)}/{file.file_name}"
+        self._store.file_io.check_file(path)
         return RunFile(path, file.schema_id, file.row_count, file.file_size, level=file.level)
 
     def of_section(self, section: Section, target_size: int, below: Sequence[SortedRun] = ()) -> list[MergeUnit]:

@@ -68,7 +68,7 @@ def files_frame(spark: SparkSession, store: TableStore, snapshot: Snapshot | Non
         if entry.partition not in names:
             names[entry.partition] = "/".join(f"{k}={v}" for k, v in store.partition_text(entry.partition))
         file = entry.file
-        path = store.data_path(entry.partition, entry.bucket, file.file_name, file.external_path)
+        path = file.external_path or store.data_path(entry.partition, entry.bucket, file.file_name)
         rows.append(
             (
                 names[entry.partition],

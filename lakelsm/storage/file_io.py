@@ -18,8 +18,30 @@ class FileIO(Protocol):
     Implementations must be picklable: they travel to Spark tasks.
     """
 
-    def read(self, path: str) -> bytes:
-        """Return the whole content of a file. Raises FileNotFoundError when it does not exist."""
+    def within(self, root: str) -> FileIO:
+        """Return the same storage, kept to one directory: no link below ``root`` is followed out of it.
+
+        Every operation then raises CorruptTableError, before anything is touched, on a path that leaves ``root``.
+        """
+        ...
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        """Return the whole content of a file. Raises FileNotFoundError when it does not exist.
+
+        Raises CorruptTableError for what is no regular file (it could hang or never end), and for a file of more than
+        ``limit`` bytes.
+        """
+        ...
+
+    def check_file(self, path: str) -> None:
+        """Raise CorruptTableError where a reader that opens the path by itself would get no regular file in ``root``.
+
+        A file that does not exist is the reader's business.
+        """
+        ...
+
+    def check_directory(self, path: str) -> None:
+        """Raise CorruptTableError where files of a directory, which need not exist yet, would lie outside of ``root``."""
         ...
 
     def size(self, path: str) -> int:

@@ -3,34 +3,79 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import errno
 import os
 import shutil
+import stat
 import uuid
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from pyarrow import fs as arrow_fs
 
-from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.storage.file_io import FileIO
 
 # What link(2) says where a file system has no hard links at all (the temporary file has one link and lies in
 # the target's directory, so neither too many links nor another device can be the true reason).
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EINVAL})
 
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
 
 class LocalFileIO:
-    """FileIO on the operating system's files. Holds no state, so any copy of it is as good as another."""
+    """FileIO on the operating system's files, of which any copy is as good as another."""
 
-    def read(self, path: str) -> bytes:
-        """Return the whole content of a file. Raises FileNotFoundError when it does not exist."""
-        with Path(path).open("rb") as file:
-            return file.read()
+    #: The real path of the directory that no link may lead out of; None: any path will do.
+    _root: str | None = None
+
+    def within(self, root: str) -> LocalFileIO:
+        """Return the same storage, kept to one directory. Links above ``root``, or ``root`` itself, may lead anywhere."""
+        kept = copy.copy(self)
+        kept._root = os.path.realpath(root)
+        return kept
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        """Return the whole content of a file of at most ``limit`` bytes. Raises FileNotFoundError when there is none."""
+        self._keep_inside(path)
+        _require_regular(path, _status(path))
+        # Without O_NONBLOCK a FIFO that took the file's place in the meantime would wait for a writer.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            status = os.fstat(file.fileno())
+            _require_regular(path, status)
+            if limit is not None and status.st_size > limit:
+                raise CorruptTableError(
+                    f"{path} has {status.st_size} bytes, and a file of its kind has {limit} at most: restore the file."
+                )
+            return file.read() if limit is None else file.read(limit)
+
+    def check_file(self, path: str) -> None:
+        """Raise CorruptTableError unless the path is free or a regular file; its directory has been checked."""
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return
+        if stat.S_ISLNK(status.st_mode):
+            self._keep_inside(path)
+            if not os.path.exists(path):
+                return
+            status = _status(path)
+        _require_regular(path, status)
+
+    def check_directory(self, path: str) -> None:
+        """Raise CorruptTableError where files in the directory would leave the root."""
+        self._keep_inside(path)
 
     def size(self, path: str) -> int:
         """Return the size of a file in bytes. Raises FileNotFoundError when it does not exist."""
-        return os.stat(path).st_size
+        self._keep_inside(path)
+        return _status(path).st_size
 
     def exists(self, path: str) -> bool:
         """Tell whether a file or directory exists at the path."""
@@ -38,10 +83,13 @@ class LocalFileIO:
 
     def list(self, path: str) -> list[str]:
         """Return the names in a directory, unsorted; an empty list when there is no such directory."""
+        self._keep_inside(path)
         try:
             return os.listdir(path)
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return []
+        except NotADirectoryError as error:
+            raise CorruptTableError(f"{path} is no directory: restore it.") from error
 
     def write(self, path: str, data: bytes, durable: bool = True) -> None:
         """Replace or create a file in one step (temporary dot-file in the same directory, then rename)."""
@@ -83,25 +131,47 @@ class LocalFileIO:
 
     def delete(self, path: str) -> None:
         """Delete a file; it is no error when it does not exist."""
+        self._keep_inside(os.path.dirname(path))
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
 
     def delete_dir(self, path: str) -> None:
-        """Delete a directory with everything in it; it is no error when it does not exist."""
+        """Delete a directory with everything in it; it is no error when it does not exist.
+
+        Links in it are deleted, not followed. Raises InvalidInputError where the directory itself is one.
+        """
+        self._keep_inside(path)
+        if os.path.islink(path):
+            raise InvalidInputError(
+                f"{path} is a symbolic link to {os.path.realpath(path)}: delete that directory and the link yourself."
+            )
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(path)
 
     def mkdirs(self, path: str) -> None:
         """Make a directory and its parents; it is no error when it exists."""
+        self._keep_inside(path)
         os.makedirs(path, exist_ok=True)
 
     def filesystem(self) -> arrow_fs.FileSystem:
         """Return Arrow's local file system."""
         return arrow_fs.LocalFileSystem()
 
+    def _keep_inside(self, path: str) -> None:
+        """Raise CorruptTableError where a path below the root really lies elsewhere."""
+        if self._root is None:
+            return
+        real = os.path.realpath(path)
+        if real != self._root and not real.startswith(f"{self._root}/"):
+            raise CorruptTableError(
+                f"{path} is {real}, which lies outside of the table's directory {self._root}. lakelsm follows no link "
+                "out of it: put the files themselves in their place."
+            )
+
     def _write_temporary(self, path: str, data: bytes, durable: bool) -> str:
         """Write the content beside the target under a name that no reader parses (it starts with a dot)."""
         folder, name = os.path.split(path)
+        self._keep_inside(folder)
         temporary = os.path.join(folder, f".{name}.{uuid.uuid4()}.tmp")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         try:
@@ -147,6 +217,23 @@ def open_storage(uri: str) -> tuple[FileIO, str]:
     if not path.startswith("/"):
         raise InvalidInputError(f"{uri}: a location must be absolute; write file://{os.path.abspath(path)}")
     return LocalFileIO(), os.path.normpath(path).replace("//", "/")
+
+
+def _status(path: str) -> os.stat_result:
+    """What a path is, links followed. Raises FileNotFoundError where it is nothing."""
+    try:
+        return os.stat(path)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG):
+            raise CorruptTableError(f"{path} cannot be reached ({error.strerror}): restore the file.") from error
+        raise
+
+
+def _require_regular(path: str, status: os.stat_result) -> None:
+    """Raise CorruptTableError for a directory, FIFO, socket or device."""
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((name for test, name in _KINDS if test(status.st_mode)), "no file")
+        raise CorruptTableError(f"{path} is {kind} and no regular file, so lakelsm does not open it: restore the file.")
 
 
 def _is_same_file(one: str, other: str) -> bool:

@@ -17,11 +17,15 @@ from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.hash_index import decode_hashes
 from lakelsm.format.index_manifest import HASH_INDEX, IndexManifestEntry
+from lakelsm.format.paths import refuse_external_path
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.storage import FileIO
 
 #: Highest number of buckets of a partition. Persisted: do not change
 MAX_BUCKETS = 32767
+
+#: A size that no HASH index file has: 268 million keys in one bucket.
+_MAX_BYTES = 1 << 30
 
 _REMEDY = "restore the file, or overwrite the partition, which gives its keys their buckets anew."
 
@@ -41,7 +45,7 @@ class HashIndex:
     def read(self, file_io: FileIO) -> npt.NDArray[np.int32]:
         """Return the hashes. Raises CorruptTableError unless the file is there and is what the manifest describes."""
         try:
-            data = file_io.read(self.path)
+            data = file_io.read(self.path, _MAX_BYTES)
         except FileNotFoundError as error:
             raise CorruptTableError(f"HASH index file {self.path} of {self.bucket} does not exist: {_REMEDY}") from error
         hashes = decode_hashes(data, f"HASH index file {self.path} of {self.bucket}")
@@ -72,6 +76,7 @@ def hash_indexes(store: TableStore, base: Snapshot | None) -> HashIndexes:
                 f"Index manifest {base.index_manifest} of {_bucket(store, entry)} names {entry.file.file_name}, "
                 f"but the bucket has {problem}: overwrite the partition, which gives its keys their buckets anew."
             )
+        refuse_external_path(entry.file.external_path, entry.file.file_name)
         path = store.paths.index(entry.file.file_name)
         found[place] = HashIndex(path, _bucket(store, entry), entry.file.file_size, entry.file.row_count)
     return found

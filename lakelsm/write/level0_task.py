@@ -144,6 +144,7 @@ class _BucketWriter:
             )
         ]
         directory = job.paths.bucket_dir(texts, bucket)
+        job.file_io.check_directory(directory)
         names = FileNames(str(uuid4()))
         self._writer = RollingWriter(filesystem, directory, names, job.layout, 0, _FILE_SOURCE_APPEND)
         self._changelog: RollingWriter | None = None

@@ -123,10 +123,10 @@ class FaultyFileIO(LocalFileIO):
             raise TimeoutError("answer lost")
         return created
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, limit: int | None = None) -> bytes:
         if self.reads_fail and "/snapshot-" in path:
             raise TimeoutError("reads fail")
-        return super().read(path)
+        return super().read(path, limit)
 
     def write(self, path: str, data: bytes, durable: bool = True) -> None:
         if self.hint_fails and path.endswith("LATEST"):

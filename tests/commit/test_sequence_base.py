@@ -23,9 +23,9 @@ class CountingFileIO(LocalFileIO):
     def __init__(self) -> None:
         self.reads: list[str] = []
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, limit: int | None = None) -> bytes:
         self.reads.append(path.rsplit("/", 1)[-1])
-        return super().read(path)
+        return super().read(path, limit)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -9,17 +10,20 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.binary_row_decode import decode_row
 from lakelsm.format.manifest import decode_manifest
 from lakelsm.format.paths import (
     CommitFileNames,
     TablePaths,
+    check_name,
+    check_names,
     escape_path_name,
     file_format_of,
     new_data_file_name,
     parse_snapshot_id,
     partition_text,
+    refuse_external_path,
     table_path,
     temp_name,
     unescape_path_name,
@@ -51,10 +55,9 @@ def test_data_files_lie_in_their_bucket() -> None:
     assert PATHS.bucket_dir([("p", "a/b"), ("q", "1")], 3) == "/wh/db.db/t/p=a%2Fb/q=1/bucket-3"
     assert PATHS.bucket_dir([], -2) == "/wh/db.db/t/bucket-postpone"
     assert PATHS.data_file([("p", "x")], 1, "data-u-0.orc") == "/wh/db.db/t/p=x/bucket-1/data-u-0.orc"
-    assert PATHS.data_file([], 1, "data-u-0.orc", "/else/data-u-0.orc") == "/else/data-u-0.orc"
 
 
-@pytest.mark.parametrize("name", ["", "  ", "a/b"])
+@pytest.mark.parametrize("name", ["", "  ", "a/b", "../../x", "a\0"])
 def test_a_tag_stays_in_its_directory(name: str) -> None:
     with pytest.raises(InvalidInputError, match="Tag name"):
         PATHS.tag(name)
@@ -206,3 +209,24 @@ def test_every_partitioned_golden_file_lies_where_its_partition_says(tmp_path: P
             assert Path(table.data_file(texts, entry.bucket, entry.file.file_name)).exists()
             found += 1
     assert found >= 4
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc/passwd", "../../x", "a\0b", 5, None])
+def test_a_name_that_could_lead_out_of_its_directory_is_refused_with_the_file_that_gives_it(name: object) -> None:
+    with pytest.raises(CorruptTableError, match=r"/t/manifest/m has .* as _FILE_NAME, which is no name of a file"):
+        check_name(name, "_FILE_NAME", "/t/manifest/m")
+    if isinstance(name, str):
+        with pytest.raises(CorruptTableError, match=re.escape(repr(name))):
+            check_names(["data-1.parquet", name, "data-2.parquet"], "_FILE_NAME", "/t/manifest/m")
+
+
+@pytest.mark.parametrize("name", ["data-1.parquet", "..x", "...", "a b", "ü", "%2F", "~"])
+def test_any_other_name_is_a_name(name: str) -> None:
+    assert check_name(name, "_FILE_NAME", "m") == name
+    check_names([name, name], "_FILE_NAME", "m")
+
+
+def test_a_file_at_an_external_path_is_refused_by_name() -> None:
+    refuse_external_path(None, "data-1.parquet")
+    with pytest.raises(UnsupportedFeatureError, match=r"data-1.parquet .* file:/x .*data-file.external-paths"):
+        refuse_external_path("file:/x", "data-1.parquet")

@@ -79,7 +79,7 @@ def bucket_keys(path: str) -> dict[tuple[bytes, int], set[tuple[Any, ...]]]:
 
 def _read(store: TableStore, entry: ManifestEntry) -> pa.Table:
     schema = store.schemas.get(entry.file.schema_id)
-    path = store.data_path(entry.partition, entry.bucket, entry.file.file_name, entry.file.external_path)
+    path = store.data_path(entry.partition, entry.bucket, entry.file.file_name)
     mapping = column_mapping(schema, store.schema)
     reader = KeyValueReader(store.file_io.filesystem(), path, mapping)
     batches = [table for _, table in reader.batches(1 << 16)]

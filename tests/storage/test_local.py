@@ -6,12 +6,14 @@ import errno
 import multiprocessing
 import os
 import pickle
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyarrow import fs as arrow_fs
 
-from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.storage import FileIO, LocalFileIO, open_storage
 
 
@@ -160,3 +162,123 @@ def test_of_racing_processes_exactly_one_creates_each_file(tmp_path: Path) -> No
     assert sorted(i for i, _ in results) == list(range(40))
     for i, who in results:
         assert (tmp_path / f"f-{i}").read_bytes() == b"%d" % who
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(path))
+
+
+NO_FILES: dict[str, Callable[[Path], object]] = {
+    "a directory": Path.mkdir,
+    "a FIFO": lambda path: os.mkfifo(path),
+    "a socket": _socket,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_FILES)
+def test_what_is_no_regular_file_is_refused_and_never_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)  # The path of a socket is short.
+    NO_FILES[kind](Path("f"))
+    for check in (LocalFileIO().read, LocalFileIO().check_file):
+        with pytest.raises(CorruptTableError, match=f"/f is {kind} and no regular file"):
+            check(str(tmp_path / "f"))
+
+
+def test_a_file_above_the_limit_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(CorruptTableError, match="has 1099511627776 bytes, and a file of its kind has 10 at most"):
+        LocalFileIO().read(str(path), 10)
+    path.write_bytes(b"0123456789")
+    assert LocalFileIO().read(str(path), 10) == b"0123456789"
+
+
+@pytest.mark.parametrize("name", ["loop", "file/below", "x" * 300])
+def test_a_path_that_cannot_be_reached_is_a_typed_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").touch()
+    with pytest.raises(CorruptTableError, match="cannot be reached"):
+        LocalFileIO().read(str(tmp_path / name))
+
+
+def test_a_file_in_the_place_of_a_directory_is_no_empty_directory(tmp_path: Path) -> None:
+    (tmp_path / "snapshot").touch()
+    with pytest.raises(CorruptTableError, match="snapshot is no directory"):
+        LocalFileIO().list(str(tmp_path / "snapshot"))
+
+
+class Linked:
+    """A directory ``root`` with links: ``out`` and ``f-out`` lead out of it, ``in`` and ``f-in`` do not."""
+
+    def __init__(self, folder: Path) -> None:
+        self.outside = folder / "outside"
+        self.root = folder / "root"
+        for directory in (self.outside, self.root / "real"):
+            directory.mkdir(parents=True)
+            (directory / "f").write_bytes(b"content")
+        for name, target in (("out", self.outside), ("in", self.root / "real")):
+            (self.root / name).symlink_to(target)
+            (self.root / f"f-{name}").symlink_to(target / "f")
+        self.file_io = LocalFileIO().within(str(self.root))
+
+    def path(self, name: str) -> str:
+        return str(self.root / name)
+
+
+OPERATIONS: dict[str, Callable[[Linked], object]] = {
+    "read": lambda it: it.file_io.read(it.path("f-out")),
+    "read below": lambda it: it.file_io.read(it.path("out/f")),
+    "size": lambda it: it.file_io.size(it.path("out/f")),
+    "list": lambda it: it.file_io.list(it.path("out")),
+    "check a file": lambda it: it.file_io.check_file(it.path("f-out")),
+    "check a directory": lambda it: it.file_io.check_directory(it.path("out/bucket-0")),
+    "write": lambda it: it.file_io.write(it.path("out/g"), b"x"),
+    "create": lambda it: it.file_io.create_if_absent(it.path("out/g"), b"x"),
+    "make directories": lambda it: it.file_io.mkdirs(it.path("out/g/h")),
+    "delete": lambda it: it.file_io.delete(it.path("out/f")),
+    "delete a directory": lambda it: it.file_io.delete_dir(it.path("out")),
+    "climb": lambda it: it.file_io.read(it.path("../outside/f")),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_no_operation_follows_a_link_out_of_the_root(tmp_path: Path, operation: str) -> None:
+    linked = Linked(tmp_path)
+    with pytest.raises(CorruptTableError, match="outside of the table's directory"):
+        OPERATIONS[operation](linked)
+    assert {path.name: path.read_bytes() for path in linked.outside.iterdir()} == {"f": b"content"}
+
+
+def test_links_inside_the_root_and_above_it_are_followed(tmp_path: Path) -> None:
+    linked = Linked(tmp_path)
+    (tmp_path / "warehouse").symlink_to(linked.root)
+    for root in (linked.root, tmp_path / "warehouse"):
+        file_io = LocalFileIO().within(str(root))
+        for name in ("f-in", "in/f", "real/f"):
+            file_io.check_file(f"{root}/{name}")
+            assert file_io.read(f"{root}/{name}") == b"content"
+        file_io.write(f"{root}/in/g", b"new")
+        assert file_io.list(f"{root}/in") == os.listdir(linked.root / "real")
+
+
+def test_replacing_and_deleting_a_link_leaves_what_it_points_to(tmp_path: Path) -> None:
+    linked = Linked(tmp_path)
+    linked.file_io.write(linked.path("f-out"), b"new")
+    linked.file_io.delete(linked.path("out"))
+    assert (linked.outside / "f").read_bytes() == b"content"
+    assert Path(linked.path("f-out")).read_bytes() == b"new"
+
+
+def test_deleting_a_directory_deletes_links_in_it_and_refuses_to_be_led_by_one(tmp_path: Path) -> None:
+    linked = Linked(tmp_path)
+    (tmp_path / "link").symlink_to(linked.root)
+    with pytest.raises(InvalidInputError, match="is a symbolic link to"):
+        LocalFileIO().delete_dir(str(tmp_path / "link"))
+    LocalFileIO().delete_dir(str(linked.root))
+    assert not linked.root.exists()
+    assert (linked.outside / "f").read_bytes() == b"content"
