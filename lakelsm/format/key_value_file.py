@@ -9,20 +9,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import CorruptTableError, InvalidInputError
 from lakelsm.format.column_evolution import cast_column, evolve_array
 from lakelsm.format.column_stats import StatsCollector, StatsMode, column_modes
+from lakelsm.format.file_check import PARQUET_ERRORS, RANGED_ROOTS, FileCheck, unreadable
 from lakelsm.format.int96_timestamps import exact_timestamps, int96_columns
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
-from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, DataType, arrow_field
+from lakelsm.types import AtomicType, DataField, DataType, arrow_field
 
 #: System columns, their Parquet field ids, and the prefix of key columns. Persisted: do not change
 SEQUENCE_FIELD = pa.field("_SEQUENCE_NUMBER", pa.int64(), False, {b"PARQUET:field_id": b"2147483646"})
 KIND_FIELD = pa.field("_VALUE_KIND", pa.int8(), False, {b"PARQUET:field_id": b"2147483645"})
-
-#: Types whose Parquet statistics compare as keys do.
-_RANGED_ROOTS = (*INTEGER_ROOTS, "VARCHAR", "DATE")
 
 #: Bytes in memory of the rows of one row group, unless a caller says otherwise.
 ROW_GROUP_BYTES = 64 << 20
@@ -48,6 +46,7 @@ class KeyValueReader:
     ``mapping`` pairs each wanted column with the file's column of the same field id (None: the file has none, the
     column is NULL). Columns are found by name in the file, read by batches, and cast to the wanted types. A column's
     reader buffers ``read_ahead`` bytes; row groups are never read whole.
+    Page checksums are verified where the file has some, and ``check`` refuses a file that is not the one expected.
     Raises CorruptTableError, naming the file, when it is missing or cannot be decoded.
     """
 
@@ -57,6 +56,7 @@ class KeyValueReader:
         path: str,
         mapping: Sequence[tuple[DataField, DataField | None]],
         read_ahead: int = 1 << 18,
+        check: FileCheck | None = None,
     ) -> None:
         self._path = path
         self._mapping = mapping
@@ -64,14 +64,24 @@ class KeyValueReader:
 
         def opened(unit: str | None) -> pq.ParquetFile:
             source = filesystem.open_input_file(path)
-            return pq.ParquetFile(source, buffer_size=read_ahead, pre_buffer=False, coerce_int96_timestamp_unit=unit)
+            if check is not None:
+                check.size(path, source.size())
+            return pq.ParquetFile(
+                source,
+                buffer_size=read_ahead,
+                pre_buffer=False,
+                coerce_int96_timestamp_unit=unit,
+                page_checksum_verification=True,
+            )
 
         try:
             self._file = opened(None)
+            if check is not None:
+                check.footer(path, self._file.metadata)
             self._int96 = int96_columns(self._file, self._names())
             self._micros = opened("us") if self._int96 else None
-        except (OSError, pa.ArrowException) as error:
-            raise CorruptTableError(f"Data file {path} cannot be opened: {error}") from error
+        except PARQUET_ERRORS as error:
+            raise unreadable(path, error) from error
 
     @property
     def bytes_per_row(self) -> float:
@@ -106,8 +116,10 @@ class KeyValueReader:
                         at += len(batch)
                         del batch  # Not held while the next one is read.
                 start += rows
-        except (OSError, pa.ArrowException) as error:
-            raise CorruptTableError(f"Data file {self._path} cannot be read: {error}") from error
+        except InvalidInputError:
+            raise
+        except PARQUET_ERRORS as error:
+            raise unreadable(self._path, error) from error
 
     def _batches(self, batch_rows: int, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         batches = self._file.iter_batches(batch_rows, [group], names, use_threads=False)
@@ -130,7 +142,7 @@ class KeyValueReader:
         if low is None and high is None:
             return True
         source = next((source for field, source in self._mapping if field.name == leading), None)
-        if source is None or not isinstance(source.type, AtomicType) or source.type.root not in _RANGED_ROOTS:
+        if source is None or not isinstance(source.type, AtomicType) or source.type.root not in RANGED_ROOTS:
             return True
         columns = self._file.metadata.row_group(group)
         for at in range(columns.num_columns):

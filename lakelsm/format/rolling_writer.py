@@ -122,6 +122,7 @@ class _OpenFile:
             compression_level=layout.compression_level,
             store_decimal_as_integer=True,
             store_schema=False,
+            write_page_checksum=True,
             use_deprecated_int96_timestamps=int96,
             **encoding_options(arrow_schema, ascending, int96),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
+from lakelsm.format.file_check import ExpectedFile, FileCheck
 from lakelsm.format.key_value_file import KeyValueReader
 from lakelsm.merge.key_order import order_keys
 from lakelsm.schema import TableSchema
@@ -38,7 +39,10 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True)
 class RunFile:
-    """One data file of a run. ``path`` is as the file system has it; ``local``: a scratch file of this machine."""
+    """One data file of a run. ``path`` is as the file system has it; ``local``: a scratch file of this machine.
+
+    ``expected`` is what the manifest entry says of it (None: a scratch file, which has none).
+    """
 
     path: str
     schema_id: int
@@ -46,6 +50,7 @@ class RunFile:
     file_size: int
     local: bool = False
     level: int = 0
+    expected: ExpectedFile | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,8 @@ class RunReader:
                 del table  # Not held while the next one is read.
 
     def _reader(self, file: RunFile, runs: int) -> KeyValueReader:
-        mapping = column_mapping(self.schemas[file.schema_id], self.schema)
+        file_schema = self.schemas[file.schema_id]
+        mapping = column_mapping(file_schema, self.schema)
         wanted = [(column, source) for column, source in mapping if column.name in self.columns]
         ahead = self.memory_bytes // (4 * runs * (len(wanted) + 2))
         return KeyValueReader(
@@ -141,6 +147,7 @@ class RunReader:
             file.path,
             wanted,
             max(_MIN_READ_AHEAD, min(_MAX_READ_AHEAD, ahead)),
+            None if file.expected is None else FileCheck.of([file.expected], file_schema)[0],
         )
 
     def _batch_rows(self, unit: MergeUnit) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lakelsm.commit.bucket_files import BucketId
 from lakelsm.commit.table_store import TableStore
 from lakelsm.format.binary_row import decode_row
+from lakelsm.format.file_check import ExpectedFile
 from lakelsm.format.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.paths import refuse_external_path
@@ -43,7 +44,8 @@ class MergeUnits:
         refuse_external_path(file.external_path, file.file_name)
         path = f"{self.directory(entry.partition, entry.bucket)}/{file.file_name}"
         self._store.file_io.check_file(path)
-        return RunFile(path, file.schema_id, file.row_count, file.file_size, level=file.level)
+        expected = ExpectedFile.of(file, entry.partition)
+        return RunFile(path, file.schema_id, file.row_count, file.file_size, level=file.level, expected=expected)
 
     def of_section(self, section: Section, target_size: int, below: Sequence[SortedRun] = ()) -> list[MergeUnit]:
         """The section as units of disjoint key ranges, in key order, that cost about ``target_size`` bytes at least.

@@ -1,0 +1,171 @@
+"""Whether a data file is the one that its manifest entry means.
+
+Parquet's page checksums tell damaged bytes, but not a whole, older file in another's place. A file is known again by its
+size and row count, the range of its sequence numbers, the range of its leading key column, and its partition: all of it
+stands in the entry and in the file's footer, so that the check costs no request. Footers and page headers have no
+checksum in Parquet: what of them is in the entry too is checked, the rest is what decoding finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs as arrow_fs
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.binary_row import decode_rows
+from lakelsm.format.data_file_meta import DataFileMeta
+from lakelsm.schema import TableSchema
+from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField
+
+#: What pyarrow raises on damaged Parquet bytes.
+PARQUET_ERRORS = (OSError, ValueError, OverflowError, pa.ArrowException)
+
+#: Types whose Parquet statistics compare as keys do.
+RANGED_ROOTS = (*INTEGER_ROOTS, "VARCHAR", "DATE")
+
+#: Bytes of a text that are compared: writers may cut the statistics of long ones, but not so short.
+_COMPARED_BYTES = 16
+
+_REMEDY = "Restore the file, or read a snapshot from before it."
+
+#: A column's name with its smallest and largest value, as Parquet keeps them: numbers, or UTF-8.
+ColumnRange = tuple[str, object, object]
+
+
+@dataclass(frozen=True)
+class ExpectedFile:
+    """What a manifest entry says of its data file. Keys and the partition are BinaryRows with arity."""
+
+    file_size: int
+    row_count: int
+    min_key: bytes
+    max_key: bytes
+    min_sequence_number: int
+    max_sequence_number: int
+    partition: bytes
+
+    @staticmethod
+    def of(file: DataFileMeta, partition: bytes) -> ExpectedFile:
+        """What the entry of ``file`` in ``partition`` says."""
+        return ExpectedFile(
+            file.file_size,
+            file.row_count,
+            file.min_key,
+            file.max_key,
+            file.min_sequence_number,
+            file.max_sequence_number,
+            partition,
+        )
+
+
+@dataclass(frozen=True)
+class FileCheck:
+    """Refuses a file that is not the expected one. ``schema`` is the one that it was written with."""
+
+    expected: ExpectedFile
+    ranges: Sequence[ColumnRange]
+    schema: TableSchema
+
+    @staticmethod
+    def of(files: Sequence[ExpectedFile], schema: TableSchema) -> list[FileCheck]:
+        """The checks of files of one schema."""
+        return [FileCheck(file, ranges, schema) for file, ranges in zip(files, _known_ranges(files, schema))]
+
+    def stored(self, filesystem: arrow_fs.FileSystem, path: str) -> None:
+        """Raise CorruptTableError unless the file at ``path`` is there and is the expected one."""
+        try:
+            with filesystem.open_input_file(path) as source:
+                self.size(path, source.size())
+                self.footer(path, pq.read_metadata(source))
+        except PARQUET_ERRORS as error:
+            raise unreadable(path, error) from error
+
+    def size(self, path: str, size: int) -> None:
+        """Raise CorruptTableError unless a file has the size that its manifest entry says."""
+        if size != self.expected.file_size:
+            raise CorruptTableError(
+                f"Data file {path} has {size} bytes, but its manifest entry says {self.expected.file_size}: it was cut "
+                f"off, extended or replaced. {_REMEDY}"
+            )
+
+    def footer(self, path: str, footer: pq.FileMetaData) -> None:
+        """Raise CorruptTableError unless a file's footer agrees with its entry. Statistics that it lacks are let pass."""
+        expected, schema = self.expected, self.schema
+        if footer.num_rows != expected.row_count:
+            raise _replaced(path, f"{footer.num_rows} rows", str(expected.row_count))
+        places = {footer.schema.column(at).path: at for at in range(len(footer.schema))}
+        roots = {leaf.split(".")[0] for leaf in places} | set(places)
+        missing = [name for name in schema.field_names if name not in roots and name not in schema.partition_keys]
+        if missing:
+            raise _replaced(path, f"no column {missing[0]!r}", f"schema {schema.id}, which has it")
+        found = _range(footer, places.get("_SEQUENCE_NUMBER"))
+        low, high = expected.min_sequence_number, expected.max_sequence_number
+        if found is not None and not low <= found[0] <= found[1] <= high:
+            raise _replaced(path, f"sequence numbers {found[0]} to {found[1]}", f"{low} to {high}")
+        for name, *wanted in self.ranges:
+            found = _range(footer, places.get(name))
+            if found is not None and [_cut(value) for value in found] != [_cut(value) for value in wanted]:
+                raise _replaced(path, f"{name} from {found[0]!r} to {found[1]!r}", f"{wanted[0]!r} to {wanted[1]!r}")
+
+
+def unreadable(path: str, error: BaseException) -> CorruptTableError:
+    """The error for a data file that is missing or cannot be decoded."""
+    reason = "does not exist" if isinstance(error, FileNotFoundError) else f"is damaged or cannot be read: {error}"
+    return CorruptTableError(f"Data file {path}, which the table names, {reason.rstrip('.')}. {_REMEDY}")
+
+
+def _known_ranges(files: Sequence[ExpectedFile], schema: TableSchema) -> list[list[ColumnRange]]:
+    """For each file the columns whose range its entry tells exactly: the leading key's and the partition's."""
+    ranges: list[list[ColumnRange]] = [[] for _ in files]
+    keys = [field.type for field in schema.key_fields]
+    leading = schema.field(schema.trimmed_primary_keys[0])
+    if files and _is_ranged(leading):
+        lows, highs = (_raw(decode_rows(rows, keys)[0]) for rows in zip(*((f.min_key, f.max_key) for f in files)))
+        for known, low, high in zip(ranges, lows, highs):
+            known.append((leading.name, low, high))
+    if schema.partition_keys:
+        columns = decode_rows([file.partition for file in files], [field.type for field in schema.partition_fields])
+        for field, column in zip(schema.partition_fields, columns):
+            for known, value in zip(ranges, _raw(column) if _is_ranged(field) else ()):
+                if value is not None:
+                    known.append((field.name, value, value))
+    return ranges
+
+
+def _is_ranged(field: DataField) -> bool:
+    return isinstance(field.type, AtomicType) and field.type.root in RANGED_ROOTS
+
+
+def _raw(column: pa.Array) -> list[Any]:
+    """Values as Parquet keeps them."""
+    physical = pa.int32() if pa.types.is_date32(column.type) else pa.binary() if pa.types.is_string(column.type) else None
+    return list((column if physical is None else column.cast(physical)).to_pylist())
+
+
+def _range(footer: pq.FileMetaData, place: int | None) -> tuple[Any, Any] | None:
+    """Smallest and largest value of a leaf column; None where some row group does not tell."""
+    if place is None:
+        return None
+    lows, highs = [], []
+    for group in range(footer.num_row_groups):
+        statistics = footer.row_group(group).column(place).statistics
+        if statistics is None or not statistics.has_min_max:
+            return None
+        lows.append(statistics.min_raw)
+        highs.append(statistics.max_raw)
+    return (min(lows), max(highs)) if lows else None
+
+
+def _cut(value: object) -> object:
+    return value[:_COMPARED_BYTES] if isinstance(value, bytes) else value
+
+
+def _replaced(path: str, found: str, expected: str) -> CorruptTableError:
+    return CorruptTableError(
+        f"Data file {path} has {found}, but its manifest entry says {expected}: it was damaged or replaced. {_REMEDY}"
+    )
