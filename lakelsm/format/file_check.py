@@ -98,17 +98,15 @@ class FileCheck:
         expected, schema = self.expected, self.schema
         if footer.num_rows != expected.row_count:
             raise _replaced(path, f"{footer.num_rows} rows", str(expected.row_count))
-        places = {footer.schema.column(at).path: at for at in range(len(footer.schema))}
-        roots = {leaf.split(".")[0] for leaf in places} | set(places)
-        missing = [name for name in schema.field_names if name not in roots and name not in schema.partition_keys]
-        if missing:
-            raise _replaced(path, f"no column {missing[0]!r}", f"schema {schema.id}, which has it")
-        found = _range(footer, places.get("_SEQUENCE_NUMBER"))
+        missing = _missing(footer.schema, schema)
+        if missing is not None:
+            raise _replaced(path, f"no column {missing!r}", f"schema {schema.id}, which has it")
+        found = _range(footer, "_SEQUENCE_NUMBER")
         low, high = expected.min_sequence_number, expected.max_sequence_number
         if found is not None and not low <= found[0] <= found[1] <= high:
             raise _replaced(path, f"sequence numbers {found[0]} to {found[1]}", f"{low} to {high}")
         for name, *wanted in self.ranges:
-            found = _range(footer, places.get(name))
+            found = _range(footer, name)
             if found is not None and [_cut(value) for value in found] != [_cut(value) for value in wanted]:
                 raise _replaced(path, f"{name} from {found[0]!r} to {found[1]!r}", f"{wanted[0]!r} to {wanted[1]!r}")
 
@@ -147,13 +145,26 @@ def _raw(column: pa.Array) -> list[Any]:
     return list((column if physical is None else column.cast(physical)).to_pylist())
 
 
-def _range(footer: pq.FileMetaData, place: int | None) -> tuple[Any, Any] | None:
-    """Smallest and largest value of a leaf column; None where some row group does not tell."""
-    if place is None:
+def _missing(stored: pq.ParquetSchema, schema: TableSchema) -> str | None:
+    """A column that a file of ``schema`` must have and has not. Partition columns may be left out."""
+    needed = set(schema.field_names) - set(schema.partition_keys) - set(stored.names)
+    if needed:  # The names above are those of leaves; these columns are nested or missing.
+        needed -= {stored.column(at).path.split(".")[0] for at in range(len(stored))}
+        needed -= {stored.column(at).path for at in range(len(stored))}
+    return min(needed, default=None)
+
+
+def _range(footer: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:
+    """Smallest and largest value of a column; None where the file does not tell."""
+    leaves = footer.schema.names
+    if name not in leaves:
         return None
     lows, highs = [], []
     for group in range(footer.num_row_groups):
-        statistics = footer.row_group(group).column(place).statistics
+        column = footer.row_group(group).column(leaves.index(name))
+        if column.path_in_schema != name:
+            return None
+        statistics = column.statistics
         if statistics is None or not statistics.has_min_max:
             return None
         lows.append(statistics.min_raw)

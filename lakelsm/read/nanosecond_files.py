@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from lakelsm.format.file_check import PARQUET_ERRORS, unreadable
 from lakelsm.merge.run_reader import RunFile
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted
@@ -36,7 +37,10 @@ def nanosecond_files(file_io: FileIO, schema: TableSchema, files: Sequence[RunFi
     filesystem = file_io.filesystem()
 
     def stores_numbers(file: RunFile) -> bool:
-        stored = pq.read_metadata(file.path, filesystem=filesystem).schema
+        try:
+            stored = pq.read_metadata(file.path, filesystem=filesystem).schema
+        except PARQUET_ERRORS as error:
+            raise unreadable(file.path, error) from error
         columns = (stored.column(at) for at in range(len(stored)))
         return any(column.path in names and column.physical_type == "INT64" for column in columns)
 

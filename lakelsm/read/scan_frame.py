@@ -20,6 +20,7 @@ from lakelsm.commit.table_store import TableStore
 from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
 from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
+from lakelsm.read.checked_files import check_files
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.nanosecond_files import has_nanoseconds, nanosecond_files, parted, timestamp_of_nanoseconds
 from lakelsm.read.read_plan import ReadPlan
@@ -30,7 +31,7 @@ from lakelsm.spark.column_evolution import evolved
 from lakelsm.spark.columns import quoted, quoted_all
 from lakelsm.spark.paths import literal_path
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow, to_struct
-from lakelsm.spark.tasks import listing_on_driver, run_units
+from lakelsm.spark.tasks import listing_on_driver, parquet_reader, run_units
 
 #: Column of a scan with system columns: the name of the row's file as Spark shows it.
 FILE_NAME = "_KEY__FILE_NAME"
@@ -84,9 +85,12 @@ def file_scans(
 ) -> list[DataFrame]:
     """A scan for the files of each schema, those with 64-bit nanoseconds apart, with the table's columns.
 
-    ``stale`` lists rows to leave out. Without it the ``system`` columns of the files follow and, if there are any, the
-    file's name as `FILE_NAME`.
+    ``stale`` lists rows to leave out; the tasks that make it check the files. Without it the ``system`` columns of the
+    files follow and, if there are any, the file's name as `FILE_NAME`. Raises CorruptTableError where a file is missing
+    or is not the one that its manifest entry means.
     """
+    if stale is None:
+        check_files(store.file_io, schemas, files)
     return [
         _scan(spark, store.schema, schemas[key], part, stale, nanoseconds, system)
         for key, group in _by_schema(files)
@@ -165,7 +169,7 @@ def _scan(
     if stale is not None:
         stored.append(T.StructField(_ROW_INDEX, T.LongType()))
     with listing_on_driver(spark):
-        frame = spark.read.schema(T.StructType(stored)).parquet(*(literal_path(file.path) for file in files))
+        frame = parquet_reader(spark, T.StructType(stored)).parquet(*(literal_path(file.path) for file in files))
     if stale is None:
         name = [F.col("_metadata.file_name").alias(FILE_NAME)] if system else []
         return frame.select(*columns, *quoted_all(system), *name)

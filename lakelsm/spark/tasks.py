@@ -10,7 +10,7 @@ from functools import cache
 from typing import TypeVar
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import StructType
 
 Unit = TypeVar("Unit")
@@ -30,6 +30,11 @@ def listing_on_driver(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         spark.conf.set(_LISTING_JOB_FROM, before or "32")
+
+
+def parquet_reader(spark: SparkSession, schema: StructType) -> DataFrameReader:
+    """A reader of Parquet files that verifies the checksums of pages which have some."""
+    return spark.read.schema(schema).option("parquet.page.verify-checksum.enabled", "true")
 
 
 @cache

@@ -27,6 +27,7 @@ from lakelsm.options import ChangelogProducer
 from lakelsm.spark.columns import map_in_arrow, quoted_all
 from lakelsm.spark.paths import literal_path
 from lakelsm.spark.spark_types import to_struct
+from lakelsm.spark.tasks import parquet_reader
 from lakelsm.write.bucket_count import check_bucket_count
 from lakelsm.write.bucket_expression import with_bucket
 from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket
@@ -199,7 +200,7 @@ class BatchWriter:
     def _written_rows(self, entries: Sequence[ManifestEntry]) -> DataFrame:
         """The rows of files of this writer, prepared as for a first try. Changelog files have all rows of a batch."""
         fields = to_struct(self._store.schema.fields).add(KIND, "byte").add(ORDER, "long")
-        return self._spark.read.schema(fields).parquet(*map(literal_path, self._data_paths(entries)))
+        return parquet_reader(self._spark, fields).parquet(*map(literal_path, self._data_paths(entries)))
 
     def _data_paths(self, entries: Sequence[ManifestEntry]) -> list[str]:
         return [self._store.data_path(e.partition, e.bucket, e.file.file_name) for e in entries]

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
+from lakelsm.read.checked_files import check_files
+from lakelsm.read.merge_units import MergeUnits
+from lakelsm.schema_evolution import AddColumn, RenameColumn
+from lakelsm.types import AtomicType
+from tests.compact.local_table import LocalTable, Row
+
+
+def run_files(table: LocalTable) -> list[RunFile]:
+    entries = sorted(table.live(), key=lambda entry: (entry.partition, entry.file.min_sequence_number))
+    make = MergeUnits(table.store, entries)
+    return [make.file_of(entry) for entry in entries]
+
+
+def refusal(table: LocalTable, file: RunFile) -> str:
+    """What the check says of a file: the same on the driver and in a task."""
+    store = table.store
+    schemas = {number: store.schemas.get(number) for number in store.schemas.ids()}
+    with pytest.raises(CorruptTableError) as told:
+        check_files(store.file_io, schemas, [file])
+    assert str(told.value).startswith(f"Data file {file.path}")
+    reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, 1 << 20)
+    with pytest.raises(CorruptTableError) as in_task:
+        list(reader.open_runs(MergeUnit(((file,),)))[0])
+    assert str(in_task.value) == str(told.value)
+    return str(told.value)
+
+
+def rows(first: int, count: int, value: str = "v") -> list[Row]:
+    return [(number, value) for number in range(first, first + count)]
+
+
+def test_pages_are_written_with_checksums_and_a_flipped_bit_is_found(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", file__compression="none")
+    table.write(*rows(0, 500))
+    table.write(*rows(0, 500))
+    file = run_files(table)[0]
+    data = bytearray(Path(file.path).read_bytes())
+    at = pq.read_metadata(file.path).row_group(0).column(1).data_page_offset + 200
+    data[at] ^= 1
+    Path(file.path).write_bytes(data)
+    with pytest.raises(CorruptTableError, match=f"{file.path}.*(checksum|CRC)"):
+        table.compact()
+    assert table.latest.id == 2
+
+
+@pytest.mark.parametrize("damage", ["cut", "extended", "empty"])
+def test_a_file_of_another_size_is_refused(tmp_path: Path, damage: str) -> None:
+    table = LocalTable(tmp_path / "t")
+    table.write(*rows(0, 5))
+    (file,) = run_files(table)
+    data = Path(file.path).read_bytes()
+    Path(file.path).write_bytes({"cut": data[:-1], "extended": data + b"x", "empty": b""}[damage])
+    assert "bytes, but its manifest entry says" in refusal(table, file)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    table.write(*rows(0, 5))
+    (file,) = run_files(table)
+    Path(file.path).unlink()
+    assert "does not exist" in refusal(table, file)
+
+
+def test_an_older_file_of_the_same_size_is_no_substitute(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", file__compression="none")
+    table.write(*rows(0, 5, "a"))
+    table.write(*rows(0, 5, "b"))
+    old, new = run_files(table)
+    assert old.file_size == new.file_size
+    shutil.copy(old.path, new.path)
+    assert "sequence numbers 0 to 4, but its manifest entry says 5 to 9" in refusal(table, new)
+
+
+def test_the_file_of_another_bucket_with_the_same_numbers_is_no_substitute(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", bucket="2", file__compression="none")
+    table.write(*rows(0, 40))
+    by_rows: dict[int, list[ManifestEntry]] = {}
+    for entry in table.live():
+        by_rows.setdefault(entry.bucket, []).append(entry)
+    one, two = (str(table.path_of(by_rows[bucket][0])) for bucket in (0, 1))
+    shutil.copy(one, two)
+    (file,) = (file for file in run_files(table) if file.path == two)
+    assert "manifest entry says" in refusal(table, file)
+
+
+def test_the_file_of_another_partition_is_no_substitute(tmp_path: Path) -> None:
+    columns = "dt STRING NOT NULL, id INT NOT NULL"
+    table = LocalTable(tmp_path / "t", columns, ("dt", "id"), ("dt",), file__compression="none")
+    table.write(*(("a", number) for number in range(9)))
+    table.overwrite(*(("b", number) for number in range(9)), partitions=lambda partition: b"b" in partition)
+    one, two = run_files(table)
+    shutil.copy(one.path, two.path)
+    said = refusal(table, two)
+    assert "dt from b'a'" in said or "sequence numbers" in said
+
+
+def test_a_file_without_a_column_of_its_schema_is_refused(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", "id INT NOT NULL, payload STRING")
+    table.write(*rows(0, 5))
+    (file,) = run_files(table)
+    data = Path(file.path).read_bytes()
+    Path(file.path).write_bytes(data.replace(b"payload", b"paxload"))
+    assert pq.read_metadata(file.path).schema.names[-1] == "paxload"
+    assert "no column 'payload'" in refusal(table, file)
+
+
+def test_schema_changes_refuse_no_older_file(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    table.write(*rows(0, 5))
+    table.alter(RenameColumn("v", "w"), AddColumn("x", AtomicType("INT")))
+    table.write((9, "w", 1))
+    store = table.store
+    check_files(store.file_io, {number: store.schemas.get(number) for number in (0, 1)}, run_files(table))

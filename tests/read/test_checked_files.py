@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.table import Table
+from tests.compact.local_table import LocalTable
+
+
+def written(folder: Path, *values: str) -> tuple[Table, list[Path]]:
+    """A table of one file a bucket that Spark scans by itself, and its files, oldest first."""
+    local = LocalTable(folder, file__compression="none", bucket="1")
+    for number, value in enumerate(values):
+        local.write(*((number * 1000 + key, f"{value}{key}") for key in range(400)))
+    entries = sorted(local.live(), key=lambda entry: entry.file.min_sequence_number)
+    return Table.for_path(str(folder)), [local.path_of(entry) for entry in entries]
+
+
+def test_a_flipped_bit_in_a_natively_scanned_file_gives_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    table, (file,) = written(tmp_path / "t", "a")
+    assert table.read().count() == 400
+    data = bytearray(file.read_bytes())
+    data[pq.read_metadata(file).row_group(0).column(4).data_page_offset + 200] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(Exception) as error:
+        table.read().collect()
+    told = next(line for line in str(error.value).splitlines() if "Exception" in line or "[" in line)
+    assert str(file) in told and "FAILED_READ_FILE" in told
+    assert table.read(columns=["id"]).count() == 400
+
+
+def test_a_natively_scanned_file_that_was_swapped_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    table, (old, new) = written(tmp_path / "t", "a", "b")
+    shutil.copy(old, new)
+    with pytest.raises(CorruptTableError, match=f"Data file {new} has "):
+        table.read()
+    new.write_bytes(b"")
+    with pytest.raises(CorruptTableError, match=f"Data file {new} has 0 bytes"):
+        table.read()
+    new.unlink()
+    with pytest.raises(CorruptTableError, match=f"Data file {new}.* does not exist"):
+        table.read()
