@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakelsm.format.binary_row import decode_rows
 from lakelsm.format.manifest import ManifestFileMeta
+from lakelsm.format.partition_stats import comparable
 from lakelsm.types import DataType
 
 #: Beyond so many partitions only their common range is compared.
@@ -57,7 +58,7 @@ def _buckets_meet(meta: ManifestFileMeta, low: int, high: int) -> bool:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    values: list[Any] = column.to_pylist()
+    values: list[Any] = comparable(column).to_pylist()
     return values
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lakelsm.commit.committer import Committer
 from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.commit.snapshot_manager import SnapshotManager
-from lakelsm.format.binary_row import decode_row
+from lakelsm.format.binary_row import decode_row, decode_rows
 from lakelsm.format.paths import TablePaths, partition_text
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
@@ -85,9 +85,11 @@ class TableStore:
     def partition_text(self, partition: bytes) -> list[tuple[str, str]]:
         """The partition as its directory names it: (column, text) in order."""
         legacy, default = self.options.partition_legacy_name, self.options.partition_default_name
+        types = self.partition_types
+        values = (column[0] for column in decode_rows([partition], types))
         return [
             (name, partition_text(value, kind, legacy, default))
-            for (name, value), kind in zip(self.partition_values(partition).items(), self.partition_types)
+            for name, value, kind in zip(self.schema.partition_keys, values, types)
         ]
 
     def data_path(self, partition: bytes, bucket: int, file_name: str) -> str:

@@ -1,26 +1,35 @@
 """Text of partition values and its escaping in directory names (format.md 2.3).
 
-A directory name is never parsed back: the partition's value is in the manifest.
+A directory name is never parsed back: the partition's value is in the manifest. But every reader makes the name from
+the value, so a text that is not Java's, to the last digit, is a file that Java does not find.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
+from typing import Any
 
-import numpy as np
+import pyarrow as pa
 
 from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.java_floating import double_text, float_text
 from lakelsm.types import AtomicType, DataType
 
 #: Persisted: do not change
 _ESCAPED = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{}\[\]^]")
-_EPOCH_DAY = date(1970, 1, 1)
-_EPOCH = datetime(1970, 1, 1)
 #: Characters that Python's isspace takes and Java's Character.isWhitespace does not.
 _NOT_BLANK_IN_JAVA = frozenset("\x85\xa0\u2007\u202f")
+#: An encoded surrogate is one character to replace for Java, and several for Python.
+_SURROGATE, _REPLACED = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?"), "\ufffd".encode()
+_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_DAY_SECONDS = 86_400
+_ERA_YEARS, _ERA_DAYS = 400, 146_097
+#: A day in the year 2000, whose calendar is that of every year 400 years away: a number of days since 1970.
+_YEAR_2000 = 10_957
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def escape_path_name(text: str) -> str:
@@ -34,35 +43,38 @@ def unescape_path_name(name: str) -> str:
 
 
 def partition_text(
-    value: object, data_type: DataType, legacy: bool, default_name: str, local_zone: tzinfo | None = None
+    value: pa.Scalar, data_type: DataType, legacy: bool, default_name: str, local_zone: tzinfo | None = None
 ) -> str:
     """Return the directory text, not yet escaped, of one partition value.
 
-    ``value`` is a Python value as pyarrow's ``as_py`` gives it, or None; NULL, empty and blank text give
-    ``default_name``. ``legacy`` is option partition.legacy-name: Java's toString instead of a cast to text.
-    ``local_zone`` is used for TIMESTAMP_LTZ where not legacy (None: this machine's zone, as Java does).
-    Raises UnsupportedFeatureError for types that cannot name a directory.
+    ``value`` is of the type that ``to_arrow`` gives; NULL, empty and blank text give ``default_name``. ``legacy`` is
+    option partition.legacy-name: Java's toString instead of a cast to text. ``local_zone`` is used for TIMESTAMP_LTZ
+    where not legacy (None: this machine's zone, as Java does).
+    Raises UnsupportedFeatureError for types and values that cannot name a directory.
     """
-    if value is None:
+    if not value.is_valid:
         return default_name
     text = _value_text(value, data_type, legacy, local_zone)
     blank = all(char.isspace() and char not in _NOT_BLANK_IN_JAVA for char in text)
     return default_name if blank else text
 
 
-def _value_text(value: object, data_type: DataType, legacy: bool, local_zone: tzinfo | None) -> str:
+def _value_text(value: pa.Scalar, data_type: DataType, legacy: bool, local_zone: tzinfo | None) -> str:
     root = data_type.root if isinstance(data_type, AtomicType) else ""
     plain = _PLAIN.get(root)
     if plain is not None:
-        return plain(value)
-    if root == "DATE" and isinstance(value, date):
-        return str((value - _EPOCH_DAY).days) if legacy else value.isoformat()
-    if root == "TIME" and isinstance(value, time):
-        return _time_text(value, _precision(data_type), legacy)
-    if root in ("TIMESTAMP", "TIMESTAMP_LTZ") and isinstance(value, datetime):
-        return _timestamp_text(value, data_type, legacy, local_zone)
-    if root in ("BINARY", "VARBINARY") and isinstance(value, bytes) and not legacy:
-        return value.decode("utf-8", "replace")
+        return plain(value.as_py())
+    if root == "DATE":
+        return str(value.value) if legacy else _modern_date(value.value)
+    if root == "TIME":
+        return str(value.value) if legacy else _time_text(value.value, _precision(data_type))
+    if root == "TIMESTAMP" or (root == "TIMESTAMP_LTZ" and legacy):
+        return _timestamp_text(value.value * _NANOS[value.type.unit], _precision(data_type), legacy)
+    if root == "TIMESTAMP_LTZ":
+        nanos = value.value * _NANOS[value.type.unit]
+        return _timestamp_text(nanos + _offset_nanos(nanos, local_zone), _precision(data_type), legacy)
+    if root in ("BINARY", "VARBINARY") and not legacy:
+        return _SURROGATE.sub(_REPLACED, value.as_py()).decode("utf-8", "replace")
     raise UnsupportedFeatureError(
         f"A partition column of type {data_type.sql()} is not supported: it gives no stable directory name."
     )
@@ -73,78 +85,88 @@ def _precision(data_type: DataType) -> int:
     return 0 if precision is None else precision
 
 
-def _time_text(value: time, precision: int, legacy: bool) -> str:
-    millis = ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
-    if legacy:
-        return str(millis)
-    text = f"{value.hour:02}:{value.minute:02}:{value.second:02}"
+def _civil(days: int) -> tuple[int, str]:
+    """(year, month and day as ``-MM-DD``) of days since 1970, in any year: Python's calendar ends with year 9999."""
+    eras, rest = divmod(days - _YEAR_2000, _ERA_DAYS)
+    day = datetime(2000, 1, 1) + timedelta(days=rest)
+    return day.year + eras * _ERA_YEARS, f"-{day.month:02}-{day.day:02}"
+
+
+def _modern_date(days: int) -> str:
+    """Paimon's cast of a date to text, which has the last four digits of the year."""
+    year, month_and_day = _civil(days)
+    if year < 0:
+        raise UnsupportedFeatureError(
+            f"A partition value in the year {year} is not supported with 'partition.legacy-name' = 'false': its "
+            "directory name is not text; use 'partition.legacy-name' = 'true'."
+        )
+    return f"{year % 10_000:04}{month_and_day}"
+
+
+def _legacy_date(days: int) -> str:
+    """Java's LocalDate.toString: a sign where the year has not four digits."""
+    year, month_and_day = _civil(days)
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04}{month_and_day}"
+
+
+def _time_text(millis: int, precision: int) -> str:
+    text = _clock(millis // 1000)
     if precision <= 0:
         return text
-    digits = f"{millis % 1000:03}"[:precision]
-    return f"{text}.{digits.rstrip('0') or '0'}"
+    digits = f"{millis % 1000:03}".rstrip("0") or "0"
+    return f"{text}.{digits[:precision]}"
 
 
-def _timestamp_text(value: datetime, data_type: DataType, legacy: bool, local_zone: tzinfo | None) -> str:
-    nanos = value.microsecond * 1000 + int(getattr(value, "nanosecond", 0))
-    plain = datetime(value.year, value.month, value.day, value.hour, value.minute, value.second)
-    if value.tzinfo is not None:
-        plain -= value.utcoffset() or timedelta(0)
-    if legacy:
-        return _java_local_date_time(plain, nanos)
-    if isinstance(data_type, AtomicType) and data_type.root == "TIMESTAMP_LTZ":
-        plain = plain.replace(tzinfo=timezone.utc).astimezone(local_zone).replace(tzinfo=None)
-    fraction = f"{nanos:09}"
-    keep = max(len(fraction.rstrip("0")), _precision(data_type))
-    text = plain.isoformat(sep=" ")
-    return f"{text}.{fraction[:keep]}" if keep else text
+def _clock(seconds: int) -> str:
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
-def _java_local_date_time(value: datetime, nanos: int) -> str:
-    """Java's LocalDateTime.toString: seconds are left out when zero, the fraction has 3, 6 or 9 digits."""
-    if nanos == 0:
-        return value.isoformat(timespec="seconds" if value.second else "minutes")
-    fraction = f"{nanos:09}"
+def _timestamp_text(nanos: int, precision: int, legacy: bool) -> str:
+    seconds, fraction_nanos = divmod(nanos, 1_000_000_000)
+    days, second = divmod(seconds, _DAY_SECONDS)
+    fraction = f"{fraction_nanos:09}"
+    if not legacy:
+        keep = max(len(fraction.rstrip("0")), precision)
+        text = f"{_modern_date(days)} {_clock(second)}"
+        return f"{text}.{fraction[:keep]}" if keep else text
+    # Java's LocalDateTime.toString leaves out seconds that are zero; a fraction has 3, 6 or 9 digits.
+    text = f"{_legacy_date(days)}T{_clock(second)}"
+    if fraction_nanos == 0:
+        return text if second % 60 else text[:-3]
     while fraction.endswith("000"):
         fraction = fraction[:-3]
-    return f"{value.isoformat(timespec='seconds')}.{fraction}"
+    return f"{text}.{fraction}"
 
 
-def _boolean(value: object) -> str:
+def _offset_nanos(nanos: int, local_zone: tzinfo | None) -> int:
+    """What the local clock is ahead of UTC at a point in time."""
+    try:
+        offset = (_EPOCH + timedelta(seconds=nanos // 1_000_000_000)).astimezone(local_zone).utcoffset()
+    except (OverflowError, ValueError) as error:
+        raise UnsupportedFeatureError(
+            "A partition value of type TIMESTAMP WITH LOCAL TIME ZONE outside the years 1 to 9999 is not supported with "
+            "'partition.legacy-name' = 'false'; use 'partition.legacy-name' = 'true'."
+        ) from error
+    return round((offset or timedelta(0)).total_seconds()) * 1_000_000_000
+
+
+def _boolean(value: Any) -> str:
     return "true" if value else "false"
 
 
-def _decimal(value: object) -> str:
-    return format(value, "f") if isinstance(value, Decimal) else str(value)
+def _decimal(value: Decimal) -> str:
+    return format(value, "f")
 
 
-def _float(value: object) -> str:
-    return _java_floating(np.float32(str(value)))
-
-
-def _double(value: object) -> str:
-    return _java_floating(np.float64(str(value)))
-
-
-def _java_floating(number: np.float32 | np.float64) -> str:
-    """Java's Float/Double.toString: shortest digits, scientific outside of [1e-3, 1e7)."""
-    if np.isnan(number):
-        return "NaN"
-    if np.isinf(number):
-        return "Infinity" if number > 0 else "-Infinity"
-    if number == 0 or 1e-3 <= abs(number) < 1e7:
-        return np.format_float_positional(number, unique=True, trim="0")
-    mantissa, _, exponent = np.format_float_scientific(number, unique=True, trim="0").partition("e")
-    return f"{mantissa}E{int(exponent)}"
-
-
-_PLAIN: dict[str, Callable[[object], str]] = {
+_PLAIN: dict[str, Callable[[Any], str]] = {
     "BOOLEAN": _boolean,
     "TINYINT": str,
     "SMALLINT": str,
     "INT": str,
     "BIGINT": str,
-    "FLOAT": _float,
-    "DOUBLE": _double,
+    "FLOAT": float_text,
+    "DOUBLE": double_text,
     "DECIMAL": _decimal,
     "CHAR": str,
     "VARCHAR": str,

@@ -96,10 +96,9 @@ class _Level0Task:
         stops = np.append(starts[1:], len(rows))
         values = conform(rows, self._row_schema)
         for start, stop in zip(starts.tolist(), stops.tolist()):
-            head = rows.slice(start, 1)
-            values_of = tuple(head.column(name)[0] for name in self._schema.partition_keys)
+            values_of = tuple(values.column(name)[start] for name in self._schema.partition_keys)
             partition = encode_row(values_of, self._partition_types)
-            bucket = head.column(BUCKET)[0].as_py()
+            bucket = rows.column(BUCKET)[start].as_py()
             if self._bucket is None or not self._bucket.is_for(partition, bucket):
                 self._close_bucket()
                 self._bucket = _BucketWriter(self._job, self._filesystem, partition, values_of, bucket)
@@ -138,7 +137,7 @@ class _BucketWriter:
         self._bucket = bucket
         self._key_types = key_types(schema)
         texts = [
-            (name, partition_text(value.as_py(), kind, job.partition_legacy_name, job.partition_default_name))
+            (name, partition_text(value, kind, job.partition_legacy_name, job.partition_default_name))
             for name, value, kind in zip(
                 schema.partition_keys, partition_values, (field.type for field in schema.partition_fields)
             )

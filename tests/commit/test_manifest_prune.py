@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from lakelsm.commit.manifest_prune import select_manifests
 from lakelsm.format.binary_row import encode_row
 from lakelsm.format.manifest import EMPTY_STATS, FileKind, ManifestEntry, ManifestFileMeta, summarize
+from lakelsm.types import parse_type
 from tests.commit.commit_table import INT, STRING, file
 
 TYPES = [STRING, INT]
@@ -54,6 +56,21 @@ METAS = [
 )
 def test_a_manifest_is_kept_when_its_ranges_hold_the_place(place: Where, names: list[str]) -> None:
     assert selected(METAS, place) == names
+
+
+def test_partitions_of_minus_zero_and_nan_are_found() -> None:
+    types = [parse_type("DOUBLE")]
+
+    def of(*values: float) -> list[bytes]:
+        return [encode_row([value], types) for value in values]
+
+    zeros, numbers, far = (
+        summarize(name, 1, [ManifestEntry(FileKind.ADD, partition, 0, 4, file()) for partition in partitions], types)
+        for name, partitions in [("zeros", of(0.0, -0.0)), ("numbers", of(1.0, math.nan)), ("far", of(7.0))]
+    )
+    for value, names in [(-0.0, ["zeros"]), (0.0, ["zeros"]), (math.nan, ["numbers"]), (7.0, ["numbers", "far"])]:
+        found = select_manifests([zeros, numbers, far], {partition: {0} for partition in of(value)}, types)
+        assert [meta.file_name for meta in found] == names
 
 
 def test_nothing_changed_selects_nothing_and_unknown_bounds_prune_nothing() -> None:

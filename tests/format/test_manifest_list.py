@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import fastavro
+import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
@@ -161,6 +163,22 @@ def test_partition_bounds_are_whole_values_and_nulls_are_counted_by_entry() -> N
     assert decode_row(stats.min_values, types) == ("b", date(1969, 12, 31))
     assert decode_row(stats.max_values, types) == ("b" * 40, date(2024, 1, 2))
     assert stats.null_counts == (2, 0)
+
+
+def test_partition_bounds_of_floats_have_javas_order() -> None:
+    types = [parse_type("DOUBLE"), parse_type("FLOAT")]
+    rows = [(0.0, 1.0), (-0.0, math.nan), (math.nan, -math.inf)]
+    entries = [entry(partition=encode_row(row, types)) for row in rows]
+    stats = summarize("m", 1, entries, types).partition_stats
+    assert repr(decode_row(stats.min_values, types)) == "(-0.0, -inf)"
+    assert repr(decode_row(stats.max_values, types)) == "(nan, nan)"
+
+
+def test_partition_bounds_hold_dates_that_python_has_not() -> None:
+    types = [parse_type("DATE")]
+    far = pa.scalar(10_000_000, pa.int32()).cast(pa.date32())
+    stats = summarize("m", 1, [entry(partition=encode_row([far], types))], types).partition_stats
+    assert stats.max_values == encode_row([far], types)
 
 
 def test_partition_bounds_of_a_column_without_values_are_null() -> None:

@@ -8,10 +8,11 @@ from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
-from lakelsm.format.binary_row_decode import decode_row
+from lakelsm.format.binary_row_decode import decode_rows
 from lakelsm.format.manifest import decode_manifest
 from lakelsm.format.paths import (
     CommitFileNames,
@@ -28,7 +29,7 @@ from lakelsm.format.paths import (
     temp_name,
     unescape_path_name,
 )
-from lakelsm.types import parse_type
+from lakelsm.types import parse_type, to_arrow
 from tests.format.manifest_samples import golden_files
 
 PATHS = TablePaths("/wh/db.db/t/")
@@ -133,13 +134,17 @@ def test_names_are_escaped_as_paimon_does() -> None:
         ("DOUBLE", 1.5e-4, "1.5E-4", "1.5E-4"),
         ("DOUBLE", -0.0, "-0.0", "-0.0"),
         ("DOUBLE", float("nan"), "NaN", "NaN"),
+        ("DOUBLE", 5e-324, "4.9E-324", "4.9E-324"),
+        ("FLOAT", 8.24e11, "8.2399999E11", "8.2399999E11"),
         ("DOUBLE", float("-inf"), "-Infinity", "-Infinity"),
         ("DATE", date(2024, 1, 1), "19723", "2024-01-01"),
         ("DATE", date(1969, 12, 31), "-1", "1969-12-31"),
         ("DATE", date(7, 1, 1), "-716971", "0007-01-01"),
+        ("DATE", pa.scalar(2932897, pa.int32()).cast(pa.date32()), "2932897", "0000-01-01"),  # 10000-01-01
         ("TIME(0)", time(1, 2, 3), "3723000", "01:02:03"),
         ("TIME(3)", time(1, 2, 3, 40000), "3723040", "01:02:03.04"),
         ("TIME(3)", time(1, 2, 3), "3723000", "01:02:03.0"),
+        ("TIME(2)", time(0, 39, 21, 7000), "2361007", "00:39:21.00"),
         (
             "TIMESTAMP(3)",
             datetime(2024, 1, 1, 0, 0, 0, 123000),
@@ -169,13 +174,23 @@ def test_names_are_escaped_as_paimon_does() -> None:
 )
 def test_partition_text_is_paimons(sql: str, value: object, legacy: str, modern: str) -> None:
     data_type = parse_type(sql)
-    assert partition_text(value, data_type, legacy=True, default_name=DEFAULT) == legacy
-    assert partition_text(value, data_type, legacy=False, default_name=DEFAULT) == modern
+    scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value, to_arrow(data_type))
+    assert partition_text(scalar, data_type, legacy=True, default_name=DEFAULT) == legacy
+    assert partition_text(scalar, data_type, legacy=False, default_name=DEFAULT) == modern
+
+
+def test_years_of_more_than_four_digits_and_before_christ_are_named_as_java_names_them() -> None:
+    data_type = parse_type("TIMESTAMP(3)")
+    far, before = (pa.scalar(millis, pa.timestamp("ms")) for millis in (253402300800000, -62198755200000))
+    assert partition_text(far, data_type, legacy=True, default_name=DEFAULT) == "+10000-01-01T00:00"
+    assert partition_text(before, data_type, legacy=True, default_name=DEFAULT) == "-0001-01-01T00:00"
+    with pytest.raises(UnsupportedFeatureError, match=r"year -1 .*partition\.legacy-name' = 'true'"):
+        partition_text(before, data_type, legacy=False, default_name=DEFAULT)
 
 
 def test_a_local_timestamp_is_utc_in_legacy_names_and_local_otherwise() -> None:
     data_type = parse_type("TIMESTAMP_LTZ(3)")
-    value = datetime(2024, 1, 1, 0, 30, tzinfo=timezone.utc)
+    value = pa.scalar(datetime(2024, 1, 1, 0, 30, tzinfo=timezone.utc), to_arrow(data_type))
     zone = timezone(timedelta(hours=-2))
     assert partition_text(value, data_type, legacy=True, default_name=DEFAULT) == "2024-01-01T00:30"
     text = partition_text(value, data_type, legacy=False, default_name=DEFAULT, local_zone=zone)
@@ -185,11 +200,13 @@ def test_a_local_timestamp_is_utc_in_legacy_names_and_local_otherwise() -> None:
 @pytest.mark.parametrize("sql", ["ARRAY<INT>", "BYTES"])
 def test_a_type_without_stable_text_is_refused_by_name(sql: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=sql.replace("<", ".")):
-        partition_text(b"x", parse_type(sql), legacy=True, default_name=DEFAULT)
+        partition_text(pa.scalar(b"x"), parse_type(sql), legacy=True, default_name=DEFAULT)
 
 
 def test_bytes_are_text_in_modern_names() -> None:
-    assert partition_text(b"ab", parse_type("BYTES"), legacy=False, default_name=DEFAULT) == "ab"
+    assert partition_text(pa.scalar(b"ab"), parse_type("BYTES"), legacy=False, default_name=DEFAULT) == "ab"
+    cut = pa.scalar(b"\xed\xa0\x80\xe4\xb8\xed\xb8")
+    assert partition_text(cut, parse_type("BYTES"), legacy=False, default_name=DEFAULT) == "\ufffd" * 3
 
 
 def test_every_partitioned_golden_file_lies_where_its_partition_says(tmp_path: Path) -> None:
@@ -201,7 +218,7 @@ def test_every_partitioned_golden_file_lies_where_its_partition_says(tmp_path: P
             continue
         table = TablePaths(str(path.parents[1]))
         for entry in decode_manifest(path.read_bytes(), name):
-            values = decode_row(entry.partition, types)
+            values = [column[0] for column in decode_rows([entry.partition], types)]
             texts = [
                 (column, partition_text(value, data_type, legacy=True, default_name=DEFAULT))
                 for column, value, data_type in zip(names, values, types, strict=True)

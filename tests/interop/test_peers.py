@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,49 @@ def test_partitions_with_odd_names_are_shared(ours: LakelsmTables, peer: Peer, p
     assert peer.read(path) == _form(columns, rows("theirs"))
     for at, name in enumerate(PARTITIONS):
         assert peer.read(path, ("equal", "p", name)) == [row for row in peer.read(path) if row[3] == at]
+
+
+PARTITION_TYPES = {
+    "BOOLEAN": [True, False],
+    "TINYINT": [-128, 7],
+    "BIGINT": [-(2**63), 12],
+    "FLOAT": [8.24e11, 1.4e-45, -0.0, 0.0, float("nan"), 2.0**31],
+    "DOUBLE": [5e-324, 5e22, 1e10, -0.0, float("-inf"), 0.001],
+    "DECIMAL(20, 3)": [Decimal("0.000"), Decimal("-1.500"), Decimal("12345678901234567.890")],
+    "DECIMAL(38, 10)": [Decimal("0E-10"), Decimal("1E-10")],
+    "CHAR(5)": ["ab", "ab "],
+    "DATE": [dt.date(1, 1, 1), dt.date(9999, 12, 31)],
+    "TIME(3)": [dt.time(0), dt.time(23, 59, 59, 7000)],
+    "TIMESTAMP(3)": [dt.datetime(2024, 1, 1), dt.datetime(1969, 12, 31, 23, 59, 59, 120000)],
+    "TIMESTAMP(6)": [dt.datetime(1900, 1, 1, 1, 1, 1), dt.datetime(2024, 1, 1, 0, 0, 0, 1)],
+    "TIMESTAMP(6) WITH LOCAL TIME ZONE": [dt.datetime(2024, 7, 1, tzinfo=UTC), dt.datetime(1960, 1, 1, tzinfo=UTC)],
+}
+
+
+@pytest.mark.parametrize("legacy", ["true", "false"])
+def test_partitions_of_every_type_are_shared(
+    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, legacy: str
+) -> None:
+    peer = peers("java-paimon")
+    names = [column_name(kind) for kind in PARTITION_TYPES]
+    columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, PARTITION_TYPES)) + ", k INT, v STRING"
+
+    def rows(value: str) -> pa.Table:
+        values = {
+            name: [found[at % len(found)] for at in range(12)] for name, found in zip(names, PARTITION_TYPES.values())
+        }
+        return rows_of(columns, {**values, "k": list(range(12)), "v": [value] * 12})
+
+    ours.create(path, columns, [*names, "k"], names, {"bucket": "1", "partition.legacy-name": legacy})
+    ours.write(path, rows("ours"))
+    mine = {directory.relative_to(path) for directory in path.glob("**/bucket-0")}
+    assert len(mine) == 6
+    assert peer.read(path) == _form(columns, rows("ours"))
+    peer.write(path, rows("theirs"))
+    assert {directory.relative_to(path) for directory in path.glob("**/bucket-0")} == mine
+    assert ours.read(path) == peer.read(path) == _form(columns, rows("theirs"))
+    ours.compact(path)
+    assert ours.read(path) == peer.read(path) == _form(columns, rows("theirs"))
 
 
 def test_null_partitions_of_pypaimon(ours: LakelsmTables, peers: Callable[[str], Peer], path: Path) -> None:
