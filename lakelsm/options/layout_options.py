@@ -82,6 +82,12 @@ class LayoutOptions:
         True,
         "An overwrite without a partition replaces only partitions it has.",
     )
+    overwrite_upgrade: bool = option(
+        "overwrite-upgrade",
+        BOOLEAN,
+        True,
+        "The files of an overwrite go to the top level where none of a bucket overlap.",
+    )
     file_format: str = option("file.format", choice_kind(*FILE_FORMATS), "parquet", "Format of data files.")
     file_compression: str = option(
         "file.compression",

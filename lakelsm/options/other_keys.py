@@ -63,7 +63,6 @@ HARMLESS_KEYS: tuple[str, ...] = (
     "manifest.merge-optimize.enabled",
     "metastore.partitioned-table",
     "orc.write.batch-size",
-    "overwrite-upgrade",
     "owner",
     "page-size",
     "parquet.enable.dictionary",

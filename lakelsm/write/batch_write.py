@@ -34,6 +34,7 @@ from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket
 from lakelsm.write.hash_indexes import HashIndexes, hash_indexes
 from lakelsm.write.level0_task import Level0Job
 from lakelsm.write.messages import MESSAGE_SCHEMA, TaskMessages, collect_messages
+from lakelsm.write.overwrite_upgrade import upgraded_for_overwrite
 from lakelsm.write.prepare import BUCKET, KIND, ORDER, sort_columns
 
 _DYNAMIC = -1
@@ -148,7 +149,7 @@ class BatchWriter:
         if partitions is None:
             check_bucket_count(self._store, base, touched)
         return CommitMessage(
-            entries=written.entries,
+            entries=upgraded_for_overwrite(self._store, written.entries) if partitions else written.entries,
             changelog_entries=written.changelog_entries,
             index_adds=written.index_entries,
             base_snapshot_id=None if base is None else base.id,

@@ -36,6 +36,7 @@ from lakelsm.write.dynamic_bucket import BucketPolicy, _Assigner
 from lakelsm.write.hash_indexes import HashIndex, HashIndexes, hash_indexes
 from lakelsm.write.level0_task import Level0Job
 from lakelsm.write.messages import TaskMessages
+from lakelsm.write.overwrite_upgrade import upgraded_for_overwrite
 from lakelsm.write.prepare import BUCKET, KIND, ORDER
 
 ADDED, DELETED = 0, 3
@@ -195,7 +196,7 @@ class LocalTable:
         planned = None if kind is CommitKind.OVERWRITE else base
         messages = self._level0(store, rows, row_kind, base, planned) if len(rows) else TaskMessages()
         message = CommitMessage(
-            messages.entries,
+            upgraded_for_overwrite(store, messages.entries) if kind is CommitKind.OVERWRITE else messages.entries,
             [] if kind is CommitKind.OVERWRITE else messages.changelog_entries,
             index_adds=messages.index_entries,
             base_snapshot_id=None if base is None else base.id,

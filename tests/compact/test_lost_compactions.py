@@ -94,7 +94,7 @@ def test_a_group_that_loses_costs_no_other_group(tmp_path: Path) -> None:
     result = table.compact(commit_every=1)
     assert (result.status, result.buckets, result.snapshot_ids) == ("conflict", 2, (4, 5))
     assert table.rows() == [(1, 1, "overwritten"), (2, 1, "b"), (3, 1, "b")]
-    assert table.levels() == [0, 5, 5]
+    assert table.levels() == [5, 5, 5]
     assert len(table.data_files()) == 6 + 1 + 2
 
 

@@ -49,6 +49,10 @@ class LakelsmTables:
         frame = self._frame(rows, table.schema.fields, kinds)
         table.write(frame, row_kind=None if kinds is None else _KIND)
 
+    def overwrite(self, path: Path, rows: pa.Table, partition: Mapping[str, object] | None = None) -> None:
+        table = self.table(path)
+        table.overwrite(self._frame(rows, table.schema.fields, None), partition)
+
     def read(self, path: Path, where: str | None = None) -> Rows:
         """The rows of the DataFrame; checked against a read by Arrow, which also has nanoseconds."""
         table = self.table(path)

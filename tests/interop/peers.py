@@ -85,6 +85,11 @@ def _kinded_fields(path: Path) -> tuple[DataField, ...]:
     return (*parse_columns("kind STRING"), *_fields(path))
 
 
+def _sent(path: Path, batches: Sequence[Batch]) -> list[tuple[list[int], Any]]:
+    fields = _fields(path)
+    return [([ROW_KINDS[kind] for kind in kinds or ["+I"] * len(rows)], to_wire(rows, fields)) for rows, kinds in batches]
+
+
 class PyPaimon:
     """pypaimon, in an environment of its own. It writes level 0 alone and has row kinds only as ``rowkind.field``."""
 
@@ -182,11 +187,20 @@ class JavaPaimon:
         is in the snapshot that follows each commit; with ``full`` it ends each commit in a full compaction, as a
         `full-compaction` producer needs it.
         """
-        fields = _fields(path)
-        sent = [
-            ([ROW_KINDS[kind] for kind in kinds or ["+I"] * len(rows)], to_wire(rows, fields)) for rows, kinds in batches
-        ]
-        self._side.call("write", path=str(path), batches=sent, options=dict(options or {}), full=full)
+        self._side.call("write", path=str(path), batches=_sent(path, batches), options=dict(options or {}), full=full)
+
+    def overwrite(
+        self,
+        path: Path,
+        rows: pa.Table,
+        partition: Mapping[str, str] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Replace a partition, or the partitions that the rows have, by the rows. ``options`` hold for this call."""
+        batches = _sent(path, [(rows, None)])
+        self._side.call(
+            "overwrite", path=str(path), batches=batches, partition=dict(partition or {}), options=dict(options or {})
+        )
 
     def read(self, path: Path, where: Where | None = None) -> Rows:
         answer = self._side.call("read", path=str(path), where=where)

@@ -94,7 +94,15 @@ public class JavaPaimonSide {
     // Commits one batch after the other by one writer. batches: [[kinds, rows], ...]; options hold for this call;
     // full: each commit ends in a full compaction of the buckets that it wrote.
     public void write(String path, String batches, String options, boolean full) throws Exception {
-        FileStoreTable table = table(path, JSON.readTree(options));
+        write(table(path, JSON.readTree(options)), batches, full, null);
+    }
+
+    // Replaces a partition, or those that the rows have, by one batch. partition: {column: text}.
+    public void overwrite(String path, String batches, String partition, String options) throws Exception {
+        write(table(path, JSON.readTree(options)), batches, false, map(JSON.readTree(partition)));
+    }
+
+    private void write(FileStoreTable table, String batches, boolean full, Map overwritten) throws Exception {
         JsonNode batchNodes = JSON.readTree(batches);
         String user = UUID.randomUUID().toString();
         boolean dynamic = table.bucketMode() == BucketMode.HASH_DYNAMIC;
@@ -108,6 +116,10 @@ public class JavaPaimonSide {
         TableWriteImpl writer = table.newWrite(user);
         writer.withIOManager(IOManager.create(System.getProperty("java.io.tmpdir")));
         TableCommitImpl commit = table.newCommit(user);
+        if (overwritten != null) {
+            writer.withIgnorePreviousFiles(true);
+            commit.withOverwrite(overwritten);
+        }
         try {
             for (int batch = 0; batch < batchNodes.size(); batch++) {
                 JsonNode kindNodes = at(at(batchNodes, batch), 0);

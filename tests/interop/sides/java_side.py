@@ -33,6 +33,9 @@ serve(
         "create": lambda path, schema: _java.create(path, schema),
         "alter": lambda path, changes: _java.alter(path, json.dumps(changes)),
         "write": lambda path, batches, options, full: _java.write(path, json.dumps(batches), json.dumps(options), full),
+        "overwrite": lambda path, batches, partition, options: _java.overwrite(
+            path, json.dumps(batches), json.dumps(partition), json.dumps(options)
+        ),
         "compact": lambda path, full: _java.compact(path, full),
         "read": lambda path, where: json.loads(_java.read(path, json.dumps(where))),
         "changes": lambda path, after, upto, mode: json.loads(_java.changes(path, after, upto, mode)),

@@ -1,0 +1,58 @@
+"""Overwrites beside Java Paimon's: the same rows, levels and changelog, also of what comes after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.interop.arrow_merge import file_levels
+from tests.interop.lakelsm_tables import LakelsmTables
+from tests.interop.peers import JavaPaimon, Peer
+from tests.interop.samples import rows_of
+
+COLUMNS = "k INT, v STRING"
+BEFORE = rows_of(COLUMNS, {"k": [1, 2, 3], "v": ["a", "b", "c"]})
+REPLACED = rows_of(COLUMNS, {"k": [4, 2], "v": ["d", "e"]})
+AFTER = rows_of(COLUMNS, {"k": [2, 5], "v": ["f", "g"]})
+
+
+@pytest.fixture
+def java(peers: Callable[[str], Peer]) -> JavaPaimon:
+    peer = peers("java-paimon")
+    assert isinstance(peer, JavaPaimon)
+    return peer
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"merge-engine": "first-row", "write-only": "true"},
+        {"changelog-producer": "lookup", "write-only": "true"},
+        {"changelog-producer": "lookup"},
+    ],
+    ids=lambda options: ",".join(options.values()),
+)
+def test_an_overwrite_leaves_what_javas_leaves(
+    ours: LakelsmTables, java: JavaPaimon, path: Path, options: dict[str, str]
+) -> None:
+    theirs = path.with_name(f"{path.name}_of_java")
+    java.create(theirs, COLUMNS, ["k"], options={"bucket": "1", **options})
+    ours.create(path, COLUMNS, ["k"], options={"bucket": "1", **options})
+    for where, engine in ((theirs, java), (path, ours)):
+        engine.write(where, BEFORE)
+        engine.overwrite(where, REPLACED)
+    assert java.read(path) == java.read(theirs) == ours.read(path) == ours.read(theirs)
+    assert file_levels(str(path)) == file_levels(str(theirs))
+
+    tables = {where: LakelsmTables.table(ours, where) for where in (path, theirs)}
+    last = {where: table.snapshots().count() for where, table in tables.items()}
+    for where, engine in ((theirs, java), (path, ours)):
+        engine.compact(where)
+        engine.write(where, AFTER)
+        engine.compact(where)
+    assert java.read(path) == java.read(theirs) == ours.read(path)
+    if "changelog-producer" in options:
+        changes = {where: java.changes(where, last[where], table.snapshots().count()) for where, table in tables.items()}
+        assert changes[path] == changes[theirs] != []
