@@ -24,6 +24,9 @@ Longs: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 _PADDING = bytes(16)
+#: Sweeps over the items of one array field. Each takes as long as fastavro needs for many items, so beyond these lanes
+#: do not pay.
+_MOST_ITEM_SWEEPS = 200_000
 
 
 class UnsupportedLayoutError(Exception):
@@ -280,6 +283,7 @@ class _Array(_Node):
         self._lengths = _Chunks()
         self._item_slots: list[tuple[Longs, Longs]] = []
         self._item_count = 0
+        self._sweeps = 0
 
     def decode(self, source: LaneBytes, positions: Longs, slots: Longs) -> Longs:
         counts, positions = source.varints(positions)
@@ -309,6 +313,9 @@ class _Array(_Node):
         most = int(counts.max())
         if most > source.size:
             raise ValueError("an array claims more items than there are bytes")
+        self._sweeps += most
+        if self._sweeps > _MOST_ITEM_SWEEPS:
+            raise UnsupportedLayoutError(f"{self._path} has a long array")
         level = most == int(counts.min())
         for number in range(most):
             lanes = slice(None) if level else np.flatnonzero(counts > number)
