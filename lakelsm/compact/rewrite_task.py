@@ -71,9 +71,10 @@ class RewriteTask:
         """Merge and write one unit; yield its message: the ADD entries of the new files."""
         filesystem, names = self.reader.file_io.filesystem(), FileNames(str(uuid4()))
         level, directory = unit.output_level, unit.directory
-        data = RollingWriter(filesystem, directory, names, self.layout, level, _FILE_SOURCE_COMPACT)
+        durable = self.reader.file_io.make_durable if self.layout.durable else None
+        data = RollingWriter(filesystem, directory, names, self.layout, level, _FILE_SOURCE_COMPACT, durable)
         layout = self.changelog_layout or self.layout
-        changelog = RollingWriter(filesystem, directory, names, layout, level, _FILE_SOURCE_APPEND)
+        changelog = RollingWriter(filesystem, directory, names, layout, level, _FILE_SOURCE_APPEND, durable)
         try:
             with TemporaryDirectory(prefix="lakelsm-merge-") as scratch:
                 for section in unit.sections:

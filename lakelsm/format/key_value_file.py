@@ -178,7 +178,7 @@ class FileLayout:
     """How data files of a table are written: everything of it that comes from schema and options.
 
     ``target_file_size`` and ``row_group_bytes`` (in memory) are bytes; a file is closed at the first row group past the
-    target. ``stats_modes`` has one mode a column.
+    target. ``stats_modes`` has one mode a column. ``durable``: files survive a power loss once a snapshot names them.
     """
 
     schema: TableSchema
@@ -190,6 +190,7 @@ class FileLayout:
     prefix: str
     stats_modes: tuple[StatsMode, ...]
     stats_dense: bool
+    durable: bool = True
 
     @staticmethod
     def of(schema: TableSchema, options: TableOptions, row_group_bytes: int = ROW_GROUP_BYTES) -> FileLayout:
@@ -212,6 +213,7 @@ class FileLayout:
             prefix=options.data_file_prefix,
             stats_modes=modes,
             stats_dense=options.metadata_stats_dense_store,
+            durable=options.lakelsm_durable_files,
         )
 
     def for_changelog(self, options: TableOptions) -> FileLayout:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +27,8 @@ class RollingWriter:
     """Writes sorted rows of one bucket to files of about the target size and returns their metadata.
 
     Rows come as tables of `row_schema(schema.fields)` in key order, each key once in data files. ``names`` are unique to
-    the writer, or shared with the writer of the same rows' changelog.
+    the writer, or shared with the writer of the same rows' changelog. ``make_durable`` is called with the directory and
+    the names of all files when they are complete (None: a power loss may take them).
     """
 
     def __init__(
@@ -38,7 +39,9 @@ class RollingWriter:
         layout: FileLayout,
         level: int,
         file_source: int,
+        make_durable: Callable[[str, Sequence[str]], None] | None = None,
     ) -> None:
+        self._make_durable = make_durable
         self._filesystem = filesystem
         self._directory = directory
         self._names = names
@@ -67,6 +70,8 @@ class RollingWriter:
         """Finish the last file and return the metadata of all files in key order."""
         self._flush()
         self._roll()
+        if self._make_durable is not None and self._closed:
+            self._make_durable(self._directory, [meta.file_name for meta in self._closed])
         return self._closed
 
     def abort(self) -> None:

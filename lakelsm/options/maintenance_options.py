@@ -141,3 +141,10 @@ class MaintenanceOptions:
     changelog_time_retained: int | None = option(
         "changelog.time-retained", DURATION, None, "Age up to which expiry keeps changelogs."
     )
+    # Of lakelsm alone: other engines ignore it.
+    lakelsm_durable_files: bool = option(
+        "lakelsm.durable-files",
+        BOOLEAN,
+        True,
+        "Data, changelog and index files survive a power loss once a snapshot names them; of lakelsm alone.",
+    )

@@ -6,6 +6,7 @@ cannot offer it must refuse by name instead of imitating it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from pyarrow import fs as arrow_fs
@@ -60,6 +61,13 @@ class FileIO(Protocol):
         """Create or replace a file in one step: a reader sees the old content or the new, never a part.
 
         Missing directories are made. ``durable``: the content survives a power loss once this returns.
+        """
+        ...
+
+    def make_durable(self, directory: str, names: Sequence[str]) -> None:
+        """Return once files of a directory, written through `filesystem`, survive a power loss.
+
+        That is their content and their names, and the names of the directories above up to the table's.
         """
         ...
 

@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 import uuid
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from pyarrow import fs as arrow_fs
@@ -102,6 +103,20 @@ class LocalFileIO:
         if durable:
             _sync_directory(os.path.dirname(path))
 
+    def make_durable(self, directory: str, names: Sequence[str]) -> None:
+        """Sync each file, then the directory and those above it up to the table's, which may all be new."""
+        for name in names:
+            descriptor = os.open(f"{directory}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        folder = os.path.realpath(directory)
+        _sync_directory(folder)
+        while self._root is not None and folder.startswith(f"{self._root}/"):
+            folder = os.path.dirname(folder)
+            _sync_directory(folder)
+
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Create a file if the path is free: temporary dot-file, fsync, hard link, which never overwrites.
 
@@ -151,7 +166,7 @@ class LocalFileIO:
     def mkdirs(self, path: str) -> None:
         """Make a directory and its parents; it is no error when it exists."""
         self._keep_inside(path)
-        os.makedirs(path, exist_ok=True)
+        _make_directories(path)
 
     def filesystem(self) -> arrow_fs.FileSystem:
         """Return Arrow's local file system."""
@@ -177,7 +192,7 @@ class LocalFileIO:
         try:
             descriptor = os.open(temporary, flags, 0o666)
         except FileNotFoundError:
-            os.makedirs(folder, exist_ok=True)
+            _make_directories(folder)
             descriptor = os.open(temporary, flags, 0o666)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -241,6 +256,18 @@ def _is_same_file(one: str, other: str) -> bool:
         return os.path.samefile(one, other)
     except OSError:
         return False
+
+
+def _make_directories(path: str) -> None:
+    """Make a directory and its parents; the names of new ones are durable then."""
+    new: list[str] = []
+    folder = path
+    while not os.path.exists(folder):
+        new.append(folder)
+        folder = os.path.dirname(folder)
+    os.makedirs(path, exist_ok=True)
+    for made in new:
+        _sync_directory(os.path.dirname(made))
 
 
 def _sync_directory(folder: str) -> None:

@@ -145,10 +145,12 @@ class _BucketWriter:
         directory = job.paths.bucket_dir(texts, bucket)
         job.file_io.check_directory(directory)
         names = FileNames(str(uuid4()))
-        self._writer = RollingWriter(filesystem, directory, names, job.layout, 0, _FILE_SOURCE_APPEND)
+        durable = job.file_io.make_durable if job.layout.durable else None
+        self._writer = RollingWriter(filesystem, directory, names, job.layout, 0, _FILE_SOURCE_APPEND, durable)
         self._changelog: RollingWriter | None = None
         if job.changelog_layout is not None:
-            self._changelog = RollingWriter(filesystem, directory, names, job.changelog_layout, 0, _FILE_SOURCE_APPEND)
+            layout = job.changelog_layout
+            self._changelog = RollingWriter(filesystem, directory, names, layout, 0, _FILE_SOURCE_APPEND, durable)
         self._held: pa.Table | None = None
         self._next_sequence = job.first_sequence
         self._hashes: list[np.ndarray] = []
@@ -228,6 +230,6 @@ class _BucketWriter:
             return []
         name = f"index-{uuid4()}-0"
         data = encode_hashes(every)
-        self._job.file_io.write(self._job.paths.index(name), data)
+        self._job.file_io.write(self._job.paths.index(name), data, durable=self._job.layout.durable)
         meta = IndexFileMeta(HASH_INDEX, name, len(data), len(every))
         return [IndexManifestEntry(FileKind.ADD, self._partition, self._bucket, meta)]
