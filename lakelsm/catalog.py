@@ -9,18 +9,22 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from lakelsm.arguments import checked_file_name, checked_flag, checked_location, checked_name, wrong_argument
 from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError
 from lakelsm.format.paths import TablePaths, database_path, table_path
 from lakelsm.schema import create_schema
-from lakelsm.schema_evolution import SchemaChange, apply_changes
+from lakelsm.schema_evolution import SchemaChange, apply_changes, check_changes
 from lakelsm.schema_validation import validate_table
+from lakelsm.spark.session import checked_session
 from lakelsm.spark.spark_types import from_struct
 from lakelsm.storage import open_storage
 from lakelsm.table import Table
 
 _DATABASE_SUFFIX = ".db"
+#: The database of Paimon's own tables, which no user's table is in.
+_SYSTEM_DATABASE = "sys"
 
 
 class Catalog:
@@ -30,8 +34,8 @@ class Catalog:
     """
 
     def __init__(self, warehouse: str, spark: SparkSession | None = None) -> None:
-        self._file_io, self._root = open_storage(warehouse)
-        self._spark = spark
+        self._file_io, self._root = open_storage(checked_location("warehouse", warehouse))
+        self._spark = checked_session(spark)
 
     def create_table(
         self,
@@ -40,7 +44,7 @@ class Catalog:
         *,
         primary_key: Sequence[str],
         partition_by: Sequence[str] = (),
-        options: Mapping[str, str] | None = None,
+        options: Mapping[str, object] | None = None,
         comment: str | None = None,
         if_not_exists: bool = False,
     ) -> Table:
@@ -48,16 +52,23 @@ class Catalog:
 
         Columns come as a Spark schema, a pyarrow schema or DDL text in Paimon's types. Raises InvalidInputError for a bad
         schema or option, UnsupportedFeatureError for a feature that lakelsm has not built, TableAlreadyExistsError
-        unless ``if_not_exists``.
+        unless ``if_not_exists``. Options are text; numbers and booleans are taken as their text.
         """
         paths = self._paths(name)
-        file_io = self._file_io.within(paths.root)
-        if if_not_exists and SchemaStore(file_io, paths).ids():
-            return self.table(name)
+        checked_flag("if_not_exists", if_not_exists)
         columns = from_struct(schema) if isinstance(schema, StructType) else schema
         created = create_schema(columns, primary_key, partition_by, options, comment, _now_millis())
         validate_table(created)
-        file_io.mkdirs(paths.schema_dir)
+        file_io = self._file_io.within(paths.root)
+        if if_not_exists and SchemaStore(file_io, paths).ids():
+            return self.table(name)
+        try:
+            file_io.mkdirs(paths.schema_dir)
+        except OSError as error:
+            raise InvalidInputError(
+                f"warehouse {self._root} cannot hold the table's directory {paths.root}: {error.strerror}. Name a "
+                "directory that this process may write to."
+            ) from error
         try:
             SchemaStore(file_io, paths).create_table(created)
         except TableAlreadyExistsError as error:
@@ -77,6 +88,7 @@ class Catalog:
 
     def alter_table(self, name: str, *changes: SchemaChange) -> Table:
         """Change columns, comment or options of a table; data files stay as they are."""
+        check_changes(changes)
         store = TableStore.open(self._paths(name).root, name)
         has_snapshots = store.snapshots.latest_id() is not None
         store.schemas.change(lambda schema: apply_changes(schema, changes, _now_millis(), has_snapshots))
@@ -94,7 +106,7 @@ class Catalog:
 
     def list_tables(self, database: str) -> list[str]:
         """The tables of a database as ``database.table``, sorted."""
-        directory = database_path(self._root, database)
+        directory = database_path(self._root, _database(database))
         return sorted(
             f"{database}.{name}"
             for name in self._file_io.list(directory)
@@ -102,10 +114,24 @@ class Catalog:
         )
 
     def _paths(self, name: str) -> TablePaths:
-        parts = name.split(".")
-        if len(parts) != 2 or not all(part.strip() and "/" not in part for part in parts):
-            raise InvalidInputError(f"Table name {name!r} must be 'database.table'.")
-        return TablePaths(table_path(self._root, *parts))
+        wanted = "'database.table' as text"
+        database, dot, table = checked_name("name", name, wanted).partition(".")
+        if not dot or "." in table:
+            raise wrong_argument("name", name, wanted)
+        checked_file_name("the table's part of name", table, "a name as in 'database.table'")
+        if "$" in table or database == _SYSTEM_DATABASE:
+            raise InvalidInputError(
+                f"name is {name!r}, one of Paimon's system tables or branches, which lakelsm does not have: use the "
+                "methods snapshots, files and buckets of a table, and create tables by a name without '$'."
+            )
+        return TablePaths(table_path(self._root, _database(database), table))
+
+
+def _database(name: str) -> str:
+    wanted = "the name of a database as in 'database.table'"
+    if "." in checked_file_name("database", name, wanted, affix=_DATABASE_SUFFIX):
+        raise wrong_argument("database", name, f"{wanted}, without a dot")
+    return name
 
 
 def _now_millis() -> int:

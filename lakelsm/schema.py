@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelsm.arguments import checked_names, checked_text, option_texts
 from lakelsm.errors import CorruptTableError, InvalidInputError
 from lakelsm.types import (
     UNASSIGNED_ID,
@@ -150,17 +151,18 @@ def create_schema(
     columns: Sequence[DataField] | pa.Schema | str,
     primary_key: Sequence[str] = (),
     partition_by: Sequence[str] = (),
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, object] | None = None,
     comment: str | None = None,
     now_millis: int = 0,
 ) -> TableSchema:
     """The first schema (id 0) of a table, with field ids assigned and key columns NOT NULL.
 
     The options `primary-key` and `partition` are the same as the arguments, as in Paimon. With
-    `primary-key.nullable` key columns become nullable. Raises InvalidInputError for duplicate or missing
+    `primary-key.nullable` key columns become nullable. Raises InvalidInputError for wrong arguments, duplicate or missing
     columns and for a primary key that is all partition columns; schema_validation checks the rest.
     """
-    kept = {str(key): _option_text(key, value) for key, value in (options or {}).items()}
+    checked_text("comment", comment, "a text", optional=True, blank=True)
+    kept = option_texts("options", options)
     primary = _keys("primary_key", primary_key, kept.pop("primary-key", None))
     partition = _keys("partition_by", partition_by, kept.pop("partition", None))
     fields, highest = assign_field_ids(_columns(columns))
@@ -228,23 +230,12 @@ def _columns(columns: Sequence[DataField] | pa.Schema | str) -> tuple[DataField,
 
 
 def _keys(argument: str, names: Sequence[str], from_option: str | None) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise InvalidInputError(
-            f"{argument} is a list of column names, not the text '{names}'; write ['{names}']"
-        )
+    names = checked_names(argument, names)
     if from_option is None:
         return tuple(names)
     if names:
         raise InvalidInputError(f"{argument} is given both as argument and as option; remove the option")
     return tuple(name.strip() for name in from_option.split(",") if name.strip())
-
-
-def _option_text(key: str, value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (str, int, float)):
-        return str(value)
-    raise InvalidInputError(f"option '{key}' must be a text, not {value!r}")
 
 
 def check_columns(fields: Sequence[DataField], primary: Sequence[str], partition: Sequence[str]) -> None:

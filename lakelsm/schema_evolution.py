@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from lakelsm.arguments import checked_flag, checked_name, checked_text, option_text, wrong_argument
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import TableOptions
 from lakelsm.options.option_change import check_option_change
@@ -31,12 +32,21 @@ class AddColumn:
     after: str | None = None
     first: bool = False
 
+    def __post_init__(self) -> None:
+        _check_path(self.name)
+        _check_type(self.type)
+        _check_comment(self.comment)
+        _check_place(self.after, self.first)
+
 
 @dataclass(frozen=True)
 class DropColumn:
     """A column goes; its id is never used again."""
 
     name: ColumnPath
+
+    def __post_init__(self) -> None:
+        _check_path(self.name)
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,10 @@ class RenameColumn:
     name: ColumnPath
     new_name: str
 
+    def __post_init__(self) -> None:
+        _check_path(self.name)
+        checked_name("new_name", self.new_name, "the name of a column as text")
+
 
 @dataclass(frozen=True)
 class UpdateColumnType:
@@ -53,6 +67,10 @@ class UpdateColumnType:
 
     name: ColumnPath
     type: DataType
+
+    def __post_init__(self) -> None:
+        _check_path(self.name)
+        _check_type(self.type)
 
 
 @dataclass(frozen=True)
@@ -62,6 +80,10 @@ class UpdateColumnNullability:
     name: ColumnPath
     nullable: bool
 
+    def __post_init__(self) -> None:
+        _check_path(self.name)
+        checked_flag("nullable", self.nullable)
+
 
 @dataclass(frozen=True)
 class UpdateColumnComment:
@@ -70,14 +92,22 @@ class UpdateColumnComment:
     name: ColumnPath
     comment: str | None
 
+    def __post_init__(self) -> None:
+        _check_path(self.name)
+        _check_comment(self.comment)
+
 
 @dataclass(frozen=True)
 class MoveColumn:
-    """A column goes to the front, or after another one."""
+    """A column goes to the front, after another one, or else to the end."""
 
     name: str
     after: str | None = None
     first: bool = False
+
+    def __post_init__(self) -> None:
+        checked_name("name", self.name, "the name of a column as text")
+        _check_place(self.after, self.first)
 
 
 @dataclass(frozen=True)
@@ -86,13 +116,20 @@ class UpdateComment:
 
     comment: str | None
 
+    def __post_init__(self) -> None:
+        _check_comment(self.comment)
+
 
 @dataclass(frozen=True)
 class SetOption:
-    """An option gets a value."""
+    """An option gets a value: text, or a number or boolean for its text."""
 
     key: str
     value: str
+
+    def __post_init__(self) -> None:
+        _check_key(self.key)
+        object.__setattr__(self, "value", option_text(self.key, self.value))
 
 
 @dataclass(frozen=True)
@@ -100,6 +137,9 @@ class RemoveOption:
     """An option goes back to its default."""
 
     key: str
+
+    def __post_init__(self) -> None:
+        _check_key(self.key)
 
 
 ColumnChange = (
@@ -115,6 +155,16 @@ SchemaChange = ColumnChange | UpdateComment | SetOption | RemoveOption
 
 _Fields = tuple[DataField, ...]
 _Edit = Callable[[_Fields, str], _Fields]
+
+
+def check_changes(changes: Sequence[object]) -> None:
+    """Raises InvalidInputError unless there are changes, and nothing else."""
+    for change in changes:
+        if not isinstance(change, SchemaChange):
+            remedy = " (write *changes to pass those of a list)" if isinstance(change, (list, tuple)) else ""
+            raise wrong_argument("a change", change, f"AddColumn, SetOption or another schema change{remedy}")
+    if not changes:
+        raise InvalidInputError("alter_table has no changes: pass AddColumn(…), SetOption(…) or other schema changes.")
 
 
 def apply_changes(
@@ -294,10 +344,35 @@ def _each(change: Callable[[DataField], DataField]) -> _Edit:
 
 
 def _path(name: ColumnPath) -> tuple[str, ...]:
-    path = (name,) if isinstance(name, str) else tuple(name)
-    if not path:
-        raise InvalidInputError("the path of a column is empty; name the column")
-    return path
+    return (name,) if isinstance(name, str) else tuple(name)
+
+
+def _check_path(name: object) -> None:
+    wanted = "the name of a column, or the path of a nested one such as ('row', 'member')"
+    if not isinstance(name, (str, tuple, list)) or not name:
+        raise wrong_argument("name", name, wanted)
+    for part in [name] if isinstance(name, str) else name:
+        checked_name("name", part, wanted)
+
+
+def _check_type(data_type: object) -> None:
+    if not isinstance(data_type, DataType):
+        remedy = f"lakelsm.types.parse_type({data_type!r})" if isinstance(data_type, str) else "parse_type('BIGINT')"
+        raise wrong_argument("type", data_type, f"a type of lakelsm.types: write {remedy}")
+
+
+def _check_comment(comment: str | None) -> None:
+    checked_text("comment", comment, "a text", optional=True, blank=True)
+
+
+def _check_place(after: str | None, first: bool) -> None:
+    checked_name("after", after, "the name of a column as text", optional=True)
+    if checked_flag("first", first) and after is not None:
+        raise InvalidInputError(f"first is True and after is {after!r}; give one of them.")
+
+
+def _check_key(key: str) -> None:
+    checked_name("key", key, "the key of an option as text")
 
 
 def _find(fields: _Fields, name: str) -> DataField:
@@ -350,5 +425,6 @@ __all__ = [
     "UpdateComment",
     "apply_changes",
     "can_widen",
+    "check_changes",
     "column_mapping",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,9 +11,26 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lakelsm.arguments import (
+    checked_buckets,
+    checked_condition,
+    checked_flag,
+    checked_location,
+    checked_name,
+    checked_names,
+    checked_number,
+    checked_point,
+    checked_seconds,
+    checked_snapshot_id,
+    checked_tag,
+    checked_task_memory,
+    checked_time,
+    option_texts,
+    wrong_argument,
+)
 from lakelsm.commit.table_store import TableStore
 from lakelsm.compact.after_write import compact_after_write
-from lakelsm.compact.compaction_plan import CompactionScope
+from lakelsm.compact.compaction_plan import CompactionScope, check_buckets
 from lakelsm.compact.compactor import (
     DEFAULT_TASK_MEMORY,
     CompactionLimits,
@@ -27,14 +44,15 @@ from lakelsm.lsm.predicate import columns as predicate_columns
 from lakelsm.lsm.predicate_parser import parse_where
 from lakelsm.merge_engine_rules import check_deletable
 from lakelsm.options import TableOptions
-from lakelsm.read.changelog_frame import changelog_frame
+from lakelsm.read.changelog_frame import POSITION_COLUMNS, changelog_frame
 from lakelsm.read.read_plan import ReadPlan, plan_read
 from lakelsm.read.scan_frame import scan_frame
 from lakelsm.read.system_frames import buckets_frame, files_frame, snapshots_frame
 from lakelsm.read.time_travel import changelog_range, chosen_snapshot, millis_of
-from lakelsm.schema import TableSchema
+from lakelsm.schema import TableSchema, check_unique
 from lakelsm.spark.columns import quoted_all
-from lakelsm.spark.session import resolve_session
+from lakelsm.spark.frames import checked_frame
+from lakelsm.spark.session import checked_session, resolve_session
 from lakelsm.spark.task_errors import first_line, translated
 from lakelsm.write.batch_write import BatchResult, BatchWriter
 from lakelsm.write.overwritten_partitions import checked_partition, replaced_partitions
@@ -63,13 +81,15 @@ class Table:
     """One table. It follows the table's newest schema: each call looks at it anew."""
 
     def __init__(self, store: TableStore, spark: SparkSession | None = None) -> None:
+        if not isinstance(store, TableStore):
+            raise wrong_argument("store", store, "made by Catalog.table(name) or Table.for_path(location): call these")
         self._opened = store
-        self._spark = spark
+        self._spark = checked_session(spark)
 
     @staticmethod
     def for_path(location: str, spark: SparkSession | None = None) -> Table:
         """Open the table whose directory is at a path or ``file:`` URI."""
-        return Table(TableStore.open(location), spark)
+        return Table(TableStore.open(checked_location("location", location)), spark)
 
     @property
     def name(self) -> str:
@@ -95,7 +115,7 @@ class Table:
         *,
         commit_user: str | None = None,
         batch_id: int | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> CommitResult:
         """Upsert the rows of a DataFrame; of rows with one key the later one wins (or as ``sequence.field`` says).
 
@@ -106,12 +126,14 @@ class Table:
         ``write-only``. Raises InvalidInputError for wrong columns, types or rows; nothing is visible then. Raises
         BatchHistoryExpiredError for a batch id below the user's newest that expired snapshots may hold.
         """
-        store = self._store(options)
+        frame = checked_frame(frame)
+        checked_name("row_kind", row_kind, "the name of a column as text", optional=True)
+        store = self._store(option_texts("options", options))
         user, identifier = _identity(commit_user, batch_id)
         replayed = self._replayed(store, user, identifier)
         if replayed is not None:
             return replayed
-        rows = prepare(_checked_frame(frame), store.schema, store.options, row_kind)
+        rows = prepare(frame, store.schema, store.options, row_kind)
         return self._finish(store, BatchWriter(self.spark, store).append(rows, user, identifier), user, identifier)
 
     def overwrite(
@@ -127,13 +149,14 @@ class Table:
         Without ``partition`` a table without partitions is replaced whole, and so is a partitioned one whose
         ``dynamic-partition-overwrite`` is false. Columns named in ``partition`` may be left out of the frame.
         """
+        frame = checked_frame(frame)
         store = self._store()
+        fixed = checked_partition(store, partition)
         user, identifier = _identity(commit_user, batch_id)
         replayed = self._replayed(store, user, identifier)
         if replayed is not None:
             return replayed
-        fixed = checked_partition(store, partition)
-        rows = prepare(_checked_frame(frame), store.schema, store.options, None, fixed)
+        rows = prepare(frame, store.schema, store.options, None, fixed)
         written = BatchWriter(self.spark, store).overwrite(rows, replaced_partitions(store, fixed), user, identifier)
         return self._finish(store, written, user, identifier)
 
@@ -144,6 +167,7 @@ class Table:
         a row that no longer matches stays. ``commit_user`` and ``batch_id`` are as in `write`. Raises InvalidInputError
         where the table's merge engine would not remove the rows, CommitConflictError where others are always first.
         """
+        checked_condition(where, optional=False)
         store = self._store()
         user, identifier = _identity(commit_user, batch_id)
         replayed = self._replayed(store, user, identifier)
@@ -178,15 +202,16 @@ class Table:
         buckets and files by the manifests alone. ``timestamp`` is a datetime or 'YYYY-MM-DD HH:MM:SS' in the session's
         time zone: the newest snapshot that is not later. At most one of the last three may be given.
         """
+        names = None if columns is None else _checked_columns(columns)
         plan, store = self._plan(where, snapshot_id, timestamp, tag)
         with translated(store.paths.root):
             frame = scan_frame(self.spark, store, plan)
         if where is not None:
             frame = _filtered(frame, where)
-        if columns is not None:
-            for name in columns:
+        if names is not None:
+            for name in names:
                 store.schema.field(name)
-            frame = frame.select(*quoted_all(columns))
+            frame = frame.select(*quoted_all(names))
         return frame
 
     def plan(
@@ -220,9 +245,14 @@ class Table:
         between two tags, else 'delta' for tables without a ``changelog-producer``, else 'changelog'. With ``positions``
         the columns _SNAPSHOT_ID and _SEQUENCE_NUMBER follow (NULL where changes of several snapshots were merged).
         """
+        start, end = checked_point("start", start, least=0), checked_point("end", end, least=1)
+        checked_condition(where)
+        checked_name("mode", mode, "auto, changelog, delta or diff")
+        checked_name("kind_column", kind_column, "the name of a column as text")
+        checked_flag("positions", positions)
         store = self._store()
         between = changelog_range(store, start, end, self._millis)
-        if kind_column in store.schema.field_names:
+        if kind_column.lower() in [name.lower() for name in (*store.schema.field_names, *POSITION_COLUMNS)]:
             raise InvalidInputError(f"The table has a column {kind_column!r}: name another as kind_column.")
         predicate = None if where is None else self._parsed(store, where)
         with translated(store.paths.root):
@@ -237,23 +267,31 @@ class Table:
         full: bool = False,
         where: str | None = None,
         *,
-        buckets: Sequence[int] | None = None,
+        buckets: Collection[int] | str | None = None,
         dry_run: bool = False,
         commit_every: int | None = None,
-        deadline: float | None = None,
-        max_task_memory: int = DEFAULT_TASK_MEMORY,
+        deadline: float | str | None = None,
+        max_task_memory: int | str = DEFAULT_TASK_MEMORY,
         commit_user: str | None = None,
     ) -> CompactionResult:
         """Compact now, also a ``write-only`` table: everything to the top level, or one ordinary pick per bucket.
 
-        ``where`` is a condition on partition columns, ``buckets`` are bucket numbers. ``commit_every`` commits after so
-        many buckets, ``deadline`` begins no further commit after so many seconds, ``max_task_memory`` is bytes a task.
+        ``where`` is a condition on partition columns, ``buckets`` are bucket numbers ([0, 1] or '0,1'). ``commit_every``
+        commits after so many buckets, ``deadline`` begins no further commit after so many seconds (or '30 min'),
+        ``max_task_memory`` is bytes a task (or '256mb').
         """
-        store = self._store()
-        scope = CompactionScope(
-            full, self._partition_predicate(store, where), None if buckets is None else frozenset(buckets)
+        limits = CompactionLimits(
+            None if commit_every is None else checked_number("commit_every", commit_every, least=1),
+            checked_seconds("deadline", deadline),
+            checked_task_memory("max_task_memory", max_task_memory),
         )
-        limits = CompactionLimits(commit_every, deadline, max_task_memory)
+        full, dry_run = checked_flag("full", full), checked_flag("dry_run", dry_run)
+        numbers = checked_buckets("buckets", buckets)
+        checked_condition(where)
+        store = self._store()
+        if numbers is not None:
+            check_buckets(store, numbers)
+        scope = CompactionScope(full, self._partition_predicate(store, where), numbers)
         return Compactor(self.spark, store).compact(scope, limits, dry_run=dry_run, commit_user=commit_user)
 
     # -- looking ---------------------------------------------------------------------------------------------------
@@ -264,7 +302,8 @@ class Table:
 
     def files(self, snapshot_id: int | None = None) -> DataFrame:
         """The live data files of a snapshot (the newest by default)."""
-        return files_frame(self.spark, *self._at(snapshot_id))
+        store, snapshot = self._at(snapshot_id)
+        return files_frame(self.spark, store, snapshot)
 
     def buckets(self, snapshot_id: int | None = None) -> DataFrame:
         """Files, rows and bytes by partition, bucket and level."""
@@ -284,12 +323,16 @@ class Table:
         return self._opened.refreshed().with_options(overrides)
 
     def _at(self, snapshot_id: int | None) -> tuple[TableStore, Snapshot | None]:
+        snapshot_id = checked_snapshot_id("snapshot_id", snapshot_id)
         store = self._store()
         return store, store.snapshots.latest() if snapshot_id is None else store.snapshots.get(snapshot_id)
 
     def _plan(
         self, where: str | None, snapshot_id: int | None, timestamp: str | datetime | None, tag: str | None
     ) -> tuple[ReadPlan, TableStore]:
+        checked_condition(where)
+        snapshot_id = checked_snapshot_id("snapshot_id", snapshot_id)
+        timestamp, tag = checked_time("timestamp", timestamp), checked_tag("tag", tag)
         store = self._store()
         snapshot = chosen_snapshot(store, snapshot_id, timestamp, tag, self._millis)
         travels = not (snapshot_id is None and timestamp is None and tag is None)
@@ -353,10 +396,12 @@ def _identity(commit_user: str | None, batch_id: int | None) -> tuple[str, int]:
     return commit_user, batch_id
 
 
-def _checked_frame(frame: object) -> DataFrame:
-    if not isinstance(frame, DataFrame):
-        raise InvalidInputError(f"A Spark DataFrame is needed, not {type(frame).__name__}: make one of it first.")
-    return frame
+def _checked_columns(columns: Sequence[str]) -> list[str]:
+    names = checked_names("columns", columns)
+    if not names:
+        raise wrong_argument("columns", columns, "a list of at least one column name (leave it out for all)")
+    check_unique(names, "column in columns:")
+    return names
 
 
 def _filtered(frame: DataFrame, where: str) -> DataFrame:

@@ -123,7 +123,7 @@ INVALID: dict[str, tuple[Call, str]] = {
         lambda t: t.table.write(t.rows((DAY, 1, "v", "four", 1))),
         r"column 'code' is longer than VARCHAR\(3\) allows",
     ),
-    "no DataFrame": (lambda t: t.table.write([(1, "a")]), "A Spark DataFrame is needed, not list"),
+    "no DataFrame": (lambda t: t.table.write([(1, "a")]), "frame is a list; it must be a Spark DataFrame: write spark"),
     "an unknown row kind": (
         lambda t: t.table.write(good(t).selectExpr("*", "'X' AS op"), row_kind="op"),
         r"row kind of column 'op' must be \+I, -U, \+U or -D and cannot be null: X",

@@ -12,6 +12,7 @@ from lakelsm.commit.bucket_files import BucketId, by_bucket
 from lakelsm.commit.manifest_prune import select_manifests
 from lakelsm.commit.scan import read_live_entries
 from lakelsm.commit.table_store import TableStore
+from lakelsm.errors import InvalidInputError
 from lakelsm.format.binary_row import decode_rows
 from lakelsm.format.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry, ManifestFileMeta
@@ -98,6 +99,23 @@ def plan_table(
             top = level_count(files, store.options.num_levels) - 1
             chosen.append(BucketCompaction(partition, bucket, plan, top))
     return CompactionPlan(snapshot, entries, tuple(chosen), epoch_millis)
+
+
+def check_buckets(store: TableStore, numbers: Collection[int]) -> None:
+    """Raises InvalidInputError for the number of no bucket: a fixed count ends before it, in all partitions there are.
+
+    With dynamic buckets any number may come to be used: one that is not yet has nothing to compact.
+    """
+    count = store.options.bucket
+    if count < 1 or max(numbers) < count:
+        return
+    snapshot = store.snapshots.latest()
+    entries = [] if snapshot is None else read_live_entries(store.file_io, store.paths, snapshot)
+    count = max([count, *(entry.total_buckets for entry in entries)])
+    beyond = sorted(number for number in numbers if number >= count)
+    if beyond:
+        named = ", ".join(map(str, beyond))
+        raise InvalidInputError(f"buckets names {named}; table {store.name} has the buckets 0 to {count - 1}.")
 
 
 def plan_bucket(

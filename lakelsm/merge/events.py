@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -118,7 +119,7 @@ class Values:
 
 
 #: The result of a function: for each group the position of the row whose value it is (-1: NULL), or the values.
-Result = Indices | pa.Array
+Result: TypeAlias = Indices | pa.Array
 
 
 def retraction_refused(rule: ColumnRule) -> InvalidInputError:

@@ -28,8 +28,11 @@ from lakelsm.spark.tasks import run_units
 #: The row kinds by their code. Persisted: do not change
 _KINDS = ("+I", "-U", "+U", "-D")
 
-#: Column of the snapshot that made a change, in reads with positions.
+#: Column of the snapshot that made a change.
 SNAPSHOT_COLUMN = "_SNAPSHOT_ID"
+
+#: What reads with positions have after the table's columns.
+POSITION_COLUMNS = (SNAPSHOT_COLUMN, SEQUENCE_NUMBER)
 
 #: Snapshots up to which each has a scan of its own; more are put in order by a sort.
 _MOST_SCANS = 32
@@ -63,7 +66,7 @@ def changelog_frame(
     if not changes:
         changes.append(_from_snapshot(spark.createDataFrame([], columns), None))
     kind = F.get(F.array(*map(F.lit, _KINDS)), F.col(VALUE_KIND).cast("int")).alias(kind_column)
-    last = [SNAPSHOT_COLUMN, SEQUENCE_NUMBER] if positions else []
+    last = POSITION_COLUMNS if positions else ()
     return reduce(DataFrame.unionAll, changes).select(kind, *quoted_all([*store.schema.field_names, *last]))
 
 

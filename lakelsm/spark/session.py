@@ -6,31 +6,54 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from lakelsm.errors import LakelsmError
+from lakelsm.arguments import type_name
+from lakelsm.errors import InvalidInputError, LakelsmError
 
 _MINIMUM_JAVA = 17
 #: The environment variable by which spark-submit tells its Python program where its JVM is.
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
+#: What tasks import, and a program that prints the version of a Python and which of them it lacks.
+_NEEDED = ("lakelsm", "pyarrow", "pandas", "numpy")
+_PROBE = (
+    "import sys, importlib.util as u; "
+    "print('%d.%d' % sys.version_info[:2], *[name for name in sys.argv[1:] if u.find_spec(name) is None])"
+)
 _INSTALL_JAVA = "install one (Debian/Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
 
 
 class SparkUnavailableError(LakelsmError):
-    """No Spark session could be had; the message says what to install."""
+    """No Spark session could be had that runs lakelsm's tasks; the message says what to install or to set."""
 
 
 def resolve_session(spark: SparkSession | None = None) -> SparkSession:
     """Return the session given, else the active one, else a new one.
 
     Under ``spark-submit`` the new one is as the command line and its properties say; elsewhere it is a local one whose
-    workers run this same Python. Raises SparkUnavailableError, with the install command, where a session has to be
-    started and no JDK 17+ is found.
+    workers run this same Python. Raises SparkUnavailableError where a session has to be started and no JDK 17+ is found
+    (with the install command), where the session has ended, and where its workers run a Python without lakelsm.
     """
-    found = spark or SparkSession.getActiveSession()
-    if found is not None:
-        return found
+    found = spark or SparkSession.getActiveSession() or _new_session()
+    _check_workers(found.sparkContext)
+    return found
+
+
+def checked_session(spark: SparkSession | None) -> SparkSession | None:
+    """Return the session that a user passes, or None. Raises InvalidInputError for anything else."""
+    kind: type = type(spark)
+    if spark is not None and not issubclass(kind, SparkSession):
+        raise InvalidInputError(
+            f"spark is a {type_name(kind)}; it must be a classic SparkSession (not one of Spark "
+            "Connect), or be left out for the active session."
+        )
+    return spark
+
+
+def _new_session() -> SparkSession:
     if _SUBMITTED in os.environ:
         return SparkSession.builder.getOrCreate()
     _require_java()
@@ -43,6 +66,48 @@ def resolve_session(spark: SparkSession | None = None) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.ui.enabled", "false")
         .getOrCreate()
+    )
+
+
+def _check_workers(context: SparkContext) -> None:
+    """Raises SparkUnavailableError where no task of ours can run: it is said once, before the first one.
+
+    On a cluster, or with packages that Spark itself ships to the workers, only a task can tell (see `task_errors`).
+    """
+    if context._jsc is None:
+        raise SparkUnavailableError("The Spark session has ended: open the table with one that runs.")
+    if str(context.master).startswith("local") and not context._python_includes:
+        _check_python(str(context.pythonExec), sys.executable)
+
+
+@cache
+def _check_python(worker: str, driver: str) -> None:
+    """Raises SparkUnavailableError unless the workers' Python is of the driver's version and has what tasks import.
+
+    What was found right is not looked up again.
+    """
+    path = shutil.which(worker)
+    if path is None:
+        raise SparkUnavailableError(_other_python(worker, "does not exist"))
+    if os.path.dirname(path) == os.path.dirname(driver) and os.path.realpath(path) == os.path.realpath(driver):
+        return
+    ran = subprocess.run([path, "-c", _PROBE, *_NEEDED], capture_output=True, text=True, check=False)
+    version, *missing = ran.stdout.split() or ["unknown"]
+    if missing:
+        raise SparkUnavailableError(_other_python(path, f"has no {', '.join(missing)}"))
+    if version != f"{sys.version_info.major}.{sys.version_info.minor}":
+        raise SparkUnavailableError(_other_python(path, f"is of version {version}"))
+
+
+def _other_python(worker: str, what: str) -> str:
+    return f"Spark's workers run {worker}, which {what}: {python_remedy()}"
+
+
+def python_remedy() -> str:
+    """What to set so that workers run the Python of this program."""
+    return (
+        f"this program runs {sys.executable}. Set the environment variable PYSPARK_PYTHON={sys.executable} before the "
+        f"session is made (with spark-submit: --conf spark.pyspark.python={sys.executable})."
     )
 
 

@@ -2,7 +2,7 @@
 
 A task's exception reaches the driver as text. Two kinds of text are lakelsm's: the refusal of a row by an expression
 (its message begins with `CHECK_MARK`), and a LakelsmError that a Python task raised (its traceback ends with it). A
-third is Spark's own: a data file of the table that its Parquet reader cannot read.
+third is Spark's own: a data file of the table that its Parquet reader cannot read, and workers of another Python.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from lakelsm import errors
 from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError
+from lakelsm.spark.session import SparkUnavailableError, python_remedy
 
 #: Starts the message of every row check.
 CHECK_MARK = "lakelsm: "
 
 _RAISED = re.compile(r"^(?:\S*\.)?lakelsm\.errors\.(\w+): (.*?)(?: *SQLSTATE: \w+)?$", re.MULTILINE)
 _CHECKED = re.compile(r"\[USER_RAISED_EXCEPTION\] " + re.escape(CHECK_MARK) + r"(.*?)(?: SQLSTATE|$)", re.MULTILINE)
+_OTHER_PYTHON = re.compile(r"^ModuleNotFoundError: No module named 'lakelsm\b|\[PYTHON_VERSION_MISMATCH\]", re.MULTILINE)
 _UNREADABLE = re.compile(
     r"\[(?:FAILED_READ_FILE|PATH_NOT_FOUND)\S*\] .*?(?:reading file|does not exist:) (?:file:)?(/.+?)\."
     r"(?: File does not exist| +SQLSTATE|\s*$)",
@@ -49,6 +51,11 @@ def lakelsm_error(text: str, root: str) -> LakelsmError | None:
     checked = _CHECKED.search(text)
     if checked is not None:
         return InvalidInputError(f"The write was refused and nothing of it is visible: {checked[1]}")
+    if _OTHER_PYTHON.search(text) is not None:
+        return SparkUnavailableError(
+            "Spark's workers run another Python than this program, of another version or without lakelsm: "
+            + python_remedy()
+        )
     raised = _RAISED.findall(text)
     if raised:
         name, message = raised[-1]

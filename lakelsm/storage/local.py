@@ -216,7 +216,10 @@ def open_storage(uri: str) -> tuple[FileIO, str]:
     if not uri.strip():
         raise InvalidInputError(f"a location must be a path or a file: URI, not {uri!r}")
     path = uri
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError as error:
+        raise InvalidInputError(f"{uri}: a location must be a path or a file: URI ({error})") from error
     if parts.scheme and not uri.startswith("/"):
         if parts.scheme.lower() != "file":
             raise UnsupportedFeatureError(
@@ -230,7 +233,8 @@ def open_storage(uri: str) -> tuple[FileIO, str]:
         if path.startswith("//"):
             path = path[2 + len(parts.netloc) :]
     if not path.startswith("/"):
-        raise InvalidInputError(f"{uri}: a location must be absolute; write file://{os.path.abspath(path)}")
+        absolute = os.path.abspath(os.path.expanduser(path))
+        raise InvalidInputError(f"{uri}: a location must be absolute; write {absolute}")
     return LocalFileIO(), os.path.normpath(path).replace("//", "/")
 
 

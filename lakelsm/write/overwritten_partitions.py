@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
+from lakelsm.arguments import checked_name, wrong_argument
 from lakelsm.commit.commit_message import PartitionFilter
 from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import InvalidInputError
@@ -13,9 +14,12 @@ from lakelsm.format.binary_row import encode_row
 from lakelsm.types import DataField, to_arrow
 
 
-def checked_partition(store: TableStore, partition: Mapping[str, object] | None) -> dict[str, object]:
+def checked_partition(store: TableStore, partition: object) -> dict[str, object]:
     """The named partition columns with values as the columns have them. Raises InvalidInputError for others."""
-    fixed = dict(partition or {})
+    wanted = "a mapping of partition columns to values, such as {'dt': '2025-01-31'}"
+    if partition is not None and not isinstance(partition, Mapping):
+        raise wrong_argument("partition", partition, wanted)
+    fixed = {checked_name("partition", name, wanted): value for name, value in (partition or {}).items()}
     unknown = [name for name in fixed if name not in store.schema.partition_keys]
     if unknown:
         keys = ", ".join(store.schema.partition_keys) or "none"

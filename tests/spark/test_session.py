@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -81,12 +82,15 @@ def test_java_whose_version_is_not_understood_is_tried(
         def __getattr__(self, name: str) -> Callable[..., Any]:
             def call(*args: Any) -> Any:
                 started.append(name)
-                return "session" if name == "getOrCreate" else self
+                return Session() if name == "getOrCreate" else self
 
             return call
 
+    class Session:
+        sparkContext = SimpleNamespace(_jsc=object(), master="yarn", _python_includes=[])
+
     monkeypatch.setattr(SparkSession, "builder", Builder())
-    assert resolve_session() == "session"
+    assert isinstance(resolve_session(), Session)
     assert started[-1] == "getOrCreate"
 
 

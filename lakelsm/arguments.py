@@ -1,0 +1,239 @@
+"""What users pass, checked before any work: one InvalidInputError that names argument, value and remedy.
+
+Each check returns the value as the engine takes it. ``optional`` lets None pass, for an argument that may be left out.
+What a value means (does the table have this column, this tag?) is for those to judge who know it.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date, datetime
+from numbers import Integral, Real
+from typing import TypeVar
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.options.option_values import parse_duration, parse_size
+
+Given = TypeVar("Given")
+
+#: Ids of snapshots, numbers of bytes: whole numbers of 64 bits.
+_MOST = 2**63 - 1
+#: The greatest bucket number: 32 bits in Paimon's files.
+_LAST_BUCKET = 2**31 - 1
+#: The least memory of a task: below it a batch of each of a few runs no longer fits.
+_LEAST_TASK_MEMORY = 16 << 20
+#: Bytes of the longest name that file systems take.
+_NAME_BYTES = 255
+_SHOWN = 80
+
+
+def wrong_argument(argument: str, value: object, wanted: str) -> InvalidInputError:
+    """The error of a wrong argument; ``wanted`` completes 'it must be'."""
+    return InvalidInputError(f"{argument} is {_shown(value)}; it must be {wanted}.")
+
+
+def checked_text(argument: str, value: Given, wanted: str, *, optional: bool = False, blank: bool = False) -> Given:
+    """A text of characters that UTF-8 has; ``blank`` allows an empty one."""
+    if value is None and optional:
+        return value
+    if not isinstance(value, str):
+        raise wrong_argument(argument, value, wanted)
+    if not blank and not value.strip():
+        raise wrong_argument(argument, value, f"{wanted}, not blank")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise wrong_argument(argument, value, f"{wanted}; half of a surrogate pair is no character")
+    return value
+
+
+def checked_name(argument: str, value: Given, wanted: str, *, optional: bool = False) -> Given:
+    """A text that names something: without the NUL character."""
+    if isinstance(value, str) and "\0" in value:
+        raise wrong_argument(argument, value, f"{wanted}, without the NUL character")
+    return checked_text(argument, value, wanted, optional=optional)
+
+
+def checked_file_name(argument: str, value: Given, wanted: str, *, affix: str = "", optional: bool = False) -> Given:
+    """A name of one file or directory, which storage writes with ``affix`` before or after it."""
+    checked_name(argument, value, wanted, optional=optional)
+    if isinstance(value, str):
+        if "/" in value:
+            raise wrong_argument(argument, value, f"{wanted}, without a slash")
+        if len((value + affix).encode()) > _NAME_BYTES:
+            raise wrong_argument(argument, value, f"{wanted}, of at most {_NAME_BYTES - len(affix)} bytes")
+    return value
+
+
+def checked_location(argument: str, value: str) -> str:
+    """A path or URI whose parts are names; the storage judges its scheme."""
+    wanted = "a text, the absolute path or file: URI of a directory, such as '/data/warehouse'"
+    checked_name(argument, value, wanted)
+    if any(len(part.encode()) > _NAME_BYTES for part in value.split("/")):
+        raise wrong_argument(argument, value, f"a path whose parts have at most {_NAME_BYTES} bytes")
+    return value
+
+
+def checked_flag(argument: str, value: bool) -> bool:
+    """True or False, and nothing that is merely true."""
+    if not isinstance(value, bool):
+        raise wrong_argument(argument, value, "True or False")
+    return value
+
+
+def checked_number(argument: str, value: object, *, least: int, most: int = _MOST) -> int:
+    """A whole number within bounds; numpy's are made Python's."""
+    number = _integer(value)
+    if number is None or number < least:
+        raise wrong_argument(argument, value, f"a whole number of {least} or more")
+    if number > most:
+        raise wrong_argument(argument, value, f"a whole number of {most} at most")
+    return number
+
+
+def checked_snapshot_id(argument: str, value: int | None) -> int | None:
+    """The id of a snapshot: they begin at 1."""
+    return None if value is None else checked_number(argument, value, least=1)
+
+
+def checked_condition(value: Given, *, optional: bool = True) -> Given:
+    """The ``where`` of a read, a delete or a compaction."""
+    wanted = "an SQL condition as text, such as \"dt = '2025-01-31'\""
+    if optional:
+        wanted += " (leave it out for all rows)"
+    return checked_text("where", value, wanted, optional=optional)
+
+
+def checked_names(argument: str, value: object) -> list[str]:
+    """A list of column names."""
+    if isinstance(value, str):
+        raise wrong_argument(argument, value, f"a list: write [{value!r}]")
+    wanted = "a list of column names, such as ['id']"
+    if not isinstance(value, Sequence) or isinstance(value, (bytes, bytearray)):
+        raise wrong_argument(argument, value, wanted)
+    return [checked_name(argument, each, wanted) for each in value]
+
+
+def option_texts(argument: str, value: object) -> dict[str, str]:
+    """Options by key, their values as text: True is 'true' and 4 is '4', as Java prints them."""
+    if value is None:
+        return {}
+    wanted = "a mapping of option keys to values, such as {'bucket': '4'}"
+    if not isinstance(value, Mapping):
+        raise wrong_argument(argument, value, wanted)
+    return {checked_name(argument, key, wanted): option_text(key, each) for key, each in value.items()}
+
+
+def option_text(key: str, value: object) -> str:
+    """The value of one option as text."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    number = _integer(value)
+    if number is not None:
+        return str(checked_number(f"option '{key}'", number, least=-_MOST - 1))
+    if isinstance(value, Real) and math.isfinite(value):
+        return str(float(value))
+    checked: str = checked_text(f"option '{key}'", value, "a text, such as '4'", blank=True)  # type: ignore[assignment]
+    return checked
+
+
+def checked_time(argument: str, value: str | datetime | None) -> str | datetime | None:
+    """A moment: a datetime or the text of one."""
+    wanted = "a datetime, or text as 'YYYY-MM-DD HH:MM:SS'"
+    if isinstance(value, datetime):
+        if value != value:  # pandas' NaT is a datetime.
+            raise wrong_argument(argument, value, wanted)
+        return value
+    return checked_name(argument, value, wanted, optional=True)
+
+
+def checked_point(argument: str, value: int | str | datetime | None, *, least: int) -> int | str | datetime | None:
+    """A snapshot: its id, the name of a tag, or a moment."""
+    if value is None or (isinstance(value, datetime) and value == value):
+        return value
+    if isinstance(value, str):
+        return checked_tag(argument, value)
+    if _integer(value) is None:
+        raise wrong_argument(argument, value, "a snapshot id, the name of a tag, or a datetime")
+    return checked_number(argument, value, least=least)
+
+
+def checked_tag(argument: str, value: Given) -> Given:
+    """The name of a tag."""
+    return checked_file_name(argument, value, "the name of a tag as text", affix="tag-", optional=True)
+
+
+def checked_buckets(argument: str, value: object) -> frozenset[int] | None:
+    """Numbers of buckets, or their text with commas; None for None."""
+    if value is None:
+        return None
+    wanted = "bucket numbers, such as [0, 1] or '0,1' (leave it out for all)"
+    given = _numbers_of(value) if isinstance(value, str) else value
+    if not isinstance(given, Collection) or isinstance(given, (Mapping, bytes, bytearray)):
+        raise wrong_argument(argument, value, wanted)
+    numbers = frozenset(number for number in map(_integer, given) if number is not None)
+    if not numbers or None in map(_integer, given) or not 0 <= min(numbers) <= max(numbers) <= _LAST_BUCKET:
+        raise wrong_argument(argument, value, wanted)
+    return numbers
+
+
+def checked_seconds(argument: str, value: float | str | None) -> float | None:
+    """A length of time in seconds; text may have a unit, as options have."""
+    if value is None:
+        return None
+    found = _seconds_of(value)
+    if not 0 <= found < math.inf:
+        raise wrong_argument(argument, value, "seconds, or a duration such as '30 min'")
+    return found
+
+
+def checked_task_memory(argument: str, value: int | str) -> int:
+    """Bytes that a task may take; text may have a unit, as options have."""
+    wanted = f"bytes or a size of at least {_LEAST_TASK_MEMORY >> 20}mb, such as '256mb'"
+    try:
+        found = parse_size(value) if isinstance(value, str) else value
+        return checked_number(argument, found, least=_LEAST_TASK_MEMORY)
+    except ValueError:
+        raise wrong_argument(argument, value, wanted) from None
+
+
+def _numbers_of(value: str) -> list[int]:
+    """The numbers of a text with commas; none where it is no such text."""
+    try:
+        return [int(part) for part in value.split(",")]
+    except ValueError:
+        return []
+
+
+def _seconds_of(value: object) -> float:
+    """A number or a duration in seconds; NaN where it is neither."""
+    try:
+        if isinstance(value, str):
+            return parse_duration(value) / 1000 if value.strip()[-1:].isalpha() else float(value)
+        return math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def _integer(value: object) -> int | None:
+    """A whole number of Python's or numpy's kinds; None for all else, True and False too."""
+    return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+
+
+def _shown(value: object) -> str:
+    """A value for a message: plain ones as they are written, cut where long, others by their type."""
+    if value is None or isinstance(value, (str, bytes, bool, int, float, date, list, tuple, dict, set, frozenset)):
+        try:
+            return _Shortened.repr(value)
+        except ValueError:  # of a whole number with thousands of digits
+            pass
+    return f"a {type_name(type(value))}"
+
+
+def type_name(kind: type) -> str:
+    """The name of a type for a message."""
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+
+
+_Shortened = reprlib.Repr()
+_Shortened.maxstring = _Shortened.maxother = _Shortened.maxlong = _SHOWN

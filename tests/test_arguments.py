@@ -1,0 +1,344 @@
+"""Wrong arguments of the public methods: one error that names the argument, the value and the remedy, before any work."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lakelsm import Catalog, InvalidInputError, Table, UnsupportedFeatureError
+from lakelsm.arguments import (
+    checked_buckets,
+    checked_number,
+    checked_point,
+    checked_seconds,
+    checked_task_memory,
+    option_texts,
+    wrong_argument,
+)
+from lakelsm.schema_evolution import (
+    AddColumn,
+    DropColumn,
+    MoveColumn,
+    RemoveOption,
+    RenameColumn,
+    SetOption,
+    UpdateColumnComment,
+    UpdateColumnNullability,
+    UpdateColumnType,
+    UpdateComment,
+)
+from lakelsm.types import parse_type
+
+INT = parse_type("INT")
+HALF = "\ud800"
+
+
+@pytest.fixture
+def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
+    """A catalog with the table db.t, where no session may be asked for."""
+    monkeypatch.setattr("lakelsm.table.resolve_session", lambda spark: pytest.fail("a session was asked for"))
+    catalog = Catalog(str(tmp_path))
+    catalog.create_table("db.t", "k INT, dt STRING", primary_key=["k"], options={"bucket": 2})
+    return catalog
+
+
+WRONG_LOCATIONS: list[tuple[Any, str]] = [
+    (None, "is None; it must be a text, the absolute path"),
+    (5, "is 5; it must be a text"),
+    (Path("/tmp"), "is a pathlib.PosixPath; it must be a text"),
+    ("", "not blank"),
+    ("relative/path", "must be absolute; write /"),
+    ("~/wh", f"must be absolute; write {Path.home()}/wh"),
+    ("/a\0b", "without the NUL character"),
+    (f"/a{HALF}", "half of a surrogate pair"),
+    ("/a/" + "b" * 256, "parts have at most 255 bytes"),
+    ("file://host/x", "write file:///host/x"),
+    ("http://[", "a location must be a path or a file: URI"),
+]
+
+
+@pytest.mark.parametrize(("location", "message"), WRONG_LOCATIONS)
+def test_a_wrong_location_is_named_with_what_to_write(location: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Catalog(location)
+    with pytest.raises(InvalidInputError, match=message):
+        Table.for_path(location)
+
+
+WRONG_NAMES: list[tuple[Any, str]] = [
+    (None, "name is None; it must be 'database.table'"),
+    ("t", "name is 't'; it must be 'database.table'"),
+    ("a.b.c", "'database.table'"),
+    ("db.", "'database.table'"),
+    (".t", "'database.table'"),
+    ("../x.t", "'database.table'"),
+    ("d\0b.t", "without the NUL character"),
+    (f"db.{HALF}", "half of a surrogate pair"),
+    ("db." + "t" * 256, "at most 255 bytes"),
+    ("d" * 253 + ".t", "at most 252 bytes"),
+    ("é" * 127 + ".t", "at most 252 bytes"),
+    ("db.t$snapshots", "use the methods snapshots, files and buckets"),
+    ("sys.t", "system tables"),
+]
+
+
+@pytest.mark.parametrize(("name", "message"), WRONG_NAMES)
+def test_a_wrong_name_of_a_table_is_refused_by_every_method_that_takes_one(
+    catalog: Catalog, name: Any, message: str
+) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: catalog.table(name),
+        lambda: catalog.create_table(name, "k INT", primary_key=["k"], options={"bucket": "1"}),
+        lambda: catalog.alter_table(name, SetOption("write-only", "true")),
+        lambda: catalog.drop_table(name),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInputError, match=message):
+            call()
+
+
+@pytest.mark.parametrize("database", [None, "", "..", "a/b", "db.t", "\0", HALF, "d" * 253])
+def test_a_wrong_name_of_a_database_is_refused(catalog: Catalog, database: Any) -> None:
+    with pytest.raises(InvalidInputError, match="database"):
+        catalog.list_tables(database)
+
+
+def test_a_warehouse_that_cannot_hold_a_directory_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInputError, match=r"file cannot hold the table's directory .*Not a directory"):
+        Catalog(str(tmp_path / "file")).create_table("db.t", "k INT", primary_key=["k"], options={"bucket": "1"})
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"schema": None}, "columns are a DDL text"),
+        ({"schema": 5}, "columns are a DDL text"),
+        ({"primary_key": "k"}, r"primary_key is 'k'; it must be a list: write \['k'\]"),
+        ({"primary_key": [1]}, "primary_key is 1; it must be a list of column names"),
+        ({"primary_key": {"k"}}, "primary_key is {'k'}; it must be a list of column names"),
+        ({"primary_key": None}, "primary_key is None"),
+        ({"partition_by": "dt"}, r"write \['dt'\]"),
+        ({"options": "x"}, "options is 'x'; it must be a mapping"),
+        ({"options": {5: "x"}}, "options is 5; it must be a mapping"),
+        ({"options": {"bucket": None}}, "option 'bucket' is None; it must be a text"),
+        ({"options": {"bucket": [1]}}, r"option 'bucket' is \[1\]"),
+        ({"options": {"bucket": HALF}}, "half of a surrogate pair"),
+        ({"options": {"bucket": 2**70}}, "at most"),
+        ({"comment": 5}, "comment is 5; it must be a text"),
+        ({"comment": HALF}, "half of a surrogate pair"),
+        ({"if_not_exists": "no"}, "if_not_exists is 'no'; it must be True or False"),
+    ],
+)
+def test_a_wrong_argument_of_a_creation_creates_nothing(
+    catalog: Catalog, tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    right = {"schema": "k INT, dt STRING", "primary_key": ["k"], "options": {"bucket": "1"}, "if_not_exists": True}
+    for name in ("db.u", "db.t"):  # one that is new and one that exists
+        with pytest.raises(InvalidInputError, match=message):
+            catalog.create_table(name, **{**right, **changed})
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_options_may_be_numbers_and_booleans_everywhere(catalog: Catalog) -> None:
+    options = {"bucket": 4, "write-only": True, "compaction.small-file-ratio": 0.5, "num-levels": np.int64(7)}
+    table = catalog.create_table("db.n", "k INT", primary_key=["k"], options=options)
+    assert table.schema.options == {
+        "bucket": "4", "write-only": "true", "compaction.small-file-ratio": "0.5", "num-levels": "7"
+    }  # fmt: skip
+    catalog.alter_table("db.n", SetOption("write-only", False))  # type: ignore[arg-type]
+    assert table.options.write_only is False
+
+
+CHANGES: list[tuple[Callable[[], object], str]] = [
+    (lambda: AddColumn("x", "INT"), r"type is 'INT'; it must be a type .* write lakelsm.types.parse_type\('INT'\)"),  # type: ignore[arg-type]
+    (lambda: AddColumn(None, INT), "name is None; it must be the name of a column"),  # type: ignore[arg-type]
+    (lambda: AddColumn((), INT), "name is ()"),
+    (lambda: AddColumn(("r", 5), INT), "name is 5"),  # type: ignore[arg-type]
+    (lambda: AddColumn("x", INT, comment=5), "comment is 5"),  # type: ignore[arg-type]
+    (lambda: AddColumn("x", INT, after=5), "after is 5"),  # type: ignore[arg-type]
+    (lambda: AddColumn("x", INT, first="y"), "first is 'y'; it must be True or False"),  # type: ignore[arg-type]
+    (lambda: AddColumn("x", INT, after="k", first=True), "give one of them"),
+    (lambda: DropColumn("\0"), "without the NUL"),
+    (lambda: RenameColumn("k", 5), "new_name is 5"),  # type: ignore[arg-type]
+    (lambda: UpdateColumnType("k", None), "type is None"),  # type: ignore[arg-type]
+    (lambda: UpdateColumnNullability("k", 1), "nullable is 1"),  # type: ignore[arg-type]
+    (lambda: UpdateColumnComment("k", HALF), "comment is"),
+    (lambda: MoveColumn(("r", "x")), "name is"),  # type: ignore[arg-type]
+    (lambda: UpdateComment(5), "comment is 5"),  # type: ignore[arg-type]
+    (lambda: SetOption("bucket", None), "option 'bucket' is None"),  # type: ignore[arg-type]
+    (lambda: SetOption(5, "x"), "key is 5"),  # type: ignore[arg-type]
+    (lambda: RemoveOption(None), "key is None"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("make", "message"), CHANGES)
+def test_a_wrong_schema_change_is_refused_when_it_is_made(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ((), "has no changes: pass AddColumn"),
+        (([SetOption("write-only", "true")],), r"write \*changes to pass those of a list"),
+        ((SetOption("write-only", "true"), None), "a change is None"),
+        (("DROP COLUMN dt",), "a change is 'DROP COLUMN dt'"),
+    ],
+)
+def test_what_is_no_schema_change_changes_nothing(catalog: Catalog, changes: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        catalog.alter_table("db.t", *changes)
+    assert catalog.table("db.t").schema.id == 0
+
+
+READS: list[tuple[dict[str, Any], str]] = [
+    ({"where": 5}, "where is 5; it must be an SQL condition as text"),
+    ({"where": ""}, "where is ''.*not blank"),
+    ({"where": f"dt = '{HALF}'"}, "half of a surrogate pair"),
+    ({"snapshot_id": 0}, "snapshot_id is 0; it must be a whole number of 1 or more"),
+    ({"snapshot_id": -1}, "snapshot_id is -1"),
+    ({"snapshot_id": 2**70}, "snapshot_id is 1180591620717411303424; .*at most"),
+    ({"snapshot_id": 10**5000}, "snapshot_id is"),
+    ({"snapshot_id": True}, "snapshot_id is True"),
+    ({"snapshot_id": 1.0}, "snapshot_id is 1.0"),
+    ({"snapshot_id": "1"}, "snapshot_id is '1'"),
+    ({"timestamp": 5}, "timestamp is 5; it must be a datetime, or text"),
+    ({"timestamp": datetime.date(2025, 1, 1)}, "timestamp is datetime.date"),
+    ({"timestamp": pd.NaT}, "timestamp is NaT"),
+    ({"timestamp": ""}, "timestamp is ''"),
+    ({"tag": 5}, "tag is 5; it must be the name of a tag"),
+    ({"tag": ""}, "tag is ''.*not blank"),
+    ({"tag": "a/b"}, "without a slash"),
+    ({"tag": "a\0"}, "without the NUL"),
+    ({"tag": "t" * 252}, "at most 251 bytes"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), READS)
+def test_a_wrong_argument_of_a_read_is_named(catalog: Catalog, arguments: dict[str, Any], message: str) -> None:
+    table = catalog.table("db.t")
+    for method in (table.read, table.plan):
+        with pytest.raises(InvalidInputError, match=message):
+            method(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "message"),
+    [
+        ("read", {"columns": "k"}, r"columns is 'k'; it must be a list: write \['k'\]"),
+        ("read", {"columns": [5]}, "columns is 5; it must be a list of column names"),
+        ("read", {"columns": b"k"}, "columns is b'k'"),
+        ("read", {"columns": pd.DataFrame({"k": [1]})}, "columns is a pandas.*DataFrame"),
+        ("read", {"columns": ["k", "k"]}, "duplicate column in columns: k"),
+        ("read", {"columns": []}, r"columns is \[\]; .*at least one"),
+        ("changelog", {"start": True}, "start is True; it must be a snapshot id, the name of a tag, or a datetime"),
+        ("changelog", {"start": -1}, "start is -1; it must be a whole number of 0 or more"),
+        ("changelog", {"end": 0}, "end is 0; it must be a whole number of 1 or more"),
+        ("changelog", {"end": 1.5}, "end is 1.5"),
+        ("changelog", {"end": ""}, "end is ''"),
+        ("changelog", {"where": 5}, "where is 5"),
+        ("changelog", {"mode": 5}, "mode is 5; it must be auto, changelog, delta or diff"),
+        ("changelog", {"mode": None}, "mode is None"),
+        ("changelog", {"mode": "fast"}, "mode 'fast' is none of auto"),
+        ("changelog", {"kind_column": ""}, "kind_column is ''"),
+        ("changelog", {"kind_column": "K"}, "has a column 'K': name another as kind_column"),
+        ("changelog", {"kind_column": "_sequence_number"}, "name another as kind_column"),
+        ("changelog", {"positions": 1}, "positions is 1; it must be True or False"),
+        ("delete", {"where": None}, "where is None; it must be an SQL condition as text"),
+        ("delete", {"where": " "}, "not blank"),
+        ("write", {"frame": None}, "frame is a NoneType; it must be a Spark DataFrame"),
+        ("write", {"frame": [{"k": 1}]}, r"frame is a list; .* write spark.createDataFrame\(rows, schema\)"),
+        ("write", {"frame": pd.DataFrame({"k": [1]})}, r"frame is a pandas.*: write spark.createDataFrame\(frame\)"),
+        ("write", {"frame": "db.src"}, r"write spark.table\(frame\)"),
+        ("overwrite", {"frame": {"k": [1]}}, "frame is a dict"),
+        ("files", {"snapshot_id": 0}, "snapshot_id is 0"),
+        ("buckets", {"snapshot_id": "1"}, "snapshot_id is '1'"),
+        ("compact", {"full": "dt = 'x'"}, "full is .*; it must be True or False"),
+        ("compact", {"dry_run": 1}, "dry_run is 1"),
+        ("compact", {"where": 5}, "where is 5"),
+        ("compact", {"buckets": ["0"]}, r"buckets is \['0'\]; it must be bucket numbers, such as \[0, 1\] or '0,1'"),
+        ("compact", {"buckets": "0;1"}, "buckets is '0;1'"),
+        ("compact", {"buckets": 0}, "buckets is 0"),
+        ("compact", {"buckets": []}, r"buckets is \[\]"),
+        ("compact", {"buckets": [-1]}, r"buckets is \[-1\]"),
+        ("compact", {"buckets": [True]}, r"buckets is \[True\]"),
+        ("compact", {"buckets": {0: 1}}, "buckets is {0: 1}"),
+        ("compact", {"buckets": [2]}, r"buckets names 2; table db.t has the buckets 0 to 1"),
+        ("compact", {"commit_every": -1}, "commit_every is -1; it must be a whole number of 1 or more"),
+        ("compact", {"commit_every": 0}, "commit_every is 0"),
+        ("compact", {"commit_every": "2"}, "commit_every is '2'"),
+        ("compact", {"deadline": "soon"}, "deadline is 'soon'; it must be seconds, or a duration such as '30 min'"),
+        ("compact", {"deadline": float("nan")}, "deadline is nan"),
+        ("compact", {"deadline": float("inf")}, "deadline is inf"),
+        ("compact", {"deadline": -1}, "deadline is -1"),
+        ("compact", {"deadline": datetime.timedelta(1)}, "deadline is a datetime.timedelta"),
+        ("compact", {"max_task_memory": 0}, "max_task_memory is 0; it must be bytes or a size of at least 16mb"),
+        ("compact", {"max_task_memory": "x"}, "max_task_memory is 'x'"),
+        ("compact", {"max_task_memory": None}, "max_task_memory is None"),
+        ("compact", {"max_task_memory": 2.0**30}, "max_task_memory is 1073741824.0"),
+    ],
+)
+def test_a_wrong_argument_of_a_method_is_named(
+    catalog: Catalog, method: str, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        getattr(catalog.table("db.t"), method)(**arguments)
+
+
+def test_a_table_is_opened_by_a_catalog_or_a_path_and_in_a_spark_session(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"store is '/wh/db.db/t'; it must be made by Catalog.table"):
+        Table("/wh/db.db/t")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="spark is a str; it must be a classic SparkSession"):
+        Catalog(str(tmp_path), "local[2]")  # type: ignore[arg-type]
+
+
+def test_another_file_system_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="'s3' is not supported"):
+        Table.for_path("s3://bucket/wh/db.db/t")
+
+
+@pytest.mark.parametrize(
+    ("given", "numbers"),
+    [("0", {0}), ("0,1, 12", {0, 1, 12}), ((3, 3), {3}), (range(2), {0, 1}), (np.array([1, 2]), {1, 2}), (None, None)],
+)
+def test_buckets_come_as_numbers_or_as_the_command_lines_text(given: Any, numbers: set[int] | None) -> None:
+    assert checked_buckets("buckets", given) == numbers
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [(90, 90), (1.5, 1.5), ("90", 90), ("1.5", 1.5), ("30 min", 1800), ("2h", 7200), ("500 ms", 0.5), (None, None)],
+)
+def test_a_length_of_time_is_seconds_or_text_with_a_unit(given: Any, seconds: float | None) -> None:
+    assert checked_seconds("deadline", given) == seconds
+
+
+@pytest.mark.parametrize(("given", "size"), [(1 << 30, 1 << 30), ("256mb", 256 << 20), ("1 gb", 1 << 30)])
+def test_memory_is_bytes_or_text_with_a_unit(given: Any, size: int) -> None:
+    assert checked_task_memory("max_task_memory", given) == size
+
+
+def test_numbers_of_numpy_become_numbers_of_python() -> None:
+    assert type(checked_number("id", np.int32(3), least=1)) is int
+    assert type(checked_point("start", np.int64(3), least=1)) is int  # type: ignore[arg-type]
+    assert option_texts("options", {"bucket": np.int16(3)}) == {"bucket": "3"}
+
+
+def test_the_value_in_a_message_is_short_and_its_own_faults_do_not_matter() -> None:
+    class Evil:
+        def __repr__(self) -> str:
+            raise RuntimeError("no representation")
+
+    for value in ("x" * 10_000, list(range(10_000)), 10**6000, [10**6000], Evil(), [Evil()], HALF * 10_000):
+        message = str(wrong_argument("a", value, "b"))
+        assert len(message) < 300
+        message.encode()
