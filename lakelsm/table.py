@@ -28,6 +28,7 @@ from lakelsm.arguments import (
     option_texts,
     wrong_argument,
 )
+from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user
 from lakelsm.commit.table_store import TableStore
 from lakelsm.compact.after_write import compact_after_write
 from lakelsm.compact.compaction_plan import CompactionScope, check_buckets
@@ -285,6 +286,7 @@ class Table:
             checked_seconds("deadline", deadline),
             checked_task_memory("max_task_memory", max_task_memory),
         )
+        user, _ = _identity(commit_user)
         full, dry_run = checked_flag("full", full), checked_flag("dry_run", dry_run)
         numbers = checked_buckets("buckets", buckets)
         checked_condition(where)
@@ -292,7 +294,7 @@ class Table:
         if numbers is not None:
             check_buckets(store, numbers)
         scope = CompactionScope(full, self._partition_predicate(store, where), numbers)
-        return Compactor(self.spark, store).compact(scope, limits, dry_run=dry_run, commit_user=commit_user)
+        return Compactor(self.spark, store).compact(scope, limits, dry_run=dry_run, commit_user=user)
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
@@ -384,16 +386,11 @@ class Table:
         return replace(result, compaction=compaction)
 
 
-def _identity(commit_user: str | None, batch_id: int | None) -> tuple[str, int]:
-    if batch_id is None:
-        return commit_user or str(uuid.uuid4()), BATCH_COMMIT_IDENTIFIER
-    if not commit_user:
+def _identity(commit_user: str | None, batch_id: int | None = None) -> tuple[str, int]:
+    if commit_user is None and batch_id is not None:
         raise InvalidInputError("batch_id needs commit_user: a batch is known by both.")
-    if not isinstance(batch_id, int):
-        raise InvalidInputError(f"batch_id is {batch_id!r}; it must be a whole number.")
-    if not 0 <= batch_id < BATCH_COMMIT_IDENTIFIER:
-        raise InvalidInputError(f"batch_id is {batch_id}; it must be 0 or more, and ascend per commit_user.")
-    return commit_user, batch_id
+    user = str(uuid.uuid4()) if commit_user is None else checked_commit_user(commit_user)
+    return user, BATCH_COMMIT_IDENTIFIER if batch_id is None else checked_batch_id(batch_id)
 
 
 def _checked_columns(columns: Sequence[str]) -> list[str]:

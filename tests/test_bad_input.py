@@ -140,10 +140,23 @@ INVALID: dict[str, tuple[Call, str]] = {
         lambda t: t.table.write(good(t), row_kind="op"),
         "Row kind column 'op' is not in the DataFrame",
     ),
+    "a commit user that is no text": (
+        lambda t: t.table.write(good(t), commit_user=5),  # type: ignore[arg-type]
+        "commit_user is 5; it must be text",
+    ),
+    "a blank commit user": (lambda t: t.table.overwrite(good(t), commit_user=""), "it must not be blank"),
+    "a commit user of a compaction": (
+        lambda t: t.table.compact(commit_user="a\ud800"),
+        r"commit_user 'a\\ud800' has the character",
+    ),
+    "a batch that is a truth value": (
+        lambda t: t.table.delete("k = 1", commit_user="u", batch_id=True),
+        "batch_id is True; it must be a whole number",
+    ),
     "a batch without a user": (lambda t: t.table.write(good(t), batch_id=1), "batch_id needs commit_user"),
     "a batch number below zero": (
         lambda t: t.table.write(good(t), commit_user="u", batch_id=-1),
-        "batch_id is -1; it must be 0 or more",
+        "batch_id is -1; it must be from 0 to 9223372036854775806",
     ),
     "a batch that is no number": (
         lambda t: t.table.write(good(t), commit_user="u", batch_id="1"),  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
 from lakelsm.commit.conflict import Conflict, ConflictKind, Intervening, check_append, check_changes, check_rows_read
+from lakelsm.commit.json_file import checked_bytes
 from lakelsm.commit.key_rank import rank_keys
 from lakelsm.commit.live_files import LiveFiles, combine_index
 from lakelsm.commit.manifest_files import ManifestFiles
@@ -17,7 +18,7 @@ from lakelsm.commit.replay import ReplayCheck
 from lakelsm.commit.scan import read_manifest, read_manifest_metas
 from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.commit.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence
-from lakelsm.commit.snapshot_manager import SnapshotManager
+from lakelsm.commit.snapshot_manager import MAX_SNAPSHOT_BYTES, SnapshotManager
 from lakelsm.commit.statistics_file import inherited_statistics
 from lakelsm.errors import (
     CommitConflictError,
@@ -144,9 +145,10 @@ class CommitRun:
 
     def _publish(self, snapshot: Snapshot) -> bool:
         path = self._env.paths.snapshot_file(snapshot.id)
+        data = checked_bytes(snapshot, path, MAX_SNAPSHOT_BYTES)
         self._may_be_visible = True
         try:
-            published = publish(self._env.file_io, path, snapshot.to_json().encode("utf-8"), self._env.sleep)
+            published = publish(self._env.file_io, path, data, self._env.sleep)
         except UnsupportedFeatureError:
             self._may_be_visible = False
             raise

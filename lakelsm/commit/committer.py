@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from importlib import metadata
 
+from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
 from lakelsm.commit.commit_run import CommitEnvironment, CommitRun, RetryPolicy
 from lakelsm.commit.manifest_merge import MergePolicy
@@ -119,7 +120,7 @@ class Committer:
         the caller deletes its data files; what is no Exception (a signal) says nothing of the outcome. The
         metadata files of a commit that failed are removed unless its snapshot may be visible.
         """
-        _validate(kind, message, commit_user)
+        _validate(kind, message, commit_user, identifier)
         always = force_empty or statistics is not None or kind is CommitKind.OVERWRITE
         if message.is_empty and not always:
             return CommitOutcome(None, files_published=False)
@@ -147,9 +148,10 @@ class Committer:
         return ReplayCheck(self._environment.file_io, self._environment.paths, request).before()
 
 
-def _validate(kind: CommitKind, message: CommitMessage, commit_user: str) -> None:
-    if not commit_user:
-        raise InvalidInputError("a commit needs a commit user that is not empty")
+def _validate(kind: CommitKind, message: CommitMessage, commit_user: str, identifier: int) -> None:
+    checked_commit_user(commit_user)
+    if identifier != BATCH_COMMIT_IDENTIFIER:
+        checked_batch_id(identifier)
     if kind is CommitKind.OVERWRITE:
         if message.changelog_entries:
             raise InvalidInputError("an overwrite carries no changelog files")

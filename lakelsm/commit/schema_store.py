@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lakelsm.commit.json_file import checked_bytes
 from lakelsm.errors import CommitConflictError, CorruptTableError, TableAlreadyExistsError, TableNotFoundError
 from lakelsm.format.paths import TablePaths, parse_snapshot_id
 from lakelsm.schema import TableSchema
@@ -84,7 +85,7 @@ class SchemaStore:
     def _add(self, schema: TableSchema) -> bool:
         """Create a schema file; True also when an error hid that it was created with this very content."""
         path = self._paths.schema_file(schema.id)
-        data = schema.to_json().encode("utf-8")
+        data = checked_bytes(schema, path, _MAX_BYTES)
         try:
             return self._file_io.create_if_absent(path, data)
         except OSError:

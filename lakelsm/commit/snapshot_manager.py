@@ -15,7 +15,7 @@ _PROBES = 8
 #: Expiry or a rollback can remove a snapshot between the look-up of its id and its reading.
 _LATEST_RETRIES = 5
 #: Sizes that no snapshot, tag or hint file has.
-_MAX_BYTES = 16 << 20
+MAX_SNAPSHOT_BYTES = 16 << 20
 _MAX_HINT_BYTES = 64
 _PREFIX = "snapshot-"
 _TAG_PREFIX = "tag-"
@@ -75,7 +75,7 @@ class SnapshotManager:
         """Return one snapshot, or None when there is none. Raises CorruptTableError when it is damaged."""
         path = self._paths.snapshot_file(snapshot_id)
         try:
-            data = self._file_io.read(path, _MAX_BYTES)
+            data = self._file_io.read(path, MAX_SNAPSHOT_BYTES)
         except FileNotFoundError:
             return None
         return Snapshot.from_json(data, path)
@@ -115,7 +115,7 @@ class SnapshotManager:
         for snapshot_id in reversed(self.ids()):
             path = self._paths.snapshot_file(snapshot_id)
             try:
-                data = self._file_io.read(path, _MAX_BYTES)
+                data = self._file_io.read(path, MAX_SNAPSHOT_BYTES)
             except FileNotFoundError:
                 continue
             if needle is not None and needle not in data:
@@ -128,7 +128,7 @@ class SnapshotManager:
         """Return a tag. Raises SnapshotNotFoundError naming the tags that exist."""
         path = self._paths.tag(name)
         try:
-            data = self._file_io.read(path, _MAX_BYTES)
+            data = self._file_io.read(path, MAX_SNAPSHOT_BYTES)
         except FileNotFoundError:
             known = ", ".join(self.tag_names()) or "none"
             raise SnapshotNotFoundError(

@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -352,9 +353,48 @@ def test_a_message_that_makes_no_sense_is_refused(
         table.committer().commit(kind, message, "u")
 
 
-def test_a_commit_needs_a_user(table: CommitTable) -> None:
-    with pytest.raises(InvalidInputError, match="commit user"):
-        table.committer().commit(APPEND, CommitMessage([add()]), "")
+BAD_USERS: list[Any] = ["", "  ", 5, True, b"job", None, "job\n", "a\0b", "a\x7f", "\ud800", "\udc00x", "x" * 1001]
+
+
+@pytest.mark.parametrize("user", BAD_USERS, ids=lambda user: repr(user)[:12])
+def test_a_commit_user_that_is_no_name_is_refused_before_anything_is_written(table: CommitTable, user: Any) -> None:
+    with pytest.raises(InvalidInputError, match="commit_user"):
+        table.committer().commit(APPEND, CommitMessage([add()]), user)
+    assert table.snapshots.ids() == [] and table.metadata_names() == set()
+
+
+@pytest.mark.parametrize("identifier", [True, False, -1, 1 << 63, 1 << 20_000, 1.0, "1", None], ids=range(8))
+def test_an_identifier_that_is_no_number_of_a_batch_is_refused(table: CommitTable, identifier: Any) -> None:
+    with pytest.raises(InvalidInputError, match="batch_id is"):
+        table.committer().commit(APPEND, CommitMessage([add()]), "u", identifier)
+    assert table.snapshots.ids() == [] and table.metadata_names() == set()
+
+
+@pytest.mark.parametrize("user", ["job", "a b/c\\d", "ü", "名前", "\U0001f642", '"', "x" * 1000])
+def test_any_printable_commit_user_reads_back(table: CommitTable, user: str) -> None:
+    table.append(add(), user=user)
+    assert [snapshot.commit_user for snapshot in table.snapshots.list()] == [user]
+    assert table.snapshots.newest_of_user(user) is not None
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({"watermark": 1 << 63}, "watermark"),
+        ({"watermark": 1.5}, "watermark"),
+        ({"properties": {"a": "\ud800"}}, "surrogates"),
+        ({"properties": {"a": {1: "x"}}}, "another one"),
+        ({"properties": {"a": b"x"}}, "JSON"),
+        ({"properties": {"a": "x" * (17 << 20)}}, "longer"),
+        ({"operation": 7}, "operation"),
+        ({"statistics": "../x"}, "statistics"),
+    ],
+)
+def test_a_snapshot_that_would_not_read_back_is_not_published(table: CommitTable, more: Any, text: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"snapshot-1 was not written: .*{text}"):
+        table.committer().commit(APPEND, CommitMessage([add()]), "u", **more)
+    assert table.snapshots.ids() == [] and table.metadata_names() == set()
+    assert table.append(add()).id == 1
 
 
 def test_the_delta_holds_deletes_before_adds(table: CommitTable) -> None:

@@ -166,9 +166,9 @@ class CountingFileIO(LocalFileIO):
     def __init__(self) -> None:
         self.snapshots_read = 0
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, limit: int | None = None) -> bytes:
         self.snapshots_read += "/snapshot-" in path
-        return super().read(path)
+        return super().read(path, limit)
 
 
 def test_ascending_batches_and_the_rerun_of_the_newest_read_the_newest_snapshot_alone(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.errors import (
     CommitConflictError,
     CorruptTableError,
+    InvalidInputError,
     TableAlreadyExistsError,
     TableNotFoundError,
 )
@@ -95,4 +97,20 @@ def test_a_creation_whose_answer_was_lost_is_a_success(tmp_path: Path) -> None:
             raise TimeoutError("answer lost")
 
     table = CommitTable(tmp_path / "t", file_io=Lossy())
+    assert table.schemas.ids() == [0]
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"comment": "\ud800"}, "surrogates"),
+        ({"comment": b"x"}, "JSON"),
+        ({"options": {"bucket": "1", "k": 5}}, "another one"),
+        ({"time_millis": 1.5}, "another one"),
+        ({"options": {"bucket": "1", "k": "x" * (65 << 20)}}, "longer"),
+    ],
+)
+def test_a_schema_that_would_not_read_back_is_not_written(table: CommitTable, change: Any, text: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"schema-1 was not written: .*{text}"):
+        table.schemas.change(lambda schema: replace(schema, id=1, **change))
     assert table.schemas.ids() == [0]

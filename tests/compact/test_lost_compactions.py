@@ -158,10 +158,10 @@ def test_an_unknown_outcome_deletes_nothing_and_says_so(tmp_path: Path, monkeypa
 
     real_read = LocalFileIO.read
 
-    def read(file_io: LocalFileIO, path: str) -> bytes:
+    def read(file_io: LocalFileIO, path: str, limit: int | None = None) -> bytes:
         if path.endswith("snapshot-3"):
             raise OSError("the connection was lost")
-        return real_read(file_io, path)
+        return real_read(file_io, path, limit)
 
     with monkeypatch.context() as patch:
         patch.setattr(LocalFileIO, "create_if_absent", answer_lost)
