@@ -14,16 +14,14 @@ from py4j.protocol import Py4JError
 from pyarrow import ArrowException
 from pyspark.errors import PySparkException
 
+from lakelsm.arguments import checked_buckets, checked_number, checked_seconds, checked_task_memory
 from lakelsm.catalog import Catalog
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionResult
-from lakelsm.errors import CommitConflictError, LakelsmError
-from lakelsm.options.option_values import parse_duration, parse_size
+from lakelsm.errors import CommitConflictError, InvalidInputError, LakelsmError
 from lakelsm.table import Table
 
 Value = TypeVar("Value")
 
-#: The least memory of a task: below it a batch of each of a few runs no longer fits.
-_LEAST_TASK_MEMORY = 16 << 20
 _MIB = 1 << 20
 
 
@@ -47,12 +45,12 @@ _STATUS = {
 
 _COMPACT_EPILOG = """\
 exit status:
-  0  done. Also: a dry run that found work; a run that --deadline stopped after some commits
-     (status "deadline" in the report: run it again for the rest)
+  0  done, or nothing to do (the report tells: status "done" or "nothing"). Also: a dry run; a run
+     that --deadline stopped after some commits (status "deadline": run it again for the rest)
   1  failed; one line on standard error says why and what to do (--verbose adds the traceback;
      spark-submit joins the job's standard error to its standard output, the JSON report stays last)
   2  the command line is wrong
-  3  nothing to do
+  3  nothing to do, with --distinct-exit-status only
   4  another commit came first: what lost was discarded, nothing of the other commit is lost
      (commits of --commit-every that were made before stay). Run it again
 
@@ -78,6 +76,8 @@ def compact_main(argv: Sequence[str] | None = None) -> int:
     except (LakelsmError, PySparkException, Py4JError, ArrowException, OSError) as error:
         return _failed(error, arguments)
     status = _STATUS[result.status]
+    if status is ExitStatus.NOTHING_TO_DO and not arguments.distinct_exit_status:
+        status = ExitStatus.DONE  # Schedulers take any other number for a failure.
     if arguments.report == "json":
         print(json.dumps({**result.as_dict(), "exit_status": int(status)}), flush=True)
     else:
@@ -101,25 +101,26 @@ def compact_parser() -> argparse.ArgumentParser:
     what = parser.add_argument_group("what to compact (by default what the table's options pick, in every bucket)")
     what.add_argument("--full", action="store_true", help="everything to the top level; drops deleted rows")
     what.add_argument("--where", metavar="SQL", help="only partitions that match a condition on partition columns")
-    what.add_argument("--buckets", metavar="N,N…", type=_buckets, help="only these buckets, such as 0,1,2")
+    buckets = _argument(checked_buckets)
+    what.add_argument("--buckets", metavar="N,N…", type=buckets, help="only these buckets, such as 0,1,2")
     how = parser.add_argument_group("how")
     how.add_argument("--dry-run", action="store_true", help="plan and report, change nothing")
     how.add_argument(
         "--commit-every",
         metavar="N",
-        type=_positive,
+        type=_argument(_positive),
         help="commit after so many buckets (default: all in one commit, or with --deadline as many as there are cores)",
     )
     how.add_argument(
         "--deadline",
         metavar="TIME",
-        type=_seconds,
+        type=_argument(checked_seconds),
         help="begin no further commit after so long: seconds, or a duration such as '30 min'",
     )
     how.add_argument(
         "--max-task-memory",
         metavar="SIZE",
-        type=_memory,
+        type=_argument(checked_task_memory),
         default=DEFAULT_TASK_MEMORY,
         help=f"what the rows of one task may take in memory, whatever the bucket's size (default: "
         f"{DEFAULT_TASK_MEMORY // _MIB}mb)",
@@ -130,6 +131,9 @@ def compact_parser() -> argparse.ArgumentParser:
         choices=("text", "json"),
         default="text",
         help="json: one JSON object as the last line of standard output",
+    )
+    how.add_argument(
+        "--distinct-exit-status", action="store_true", help="end with 3 instead of 0 where there is nothing to do"
     )
     how.add_argument("--verbose", action="store_true", help="show the traceback of a failure")
     return parser
@@ -205,38 +209,17 @@ def _one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {first} (--verbose shows the whole of it)"
 
 
-def _positive(text: str) -> int:
-    return _argument(text, int, lambda number: number >= 1, "a whole number of 1 or more")
+def _positive(argument: str, text: str) -> int:
+    return checked_number(argument, int(text) if text.strip().isdecimal() else text, least=1)
 
 
-def _buckets(text: str) -> tuple[int, ...]:
-    def numbers(text: str) -> tuple[int, ...]:
-        return tuple(int(part) for part in text.split(","))
+def _argument(check: Callable[[str, str], Value]) -> Callable[[str], Value]:
+    """A check of an argument's text as argparse takes it: the same one as of the Python method."""
 
-    return _argument(text, numbers, lambda found: min(found) >= 0, "bucket numbers such as 0,1,2")
-
-
-def _seconds(text: str) -> float:
-    def seconds(text: str) -> float:
+    def parse(text: str) -> Value:
         try:
-            return float(text)
-        except ValueError:
-            return parse_duration(text) / 1000
+            return check("it", text)
+        except InvalidInputError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
 
-    return _argument(text, seconds, lambda time: 0 <= time < float("inf"), "seconds, or a duration such as '30 min'")
-
-
-def _memory(text: str) -> int:
-    wanted = f"a size of at least {_LEAST_TASK_MEMORY // _MIB}mb, such as 256mb"
-    return _argument(text, parse_size, lambda size: size >= _LEAST_TASK_MEMORY, wanted)
-
-
-def _argument(text: str, parse: Callable[[str], Value], allows: Callable[[Value], bool], wanted: str) -> Value:
-    """The parsed value of an argument; what argparse shows where it is wrong names the text and what it must be."""
-    try:
-        value = parse(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}") from None
-    if not allows(value):
-        raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}")
-    return value
+    return parse
