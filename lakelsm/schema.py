@@ -6,6 +6,7 @@ Source of the rules: `format.md` 3 and 8.1; Paimon's `Schema` and `TableSchema` 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from lakelsm.arguments import checked_names, checked_text, option_texts
 from lakelsm.errors import CorruptTableError, InvalidInputError
+from lakelsm.json_document import parse_object
 from lakelsm.types import (
     UNASSIGNED_ID,
     ArrayType,
@@ -25,6 +27,7 @@ from lakelsm.types import (
     RowType,
     VectorType,
     arrow_field,
+    check_nesting,
     field_from_arrow,
     field_from_json,
     field_to_json,
@@ -70,8 +73,8 @@ class TableSchema:
         UnsupportedFeatureError for a column type that lakelsm has not.
         """
         try:
-            return _from_document(json.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return _from_document(parse_object(text, source))
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise CorruptTableError(f"{source} is not a readable table schema: {error!r}") from error
 
     def to_json(self) -> str:
@@ -212,7 +215,7 @@ def _number_type(data_type: DataType, highest: int) -> tuple[DataType, int]:
 
 def check_unique(names: Sequence[str], what: str) -> None:
     """Raises InvalidInputError naming the names that appear more than once."""
-    twice = sorted({name for name in names if list(names).count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InvalidInputError(f"duplicate {what} {', '.join(twice)}; name each once")
 
@@ -245,6 +248,7 @@ def check_columns(fields: Sequence[DataField], primary: Sequence[str], partition
     names = [column.name for column in fields]
     check_unique(names, "column")
     for column in fields:
+        check_nesting(column.name, column.type)
         _check_members(column.name, column.type)
     for what, keys in (("primary key", primary), ("partition", partition)):
         check_unique(keys, f"{what} column")
@@ -279,14 +283,25 @@ def _from_document(document: Mapping[str, Any]) -> TableSchema:
         options.setdefault("bucket", "1")
     if version <= _VERSION_FORMAT_DEFAULT_ORC:
         options.setdefault("file.format", "orc")
+    fields = tuple(field_from_json(column) for column in document["fields"])
+    check_unique([column.name for column in fields], "column")
+    check_unique([str(column.id) for column in fields], "column id")
+    for column in fields:
+        check_nesting(column.name, column.type)
     return TableSchema(
         id=int(document["id"]),
-        fields=tuple(field_from_json(column) for column in document["fields"]),
+        fields=fields,
         highest_field_id=int(document["highestFieldId"]),
-        partition_keys=tuple(document["partitionKeys"]),
-        primary_keys=tuple(document["primaryKeys"]),
+        partition_keys=_texts(document["partitionKeys"]),
+        primary_keys=_texts(document["primaryKeys"]),
         options=options,
         comment=document.get("comment"),
         time_millis=int(document.get("timeMillis") or 0),
         version=version,
     )
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{values!r} is no list of column names")
+    return tuple(values)

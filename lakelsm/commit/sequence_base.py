@@ -7,6 +7,7 @@ restores it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from lakelsm.commit.scan import read_delta_entries, read_manifest, read_manifest_metas
@@ -21,6 +22,9 @@ from lakelsm.storage import FileIO
 MAX_SEQUENCE_PROPERTY = "sequence.generation.max-sequence-number"
 #: The answer for a table without rows.
 NO_SEQUENCE = -1
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
+#: Numbers beyond would soon not fit 64 bits.
+_LAST_SEQUENCE = (1 << 62) - 1
 #: So many snapshots are walked back before all manifests are read instead.
 _LONGEST_WALK = 30
 
@@ -30,12 +34,12 @@ def recorded_max_sequence(snapshot: Snapshot) -> int | None:
     text = (snapshot.properties or {}).get(MAX_SEQUENCE_PROPERTY)
     if text is None:
         return None
-    try:
-        return int(text)
-    except ValueError as error:
+    if not _NUMBER.fullmatch(text) or not NO_SEQUENCE <= int(text) <= _LAST_SEQUENCE:
         raise CorruptTableError(
-            f"snapshot {snapshot.id} has {text!r} under {MAX_SEQUENCE_PROPERTY}, which is no number"
-        ) from error
+            f"snapshot {snapshot.id} has {text[:50]!r} under {MAX_SEQUENCE_PROPERTY}, which is no number up to "
+            f"{_LAST_SEQUENCE}"
+        )
+    return int(text)
 
 
 def table_max_sequence(file_io: FileIO, paths: TablePaths, snapshot: Snapshot | None) -> int:

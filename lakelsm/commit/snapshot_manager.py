@@ -78,7 +78,10 @@ class SnapshotManager:
             data = self._file_io.read(path, MAX_SNAPSHOT_BYTES)
         except FileNotFoundError:
             return None
-        return Snapshot.from_json(data, path)
+        snapshot = Snapshot.from_json(data, path)
+        if snapshot.id != snapshot_id:
+            raise CorruptTableError(f"{path} holds snapshot {snapshot.id}: restore the file.")
+        return snapshot
 
     def list(self) -> Sequence[Snapshot]:
         """Return all snapshots, ascending by id; those that expire meanwhile are left out."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.paths import check_name
+from lakelsm.json_document import parse_object
 
 #: ``version`` of the snapshots that lakelsm writes. Persisted: do not change
 SNAPSHOT_VERSION = 3
@@ -67,7 +68,7 @@ class Snapshot:
 
         Raises CorruptTableError where it is no snapshot, UnsupportedFeatureError on an unknown commit kind.
         """
-        return _snapshot(_parse_object(text, source), source)
+        return _snapshot(parse_object(text, source), source)
 
     def to_json(self) -> str:
         """Return the text of the snapshot file; absent optional keys are left out."""
@@ -95,7 +96,7 @@ class Tag:
     @classmethod
     def from_json(cls, text: str | bytes, source: str = "the tag") -> Tag:
         """Parse a tag file; errors as in Snapshot.from_json."""
-        values = _parse_object(text, source)
+        values = parse_object(text, source)
         created = values.pop("tagCreateTime", None)
         retained = values.pop("tagTimeRetained", None)
         try:
@@ -154,7 +155,9 @@ _FILE_NAME_KEYS = (
     "index_manifest",
     "statistics",
 )
-_MAP_KEYS = {"log_offsets", "properties"}
+_MAP_KEYS = {"log_offsets": int, "properties": str}
+#: The years 1 to 9999.
+_FIRST_MILLIS, _LAST_MILLIS = -62_135_596_800_000, 253_402_300_799_999
 #: Java's order of keys, for readers of the file; no reader depends on it.
 _KEY_ORDER = [
     "version",
@@ -185,16 +188,6 @@ _KEY_ORDER = [
 ]
 
 
-def _parse_object(text: str | bytes, source: str) -> dict[str, Any]:
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CorruptTableError(f"{source} is no JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise CorruptTableError(f"{source} is no JSON object.")
-    return values
-
-
 def _snapshot(values: Mapping[str, Any], source: str) -> Snapshot:
     known: dict[str, Any] = {name: values.get(key) for name, key in _JSON_KEYS.items()}
     for name in _REQUIRED:
@@ -204,6 +197,12 @@ def _snapshot(values: Mapping[str, Any], source: str) -> Snapshot:
         expected = str if name in _TEXT_KEYS else dict if name in _MAP_KEYS else int
         if value is not None and (not isinstance(value, expected) or isinstance(value, bool) or not _fits(value)):
             raise CorruptTableError(f"{source} has {value!r} under {_JSON_KEYS[name]}.")
+    for name, kind in _MAP_KEYS.items():
+        wrong = next((value for value in (known[name] or {}).values() if type(value) is not kind), None)
+        if wrong is not None:
+            raise CorruptTableError(f"{source} has {wrong!r} in {_JSON_KEYS[name]}.")
+    if not _FIRST_MILLIS <= known["time_millis"] <= _LAST_MILLIS:
+        raise CorruptTableError(f"{source} has {known['time_millis']!r} under timeMillis, which is no time.")
     for name in _FILE_NAME_KEYS:
         if known[name] is not None:
             check_name(known[name], _JSON_KEYS[name], source)

@@ -5,6 +5,7 @@ Source of the rules: `format.md` 3 and 3.1 (type strings), Paimon's `DataType#as
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,9 @@ from lakelsm.errors import InvalidInputError
 
 MAX_LENGTH = 2147483647  # Persisted: do not change. VARCHAR(MAX_LENGTH) is STRING, VARBINARY(MAX_LENGTH) is BYTES.
 UNASSIGNED_ID = -1  # id of a field that schema.py has not numbered yet
+
+#: Types in each other, from a column's own type to its innermost part.
+MAX_NESTING = 64
 
 JsonType = str | dict[str, Any]
 
@@ -214,6 +218,29 @@ class RowType(DataType):
 
     def _text(self) -> str:
         return f"ROW<{', '.join(field.sql() for field in self.fields)}>"
+
+
+def check_nesting(name: str, data_type: DataType) -> None:
+    """Raise InvalidInputError where the type of the column ``name`` is nested more than MAX_NESTING deep."""
+    level: list[DataType] = [data_type]
+    for _ in range(MAX_NESTING):
+        level = [part for outer in level for part in _parts(outer)]
+        if not level:
+            return
+    raise too_deep(f"the type of column {name!r}")
+
+
+def too_deep(what: str) -> InvalidInputError:
+    """Return the error for a type that is nested too deeply; ``what`` says which."""
+    return InvalidInputError(f"{what} is nested more than {MAX_NESTING} types deep; give it fewer levels")
+
+
+def _parts(data_type: DataType) -> Sequence[DataType]:
+    if isinstance(data_type, RowType):
+        return [member.type for member in data_type.fields]
+    if isinstance(data_type, (ArrayType, MultisetType, VectorType)):
+        return [data_type.element]
+    return [data_type.key, data_type.value] if isinstance(data_type, MapType) else []
 
 
 def same_layout(one: DataType, other: DataType) -> bool:

@@ -16,6 +16,7 @@ from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.types.data_types import (
     ATOMIC_ROOTS,
     MAX_LENGTH,
+    MAX_NESTING,
     UNASSIGNED_ID,
     ArrayType,
     AtomicType,
@@ -26,6 +27,7 @@ from lakelsm.types.data_types import (
     MultisetType,
     RowType,
     VectorType,
+    too_deep,
 )
 
 _TOKEN = re.compile(
@@ -46,6 +48,8 @@ _SYNONYMS = {
 }
 _UNSUPPORTED = frozenset(["GEOMETRY", "GEOGRAPHY", "INTERVAL", "RAW", "LEGACY"])
 _NOT_NULL = "NOT NULL"
+#: Digits of the largest length.
+_DIGITS = len(str(MAX_LENGTH))
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,7 @@ class _Parser:
         self._text = text
         self._tokens = list(self._tokenize(text))
         self._next = 0
+        self._depth = 0
 
     def _tokenize(self, text: str) -> list[_Token]:
         tokens: list[_Token] = []
@@ -188,8 +193,16 @@ class _Parser:
 
     def type_with_nullability(self) -> DataType:
         """A type with NOT NULL / NULL and the suffix notation `INT ARRAY`."""
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            raise too_deep(f"a type at position {self._peek().position}")
         parsed = self._nullability(self._bare_type())
+        self._depth -= 1
+        suffixes = 0
         while self._peek().keyword in ("ARRAY", "MULTISET"):
+            suffixes += 1
+            if suffixes > MAX_NESTING:
+                raise too_deep(f"a type at position {self._peek().position}")
             suffix = self._advance().keyword
             parsed = self._nullability(ArrayType(parsed) if suffix == "ARRAY" else MultisetType(parsed))
         return parsed
@@ -268,7 +281,7 @@ class _Parser:
 
     def _int(self) -> int:
         token = self._peek()
-        if token.kind != "word" or not (token.text.isascii() and token.text.isdigit()):
+        if token.kind != "word" or not (token.text.isascii() and token.text.isdigit() and len(token.text) <= _DIGITS):
             self._fail("a whole number")
         self._advance()
         return int(token.text)

@@ -97,3 +97,10 @@ def test_postponed_numbers_do_not_lower_or_create_a_bound() -> None:
     postponed = [add(file(seq=(-1, -1)))]
     assert with_max_sequence({}, -1, postponed) == {}
     assert with_max_sequence({"k": "v"}, 7, postponed) == {"k": "v", MAX_SEQUENCE_PROPERTY: "7"}
+
+
+@pytest.mark.parametrize("text", ["x", "", "9" * 5000, str(1 << 62), str(1 << 63), "-2", " 5", "5.0", "٣"])
+def test_a_recorded_bound_that_is_no_number_or_leaves_no_room_is_corrupt(table: CommitTable, text: str) -> None:
+    newest = table.snapshots.get(40)
+    with pytest.raises(CorruptTableError, match=MAX_SEQUENCE_PROPERTY):
+        table_max_sequence(table.file_io, table.paths, replace(newest, properties={MAX_SEQUENCE_PROPERTY: text}))

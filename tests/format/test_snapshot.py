@@ -136,3 +136,26 @@ def test_a_tag_keeps_its_retention() -> None:
 def test_a_damaged_tag_is_named() -> None:
     with pytest.raises(CorruptTableError, match="tag-x"):
         Tag.from_json(json.dumps({**MINIMUM, "tagCreateTime": "yesterday"}), "tag-x")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("baseManifestList", "../../etc/passwd"),
+        ("deltaManifestList", "/etc/passwd"),
+        ("changelogManifestList", ".."),
+        ("indexManifest", ""),
+        ("statistics", "a\0b"),
+        ("properties", {"sequence.generation.max-sequence-number": 5}),
+        ("properties", {"a": ["b"]}),
+        ("logOffsets", {"0": "x"}),
+        ("logOffsets", {"0": True}),
+        ("timeMillis", 1 << 62),
+        ("timeMillis", -(1 << 62)),
+        ("id", 1 << 63),
+    ],
+)
+def test_a_value_that_no_writer_writes_is_refused_with_its_key(key: str, value: object) -> None:
+    document = MINIMUM
+    with pytest.raises(CorruptTableError, match=f"snapshot-9 .*({key}|beyond 64 bits)"):
+        Snapshot.from_json(json.dumps({**document, key: value}), "snapshot-9")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from lakelsm.types import (
     MultisetType,
     RowType,
     VectorType,
+    check_nesting,
     parse_columns,
     parse_type,
     type_to_json,
@@ -150,3 +153,42 @@ def test_columns_are_read_from_ddl() -> None:
 def test_a_primary_key_clause_in_ddl_names_the_argument() -> None:
     with pytest.raises(InvalidInputError, match="primary_key="):
         parse_columns("id BIGINT PRIMARY KEY")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ARRAY<" * 10_000 + "INT" + ">" * 10_000,
+        "ARRAY<" * 10_000,
+        "ROW<a " * 3_000 + "INT" + ">" * 3_000,
+        "MAP<INT, " * 65 + "INT" + ">" * 65,
+        "INT" + " ARRAY" * 10_000,
+        "INT" + " MULTISET" * 65,
+    ],
+    ids=lambda text: text[:8],
+)
+def test_a_type_nested_without_end_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="nested more than 64 types deep"):
+        parse_type(text)
+    with pytest.raises(InvalidInputError, match="nested more than 64 types deep"):
+        parse_columns(f"a {text}")
+
+
+def test_a_type_is_nested_as_deep_as_any_table_needs() -> None:
+    text = "ARRAY<" * 60 + "INT" + ">" * 60
+    assert parse_type(text).sql() == text
+    check_nesting("a", parse_type(text))
+
+
+def test_parts_that_are_deep_together_are_found() -> None:
+    document: Any = "ARRAY<" * 60 + "INT" + ">" * 60
+    for _ in range(10):
+        document = {"type": "ARRAY", "element": document}
+    with pytest.raises(InvalidInputError, match="the type of column 'a' is nested more than 64 types deep"):
+        check_nesting("a", parse_type(document))
+
+
+@pytest.mark.parametrize("text", ["VARCHAR(" + "9" * 100_000 + ")", "DECIMAL(" + "9" * 5000 + ", 1)"])
+def test_a_number_of_many_digits_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="a whole number"):
+        parse_type(text)

@@ -1,0 +1,48 @@
+"""The JSON files of a table: whatever they hold, the answer is an object or a typed error."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.json_document import parse_object
+
+
+def deep(levels: int) -> str:
+    return '{"a":' * levels + "1" + "}" * levels
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "5",
+        "{",
+        '{"a": NaN}',
+        '{"a": -Infinity}',
+        '{"a": 1e999}',
+        '{"a": [' + "9" * 5000 + "]}",
+        '{"a": [{"b": ' + str(1 << 63) + "}]}",
+        '{"a": 1e30}',
+        deep(257),
+        deep(100_000),
+        '{"a":' + "[" * 100_000,
+        '{"a": "\\ud800"}',
+        '{"\\udfff": 1}',
+        b'{"a": "\xff"}',
+        b"\0\0\0",
+    ],
+    ids=lambda text: str(text)[:20],
+)
+def test_what_is_no_json_of_a_table_is_refused_with_the_files_name(text: str | bytes) -> None:
+    with pytest.raises(CorruptTableError, match=r"^/t/snapshot/snapshot-1 is no JSON"):
+        parse_object(text, "/t/snapshot/snapshot-1")
+
+
+def test_an_object_is_parsed_up_to_the_bounds() -> None:
+    document = {"a": [(1 << 63) - 1, -(1 << 63), 0.5, None, True], "ü": {"b": "\U0001f600"}}
+    assert parse_object(json.dumps(document), "x") == document
+    assert parse_object(deep(200), "x")["a"]["a"]
