@@ -15,16 +15,16 @@ _LONG = 1 << 63
 def parse_object(data: str | bytes, source: str) -> dict[str, Any]:
     """Parse the object that a file holds; ``source`` names the file in errors.
 
-    Raises CorruptTableError where the file is no JSON object, is nested too deeply, or has a number beyond 64 bits or a
-    text that is no Unicode.
+    Raises CorruptTableError where the file is no JSON object, is nested too deeply, or has a value that other tools
+    cannot hold: a number beyond 64 bits, or a text with half of a surrogate pair.
     """
     try:
         document = json.loads(data, parse_constant=_refuse)
-        if not isinstance(document, dict):
-            raise CorruptTableError(f"{source} is no JSON object: restore the file.")
-        _check(document)
     except (ValueError, RecursionError) as error:
-        raise CorruptTableError(f"{source} is no JSON of a table: {error}. Restore the file.") from error
+        raise CorruptTableError(f"{source} is no JSON: {error}. Restore the file.") from error
+    if not isinstance(document, dict):
+        raise CorruptTableError(f"{source} is no JSON object: restore the file.")
+    _check(document, source)
     return document
 
 
@@ -32,22 +32,29 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no number of JSON")
 
 
-def _check(document: dict[str, Any]) -> None:
-    """Raise ValueError on what later steps could not take. Walks without recursion."""
-    level: list[Any] = [document]
+def _check(document: dict[str, Any], source: str) -> None:
+    """Walk a document without recursion, level by level; values in lists go by the key of the list."""
+    level: list[tuple[str, Any]] = [("", document)]
     for _ in range(_MOST_DEPTH):
-        below: list[Any] = []
-        for value in level:
+        below: list[tuple[str, Any]] = []
+        for key, value in level:
             if isinstance(value, dict):
-                below.extend(value)
-                below.extend(value.values())
+                below.extend((inner, inner) for inner in value)
+                below.extend(value.items())
             elif isinstance(value, list):
-                below.extend(value)
-            elif isinstance(value, str):
-                value.encode("utf-8")
-            elif isinstance(value, (int, float)) and not -_LONG <= value < _LONG:
-                raise ValueError("it has a number beyond 64 bits")
+                below.extend((key, item) for item in value)
+            elif not _fits(value):
+                raise CorruptTableError(
+                    f"{source} has {value!a} under {key.encode('utf-8', 'replace').decode()}, which other tools "
+                    "cannot hold: restore the file."
+                )
         level = below
         if not level:
             return
-    raise ValueError(f"it is nested more than {_MOST_DEPTH} deep")
+    raise CorruptTableError(f"{source} is nested more than {_MOST_DEPTH} deep: restore the file.")
+
+
+def _fits(value: object) -> bool:
+    if isinstance(value, (int, float)):
+        return -_LONG <= value < _LONG
+    return not isinstance(value, str) or value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)

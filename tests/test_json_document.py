@@ -31,15 +31,15 @@ def deep(levels: int) -> str:
         deep(100_000),
         '{"a":' + "[" * 100_000,
         '{"a": "\\ud800"}',
-        '{"\\udfff": 1}',
+        '{"a": {"\\udfff": 1}}',
         b'{"a": "\xff"}',
         b"\0\0\0",
     ],
     ids=lambda text: str(text)[:20],
 )
 def test_what_is_no_json_of_a_table_is_refused_with_the_files_name(text: str | bytes) -> None:
-    with pytest.raises(CorruptTableError, match=r"^/t/snapshot/snapshot-1 is no JSON"):
-        parse_object(text, "/t/snapshot/snapshot-1")
+    with pytest.raises(CorruptTableError, match=r"^/t/snapshot-1 (is no JSON|is nested more|has .* under [ab?],)"):
+        parse_object(text, "/t/snapshot-1")
 
 
 def test_an_object_is_parsed_up_to_the_bounds() -> None:

@@ -195,7 +195,7 @@ def _snapshot(values: Mapping[str, Any], source: str) -> Snapshot:
             raise CorruptTableError(f"{source} lacks the key {_JSON_KEYS[name]}.")
     for name, value in known.items():
         expected = str if name in _TEXT_KEYS else dict if name in _MAP_KEYS else int
-        if value is not None and (not isinstance(value, expected) or isinstance(value, bool) or not _fits(value)):
+        if value is not None and (not isinstance(value, expected) or isinstance(value, bool)):
             raise CorruptTableError(f"{source} has {value!r} under {_JSON_KEYS[name]}.")
     for name, kind in _MAP_KEYS.items():
         wrong = next((value for value in (known[name] or {}).values() if type(value) is not kind), None)
@@ -216,13 +216,6 @@ def _snapshot(values: Mapping[str, Any], source: str) -> Snapshot:
         known["version"] = SNAPSHOT_VERSION
     json_keys = set(_JSON_KEYS.values())
     return Snapshot(**known, extra={key: value for key, value in values.items() if key not in json_keys})
-
-
-def _fits(value: object) -> bool:
-    """Whether a value is one that other tools can hold: 64 bits, and no half of a surrogate pair."""
-    if isinstance(value, int):
-        return -(1 << 63) <= value < 1 << 63
-    return not isinstance(value, str) or value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def _dump(values: Mapping[str, object]) -> str:

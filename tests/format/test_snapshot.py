@@ -152,10 +152,9 @@ def test_a_damaged_tag_is_named() -> None:
         ("logOffsets", {"0": True}),
         ("timeMillis", 1 << 62),
         ("timeMillis", -(1 << 62)),
-        ("id", 1 << 63),
     ],
 )
 def test_a_value_that_no_writer_writes_is_refused_with_its_key(key: str, value: object) -> None:
     document = MINIMUM
-    with pytest.raises(CorruptTableError, match=f"snapshot-9 .*({key}|beyond 64 bits)"):
+    with pytest.raises(CorruptTableError, match=f"snapshot-9 has .* {key}"):
         Snapshot.from_json(json.dumps({**document, key: value}), "snapshot-9")
