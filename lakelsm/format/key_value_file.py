@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from pyarrow import fs as arrow_fs
 from lakelsm.errors import CorruptTableError, InvalidInputError
 from lakelsm.format.column_evolution import cast_column, evolve_array
 from lakelsm.format.column_stats import StatsCollector, StatsMode, column_modes
+from lakelsm.format.decode_steps import DecodeSteps, batch_bytes
 from lakelsm.format.file_check import PARQUET_ERRORS, RANGED_ROOTS, FileCheck, unreadable
 from lakelsm.format.int96_timestamps import exact_timestamps, int96_columns
 from lakelsm.options import TableOptions
@@ -45,7 +46,7 @@ class KeyValueReader:
 
     ``mapping`` pairs each wanted column with the file's column of the same field id (None: the file has none, the
     column is NULL). Columns are found by name in the file, read by batches, and cast to the wanted types. A column's
-    reader buffers ``read_ahead`` bytes; row groups are never read whole.
+    reader buffers ``read_ahead`` bytes; row groups are never decoded whole.
     Page checksums are verified where the file has some, and ``check`` refuses a file that is not the one expected.
     Raises CorruptTableError, naming the file, when it is missing or cannot be decoded.
     """
@@ -83,53 +84,62 @@ class KeyValueReader:
         except PARQUET_ERRORS as error:
             raise unreadable(path, error) from error
 
-    @property
-    def bytes_per_row(self) -> float:
-        """Bytes in memory of a row of the wanted columns, estimated from the footer's uncompressed sizes."""
-        wanted = set(self._names())
-        meta = self._file.metadata
-        total = sum(
-            column.total_uncompressed_size
-            for group in map(meta.row_group, range(meta.num_row_groups))
-            for column in map(group.column, range(group.num_columns))
-            if column.path_in_schema.split(".")[0] in wanted
-        )
-        # Dictionary encoding hides the width of values: a slot of 8 bytes a column is the least.
-        return float(total / max(meta.num_rows, 1)) + 8 * len(wanted)
-
     def batches(
-        self, batch_rows: int, leading: str | None = None, low: object = None, high: object = None
+        self, allowance: Callable[[], int], leading: str | None = None, low: object = None, high: object = None
     ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield (position of the first row, rows) in order, at most ``batch_rows`` at a time.
+        """Yield (position of the first row, rows) in order.
 
-        Row groups are left out in which the wanted column ``leading`` is surely below ``low`` or above ``high``.
+        ``allowance`` is asked before each batch for the bytes that it may have, decoded. Row groups are left out in
+        which the wanted column ``leading`` is surely below ``low`` or above ``high``.
         """
-        names = self._names()
         start = 0
         try:
             for group in range(self._file.metadata.num_row_groups):
-                rows = self._file.metadata.row_group(group).num_rows
                 if leading is None or self._overlaps(group, leading, low, high):
-                    at = start
-                    for batch in self._batches(batch_rows, group, names):
-                        yield at, self._conform(batch)
-                        at += len(batch)
-                        del batch  # Not held while the next one is read.
-                start += rows
+                    yield from self._gathered(group, start, allowance)
+                start += self._file.metadata.row_group(group).num_rows
         except InvalidInputError:
             raise
         except PARQUET_ERRORS as error:
             raise unreadable(self._path, error) from error
 
-    def _batches(self, batch_rows: int, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        batches = self._file.iter_batches(batch_rows, [group], names, use_threads=False)
+    def _gathered(self, group: int, start: int, allowance: Callable[[], int]) -> Iterator[tuple[int, pa.Table]]:
+        """The batches of a row group, each put together from steps; ``start`` is the position of its first row."""
+        left = allowance()
+        steps = DecodeSteps(self._file.metadata.row_group(group), left)
+        pending: list[pa.Table] = []
+        for batch in self._steps(group, steps):
+            pending.append(self._conform(batch))
+            rows, size = len(batch), batch_bytes(pending[-1])
+            del batch  # Nothing is held while the caller works, and while the next step is read.
+            left -= size
+            if left <= 0:
+                joined = pa.concat_tables(pending)
+                pending.clear()
+                begin, start = start, start + len(joined)
+                yield begin, joined
+                del joined
+                left = allowance()
+            steps.decoded(rows, size, left)
+        if pending:
+            yield start, pa.concat_tables(pending)
+
+    def _steps(self, group: int, steps: DecodeSteps) -> Iterator[pa.RecordBatch]:
+        names = self._names()
+        batches = self._file.iter_batches(steps.rows, [group], names, use_threads=False)
         if self._micros is None:
-            yield from batches
+            for batch in batches:
+                yield batch
+                del batch
+                self._file.reader.set_batch_size(steps.rows)
             return
         targets = {source.name: self._schema.field(field.name).type for field, source in self._mapping if source}
-        coarse = self._micros.iter_batches(batch_rows, [group], self._int96, use_threads=False)
+        coarse = self._micros.iter_batches(steps.rows, [group], self._int96, use_threads=False)
         for batch, micros in zip(batches, coarse):
             yield exact_timestamps(batch, micros, targets)
+            del batch, micros
+            for file in (self._file, self._micros):
+                file.reader.set_batch_size(steps.rows)
 
     def _names(self) -> list[str]:
         present = set(self._file.schema_arrow.names)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
+from lakelsm.format.decode_steps import batch_bytes
 from lakelsm.format.file_check import ExpectedFile, FileCheck
 from lakelsm.format.key_value_file import KeyValueReader
 from lakelsm.merge.key_order import order_keys
@@ -26,8 +28,6 @@ POSITION_COLUMN = "_KEY__POSITION"
 #: What a byte costs that is read to look keys up, beside one that is merged and written again.
 LOOK_UP_COST = 0.25
 
-_MIN_BATCH_ROWS = 256
-_MAX_BATCH_ROWS = 1 << 19
 _MAX_READ_AHEAD = 1 << 18
 _MIN_READ_AHEAD = 1 << 13
 #: Merging holds a batch of each run, their concatenation, the keys and the merged rows: about so many copies.
@@ -106,22 +106,17 @@ class RunReader:
 
     def open_runs(self, unit: MergeUnit, positions: bool = False) -> list[Iterator[pa.Table]]:
         """One iterator for each of ``unit.every_run``; ``positions``: rows carry `FILE_COLUMN` and `POSITION_COLUMN`."""
-        rows = self._batch_rows(unit)
+        shares = _Shares([max(file.row_count for file in run) for run in unit.every_run], self.memory_bytes // _COPIES)
         runs: list[Iterator[pa.Table]] = []
         first = 0
         for number, run in enumerate(unit.every_run):
             reach = unit.reach if number < len(unit.looked_up) else None
-            runs.append(self._read_run(unit, run, first if positions else None, rows, reach))
+            runs.append(self._read_run(unit, number, first if positions else None, shares, reach))
             first += len(run)
         return runs
 
     def _read_run(
-        self,
-        unit: MergeUnit,
-        run: Sequence[RunFile],
-        first: int | None,
-        batch_rows: int,
-        reach: tuple[Key, Key] | None = None,
+        self, unit: MergeUnit, number: int, first: int | None, shares: _Shares, reach: tuple[Key, Key] | None
     ) -> Iterator[pa.Table]:
         bounds = _Bounds.of(unit, self.schema)
         leading = self.schema.trimmed_primary_keys[0]
@@ -129,11 +124,12 @@ class RunReader:
         high = None if unit.upper is None else unit.upper[0]
         if reach is not None:
             low, high = reach[0][0], reach[1][0]
-        for number, file in enumerate(run):
+        for place, file in enumerate(unit.every_run[number]):
             reader = self._reader(file, len(unit.every_run))
-            for start, table in reader.batches(batch_rows, leading, low, high):
+            for start, table in reader.batches(shares.bytes, leading, low, high):
+                shares.measured(number, table)
                 if first is not None:
-                    table = _located(table, first + number, start)
+                    table = _located(table, first + place, start)
                 yield table if bounds is None else bounds.cut(table)
                 del table  # Not held while the next one is read.
 
@@ -150,21 +146,31 @@ class RunReader:
             None if file.expected is None else FileCheck.of([file.expected], file_schema)[0],
         )
 
-    def _batch_rows(self, unit: MergeUnit) -> int:
-        """Rows of a batch, from the widest rows among the runs' first files.
 
-        What runs of small files leave over is for the others.
-        """
-        runs = unit.every_run
-        width = max(self._reader(run[0], len(runs)).bytes_per_row for run in runs) + 16
-        left = int(self.memory_bytes / (_COPIES * width))
-        rows = 0
-        for fewer, most in enumerate(sorted(max(file.row_count for file in run) for run in runs)):
-            rows = left // (len(runs) - fewer)
-            if most > rows:
+class _Shares:
+    """The bytes that a batch of each run may have: equal shares, and for large runs what small ones do not need."""
+
+    def __init__(self, rows: Sequence[int], total: int) -> None:
+        """``rows`` are those of each run's largest file; no batch has rows of two."""
+        self._rows = rows
+        self._total = total
+        self._widths = [0.0] * len(rows)
+        self._needs = [inf] * len(rows)
+
+    def measured(self, run: int, batch: pa.Table) -> None:
+        """Take the width of a batch's rows into account."""
+        self._widths[run] = max(self._widths[run], batch_bytes(batch) / len(batch))
+        self._needs[run] = self._rows[run] * self._widths[run]
+
+    def bytes(self) -> int:
+        """The share of a run that fills it."""
+        left, share = float(self._total), 0.0
+        for fewer, need in enumerate(sorted(self._needs)):
+            share = left / (len(self._needs) - fewer)
+            if need > share:
                 break
-            left -= most
-        return max(_MIN_BATCH_ROWS, min(_MAX_BATCH_ROWS, rows))
+            left -= need
+        return max(int(share), 1)
 
 
 @dataclass(frozen=True)

@@ -66,17 +66,28 @@ class Level0Job:
 
 
 def _gathered(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table]:
-    """Join small batches to tables of about ``limit`` bytes."""
+    """Join small batches to tables of about ``limit`` bytes, and cut large ones."""
     pending: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
-        pending.append(batch)
-        size += batch.nbytes
-        if size >= limit:
-            yield pa.Table.from_batches(pending)
-            pending, size = [], 0
+        for part in _cut(batch, limit):
+            pending.append(part)
+            size += part.nbytes
+            if size >= limit:
+                yield pa.Table.from_batches(pending)
+                pending, size = [], 0
     if pending:
         yield pa.Table.from_batches(pending)
+
+
+def _cut(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
+    """The batch in parts of at most ``limit`` bytes, halved until they fit: its rows may be of very different width."""
+    if batch.nbytes <= limit or len(batch) <= 1:
+        yield batch
+        return
+    half = len(batch) // 2
+    yield from _cut(batch.slice(0, half), limit)
+    yield from _cut(batch.slice(half), limit)
 
 
 class _Level0Task:

@@ -39,6 +39,8 @@ pool = pa.default_memory_pool()
 print(json.dumps([peak() - before, pool.max_memory(), table.spark.tasks, result.rows_written]))
 """
 
+needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+
 
 def rows(ids: np.ndarray) -> pa.Table:
     """About 2.4 kB a row."""
@@ -46,11 +48,19 @@ def rows(ids: np.ndarray) -> pa.Table:
     return pa.table({"id": keys, "v": pc.binary_repeat(keys.cast(pa.string()), 400)})
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
-def test_a_bucket_ten_times_larger_than_the_bound_is_compacted_within_it(tmp_path: Path) -> None:
+def measured(tmp_path: Path, table: LocalTable) -> tuple[int, int, int, int]:
+    """By how much a process grows that compacts the table, Arrow's part of it, and the tasks and rows written."""
     tiny = LocalTable(tmp_path / "tiny")
     for _ in range(2):
         tiny.write((1, "a"))
+    command = [sys.executable, "-c", CHILD, str(table.root), str(tiny.root), str(BOUND)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    grown, arrow, tasks, written = json.loads(done.stdout)
+    return grown, arrow, tasks, written
+
+
+@needs_proc
+def test_a_bucket_ten_times_larger_than_the_bound_is_compacted_within_it(tmp_path: Path) -> None:
     count, parts = 280_000, 10
     table = LocalTable(tmp_path / "t", "id BIGINT NOT NULL, v STRING", target_file_size="10 gb")
     for first in range(0, count, count // parts):
@@ -58,9 +68,26 @@ def test_a_bucket_ten_times_larger_than_the_bound_is_compacted_within_it(tmp_pat
     for remainder in (0, 1):
         table.write_columns(rows(np.arange(remainder, count, 32)))
     assert rows(np.arange(count - 100, count)).nbytes / 100 * count >= 10 * BOUND
-    command = [sys.executable, "-c", CHILD, str(table.root), str(tiny.root), str(BOUND)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    grown, arrow, tasks, written = json.loads(done.stdout)
+    grown, arrow, tasks, written = measured(tmp_path, table)
     assert (tasks, written) == (1, count), "the whole bucket is one task's work"
+    assert arrow <= BOUND
+    assert grown <= BOUND + OVERHEAD
+
+
+@needs_proc
+@pytest.mark.parametrize("narrow", [0, 15_000], ids=["wide", "narrow rows first"])
+def test_rows_whose_width_a_dictionary_hides_are_compacted_within_the_bound(tmp_path: Path, narrow: int) -> None:
+    columns = [f"c{number}" for number in range(10)]
+    declared = ", ".join(f"{name} STRING" for name in columns)
+    table = LocalTable(tmp_path / "t", f"id BIGINT NOT NULL, {declared}", target_file_size="10 gb")
+    count = 30_000
+    values = pa.array([f"{number:04d}" * 256 for number in range(80)])
+    for first in range(3):
+        ids = np.arange(first, count, 3)
+        texts = pc.if_else(pa.array(ids >= narrow), values.take(pa.array(ids * 7 % 80)), "x")
+        table.write_columns(pa.table({"id": pa.array(ids), **dict.fromkeys(columns, texts)}))
+    assert sum(entry.file.file_size for entry in table.live()) < 4 * MIB
+    grown, arrow, tasks, written = measured(tmp_path, table)
+    assert (tasks, written) == (1, count)
     assert arrow <= BOUND
     assert grown <= BOUND + OVERHEAD

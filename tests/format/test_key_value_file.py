@@ -84,8 +84,8 @@ def reader_of(path: Path, schema: TableSchema = SCHEMA, table_schema: TableSchem
     return KeyValueReader(IO.filesystem(), str(path), column_mapping(schema, table_schema or schema))
 
 
-def read(path: Path, schema: TableSchema = SCHEMA, batch_rows: int = 1000) -> pa.Table:
-    return pa.concat_tables(rows for _, rows in reader_of(path, schema).batches(batch_rows))
+def read(path: Path, schema: TableSchema = SCHEMA, batch_bytes: int = 1 << 20) -> pa.Table:
+    return pa.concat_tables(rows for _, rows in reader_of(path, schema).batches(lambda: batch_bytes))
 
 
 def write_one(directory: Path, rows: list[Row], schema: TableSchema = SCHEMA, **layout: Any) -> tuple[Path, DataFileMeta]:
@@ -323,7 +323,8 @@ def test_rows_of_several_row_groups_have_running_positions(tmp_path: Path) -> No
     layout = layout_of(INT_SCHEMA, row_group_bytes=1)
     (meta,) = write_files(tmp_path, layout, [rows_table(INT_SCHEMA, int_rows(at, 7)) for at in range(0, 35, 7)])
     reader = reader_of(tmp_path / meta.file_name, INT_SCHEMA)
-    for start, rows in reader.batches(3):
+    for start, rows in reader.batches(lambda: 150):
+        assert len(rows) < 7
         assert rows.column("k").to_pylist() == list(range(start, start + len(rows)))
 
 
@@ -367,7 +368,7 @@ def test_any_rows_read_back_whatever_the_row_groups_and_batches(
     batches = [table.slice(at, size) for at in range(0, len(table), size)]
     directory = tmp_path_factory.mktemp("any")
     (meta,) = write_files(directory, layout_of(schema, row_group_bytes=1), batches)
-    found = read(directory / meta.file_name, schema, data.draw(st.integers(1, 20)))
+    found = read(directory / meta.file_name, schema, data.draw(st.sampled_from([1, 300, 1 << 20])))
     assert found.to_pylist() == table.to_pylist()
     assert meta.delete_row_count == sum(kind in (1, 3) for _, kind, _ in rows)
 
@@ -409,10 +410,10 @@ def test_files_of_other_writers_are_read_with_optional_columns_other_order_and_d
 def test_a_column_that_the_file_lacks_reads_as_null(tmp_path: Path) -> None:
     path, _ = write_one(tmp_path, int_rows(1, 3), INT_SCHEMA)
     wider = replace(INT_SCHEMA, fields=(*INT_SCHEMA.fields, replace(INT_SCHEMA.fields[1], id=9, name="w")))
-    (batch,) = reader_of(path, INT_SCHEMA, wider).batches(10)
+    (batch,) = reader_of(path, INT_SCHEMA, wider).batches(lambda: 1000)
     assert batch[1].column("w").to_pylist() == [None] * 3
     # The file's schema may name a column that the file itself does not hold.
-    (batch,) = reader_of(path, wider, wider).batches(10)
+    (batch,) = reader_of(path, wider, wider).batches(lambda: 1000)
     assert batch[1].column("w").to_pylist() == [None] * 3
 
 

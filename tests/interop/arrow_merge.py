@@ -82,5 +82,5 @@ def _read(store: TableStore, entry: ManifestEntry) -> pa.Table:
     path = store.data_path(entry.partition, entry.bucket, entry.file.file_name)
     mapping = column_mapping(schema, store.schema)
     reader = KeyValueReader(store.file_io.filesystem(), path, mapping)
-    batches = [table for _, table in reader.batches(1 << 16)]
+    batches = [table for _, table in reader.batches(lambda: 1 << 24)]
     return pa.concat_tables(batches) if batches else row_schema([field for field, _ in mapping]).empty_table()

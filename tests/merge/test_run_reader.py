@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.key_value_file import KeyValueReader
-from lakelsm.merge import run_reader
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.run_reader import FILE_COLUMN, POSITION_COLUMN, MergeUnit, RunFile, RunReader
 from lakelsm.merge.streaming import merge_runs
@@ -92,18 +91,15 @@ def test_positions_are_places_in_the_file_also_behind_row_groups_that_were_left_
             assert stored[row[POSITION_COLUMN]] == row["id"]
 
 
-def test_what_small_runs_leave_of_the_memory_is_for_the_large_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run_reader, "_MIN_BATCH_ROWS", 1)
+def test_what_small_runs_leave_of_the_memory_is_for_the_large_one(tmp_path: Path) -> None:
     large = write_run(tmp_path, INT_KEY, int_rows(range(1_000)))
     small = [write_run(tmp_path, INT_KEY, int_rows(range(at, 100, 5), 1_000), files=2) for at in range(5)]
-    reader = replace(reader_of(INT_KEY), memory_bytes=80_000)
+    reader = replace(reader_of(INT_KEY), memory_bytes=60_000)
     even = largest_batches(reader, MergeUnit((large, large, large)))
-    uneven = largest_batches(reader, MergeUnit((large, *small)))
-    assert len(set(even)) == 1 and 50 < even[0] < 80
-    assert uneven[1:] == [10] * 5, "no batch has rows of two files"
-    assert uneven[0] > 1.5 * even[0]
+    uneven = largest_batches(reader, MergeUnit((*small, large)))
+    assert len(set(even)) == 1 and 50 < even[0] < 100
+    assert uneven[:5] == [10] * 5, "no batch has rows of two files"
+    assert uneven[5] > 1.5 * even[0]
     assert sum(uneven) <= sum(even), "no more rows at a time than the memory holds"
 
 

@@ -22,10 +22,11 @@ from lakelsm.format.index_manifest import HASH_INDEX, IndexManifestEntry, decode
 from lakelsm.format.key_value_file import FileLayout
 from lakelsm.format.manifest import FileKind, ManifestEntry, decode_entries
 from lakelsm.format.paths import TablePaths
-from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.kernel import MergeSpec, merge_rows
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema, create_schema
 from lakelsm.storage import LocalFileIO
+from lakelsm.write import level0_task
 from lakelsm.write.hash_indexes import HashIndex
 from lakelsm.write.level0_task import Level0Job
 from lakelsm.write.prepare import BUCKET, KIND, ORDER
@@ -246,3 +247,17 @@ def test_files_hold_the_last_row_of_every_key_however_the_input_is_cut(
     assert found == last
     assert sum(entry.file.row_count for entry in written.entries) == len(last)
     assert len(written.entries) == len({(p, bucket) for p, bucket, *_ in rows})
+
+
+def test_a_large_batch_of_spark_is_merged_in_pieces_of_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    merged: list[int] = []
+
+    def spy(rows: pa.Table, *arguments: Any) -> pa.Table:
+        merged.append(rows.nbytes)
+        return merge_rows(rows, *arguments)
+
+    monkeypatch.setattr(level0_task, "merge_rows", spy)
+    wide = [("a", 0, key, "x" * (10_000 if key > 900 else 10), 0) for key in range(1_000)]
+    written = write(tmp_path, wide, batch_bytes=100_000)
+    assert max(merged) < 220_000, "at most two parts, and the row that was held back"
+    assert sum(entry.file.row_count for entry in written.entries) == 1_000

@@ -1,0 +1,45 @@
+"""How many rows of a Parquet row group are decoded at once, so that memory follows what the values take decoded.
+
+A footer does not tell: dictionaries and run lengths hide the width of values, and rows of one group can differ a
+thousandfold. So few rows are decoded first, and each step is measured: the next one is at most twice as long, and no
+longer than fits. Steps stay short beside a batch, in case that its rows grow wide; long ones are no faster.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_FIRST_ROWS = 32
+_MOST_ROWS = 4096
+_LEAST_MOST_ROWS = 256
+
+#: A step is short enough to fit if its rows turn out to have so many bytes.
+_WIDE_ROW = 4096
+
+#: Bytes of one value that a footer's count of values stands for at least.
+_VALUE_BYTES = 8
+
+#: What a row costs beside its values: keys to compare, places, an order.
+_ROW_BYTES = 32
+
+
+def batch_bytes(rows: pa.Table) -> int:
+    """The memory that rows cost a merge."""
+    return int(rows.nbytes) + _ROW_BYTES * len(rows)
+
+
+class DecodeSteps:
+    """The length of the next step, in `rows`; ``allowance`` is bytes that the first one may have."""
+
+    def __init__(self, group: pq.RowGroupMetaData, allowance: int) -> None:
+        columns = map(group.column, range(group.num_columns))
+        # No value is longer than its column's pages, so this many rows of any width fit.
+        widest = sum(max(column.total_uncompressed_size, column.num_values * _VALUE_BYTES) for column in columns)
+        self.rows = max(1, min(_FIRST_ROWS, allowance // max(widest, 1)))
+        self._most = max(_LEAST_MOST_ROWS, min(_MOST_ROWS, allowance // _WIDE_ROW))
+
+    def decoded(self, rows: int, size: int, left: int) -> None:
+        """Learn from a step of ``rows`` rows that took ``size`` bytes; ``left`` bytes may follow."""
+        fitting = left * rows // max(size, 1)
+        self.rows = max(1, min(2 * self.rows, self._most, fitting))
