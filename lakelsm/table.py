@@ -148,7 +148,9 @@ class Table:
         """Replace a partition (its leading or all columns), or the partitions that the frame has rows of, by its rows.
 
         Without ``partition`` a table without partitions is replaced whole, and so is a partitioned one whose
-        ``dynamic-partition-overwrite`` is false. Columns named in ``partition`` may be left out of the frame.
+        ``dynamic-partition-overwrite`` is false. Columns named in ``partition`` may be left out of the frame. What is
+        replaced by a frame without rows is empty afterwards: a named partition, or the whole table; only where the
+        frame's rows say which partitions (neither ``partition`` nor the option set) does such a frame replace none.
         """
         frame = checked_frame(frame)
         store = self._store()
@@ -299,11 +301,16 @@ class Table:
     # -- looking ---------------------------------------------------------------------------------------------------
 
     def snapshots(self) -> DataFrame:
-        """The retained snapshots, oldest first."""
+        """The retained snapshots, oldest first.
+
+        ``operation`` is what was done: WRITE, DELETE, OVERWRITE, COMPACT, or what another engine says (NULL: nothing).
+        ``delta_record_count`` is the rows of the files that it added less those of the files that it deleted,
+        ``changelog_record_count`` the changes that it recorded. A file that moved up a level is added and deleted.
+        """
         return snapshots_frame(self.spark, self._store())
 
     def files(self, snapshot_id: int | None = None) -> DataFrame:
-        """The live data files of a snapshot (the newest by default)."""
+        """The live data files of a snapshot (the newest by default). ``partition`` is like 'dt=2025-12-31/hh=12'."""
         store, snapshot = self._at(snapshot_id)
         return files_frame(self.spark, store, snapshot)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -165,6 +165,38 @@ def test_snapshots_are_told_as_a_frame(history: Table) -> None:
     assert [(row["total_record_count"], row["delta_record_count"]) for row in rows] == [(1, 1), (2, 1), (3, 1)]
     hours = history.snapshots().select(F.unix_timestamp("commit_time")).collect()
     assert [row[0] - int(NOON.timestamp()) for row in hours] == [0, 3600, 7200]
+
+
+def test_a_write_a_delete_an_overwrite_and_a_compaction_are_told_apart_and_partitions_by_their_values(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = Catalog(str(tmp_path), spark).create_table(
+        "db.told",
+        "dt DATE, id INT, v STRING",
+        primary_key=["dt", "id"],
+        partition_by=["dt"],
+        options={"bucket": "1", "write-only": "true", "overwrite-upgrade": "false", "changelog-producer": "input"},
+    )
+    day = date(2025, 12, 31)
+    rows = [(day, 1, "a"), (day, 2, "b")]
+    table.write(spark.createDataFrame(rows, "dt DATE, id INT, v STRING"))
+    table.delete("id = 1")
+    table.compact(full=True)
+    table.overwrite(spark.createDataFrame(rows[:1], "dt DATE, id INT, v STRING"), {"dt": day})
+    table.overwrite(spark.createDataFrame([], "dt DATE, id INT, v STRING"))
+    told = ["commit_kind", "operation", "delta_record_count", "changelog_record_count"]
+    counts = ["added_file_count", "deleted_file_count"]
+    assert [tuple(row) for row in table.snapshots().select(*told, *counts).collect()] == [
+        ("APPEND", "WRITE", 2, 2, 1, 0),
+        ("APPEND", "DELETE", 1, 1, 1, 0),
+        ("COMPACT", "COMPACT", -2, 0, 1, 2),
+        ("OVERWRITE", "OVERWRITE", 0, 0, 1, 1),
+        ("OVERWRITE", "OVERWRITE", 0, 0, 0, 0),
+    ]
+    assert {row.partition for row in table.files().collect()} == {"dt=2025-12-31"}
+    assert {row.partition for row in table.buckets().collect()} == {"dt=2025-12-31"}
+    table.overwrite(spark.createDataFrame([], "id INT, v STRING"), {"dt": day})
+    assert table.read().count() == 0 and table.files().count() == 0
 
 
 def test_files_and_buckets_are_told_as_frames(history: Table) -> None:

@@ -26,10 +26,9 @@ from lakelsm.errors import (
     InvalidInputError,
     UnsupportedFeatureError,
 )
-from lakelsm.format.binary_row import decode_row
 from lakelsm.format.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
-from lakelsm.format.paths import TablePaths
+from lakelsm.format.paths import TablePaths, partition_label
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.schema import TableSchema
 from lakelsm.storage import FileIO
@@ -275,9 +274,7 @@ class CommitRun:
             raise conflicts[0].error(f"table {self._env.paths.root}")
 
     def _partition_name(self, partition: bytes) -> str:
-        names = self._env.schema.partition_keys
-        values = decode_row(partition, self._partition_types) if names else ()
-        return "/".join(f"{name}={value}" for name, value in zip(names, values, strict=True)) or "()"
+        return partition_label(partition, self._env.schema.partition_keys, self._partition_types) or "()"
 
     def _prepare(self, latest: Snapshot | None) -> tuple[Snapshot, set[str | None]]:
         """Write the metadata files of an attempt; return its snapshot, unpublished, and the names it uses."""

@@ -72,10 +72,7 @@ def read_delta_entries(
     keep_buckets: BucketFilter | None = None,
 ) -> list[ManifestEntry]:
     """Return the entries of ``snapshot``'s own delta, in order. Errors as in read_live_entries."""
-    metas = _read_list(
-        file_io, paths, snapshot, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size
-    )
-    return _read_all(file_io, paths, metas, keep_partitions, keep_buckets)
+    return _read_all(file_io, paths, read_delta_metas(file_io, paths, snapshot), keep_partitions, keep_buckets)
 
 
 def read_changelog_entries(
@@ -99,13 +96,15 @@ def read_index_entries(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -
     return decode_index_manifest(_read(file_io, path, f"snapshot {snapshot.id}"), path)
 
 
+def read_delta_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:
+    """Return the manifests of ``snapshot``'s own delta."""
+    return _read_list(file_io, paths, snapshot, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+
+
 def read_manifest_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:
     """Return the manifests of ``snapshot``: those of its base list, then those of its delta list."""
-    base, delta = snapshot.base_manifest_list, snapshot.delta_manifest_list
-    return [
-        *_read_list(file_io, paths, snapshot, base, snapshot.base_manifest_list_size),
-        *_read_list(file_io, paths, snapshot, delta, snapshot.delta_manifest_list_size),
-    ]
+    base = _read_list(file_io, paths, snapshot, snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+    return [*base, *read_delta_metas(file_io, paths, snapshot)]
 
 
 def read_manifest(file_io: FileIO, paths: TablePaths, meta: ManifestFileMeta) -> list[ManifestEntry]:

@@ -9,7 +9,7 @@ from lakelsm.commit.committer import Committer
 from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.commit.snapshot_manager import SnapshotManager
 from lakelsm.format.binary_row import decode_row, decode_rows
-from lakelsm.format.paths import TablePaths, partition_text
+from lakelsm.format.paths import TablePaths, partition_label, partition_text
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
 from lakelsm.schema_validation import validate_existing_table, with_dynamic_options
@@ -91,6 +91,10 @@ class TableStore:
             (name, partition_text(value, kind, legacy, default))
             for name, value, kind in zip(self.schema.partition_keys, values, types)
         ]
+
+    def partition_label(self, partition: bytes) -> str:
+        """The partition as people read it: 'dt=2025-12-31/hh=12'; '' for a table without partitions."""
+        return partition_label(partition, self.schema.partition_keys, self.partition_types)
 
     def data_path(self, partition: bytes, bucket: int, file_name: str) -> str:
         """Where a data file lies."""

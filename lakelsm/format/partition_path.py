@@ -7,7 +7,7 @@ the value, so a text that is not Java's, to the last digit, is a file that Java 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.binary_row import decode_rows
 from lakelsm.format.java_floating import double_text, float_text
 from lakelsm.types import AtomicType, DataType
 
@@ -57,6 +58,21 @@ def partition_text(
     text = _value_text(value, data_type, legacy, local_zone)
     blank = all(char.isspace() and char not in _NOT_BLANK_IN_JAVA for char in text)
     return default_name if blank else text
+
+
+def partition_label(partition: bytes, names: Sequence[str], types: Sequence[DataType]) -> str:
+    """Return a stored partition as people read it, "dt=2025-12-31/hh=12", whatever its directory is called."""
+    values = (column[0] for column in decode_rows([partition], types))
+    return "/".join(f"{name}={_readable(value, kind)}" for name, value, kind in zip(names, values, types))
+
+
+def _readable(value: pa.Scalar, data_type: DataType) -> str:
+    if not value.is_valid:
+        return "NULL"
+    root = data_type.root if isinstance(data_type, AtomicType) else ""
+    if root == "DATE":
+        return _legacy_date(value.value)
+    return _value_text(value, data_type, legacy=root not in ("TIME", "BINARY", "VARBINARY"), local_zone=None)
 
 
 def _value_text(value: pa.Scalar, data_type: DataType, legacy: bool, local_zone: tzinfo | None) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
-from lakelsm.format.partition_path import escape_path_name, partition_text, unescape_path_name
+from lakelsm.format.partition_path import escape_path_name, partition_label, partition_text, unescape_path_name
 
 __all__ = [
     "POSTPONE_BUCKET",
@@ -24,6 +24,7 @@ __all__ = [
     "file_format_of",
     "new_data_file_name",
     "parse_snapshot_id",
+    "partition_label",
     "partition_text",
     "refuse_external_path",
     "table_path",

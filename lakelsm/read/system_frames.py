@@ -8,9 +8,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakelsm.commit.scan import read_live_entries
+from lakelsm.commit.scan import read_delta_metas, read_live_entries
 from lakelsm.commit.table_store import TableStore
-from lakelsm.format.snapshot import Snapshot
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.snapshot import CommitKind, Snapshot
 
 _SNAPSHOTS = pa.schema(
     [
@@ -22,6 +23,10 @@ _SNAPSHOTS = pa.schema(
         ("schema_id", pa.int64()),
         ("total_record_count", pa.int64()),
         ("delta_record_count", pa.int64()),
+        ("operation", pa.string()),
+        ("changelog_record_count", pa.int64()),
+        ("added_file_count", pa.int64()),
+        ("deleted_file_count", pa.int64()),
     ]
 )
 _FILES = pa.schema(
@@ -41,32 +46,44 @@ _FILES = pa.schema(
 
 
 def snapshots_frame(spark: SparkSession, store: TableStore) -> DataFrame:
-    """One row a retained snapshot, oldest first."""
-    rows = [
-        (
-            snapshot.id,
-            snapshot.commit_kind.value,
-            snapshot.time_millis * 1000,
-            snapshot.commit_user,
-            snapshot.commit_identifier,
-            snapshot.schema_id,
-            snapshot.total_record_count,
-            snapshot.delta_record_count,
-        )
-        for snapshot in store.snapshots.list()
-    ]
-    return _frame(spark, rows, _SNAPSHOTS)
+    """One row a retained snapshot, oldest first; its columns are those of `Table.snapshots`."""
+    return _frame(spark, [row for row in (_snapshot(store, s) for s in store.snapshots.list()) if row], _SNAPSHOTS)
+
+
+def _snapshot(store: TableStore, snapshot: Snapshot) -> tuple[object, ...] | None:
+    """The row of a snapshot; None where it has expired in the meantime."""
+    try:
+        delta = read_delta_metas(store.file_io, store.paths, snapshot)
+    except CorruptTableError:
+        if store.snapshots.try_get(snapshot.id) is None:
+            return None
+        raise
+    compacts = snapshot.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE)
+    return (
+        snapshot.id,
+        snapshot.commit_kind.value,
+        snapshot.time_millis * 1000,
+        snapshot.commit_user,
+        snapshot.commit_identifier,
+        snapshot.schema_id,
+        snapshot.total_record_count,
+        snapshot.delta_record_count,
+        snapshot.operation or (snapshot.commit_kind.value if compacts else None),
+        snapshot.changelog_record_count or 0,
+        sum(meta.num_added_files for meta in delta),
+        sum(meta.num_deleted_files for meta in delta),
+    )
 
 
 def files_frame(spark: SparkSession, store: TableStore, snapshot: Snapshot | None) -> DataFrame:
-    """One row a live data file. ``partition`` is as the directories name it ('dt=2013-01-01/hh=12')."""
+    """One row a live data file; its columns are those of `Table.files`."""
     if snapshot is None:
         return _frame(spark, [], _FILES)
     names: dict[bytes, str] = {}
     rows = []
     for entry in read_live_entries(store.file_io, store.paths, snapshot, stats=False):
         if entry.partition not in names:
-            names[entry.partition] = "/".join(f"{k}={v}" for k, v in store.partition_text(entry.partition))
+            names[entry.partition] = store.partition_label(entry.partition)
         file = entry.file
         path = file.external_path or store.data_path(entry.partition, entry.bucket, file.file_name)
         rows.append(

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
+from lakelsm.format.binary_row import encode_row
 from lakelsm.format.binary_row_decode import decode_rows
 from lakelsm.format.manifest import decode_manifest
 from lakelsm.format.paths import (
@@ -23,6 +24,7 @@ from lakelsm.format.paths import (
     file_format_of,
     new_data_file_name,
     parse_snapshot_id,
+    partition_label,
     partition_text,
     refuse_external_path,
     table_path,
@@ -177,6 +179,28 @@ def test_partition_text_is_paimons(sql: str, value: object, legacy: str, modern:
     scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value, to_arrow(data_type))
     assert partition_text(scalar, data_type, legacy=True, default_name=DEFAULT) == legacy
     assert partition_text(scalar, data_type, legacy=False, default_name=DEFAULT) == modern
+
+
+def test_a_partition_is_labelled_with_its_values_as_people_read_them() -> None:
+    values: dict[str, tuple[object, str]] = {
+        "DATE": (date(2025, 12, 31), "2025-12-31"),
+        "TIME(3)": (37_800_500, "10:30:00.5"),
+        "TIMESTAMP(3)": (datetime(2025, 12, 31, 10), "2025-12-31T10:00"),
+        "INT": (7, "7"),
+        "STRING": ("a/b", "a/b"),
+        "STRING NULL": (" ", " "),
+        "BOOLEAN": (True, "true"),
+        "DECIMAL(4, 2)": (Decimal("1.50"), "1.50"),
+        "BINARY(2)": (b"ab", "ab"),
+        "BIGINT": (None, "NULL"),
+    }
+    types = [parse_type(sql) for sql in values]
+    row = encode_row([value for value, _ in values.values()], types)
+    names = [f"c{at}" for at in range(len(types))]
+    expected = "/".join(f"{name}={text}" for name, (_, text) in zip(names, values.values()))
+    assert partition_label(row, names, types) == expected
+    assert partition_label(encode_row([-719_529], [parse_type("INT")]), ["d"], [parse_type("DATE")]) == "d=-0001-12-31"
+    assert partition_label(encode_row([], []), [], []) == ""
 
 
 def test_years_of_more_than_four_digits_and_before_christ_are_named_as_java_names_them() -> None:
