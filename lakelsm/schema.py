@@ -32,6 +32,7 @@ from lakelsm.types import (
     field_from_json,
     field_to_json,
     parse_columns,
+    rows_within,
 )
 
 SCHEMA_VERSION = 3  # Persisted: do not change.
@@ -265,15 +266,10 @@ def check_columns(fields: Sequence[DataField], primary: Sequence[str], partition
 
 
 def _check_members(path: str, data_type: DataType) -> None:
-    if isinstance(data_type, RowType):
-        check_unique([member.name for member in data_type.fields], f"member of column '{path}':")
-        for member in data_type.fields:
+    for members in rows_within(data_type):
+        check_unique([member.name for member in members], f"member of column '{path}':")
+        for member in members:
             _check_members(f"{path}.{member.name}", member.type)
-    elif isinstance(data_type, (ArrayType, MultisetType)):
-        _check_members(path, data_type.element)
-    elif isinstance(data_type, MapType):
-        _check_members(path, data_type.key)
-        _check_members(path, data_type.value)
 
 
 def _from_document(document: Mapping[str, Any]) -> TableSchema:

@@ -9,13 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.identifiers import alike, folded, is_unicode
 from lakelsm.merge_engine_rules import check_merge_engine
 from lakelsm.options import BucketFunction, ChangelogProducer, MergeEngine, TableOptions
 from lakelsm.options.field_options import DEFAULT_AGGREGATE_KEY, split_field_key
 from lakelsm.scan_rules import check_scan_mode
-from lakelsm.schema import KEY_FIELD_PREFIX, SYSTEM_FIELD_NAMES, TableSchema
-from lakelsm.types import STRING_ROOTS, RowType
+from lakelsm.schema import (
+    KEY_FIELD_PREFIX,
+    SEQUENCE_NUMBER_FIELD,
+    SYSTEM_FIELD_NAMES,
+    VALUE_KIND_FIELD,
+    TableSchema,
+)
+from lakelsm.types import STRING_ROOTS, DataField, RowType, rows_within
 
+_SYSTEM_COLUMNS = (SEQUENCE_NUMBER_FIELD.name, VALUE_KIND_FIELD.name)
+_TAKEN = frozenset(map(folded, _SYSTEM_COLUMNS))
 _NOT_A_KEY = frozenset(["ARRAY", "MAP", "MULTISET", "ROW", "VECTOR", "VARIANT"])
 _NOT_A_BUCKET_KEY = frozenset(["ARRAY", "MAP", "MULTISET", "ROW"])
 _RECORD_TIME_ROOTS = frozenset(["INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ"])
@@ -41,6 +50,26 @@ def _column_names(schema: TableSchema, _options: TableOptions) -> None:
             )
         if not name.strip():
             raise InvalidInputError("a column name is blank; name the column")
+        if folded(name) in _TAKEN or folded(name).startswith(folded(KEY_FIELD_PREFIX)):
+            raise InvalidInputError(
+                f"column name '{name}' is one that data files have already ({', '.join(_SYSTEM_COLUMNS)}, "
+                f"{KEY_FIELD_PREFIX}...), as Spark ignores case; rename the column"
+            )
+    _check_names_apart("column", schema.fields)
+
+
+def _check_names_apart(what: str, fields: Sequence[DataField]) -> None:
+    """Names that Spark takes for one could not be told apart in a DataFrame."""
+    clash = alike(field.name for field in fields)
+    if clash is not None:
+        raise InvalidInputError(
+            f"{what} '{clash[0]}' and {what} '{clash[1]}' differ only by case, and Spark takes them for one; rename one"
+        )
+    for field in fields:
+        if not is_unicode(field.name):
+            raise InvalidInputError(f"{what} name {field.name!r} has half of a surrogate pair; rename it")
+        for members in rows_within(field.type):
+            _check_names_apart(f"member of '{field.name}'", members)
 
 
 def _key_types(schema: TableSchema, _options: TableOptions) -> None:

@@ -45,7 +45,7 @@ from lakelsm.lsm.predicate import columns as predicate_columns
 from lakelsm.lsm.predicate_parser import parse_where
 from lakelsm.merge_engine_rules import check_deletable
 from lakelsm.options import TableOptions
-from lakelsm.read.changelog_frame import POSITION_COLUMNS, changelog_frame
+from lakelsm.read.changelog_frame import changelog_frame, check_added_columns
 from lakelsm.read.read_plan import ReadPlan, plan_read
 from lakelsm.read.scan_frame import scan_frame
 from lakelsm.read.system_frames import buckets_frame, files_frame, snapshots_frame
@@ -255,8 +255,7 @@ class Table:
         checked_flag("positions", positions)
         store = self._store()
         between = changelog_range(store, start, end, self._millis)
-        if kind_column.lower() in [name.lower() for name in (*store.schema.field_names, *POSITION_COLUMNS)]:
-            raise InvalidInputError(f"The table has a column {kind_column!r}: name another as kind_column.")
+        check_added_columns(store.schema, kind_column, positions)
         predicate = None if where is None else self._parsed(store, where)
         with translated(store.paths.root):
             plan = between.plan(store, mode, predicate)

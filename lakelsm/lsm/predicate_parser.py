@@ -68,7 +68,8 @@ def parse_where(sql: str, fields: Sequence[DataField], session_time_zone: str | 
     exist (with the columns that do).
     """
     tree = _parse(sql)
-    scope = _Scope(fields, session_time_zone, texts_are_plain="\\" not in sql)
+    # Spark puts variables in for `${x}`, within texts too.
+    scope = _Scope(fields, session_time_zone, texts_are_plain="\\" not in sql and "${" not in sql)
     scope.check_columns(tree)
     if isinstance(tree, exp.Literal):
         raise InvalidInputError(f"predicate {sql!r} is a value, not a condition; compare it with something")

@@ -52,6 +52,11 @@ class RunFile:
     level: int = 0
     expected: ExpectedFile | None = field(default=None, compare=False)
 
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rsplit("/", 1)[-1]
+
 
 @dataclass(frozen=True)
 class MergeUnit:

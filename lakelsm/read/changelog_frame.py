@@ -12,14 +12,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.commit.table_store import TableStore
+from lakelsm.errors import InvalidInputError
 from lakelsm.format.key_value_file import KIND_FIELD, SEQUENCE_FIELD
+from lakelsm.identifiers import match
 from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
 from lakelsm.merge.run_reader import MergeUnit, RunReader
 from lakelsm.read.changed_rows import Differences, MergedChanges
 from lakelsm.read.changelog_plan import ChangelogPlan
-from lakelsm.read.scan_frame import FILE_NAME, TASK_MEMORY, file_scans, file_schemas
-from lakelsm.read.stale_rows import shown_file_name
+from lakelsm.read.scan_frame import file_scans, file_schemas
+from lakelsm.read.task_scan import FILE_NAME, TASK_MEMORY
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted_all
 from lakelsm.spark.spark_types import to_spark_arrow, to_struct
@@ -30,6 +32,7 @@ _KINDS = ("+I", "-U", "+U", "-D")
 
 #: Column of the snapshot that made a change.
 SNAPSHOT_COLUMN = "_SNAPSHOT_ID"
+_SNAPSHOT = "_KEY__SNAPSHOT"  # The same inside the plan: no table has such a column, as Paimon reserves the prefix.
 
 #: What reads with positions have after the table's columns.
 POSITION_COLUMNS = (SNAPSHOT_COLUMN, SEQUENCE_NUMBER)
@@ -66,8 +69,20 @@ def changelog_frame(
     if not changes:
         changes.append(_from_snapshot(spark.createDataFrame([], columns), None))
     kind = F.get(F.array(*map(F.lit, _KINDS)), F.col(VALUE_KIND).cast("int")).alias(kind_column)
-    last = POSITION_COLUMNS if positions else ()
-    return reduce(DataFrame.unionAll, changes).select(kind, *quoted_all([*store.schema.field_names, *last]))
+    last = [F.col(_SNAPSHOT).alias(SNAPSHOT_COLUMN), F.col(SEQUENCE_NUMBER)] if positions else []
+    return reduce(DataFrame.unionAll, changes).select(kind, *quoted_all(store.schema.field_names), *last)
+
+
+def check_added_columns(schema: TableSchema, kind_column: str, positions: bool) -> None:
+    """Raise InvalidInputError where the table has a column that a read of its changes would add."""
+    taken = match(kind_column, (*schema.field_names, *POSITION_COLUMNS))
+    if taken is not None:
+        raise InvalidInputError(f"The table has a column {taken!r}: name another as kind_column.")
+    own = match(SNAPSHOT_COLUMN, schema.field_names) if positions else None
+    if own is not None:
+        raise InvalidInputError(
+            f"The table has a column {own!r}, which positions=True would add: rename the column, or leave positions out."
+        )
 
 
 def _scanned(
@@ -82,14 +97,14 @@ def _scanned(
             for part in file_scans(spark, store, schemas, files, system=system)
         ]
     files = [file for _, files in plan.scanned for file in files]
-    names = [(shown_file_name(file.path), snapshot) for snapshot, files in plan.scanned for file in files]
-    known = F.broadcast(spark.createDataFrame(names, f"{FILE_NAME} string, {SNAPSHOT_COLUMN} bigint"))
+    names = [(file.name, snapshot) for snapshot, files in plan.scanned for file in files]
+    known = F.broadcast(spark.createDataFrame(names, f"{FILE_NAME} string, {_SNAPSHOT} bigint"))
     scan = reduce(DataFrame.unionAll, file_scans(spark, store, schemas, files, system=system))
-    return [scan.join(known, FILE_NAME).drop(FILE_NAME).orderBy(SNAPSHOT_COLUMN, *system)]
+    return [scan.join(known, FILE_NAME).drop(FILE_NAME).orderBy(_SNAPSHOT, *system)]
 
 
 def _from_snapshot(frame: DataFrame, snapshot: int | None) -> DataFrame:
-    return frame.withColumn(SNAPSHOT_COLUMN, F.lit(snapshot).cast("bigint"))
+    return frame.withColumn(_SNAPSHOT, F.lit(snapshot).cast("bigint"))
 
 
 def _of_units(

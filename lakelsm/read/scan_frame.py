@@ -10,6 +10,7 @@ rows add the merged rows of contested keys, made by tasks (see merged_rows).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -24,7 +25,8 @@ from lakelsm.read.checked_files import check_files
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.nanosecond_files import has_nanoseconds, nanosecond_files, parted, timestamp_of_nanoseconds
 from lakelsm.read.read_plan import ReadPlan
-from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, StaleRows
+from lakelsm.read.stale_rows import CHUNK_BITS, STALE_CHUNK, STALE_FILE, STALE_SCHEMA, STALE_WORDS, StaleRows
+from lakelsm.read.task_scan import FILE_NAME, POSITION, TASK_MEMORY, parted_by_reader, task_scan
 from lakelsm.schema import TableSchema
 from lakelsm.schema_evolution import column_mapping
 from lakelsm.spark.column_evolution import evolved
@@ -33,19 +35,13 @@ from lakelsm.spark.paths import literal_path
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow, to_struct
 from lakelsm.spark.tasks import listing_on_driver, parquet_reader, run_units
 
-#: Column of a scan with system columns: the name of the row's file as Spark shows it.
-FILE_NAME = "_KEY__FILE_NAME"
-
 _CHUNK = "_KEY__CHUNK"
+_ROW = "_KEY__ROW"
 _STALE = "_KEY__STALE"
 
 #: Spark's Parquet reader fills a column of this name with the row's place in its file. `_metadata.row_index` is the
-#: same, but makes Spark build a struct for every row.
+#: same, but makes Spark build a struct for every row. Files with a column of this name are left to tasks (see task_scan).
 _ROW_INDEX = "_tmp_metadata_row_index"
-
-#: Memory of a task that merges rows of a read, in bytes.
-TASK_MEMORY = 256 << 20
-
 
 #: System columns of data files as a scan reads them.
 _SYSTEM_TYPES = {SEQUENCE_NUMBER: T.LongType(), VALUE_KIND: T.ByteType()}
@@ -86,16 +82,21 @@ def file_scans(
     """A scan for the files of each schema, those with 64-bit nanoseconds apart, with the table's columns.
 
     ``stale`` lists rows to leave out; the tasks that make it check the files. Without it the ``system`` columns of the
-    files follow and, if there are any, the file's name as `FILE_NAME`. Raises CorruptTableError where a file is missing
-    or is not the one that its manifest entry means.
+    files follow and, if there are any, the file's name as `FILE_NAME`. Files that Spark's scan cannot read are read by
+    tasks. Raises CorruptTableError where a file is missing or is not the one that its manifest entry means.
     """
+    scanned, others = parted_by_reader(files, schemas)
     if stale is None:
-        check_files(store.file_io, schemas, files)
-    return [
+        check_files(store.file_io, schemas, scanned)
+    scans = [
         _scan(spark, store.schema, schemas[key], part, stale, nanoseconds, system)
-        for key, group in _by_schema(files)
+        for key, group in _by_schema(scanned)
         for nanoseconds, part in parted(group, nanosecond_files(store.file_io, schemas[key], group))
     ]
+    if others:
+        columns = quoted_all(store.schema.field_names)
+        scans.append(_shown(task_scan(spark, store, schemas, others), columns, _TASK_PLACE, stale, system))
+    return scans
 
 
 def _by_schema(files: Sequence[RunFile]) -> list[tuple[int, list[RunFile]]]:
@@ -113,7 +114,7 @@ def _stale(
     columns = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
     task = StaleRows(RunReader(store.file_io, store.schema, schemas, columns, TASK_MEMORY), spec)
     chunks = run_units(spark, _packed(store, units), task, STALE_SCHEMA)
-    return chunks.select(F.expr("xxhash64(stale_file) ^ stale_chunk").alias(_STALE), F.col("stale_words"))
+    return chunks.select(F.expr(f"xxhash64({STALE_FILE}) ^ {STALE_CHUNK}").alias(_STALE), F.col(STALE_WORDS))
 
 
 def _merged(
@@ -170,12 +171,30 @@ def _scan(
         stored.append(T.StructField(_ROW_INDEX, T.LongType()))
     with listing_on_driver(spark):
         frame = parquet_reader(spark, T.StructType(stored)).parquet(*(literal_path(file.path) for file in files))
+    return _shown(frame, columns, _SCAN_PLACE, stale, system)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a row comes from, as Spark's SQL: the name of its file, and its place there."""
+
+    file: str
+    row: str
+
+
+_SCAN_PLACE = _Place("_metadata.file_name", _ROW_INDEX)
+_TASK_PLACE = _Place(FILE_NAME, POSITION)
+
+
+def _shown(
+    frame: DataFrame, columns: Sequence[Column], place: _Place, stale: DataFrame | None, system: Sequence[str]
+) -> DataFrame:
+    """The ``columns`` of a frame less its ``stale`` rows; without such a list, its ``system`` columns too."""
     if stale is None:
-        name = [F.col("_metadata.file_name").alias(FILE_NAME)] if system else []
+        name = [F.expr(place.file).alias(FILE_NAME)] if system else []
         return frame.select(*columns, *quoted_all(system), *name)
-    chunk = F.expr(f"xxhash64(_metadata.file_name) ^ SHIFTRIGHT({_ROW_INDEX}, {CHUNK_BITS})")
-    located = frame.select(*columns, F.col(_ROW_INDEX), chunk.alias(_CHUNK))
-    row = f"{_ROW_INDEX} & {(1 << CHUNK_BITS) - 1}"
-    hidden = F.expr(f"getbit(get(stale_words, CAST(SHIFTRIGHT({row}, 6) AS INT)), CAST({_ROW_INDEX} & 63 AS INT)) = 1")
-    live = located.join(stale, (F.col(_CHUNK) == F.col(_STALE)) & hidden, "left_anti")
-    return live.select(*(quoted(field.name) for field in schema.fields))
+    chunk = F.expr(f"xxhash64({place.file}) ^ SHIFTRIGHT({place.row}, {CHUNK_BITS})")
+    located = frame.select(*columns, F.col(place.row).alias(_ROW), chunk.alias(_CHUNK))
+    word = f"SHIFTRIGHT({_ROW} & {(1 << CHUNK_BITS) - 1}, 6)"
+    hidden = F.expr(f"getbit(get({STALE_WORDS}, CAST({word} AS INT)), CAST({_ROW} & 63 AS INT)) = 1")
+    return located.join(stale, (F.col(_CHUNK) == F.col(_STALE)) & hidden, "left_anti").drop(_ROW, _CHUNK)

@@ -8,10 +8,8 @@ merges it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +25,8 @@ CHUNK_BITS = 16
 
 #: Spark schema of what a task yields: a file's name, the number of a chunk of its rows, and the hidden rows of the chunk
 #: as a bitmap of 64-bit words, lowest bit first, without zero words at the end. A chunk may come more than once.
-STALE_SCHEMA = "stale_file string, stale_chunk bigint, stale_words array<bigint>"
-
-#: ASCII that no URI may have as it is.
-_ENCODED = re.compile(r"[^-\w!$&'()*+,;=:@.~\u0080-\U0010ffff]")
+STALE_FILE, STALE_CHUNK, STALE_WORDS = "_KEY__STALE_FILE", "_KEY__STALE_CHUNK", "_KEY__STALE_WORDS"
+STALE_SCHEMA = f"{STALE_FILE} string, {STALE_CHUNK} bigint, {STALE_WORDS} array<bigint>"
 
 #: Positions that a task holds before it yields them.
 _HELD_POSITIONS = 1 << 20
@@ -49,7 +45,7 @@ class StaleRows:
             yield from self._of_unit(unit)
 
     def _of_unit(self, unit: MergeUnit) -> Iterator[pa.RecordBatch]:
-        names = [shown_file_name(file.path) for file in unit.files]
+        names = [file.name for file in unit.files]
         held: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]] = []
         count = 0
         for rows, keys in key_ranges(self.reader.open_runs(unit, positions=True), self.spec.key_columns):
@@ -76,12 +72,6 @@ class StaleRows:
         return at.column(FILE_COLUMN).to_numpy(), at.column(POSITION_COLUMN).to_numpy()
 
 
-def shown_file_name(path: str) -> str:
-    """The file's name as Spark's ``_metadata.file_name`` shows it: ASCII that no URI may have is percent-encoded."""
-    name = path.rsplit("/", 1)[-1]
-    return _ENCODED.sub(lambda found: quote(found[0]), name)
-
-
 def stale_chunks(
     names: Sequence[str], held: Sequence[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]
 ) -> pa.RecordBatch:
@@ -100,7 +90,7 @@ def stale_chunks(
             pa.array(chunks[starts]),
             pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(np.concatenate(words))),
         ],
-        names=["stale_file", "stale_chunk", "stale_words"],
+        names=[STALE_FILE, STALE_CHUNK, STALE_WORDS],
     )
 
 

@@ -21,6 +21,7 @@ from lakelsm.types.data_types import (
     VectorType,
     check_nesting,
     field_to_json,
+    rows_within,
     same_layout,
     type_to_json,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "from_arrow",
     "parse_columns",
     "parse_type",
+    "rows_within",
     "same_layout",
     "to_arrow",
     "type_to_json",

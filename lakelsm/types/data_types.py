@@ -5,7 +5,7 @@ Source of the rules: `format.md` 3 and 3.1 (type strings), Paimon's `DataType#as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -257,6 +257,17 @@ def same_layout(one: DataType, other: DataType) -> bool:
     if isinstance(one, MapType) and isinstance(other, MapType):
         return same_layout(one.key, other.key) and same_layout(one.value, other.value)
     return one.with_nullable(True) == other.with_nullable(True)
+
+
+def rows_within(data_type: DataType) -> Iterator[tuple[DataField, ...]]:
+    """The members of the ROW that a type is, or of those that are its elements, keys or values."""
+    if isinstance(data_type, RowType):
+        yield data_type.fields
+    elif isinstance(data_type, (ArrayType, MultisetType, VectorType)):
+        yield from rows_within(data_type.element)
+    elif isinstance(data_type, MapType):
+        yield from rows_within(data_type.key)
+        yield from rows_within(data_type.value)
 
 
 def type_to_json(data_type: DataType) -> JsonType:

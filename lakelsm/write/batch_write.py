@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,10 +25,10 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.options import ChangelogProducer
+from lakelsm.read.merge_units import MergeUnits
+from lakelsm.read.scan_frame import file_scans
+from lakelsm.read.task_scan import FILE_NAME
 from lakelsm.spark.columns import map_in_arrow, quoted_all
-from lakelsm.spark.paths import literal_path
-from lakelsm.spark.spark_types import to_struct
-from lakelsm.spark.tasks import parquet_reader
 from lakelsm.write.bucket_count import check_bucket_count
 from lakelsm.write.bucket_expression import with_bucket
 from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket
@@ -200,8 +201,10 @@ class BatchWriter:
 
     def _written_rows(self, entries: Sequence[ManifestEntry]) -> DataFrame:
         """The rows of files of this writer, prepared as for a first try. Changelog files have all rows of a batch."""
-        fields = to_struct(self._store.schema.fields).add(KIND, "byte").add(ORDER, "long")
-        return parquet_reader(self._spark, fields).parquet(*map(literal_path, self._data_paths(entries)))
+        store = self._store
+        files = list(map(MergeUnits(store, entries).file_of, entries))
+        scans = file_scans(self._spark, store, {store.schema.id: store.schema}, files, system=(KIND, ORDER))
+        return reduce(DataFrame.unionAll, scans).drop(FILE_NAME)
 
     def _data_paths(self, entries: Sequence[ManifestEntry]) -> list[str]:
         return [self._store.data_path(e.partition, e.bucket, e.file.file_name) for e in entries]

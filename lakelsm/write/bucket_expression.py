@@ -6,7 +6,7 @@ functions that the format package has. A property test holds the two equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from lakelsm.format.bucket_hash import BucketFunction, bucket_ids
 from lakelsm.schema import TableSchema
-from lakelsm.spark.columns import map_in_arrow
+from lakelsm.spark.columns import map_in_arrow, quoted
 from lakelsm.types import AtomicType, DataField, to_arrow
 from lakelsm.write.prepare import BUCKET
 
@@ -32,9 +32,13 @@ def with_bucket(
     if num_buckets == 1:
         return rows.withColumn(BUCKET, F.lit(0).cast("int"))
     if function == "default" and len(keys) <= _NATIVE_KEYS and all(_is_native(field) for field in keys):
-        steps, state = _murmur(keys)
+        # Under names of our own: the parser would take `${x}` for a variable, in backticks too.
+        named = {f"_KEY__K{number}": field for number, field in enumerate(keys)}
+        steps, state = _murmur({name: field.type.root for name, field in named.items()})
         bucket = f"CAST(ABS(SHIFTRIGHT(SHIFTLEFT({state}, 32), 32)) % {num_buckets} AS INT) AS {BUCKET}"
-        return rows.selectExpr("*", *steps, bucket).drop(*(step.rsplit(" ", 1)[1] for step in steps))
+        hashed = rows.select("*", *(quoted(field.name).alias(name) for name, field in named.items()))
+        hashed = hashed.selectExpr("*", *steps, bucket)
+        return hashed.drop(*named, *(step.rsplit(" ", 1)[1] for step in steps))
     return _with_bucket_by_arrow(rows, keys, num_buckets, function)
 
 
@@ -74,29 +78,27 @@ class _Steps:
         return self.name(f"({turned} * 5L + {0xE6546B64}L) & {_MASK}L")
 
 
-def _murmur(fields: Sequence[DataField]) -> tuple[list[str], str]:
-    """The 32-bit hash (BIGINT, unsigned) of the BinaryRow of fixed-width, non-null fields (format.md 9 and 10).
+def _murmur(columns: Mapping[str, str]) -> tuple[list[str], str]:
+    """The 32-bit hash (BIGINT, unsigned) of the BinaryRow of fixed-width, non-null columns (format.md 9 and 10).
 
-    Returns SQL steps and the name of the last one. The row is a header of null bits, zero here, and one 8-byte slot a
-    field. Products of 32-bit numbers are formed in two halves, so that no BIGINT overflows (Spark's ANSI mode raises).
+    ``columns`` gives the root of each one's type. Returns SQL steps and the name of the last one. The row is a header of
+    null bits, zero here, and one 8-byte slot a column. Products of 32-bit numbers are formed in two halves, so that no
+    BIGINT overflows (Spark's ANSI mode raises).
     """
     steps = _Steps()
-    header_words = 2 * ((len(fields) + 8 + 63) // 64)
+    header_words = 2 * ((len(columns) + 8 + 63) // 64)
     state = f"{_header_state(header_words)}L"
-    for field in fields:
-        for word in _words(field):
+    for name, root in columns.items():
+        for word in _words(name, root):
             state = steps.mix(state, steps.name(word))
-    state = steps.name(f"{state} ^ {4 * header_words + 8 * len(fields)}L")
+    state = steps.name(f"{state} ^ {4 * header_words + 8 * len(columns)}L")
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         state = steps.times(steps.name(f"{state} ^ SHIFTRIGHT({state}, {shift})"), factor)
     return steps.expressions, steps.name(f"{state} ^ SHIFTRIGHT({state}, 16)")
 
 
-def _words(field: DataField) -> tuple[str, str]:
-    """The low and high 32 bits of the field's slot, as SQL."""
-    assert isinstance(field.type, AtomicType)
-    root = field.type.root
-    column = "`" + field.name.replace("`", "``") + "`"
+def _words(column: str, root: str) -> tuple[str, str]:
+    """The low and high 32 bits of the column's slot, as SQL."""
     if root == "BIGINT":
         return f"{column} & {_MASK}L", f"SHIFTRIGHT({column}, 32) & {_MASK}L"
     if root == "DATE":

@@ -28,7 +28,7 @@ from lakelsm.read.changed_rows import Differences, MergedChanges
 from lakelsm.read.changelog_plan import ChangelogMode, ChangelogPlan, plan_changelog, plan_difference
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.read_plan import ReadPlan, plan_read
-from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows, shown_file_name
+from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows
 from lakelsm.schema import create_schema
 from lakelsm.schema_rules import check_rules
 from lakelsm.storage import LocalFileIO
@@ -152,7 +152,7 @@ class FileTable(LocalTable):
         for file in (*plan.raw_files, *scanned):
             rows = self._file_rows(file, names)
             kept = np.ones(len(rows), dtype=bool)
-            kept[hidden.get(shown_file_name(file.path), [])] = False
+            kept[hidden.get(file.name, [])] = False
             if file in plan.raw_files:
                 assert not rows.column(VALUE_KIND).to_numpy()[kept].__and__(1).any(), "a retraction in a raw file"
             parts.append(rows.filter(pa.array(kept)).select(names))

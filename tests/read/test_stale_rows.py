@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.run_reader import MergeUnit
-from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows, shown_file_name, stale_chunks
+from lakelsm.read.stale_rows import CHUNK_BITS, STALE_CHUNK, STALE_FILE, STALE_WORDS, StaleRows, stale_chunks
 from lakelsm.schema import create_schema
 from tests.examples import examples
 from tests.merge.run_files import Row, reader_of, write_run
@@ -30,9 +30,9 @@ def hidden_rows(task: StaleRows, units: list[MergeUnit]) -> dict[str, set[int]]:
     found: dict[str, set[int]] = {}
     for batch in task(units):
         for row in batch.to_pylist():
-            assert row["stale_words"][-1] != 0, "no zero words at the end"
-            first = row["stale_chunk"] << CHUNK_BITS
-            found.setdefault(row["stale_file"], set()).update(first + bit for bit in set_bits(row["stale_words"]))
+            assert row[STALE_WORDS][-1] != 0, "no zero words at the end"
+            first = row[STALE_CHUNK] << CHUNK_BITS
+            found.setdefault(row[STALE_FILE], set()).update(first + bit for bit in set_bits(row[STALE_WORDS]))
     return found
 
 
@@ -102,25 +102,10 @@ def test_chunks_have_exactly_the_bits_of_their_positions(parts: list[dict[int, s
     if not held:
         return
     rows = stale_chunks(["a", "b", "c"], held).to_pylist()
-    assert len({(row["stale_file"], row["stale_chunk"]) for row in rows}) == len(rows)
+    assert len({(row[STALE_FILE], row[STALE_CHUNK]) for row in rows}) == len(rows)
     found = {
-        (row["stale_file"], (row["stale_chunk"] << CHUNK_BITS) + bit)
+        (row[STALE_FILE], (row[STALE_CHUNK] << CHUNK_BITS) + bit)
         for row in rows
-        for bit in set_bits(row["stale_words"])
+        for bit in set_bits(row[STALE_WORDS])
     }
     assert found == {("abc"[number], place) for part in parts for number, places in part.items() for place in places}
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("data-1f-0.parquet", "data-1f-0.parquet"),
-        ("my data-0.parquet", "my%20data-0.parquet"),
-        ("50%-0.parquet", "50%25-0.parquet"),
-        ("a#b?c-0.parquet", "a%23b%3Fc-0.parquet"),
-        ("dé-0.parquet", "dé-0.parquet"),
-        ("a+b=c~d-0.parquet", "a+b=c~d-0.parquet"),
-    ],
-)
-def test_names_are_those_that_spark_shows(name: str, shown: str) -> None:
-    assert shown_file_name(f"/wh/db.db/t/bucket-0/{name}") == shown

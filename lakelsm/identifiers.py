@@ -1,0 +1,71 @@
+"""Names of databases, tables and columns: which a new one may have, and which of them Spark takes for one."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+from lakelsm.errors import InvalidInputError
+
+#: Bytes of UTF-8: names become names of directories and files.
+_MOST_BYTES = 255
+
+
+def folded(name: str) -> str:
+    """The name without its case, as Java's ``equalsIgnoreCase`` compares: Spark takes names for one that fold alike."""
+    return "".join(map(_folded, name))
+
+
+def match(name: str, known: Iterable[str]) -> str | None:
+    """The name among ``known`` that Spark takes ``name`` for: that very one, else the only one that folds alike."""
+    names = list(known)
+    if name in names:
+        return name
+    found = [other for other in names if folded(other) == folded(name)]
+    return found[0] if len(found) == 1 else None
+
+
+def alike(names: Iterable[str]) -> tuple[str, str] | None:
+    """The first two of the names that differ by case only; None where Spark can tell all apart."""
+    seen: dict[str, str] = {}
+    for name in names:
+        earlier = seen.setdefault(folded(name), name)
+        if earlier != name:
+            return earlier, name
+    return None
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """``: write 'x'`` where the name means x in another case, for the end of a message; else nothing."""
+    found = match(name, known)
+    return "" if found is None or found == name else f": write '{found}'"
+
+
+def is_unicode(name: str) -> bool:
+    """Whether the name can be written as UTF-8: it has no half of a surrogate pair."""
+    return not any(unicodedata.category(character) == "Cs" for character in name)
+
+
+def check_new_name(what: str, name: object) -> None:
+    """Raise InvalidInputError unless a new ``what`` ('column', 'table') may be called so."""
+    if not isinstance(name, str):
+        raise InvalidInputError(f"the name of a {what} must be a text, not {name!r}")
+    if not name.strip():
+        raise InvalidInputError(f"a {what} has the blank name {name!r}; name the {what}")
+    wrong = next((character for character in name if unicodedata.category(character) in ("Cc", "Cs")), None)
+    if wrong is not None:
+        kind = "control character" if unicodedata.category(wrong) == "Cc" else "half of a surrogate pair"
+        raise InvalidInputError(f"{what} name {name!r} has the {kind} U+{ord(wrong):04X}; choose a name without it")
+    size = len(name.encode())
+    if size > _MOST_BYTES:
+        raise InvalidInputError(
+            f"{what} name '{name[:40]}...' has {size} bytes in UTF-8, and at most {_MOST_BYTES} are allowed; "
+            "choose a shorter one"
+        )
+
+
+def _folded(character: str) -> str:
+    upper = character.upper()
+    upper = upper if len(upper) == 1 else character
+    lower = upper.lower()
+    return lower if len(lower) == 1 else upper

@@ -1,0 +1,94 @@
+"""Files that Spark's own scan cannot read rightly: tasks read them, column by column name as Arrow has them.
+
+Spark's listing leaves out files whose names begin with ``_`` or ``.``, even where they are named one by one: a scan of
+them has no rows. It shows the names of others percent-encoded. And its Parquet reader finds columns without regard to
+case, among them those that it or Paimon adds to a file. Tables may have such names (``data-file.prefix``, columns).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from lakelsm.commit.table_store import TableStore
+from lakelsm.format.key_value_file import KIND_FIELD, SEQUENCE_FIELD, conform
+from lakelsm.identifiers import alike, folded
+from lakelsm.lsm.splits import pack_in_order
+from lakelsm.merge.run_reader import POSITION_COLUMN, MergeUnit, RunFile, RunReader
+from lakelsm.schema import KEY_FIELD_PREFIX, TableSchema
+from lakelsm.spark.spark_types import to_spark, to_spark_arrow
+from lakelsm.spark.tasks import run_units
+from lakelsm.types import DataField, rows_within
+
+#: Columns of the rows that tasks read: the name of the row's file, and the row's place in it.
+FILE_NAME = "_KEY__FILE_NAME"
+POSITION = POSITION_COLUMN
+
+#: Memory of a task that reads or merges rows of a read, in bytes.
+TASK_MEMORY = 256 << 20
+
+#: File names that Spark lists, and shows in ``_metadata.file_name`` as they are.
+_PLAIN_NAME = re.compile(r"[-a-zA-Z0-9!$&'()*+,;=:@~][-\w.!$&'()*+,;=:@~]*", re.ASCII)
+
+#: What a file holds beside the table's columns, or Spark's reader adds: `_metadata`, and a row's place in its file.
+_TAKEN = frozenset(map(folded, (SEQUENCE_FIELD.name, KIND_FIELD.name, "_metadata", "_tmp_metadata_row_index")))
+
+
+def parted_by_reader(
+    files: Sequence[RunFile], schemas: Mapping[int, TableSchema]
+) -> tuple[list[RunFile], list[RunFile]]:
+    """The files of which a scan of Spark's reads all rows as they are, and those that are left to tasks."""
+    apart = {key: _names_are_apart(schema.fields) for key, schema in schemas.items()}
+    scanned = [file for file in files if apart[file.schema_id] and _PLAIN_NAME.fullmatch(file.name)]
+    if len(scanned) == len(files):
+        return scanned, []
+    return scanned, [file for file in files if not (apart[file.schema_id] and _PLAIN_NAME.fullmatch(file.name))]
+
+
+def task_scan(
+    spark: SparkSession, store: TableStore, schemas: Mapping[int, TableSchema], files: Sequence[RunFile]
+) -> DataFrame:
+    """Return the rows of the files, merged with nothing: the table's columns, the sequence number and kind, then
+    `FILE_NAME` and `POSITION`; nothing runs before an action.
+    """
+    reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, TASK_MEMORY)
+    arrow = pa.schema([*to_spark_arrow(store.schema.fields), SEQUENCE_FIELD, KIND_FIELD])
+    # Nullable, as in a scan of Spark's: a retraction may have its key alone.
+    columns = T.StructType([T.StructField(column.name, to_spark(column.type)) for column in store.schema.fields])
+    struct = columns.add(SEQUENCE_FIELD.name, T.LongType()).add(KIND_FIELD.name, T.ByteType())
+    struct = struct.add(FILE_NAME, T.StringType()).add(POSITION, T.LongType())
+    cost, target = store.options.source_split_open_file_cost, store.options.source_split_target_size
+    packed = pack_in_order(files, lambda file: max(file.file_size, cost), target)
+    return run_units(spark, packed, StoredRows(reader, arrow), struct)
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """The task that reads files one after the other; ``schema`` is that of the stored columns that it yields."""
+
+    reader: RunReader
+    schema: pa.Schema
+
+    def __call__(self, files: Sequence[RunFile]) -> Iterator[pa.RecordBatch]:
+        """Yield all rows of the files, then `FILE_NAME` and `POSITION` of each."""
+        for file in files:
+            (run,) = self.reader.open_runs(MergeUnit(((file,),)), positions=True)
+            for rows in run:
+                stored = conform(rows, self.schema).append_column(FILE_NAME, pa.repeat(file.name, len(rows)))
+                yield from stored.append_column(POSITION, rows.column(POSITION_COLUMN)).combine_chunks().to_batches()
+
+
+def _names_are_apart(fields: Sequence[DataField]) -> bool:
+    names = [folded(field.name) for field in fields]
+    reserved = any(name in _TAKEN or name.startswith(folded(KEY_FIELD_PREFIX)) for name in names)
+    return not reserved and _members_are_apart(fields)
+
+
+def _members_are_apart(fields: Sequence[DataField]) -> bool:
+    nested = (members for field in fields for members in rows_within(field.type))
+    return alike(field.name for field in fields) is None and all(map(_members_are_apart, nested))

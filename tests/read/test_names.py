@@ -1,0 +1,201 @@
+"""Columns and files of any name: names of our own, of Spark and of SQL change no row."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as T
+
+import lakelsm
+from lakelsm import Catalog
+from lakelsm.errors import InvalidInputError
+from lakelsm.merge.run_reader import RunFile, RunReader
+from lakelsm.read.changelog_frame import check_added_columns
+from lakelsm.read.task_scan import FILE_NAME, POSITION, StoredRows, parted_by_reader
+from lakelsm.schema import create_schema
+from lakelsm.storage import LocalFileIO
+from tests.merge.run_files import reader_of, write_run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Names that a scan of Spark's reads as they are.
+NAMES = (
+    *("stale_words", "STALE_FILE", "file_name", "_SNAPSHOT_ID", "a", "a.b", "`tick`", "quo'te", 'dq"', "sp ace", "üñ漢"),
+    *(".dot", "%41", "a,b;c", "{x}()=", "\\back", "*", "column_0", "_level", "null", "1", "--c", "/* x */", "${x}"),
+)
+#: Names that it gives another meaning, or another place.
+TAKEN = ("_metadata", "_TMP_METADATA_ROW_INDEX", "a.b")
+
+#: What a plan may call its columns: no table has the first two, nor any that begins with `_KEY_`; tasks read files that
+#: have the third; and the last is for reads with positions, whose user asked for it.
+_OURS = {"_SEQUENCE_NUMBER", "_VALUE_KIND", "_tmp_metadata_row_index", "_SNAPSHOT_ID"}
+
+
+def _struct(names: tuple[str, ...]) -> T.StructType:
+    texts = [T.StructField(name, T.StringType()) for name in names]
+    keys = [T.StructField("_part", T.StringType(), False), T.StructField("_${file}", T.LongType(), False)]
+    return T.StructType([*keys, *texts, T.StructField("row", T.StructType(texts[:8]))])
+
+
+@pytest.mark.parametrize(
+    ("names", "prefix", "options"),
+    [
+        (NAMES, "data-", {"changelog-producer": "input"}),
+        (TAKEN, "x %é", {"merge-engine": "partial-update", "changelog-producer": "lookup"}),
+        (("v",), "_", {"changelog-producer": "input"}),
+    ],
+    ids=["names of all kinds", "names that Spark's scan takes", "files that Spark hides"],
+)
+def test_rows_and_changes_are_those_of_any_other_table(
+    names: tuple[str, ...], prefix: str, options: dict[str, str], spark: SparkSession, tmp_path: Path
+) -> None:
+    struct = _struct(names)
+    options = {"bucket": "2", "write-only": "true", "data-file.prefix": prefix, "changelog-file.prefix": prefix} | options
+    catalog = Catalog(str(tmp_path), spark)
+    table = catalog.create_table("d.t", struct, primary_key=struct.names[:2], partition_by=["_part"], options=options)
+    expected: dict[int, tuple[object, ...]] = {}
+    for first, tag in ((0, "old"), (2, "new")):
+        rows = [
+            ("_x" if key % 2 else ".y", key, *(texts := [f"{tag} {name}" for name in names]), tuple(texts[:8]))
+            for key in range(first, first + 4)
+        ]
+        table.write(spark.createDataFrame(rows, struct))
+        expected |= {row[1]: row for row in rows}
+    wanted = sorted(expected.values())
+    assert sorted(map(tuple, table.read().collect())) == wanted
+    last = names[-1]
+    found = table.read(where="_part = '_x'", columns=[last, "_${file}"]).collect()
+    assert sorted(map(tuple, found)) == sorted((row[-2], row[1]) for row in wanted if row[0] == "_x")
+    table.compact(full=True)
+    assert sorted(map(tuple, table.read().collect())) == wanted
+    changes: dict[int, tuple[object, ...]] = {}
+    for kind, *row in table.changelog().collect():
+        changes[row[1]] = (kind, *row)
+    assert sorted(row[1:] for row in changes.values()) == wanted
+
+
+def test_a_batch_that_lost_a_race_is_written_again_from_files_that_spark_hides(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from lakelsm.write.batch_write import BatchWriter
+    from lakelsm.write.prepare import prepare
+
+    catalog = Catalog(str(tmp_path), spark)
+    options = {"bucket": "1", "write-only": "true", "data-file.prefix": "_"}
+    table = catalog.create_table("d.t", "id INT, v INT", primary_key=["id"], options=options)
+    store = table._store()
+    others = iter([True])
+
+    def race(step: str) -> None:
+        if step == "data-files-written" and next(others, False):
+            table.write(spark.createDataFrame([(1, 1)], "id int, v int"))
+
+    rows = prepare(spark.createDataFrame([(1, 2), (2, 2)], "id int, v int"), store.schema, store.options)
+    BatchWriter(spark, store, race).append(rows, "late")
+    assert sorted(map(tuple, table.read().collect())) == [(1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "scanned"),
+    [
+        ("data-1f-0.parquet", True),
+        ("a+b=c~d,e@f-0.parquet", True),
+        ("_data-0.parquet", False),
+        (".data-0.parquet", False),
+        ("my data-0.parquet", False),
+        ("50%-0.parquet", False),
+        ("a#b?c-0.parquet", False),
+        ("dé-0.parquet", False),
+        ("a\u2028b-0.parquet", False),
+    ],
+)
+def test_spark_scans_files_that_it_lists_and_shows_by_their_names(name: str, scanned: bool) -> None:
+    file = RunFile(f"/_wh/.db/t/_dt=1/bucket-0/{name}", 0, 1, 1)
+    assert parted_by_reader([file], {0: create_schema("id INT", ["id"])}) == (([file], []) if scanned else ([], [file]))
+
+
+@pytest.mark.parametrize(
+    ("columns", "scanned"),
+    [
+        ("id INT, v ROW<_metadata INT>", True),
+        ("id INT, _Metadata INT", False),
+        ("id INT, _tmp_metadata_row_index INT", False),
+        ("id INT, _value_kind INT", False),
+        ("id INT, _key_id INT", False),
+        ("id INT, v INT, V INT", False),
+        ("id INT, v MAP<INT, ARRAY<ROW<a INT, A INT>>>", False),
+    ],
+)
+def test_spark_scans_files_whose_columns_it_tells_apart(columns: str, scanned: bool) -> None:
+    file = RunFile("/wh/data-0.parquet", 0, 1, 1)
+    assert parted_by_reader([file], {0: create_schema(columns, ["id"])}) == (([file], []) if scanned else ([], [file]))
+
+
+def test_a_task_reads_every_row_of_a_file_with_its_place(tmp_path: Path) -> None:
+    schema = create_schema("id INT, v STRING", ["id"])
+    run = write_run(tmp_path, schema, [(3, 0, {"id": 1, "v": "a"}), (4, 3, {"id": 2, "v": None})])
+    reader = RunReader(LocalFileIO(), schema, {0: schema}, ("id", "v"), 1 << 20)
+    assert reader_of(schema, ["id", "v"]).columns == reader.columns
+    (rows,) = StoredRows(reader, pa.schema([("v", pa.string()), ("_SEQUENCE_NUMBER", pa.int64())]))(run)
+    assert rows.to_pylist() == [
+        {"v": "a", "_SEQUENCE_NUMBER": 3, FILE_NAME: run[0].name, POSITION: 0},
+        {"v": None, "_SEQUENCE_NUMBER": 4, FILE_NAME: run[0].name, POSITION: 1},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind_column", "positions", "message"),
+    [
+        ("id INT, Change STRING", "change", False, "has a column 'Change': name another as kind_column"),
+        ("id INT", "_snapshot_id", True, "has a column '_SNAPSHOT_ID': name another as kind_column"),
+        ("id INT, _snapshot_ID INT", "kind", True, "'_snapshot_ID', which positions=True would add"),
+    ],
+)
+def test_columns_that_a_read_of_changes_adds_are_not_the_tables(
+    columns: str, kind_column: str, positions: bool, message: str
+) -> None:
+    schema = create_schema(columns, ["id"])
+    check_added_columns(schema, "other", False)
+    with pytest.raises(InvalidInputError, match=message):
+        check_added_columns(schema, kind_column, positions)
+
+
+def test_plans_name_no_column_that_a_table_may_have() -> None:
+    root = Path(lakelsm.__file__).parent
+    found = {
+        name
+        for room in ("read", "write", "compact", "merge")
+        for path in (root / room).glob("*.py")
+        if path.name != "system_frames.py"  # Columns of their own alone.
+        for name in _new_columns(ast.parse(path.read_text()))
+    }
+    assert {name for name in found if not name.startswith("_KEY_")} <= _OURS
+    assert len(found) > 3
+
+
+def _new_columns(tree: ast.Module) -> Iterator[str]:
+    """The literal names that calls of a module give to columns, module constants put in."""
+    constants = {
+        target.id: node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        if called not in ("alias", "withColumn", "StructField", "append_column", "withColumnRenamed", "add"):
+            continue
+        first = call.args[0] if call.args else None
+        if isinstance(first, ast.Constant) and isinstance(first.value, str):
+            yield first.value
+        if isinstance(first, ast.Name) and first.id in constants:
+            yield constants[first.id]
