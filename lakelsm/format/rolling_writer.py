@@ -16,6 +16,7 @@ from lakelsm.format.int96_timestamps import has_nanoseconds
 from lakelsm.format.key_value_file import KIND_FIELD, SEQUENCE_FIELD, FileLayout, file_schema
 from lakelsm.format.parquet_encoding import encoding_options
 from lakelsm.format.paths import FileNames
+from lakelsm.format.required_parts import filled_parts
 from lakelsm.schema import KEY_FIELD_PREFIX
 from lakelsm.types import DataType
 
@@ -145,6 +146,7 @@ class _OpenFile:
         values = rows.select(schema.field_names)
         columns = [] if self._layout.thin else list(keys.columns)
         columns += [rows.column(SEQUENCE_FIELD.name), rows.column(KIND_FIELD.name), *values.columns]
+        columns = [filled_parts(column, field) for column, field in zip(columns, self._arrow_schema)]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=self._arrow_schema), row_group_size=len(rows))
         self._value_stats.update(values)
         self._key_stats.update(keys)

@@ -91,6 +91,17 @@ def to_struct(fields: tuple[DataField, ...]) -> T.StructType:
     )
 
 
+def relaxed(kind: T.DataType) -> T.DataType:
+    """The type with NULL allowed in all its parts, as the columns of any DataFrame can be cast to it."""
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(relaxed(kind.elementType), True)
+    if isinstance(kind, T.MapType):
+        return T.MapType(relaxed(kind.keyType), relaxed(kind.valueType), True)
+    if isinstance(kind, T.StructType):
+        return T.StructType([T.StructField(member.name, relaxed(member.dataType), True) for member in kind.fields])
+    return kind
+
+
 def to_spark_arrow(fields: tuple[DataField, ...]) -> pa.Schema:
     """The Arrow schema in which a task hands rows of these columns to Spark: its times have microseconds."""
     return pa.schema(

@@ -14,9 +14,10 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted
-from lakelsm.spark.spark_types import to_spark
+from lakelsm.spark.spark_types import relaxed, to_spark
 from lakelsm.spark.task_errors import CHECK_MARK
 from lakelsm.types import MAX_LENGTH, AtomicType, DataField, DataType
+from lakelsm.write.value_faults import value_faults
 
 #: Columns that travel beside the table's own through the shuffle.
 KIND = "_VALUE_KIND"
@@ -105,7 +106,7 @@ def _check_columns(frame: DataFrame, schema: TableSchema, row_kind: str | None, 
 def _column(
     schema: TableSchema, field: DataField, sources: Mapping[str, T.DataType], fixed: Mapping[str, object]
 ) -> Column:
-    target = to_spark(field.type)
+    target = relaxed(to_spark(field.type))
     if field.name not in sources:
         return _literal(fixed[field.name], target).alias(field.name)
     column = quoted(field.name)
@@ -115,7 +116,7 @@ def _column(
             f"Column '{field.name}' is {source.simpleString()} in the DataFrame and {target.simpleString()} in the "
             f"table ({field.type.sql()}): cast it before the write."
         )
-    if source != target:
+    if relaxed(source) != target:
         column = column.cast(target)
     if field.name in schema.primary_keys or field.name in schema.partition_keys:
         column = _floored(column, field.type)
@@ -125,6 +126,8 @@ def _column(
         size = F.char_length(column) if isinstance(target, T.StringType) else F.octet_length(column)
         message = f"{CHECK_MARK}a value of column '{field.name}' is longer than {field.type.sql()} allows"
         checked = F.when(size > limit, F.raise_error(F.lit(message))).otherwise(checked)
+    for finds, fault in value_faults(field.type, field.name):
+        checked = F.when(finds(column), F.raise_error(F.lit(CHECK_MARK + fault))).otherwise(checked)
     if not field.type.nullable:
         what = "key column" if field.name in schema.primary_keys else "NOT NULL column"
         message = f"{CHECK_MARK}{what} '{field.name}' is NULL in a row of the DataFrame: filter or fill such rows"

@@ -185,6 +185,33 @@ def test_partitions_of_every_type_are_shared(
     assert ours.read(path) == peer.read(path) == _form(columns, rows("theirs"))
 
 
+def test_not_null_inside_nested_columns_is_shared(
+    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path
+) -> None:
+    peer = peers("java-paimon")
+    columns = (
+        "k INT, r ROW<x INT NOT NULL, q ROW<z STRING NOT NULL> NOT NULL>, a ARRAY<ROW<p INT NOT NULL>>, "
+        "m MAP<STRING, BIGINT NOT NULL>, l ARRAY<ARRAY<INT NOT NULL> NOT NULL>"
+    )
+
+    def rows(first: int) -> pa.Table:
+        values = {
+            "r": [{"x": 1, "q": {"z": "a"}}, None, None],
+            "a": [[{"p": 1}, None], None, []],
+            "m": [[("a", 1)], None, []],
+            "l": [[[1, 2], []], None, []],
+        }
+        return rows_of(columns, {"k": list(range(first, first + 3)), **values})
+
+    ours.create(path, columns, ["k"], options={"bucket": "1"})
+    ours.write(path, rows(0))
+    peer.write(path, rows(2))
+    both = in_order({row[0]: row for row in [*_form(columns, rows(0)), *_form(columns, rows(2))]}.values())
+    assert ours.read(path) == peer.read(path) == both
+    ours.compact(path)
+    assert ours.read(path) == peer.read(path) == both
+
+
 def test_null_partitions_of_pypaimon(ours: LakelsmTables, peers: Callable[[str], Peer], path: Path) -> None:
     columns = "p STRING, d DATE, k INT, v STRING"
 
