@@ -25,7 +25,7 @@ from lakelsm.read.task_scan import FILE_NAME, TASK_MEMORY
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted_all
 from lakelsm.spark.spark_types import to_spark_arrow, to_struct
-from lakelsm.spark.tasks import run_units
+from lakelsm.spark.tasks import read_units
 
 #: The row kinds by their code. Persisted: do not change
 _KINDS = ("+I", "-U", "+U", "-D")
@@ -118,4 +118,4 @@ def _of_units(
     """What a task yields for units, several a task where they are small."""
     cost, target = store.options.source_split_open_file_cost, store.options.source_split_target_size
     packed = pack_in_order(units, lambda unit: sum(max(f.file_size, cost) for f in merged(unit).files), target)
-    return run_units(spark, packed, task, columns)
+    return read_units(spark, packed, task, columns)

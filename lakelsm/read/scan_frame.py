@@ -33,7 +33,7 @@ from lakelsm.spark.column_evolution import evolved
 from lakelsm.spark.columns import quoted, quoted_all
 from lakelsm.spark.paths import literal_path
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow, to_struct
-from lakelsm.spark.tasks import listing_on_driver, parquet_reader, run_units
+from lakelsm.spark.tasks import listing_on_driver, parquet_reader, read_units
 
 _CHUNK = "_KEY__CHUNK"
 _ROW = "_KEY__ROW"
@@ -113,7 +113,7 @@ def _stale(
     spec = MergeSpec.of(store.schema, store.options)
     columns = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
     task = StaleRows(RunReader(store.file_io, store.schema, schemas, columns, TASK_MEMORY), spec)
-    chunks = run_units(spark, _packed(store, units), task, STALE_SCHEMA)
+    chunks = read_units(spark, _packed(store, units), task, STALE_SCHEMA)
     return chunks.select(F.expr(f"xxhash64({STALE_FILE}) ^ {STALE_CHUNK}").alias(_STALE), F.col(STALE_WORDS))
 
 
@@ -128,7 +128,7 @@ def _merged(
     struct = to_struct(store.schema.fields)
     reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, TASK_MEMORY)
     task = MergedRows(reader, MergeSpec.of(store.schema, store.options), to_spark_arrow(store.schema.fields), small_file)
-    return run_units(spark, _packed(store, units), task, struct)
+    return read_units(spark, _packed(store, units), task, struct)
 
 
 def _packed(store: TableStore, units: Sequence[MergeUnit]) -> list[list[MergeUnit]]:

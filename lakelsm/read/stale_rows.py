@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark.sql import types as T
 
 from lakelsm.merge.kernel import VALUE_KIND, MergeSpec, contested, is_retract, surviving_rows
 from lakelsm.merge.key_order import OrderKeys
@@ -26,7 +27,13 @@ CHUNK_BITS = 16
 #: Spark schema of what a task yields: a file's name, the number of a chunk of its rows, and the hidden rows of the chunk
 #: as a bitmap of 64-bit words, lowest bit first, without zero words at the end. A chunk may come more than once.
 STALE_FILE, STALE_CHUNK, STALE_WORDS = "_KEY__STALE_FILE", "_KEY__STALE_CHUNK", "_KEY__STALE_WORDS"
-STALE_SCHEMA = f"{STALE_FILE} string, {STALE_CHUNK} bigint, {STALE_WORDS} array<bigint>"
+STALE_SCHEMA = T.StructType(
+    [
+        T.StructField(STALE_FILE, T.StringType()),
+        T.StructField(STALE_CHUNK, T.LongType()),
+        T.StructField(STALE_WORDS, T.ArrayType(T.LongType())),
+    ]
+)
 
 #: Positions that a task holds before it yields them.
 _HELD_POSITIONS = 1 << 20

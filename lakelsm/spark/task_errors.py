@@ -1,8 +1,9 @@
 """Failures of Spark jobs, told as what they are: the one place where task errors become lakelsm's own.
 
 A task's exception reaches the driver as text. Two kinds of text are lakelsm's: the refusal of a row by an expression
-(its message begins with `CHECK_MARK`), and a LakelsmError that a Python task raised (its traceback ends with it). A
-third is Spark's own: a data file of the table that its Parquet reader cannot read, and workers of another Python.
+(its message begins with `CHECK_MARK`), and a LakelsmError that a Python task raised (its traceback ends with it) or
+handed over as a row (`error_text`). A third is Spark's own: a data file of the table that its Parquet reader cannot read,
+and workers of another Python.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from lakelsm.spark.session import SparkUnavailableError, python_remedy
 #: Starts the message of every row check.
 CHECK_MARK = "lakelsm: "
 
-_RAISED = re.compile(r"^(?:\S*\.)?lakelsm\.errors\.(\w+): (.*?)(?: *SQLSTATE: \w+)?$", re.MULTILINE)
+_RAISED = re.compile(
+    r"^(?:\[USER_RAISED_EXCEPTION\] |\S*\.)?lakelsm\.errors\.(\w+): (.*?)(?: *SQLSTATE: \w+)?$", re.MULTILINE
+)
 _CHECKED = re.compile(r"\[USER_RAISED_EXCEPTION\] " + re.escape(CHECK_MARK) + r"(.*?)(?: SQLSTATE|$)", re.MULTILINE)
 _OTHER_PYTHON = re.compile(r"^ModuleNotFoundError: No module named 'lakelsm\b|\[PYTHON_VERSION_MISMATCH\]", re.MULTILINE)
 _UNREADABLE = re.compile(
@@ -29,6 +32,11 @@ _UNREADABLE = re.compile(
     r"(?: File does not exist| +SQLSTATE|\s*$)",
     re.MULTILINE,
 )
+
+
+def error_text(error: LakelsmError) -> str:
+    """The error as one line that `lakelsm_error` knows again."""
+    return f"lakelsm.errors.{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 @contextmanager

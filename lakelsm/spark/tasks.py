@@ -11,9 +11,17 @@ from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
+
+from lakelsm.errors import LakelsmError
+from lakelsm.spark.task_errors import error_text
 
 Unit = TypeVar("Unit")
+
+#: Column of a task's error in frames that a user runs.
+_ERROR = "_KEY__ERROR"
 
 _LISTING_JOB_FROM = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
@@ -66,3 +74,37 @@ def run_units(
                 yield from task(pickle.loads(packed[index]))
 
     return spark.range(0, len(packed), 1, max(len(packed), 1)).mapInArrow(run, schema)
+
+
+def read_units(
+    spark: SparkSession,
+    units: Sequence[Unit],
+    task: Callable[[Unit], Iterator[pa.RecordBatch]],
+    schema: StructType,
+) -> DataFrame:
+    """As `run_units`, for a DataFrame that a user runs; all its columns are nullable.
+
+    What Spark raises for an exception of a Python task begins with a traceback. So a LakelsmError is handed over as a
+    row, of which an expression makes an error whose first line is the message. The exception follows the row: should a
+    condition of the user's leave the row out, the query fails all the same.
+    """
+    shown = [StructField(field.name, field.dataType) for field in schema]
+    arrow = to_arrow_schema(StructType(shown))
+
+    def told(unit: Unit) -> Iterator[pa.RecordBatch]:
+        columns = arrow
+        try:
+            for batch in task(unit):
+                columns = batch.schema
+                yield _with_error(batch.columns, batch.schema, None)
+        except LakelsmError as error:
+            yield _with_error([pa.nulls(1, column.type) for column in columns], columns, error_text(error))
+            raise
+
+    frame = run_units(spark, units, told, StructType([*shown, StructField(_ERROR, StringType())]))
+    return frame.where(F.col(_ERROR).isNull() | F.raise_error(F.col(_ERROR)).cast("boolean")).drop(_ERROR)
+
+
+def _with_error(columns: Sequence[pa.Array], schema: pa.Schema, text: str | None) -> pa.RecordBatch:
+    names = [*schema.names, _ERROR]
+    return pa.RecordBatch.from_arrays([*columns, pa.array([text] * len(columns[0]), pa.string())], names=names)

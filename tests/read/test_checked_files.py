@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.table import Table
@@ -45,3 +47,40 @@ def test_a_natively_scanned_file_that_was_swapped_is_refused_by_name(spark: Spar
     new.unlink()
     with pytest.raises(CorruptTableError, match=f"Data file {new}.* does not exist"):
         table.read()
+
+
+def overlapping(folder: Path, **options: str) -> tuple[Table, Path]:
+    """A table whose rows a task merges, and one of its files with a damaged key column."""
+    local = LocalTable(folder, file__compression="none", **options)
+    for value in ("a", "b"):
+        local.write(*((key, value) for key in range(400)))
+    file = local.path_of(local.live()[0])
+    data = bytearray(file.read_bytes())
+    data[pq.read_metadata(file).row_group(0).column(3).data_page_offset + 200] ^= 1
+    file.write_bytes(data)
+    return Table.for_path(str(folder)), file
+
+
+@pytest.mark.parametrize(
+    ("engine", "action"),
+    [
+        ("deduplicate", lambda frame: frame.collect()),
+        ("partial-update", lambda frame: frame.where("id > 5 AND v = 'a'").collect()),
+        ("partial-update", lambda frame: frame.where("id IS NOT NULL").groupBy("v").count().collect()),
+    ],
+    ids=["collect", "where", "count"],
+)
+def test_the_first_line_of_what_spark_raises_says_what_is_wrong(
+    spark: SparkSession, tmp_path: Path, engine: str, action: Callable[[DataFrame], object]
+) -> None:
+    table, file = overlapping(tmp_path / "t", merge_engine=engine)
+    with pytest.raises(PySparkException) as error:
+        action(table.read())
+    first = str(error.value).splitlines()[0]
+    assert "lakelsm.errors.CorruptTableError: Data file" in first and str(file) in first
+
+
+def test_an_error_below_an_action_of_lakelsm_is_typed(spark: SparkSession, tmp_path: Path) -> None:
+    table, file = overlapping(tmp_path / "t")
+    with pytest.raises(CorruptTableError, match=f"^Data file {file}"):
+        table.delete("id < 9")
