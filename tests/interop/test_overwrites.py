@@ -56,3 +56,17 @@ def test_an_overwrite_leaves_what_javas_leaves(
     if "changelog-producer" in options:
         changes = {where: java.changes(where, last[where], table.snapshots().count()) for where, table in tables.items()}
         assert changes[path] == changes[theirs] != []
+
+
+def test_a_named_partition_that_is_overwritten_by_no_rows(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
+    """Java leaves it where partitions are dynamic, and empties it where they are not, as its Spark asks for."""
+    columns = "dt STRING NOT NULL, k INT"
+    rows = rows_of(columns, {"dt": ["x", "y"], "k": [1, 1]})
+    java.create(path, columns, ["dt", "k"], ["dt"], options={"bucket": "1"})
+    java.write(path, rows)
+    java.overwrite(path, rows.slice(0, 0), {"dt": "x"})
+    assert java.read(path) == [("x", 1), ("y", 1)]
+    java.overwrite(path, rows.slice(0, 0), {"dt": "x"}, {"dynamic-partition-overwrite": "false"})
+    assert java.read(path) == [("y", 1)]
+    ours.overwrite(path, rows.slice(0, 0), {"dt": "y"})
+    assert ours.read(path) == java.read(path) == []
