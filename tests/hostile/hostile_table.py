@@ -1,0 +1,205 @@
+"""A small table that someone has tampered with, and beside it a directory that nobody may touch. No JVM."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from lakelsm.commit.scan import read_index_entries
+from lakelsm.errors import LakelsmError
+from lakelsm.format.snapshot import Tag
+from lakelsm.read.changelog_plan import ChangelogMode, plan_changelog
+from lakelsm.read.read_plan import plan_read
+from tests.compact.local_table import LocalTable, Row
+from tests.read.file_engine import FileTable
+
+#: No operation on a table of a few rows takes so long, on however busy a machine.
+SECONDS = 60
+
+#: What is in the table: partition, key, value, list.
+ROWS: list[Row] = [
+    *(("a", key, f"again {key}", [key]) for key in range(4)),
+    *(("a", key, f"v{key}", [key, key]) for key in range(4, 12)),
+    *(("b", key, f"v{key}", [key, key]) for key in range(6)),
+]
+#: What each judged write adds.
+NEW_ROW: Row = ("a", 100, "new", None)
+
+
+class HostileTable:
+    """A table under ``root`` with every kind of file that a table has, and decoys in ``outside``.
+
+    Three writes, a compaction, a deletion, a tag; dynamic buckets, so HASH indexes; changelog files.
+    """
+
+    def __init__(self, root: Path, outside: Path) -> None:
+        self.root = root
+        self.outside = outside
+        self._untouched = self._traces()
+
+    def files(self, pattern: str) -> list[Path]:
+        """The files of the table that match, oldest first."""
+        return sorted(self.root.glob(pattern), key=lambda path: (path.lstat().st_mtime_ns, path.name))
+
+    @property
+    def kinds(self) -> dict[str, Path]:
+        """One file of each kind that the newest state needs, by a name for tests."""
+        latest = LocalTable(self.root).latest
+        manifest = self.root / "manifest"
+        return {
+            "schema": self.root / "schema" / "schema-0",
+            "snapshot": self.root / "snapshot" / f"snapshot-{latest.id}",
+            "latest hint": self.root / "snapshot" / "LATEST",
+            "tag": self.root / "tag" / "tag-kept",
+            "base list": manifest / latest.base_manifest_list,
+            "delta list": manifest / latest.delta_manifest_list,
+            "index manifest": manifest / str(latest.index_manifest),
+            "manifest": next(path for path in self.files("manifest/manifest-*") if "list" not in path.name),
+            "data file": LocalTable(self.root).path_of(LocalTable(self.root).live()[0]),
+            "hash index": self.root / "index" / read_index_entries_of(self.root)[0],
+        }
+
+    def judge(self, *operations: str, keeps_rows: bool = False) -> dict[str, LakelsmError | None]:
+        """Run operations (all of OPERATIONS by default): each ends in time, with a typed error or none.
+
+        With ``keeps_rows`` a read that succeeds has the right rows. Nothing outside is
+        touched. Returns the error of each operation.
+        """
+        outcomes: dict[str, LakelsmError | None] = {}
+        for name in operations or OPERATIONS:
+            try:
+                with time_limit(f"{name} of {self.root}"):
+                    found = OPERATIONS[name](self.root)
+            except LakelsmError as error:
+                outcomes[name] = error
+                continue
+            finally:
+                assert self._traces() == self._untouched, f"{name} touched what lies outside of the table"
+            outcomes[name] = None
+            if found is not None and keeps_rows:
+                assert sorted(row for row in found if row != NEW_ROW) == sorted(ROWS)
+        return outcomes
+
+    def refused(self, *operations: str) -> list[LakelsmError]:
+        """As `judge`, and every operation is refused. Returns the errors."""
+        outcomes = self.judge(*operations)
+        assert None not in outcomes.values(), [name for name, error in outcomes.items() if error is None]
+        return [error for error in outcomes.values() if error is not None]
+
+    def _traces(self) -> dict[str, tuple[int, int, int]]:
+        """Of every file outside: its size, and when it was changed and read. Looking at them leaves no trace."""
+        found = {}
+        for folder, _, names in os.walk(self.outside):
+            for name in names:
+                status = os.lstat(Path(folder) / name)
+                found[name] = status.st_size, status.st_mtime_ns, status.st_atime_ns
+        return found
+
+
+def read_index_entries_of(root: Path) -> list[str]:
+    """The names of the newest snapshot's index files."""
+    store = LocalTable(root).store
+    latest = store.snapshots.latest()
+    assert latest is not None
+    return [entry.file.file_name for entry in read_index_entries(store.file_io, store.paths, latest)]
+
+
+def _read(root: Path) -> list[Row]:
+    return FileTable(root).read(None, None)
+
+
+def _read_tag(root: Path) -> None:
+    store = LocalTable(root).store
+    FileTable(root).scanned(plan_read(store, store.snapshots.tag("kept").snapshot, None))
+
+
+def _changelog(root: Path) -> None:
+    store = LocalTable(root).store
+    plan = plan_changelog(store, 0, store.snapshots.latest_id() or 0, ChangelogMode.DELTA, None)
+    FileTable(root).changes(plan)
+
+
+def _looked_at(root: Path) -> None:
+    store = LocalTable(root).store
+    for snapshot in store.snapshots.list():
+        plan_read(store, snapshot, None)
+    store.snapshots.at_or_before(1 << 45)
+    store.snapshots.tag_names()
+    store.committer().committed("nobody", 5)
+
+
+def _write(root: Path) -> None:
+    LocalTable(root).write(NEW_ROW)
+
+
+def _compact(root: Path) -> None:
+    LocalTable(root).compact(full=True)
+
+
+#: What a table is asked to do. Those that return rows return all of the table.
+OPERATIONS: dict[str, Callable[[Path], list[Row] | None]] = {
+    "read": _read,
+    "read a tag": _read_tag,
+    "changelog": _changelog,
+    "look at": _looked_at,
+    "write": _write,
+    "compact": _compact,
+    "read again": _read,
+}
+
+
+@contextmanager
+def time_limit(what: str, seconds: int = SECONDS) -> Iterator[None]:
+    """Raise AssertionError in the main thread when the block takes longer, also where it waits for a file."""
+
+    def late(number: int, frame: FrameType | None) -> None:
+        raise AssertionError(f"{what} took more than {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@cache
+def _template(folder: Path) -> Path:
+    """The sound table, made once a run."""
+    root = folder / "table"
+    columns = "p STRING NOT NULL, id INT NOT NULL, v STRING, a ARRAY<INT>"
+    options: dict[str, Any] = {"bucket": "-1", "dynamic-bucket__target-row-num": "5", "changelog-producer": "input"}
+    table = LocalTable(root, columns, ("p", "id"), ("p",), **options)
+    table.write(*(("a", key, f"v{key}", [key, key]) for key in range(12)))
+    table.write(*(("b", key, f"v{key}", [key, key]) for key in range(8)))
+    table.compact(full=True)
+    table.write(*(("a", key, f"again {key}", [key]) for key in range(4)))
+    tag = Tag(table.latest)
+    (root / "tag").mkdir()
+    (root / "tag" / "tag-kept").write_text(tag.to_json())
+    table.delete(("b", 6, None, None), ("b", 7, None, None))
+    assert sorted(_read(root)) == sorted(ROWS)
+    return root
+
+
+def hostile_table(folder: Path, template_folder: Path) -> HostileTable:
+    """A fresh copy of the table in ``folder``, with decoys of its files beside it."""
+    template = _template(template_folder)
+    root, outside = folder / "warehouse" / "t", folder / "outside"
+    shutil.copytree(template, root)
+    outside.mkdir()
+    for path in template.rglob("*"):
+        if path.is_file():
+            decoy = outside / path.name
+            shutil.copy(path, decoy)
+            # Read long before it was changed: file systems note the next reading of such a file.
+            os.utime(decoy, (1_000_000_000, 1_600_000_000))
+    return HostileTable(root, outside)
