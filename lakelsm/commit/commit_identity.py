@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+from lakelsm.arguments import wrong_argument
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER
 
@@ -13,7 +14,7 @@ _MAX_LENGTH = 1000
 def checked_commit_user(commit_user: object) -> str:
     """Return a commit user. Raises InvalidInputError for what a snapshot cannot hold so that all readers find it."""
     if not isinstance(commit_user, str):
-        raise InvalidInputError(f"commit_user is {commit_user!r}; it must be text, as 'nightly-load'.")
+        raise wrong_argument("commit_user", commit_user, "text, as 'nightly-load'")
     if not commit_user.strip():
         raise InvalidInputError(f"commit_user is {commit_user!r}; it must not be blank: name the job, or leave it out.")
     # Control characters and halves of surrogate pairs: no text of a name.
@@ -30,10 +31,8 @@ def checked_commit_user(commit_user: object) -> str:
 def checked_batch_id(batch_id: object) -> int:
     """Return the number of a batch. Raises InvalidInputError for what is none."""
     if not isinstance(batch_id, int) or isinstance(batch_id, bool):
-        raise InvalidInputError(f"batch_id is {batch_id!r}; it must be a whole number (int).")
+        raise wrong_argument("batch_id", batch_id, "a whole number (int)")
     if not 0 <= batch_id < BATCH_COMMIT_IDENTIFIER:
-        raise InvalidInputError(
-            f"batch_id is {batch_id if abs(batch_id) < 1 << 128 else 'too large'}; it must be from 0 to "
-            f"{BATCH_COMMIT_IDENTIFIER - 1}, and ascend per commit_user."
-        )
+        most = BATCH_COMMIT_IDENTIFIER - 1
+        raise wrong_argument("batch_id", batch_id, f"from 0 to {most}, and ascend per commit_user")
     return batch_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 from lakelsm import Catalog
 from lakelsm.spark import session as session_module
 from lakelsm.spark.session import SparkUnavailableError, resolve_session
+from lakelsm.spark.task_errors import lakelsm_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,3 +116,89 @@ def test_opening_and_planning_need_no_session(no_session: None, monkeypatch: pyt
     table = Catalog(str(tmp_path)).create_table("db.t", "id INT", primary_key=["id"], options={"bucket": "1"})
     assert table.plan().files_live == 0
     assert table.schema.primary_keys == ("id",)
+
+
+def python(directory: Path, answer: str) -> Path:
+    """A program in place of the workers' Python, which notes that it was run."""
+    program = directory / "bin" / "python3"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho run >> {directory}/runs\n{answer}\n", encoding="utf-8")
+    program.chmod(0o755)
+    return program
+
+
+def session_of(python_exec: str, **more: Any) -> Any:
+    context = {"_jsc": object(), "master": "local[*]", "_python_includes": [], "pythonExec": python_exec, **more}
+    return SimpleNamespace(sparkContext=SimpleNamespace(**context))
+
+
+VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "what"),
+    [
+        (f"echo {VERSION} lakelsm pyarrow", "has no lakelsm, pyarrow"),
+        ("echo 3.2", "is of version 3.2"),
+        ("exit 1", "is of version unknown"),
+    ],
+)
+def test_workers_of_another_python_are_told_before_the_first_task_with_what_to_set(
+    tmp_path: Path, answer: str, what: str
+) -> None:
+    program = python(tmp_path, answer)
+    with pytest.raises(SparkUnavailableError) as raised:
+        resolve_session(session_of(str(program)))
+    message = str(raised.value)
+    assert f"Spark's workers run {program}, which {what}" in message and "\n" not in message
+    assert f"PYSPARK_PYTHON={sys.executable}" in message and f"spark.pyspark.python={sys.executable}" in message
+
+
+def test_a_python_that_does_not_exist_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SparkUnavailableError, match=r"workers run /nowhere/python, which does not exist"):
+        resolve_session(session_of("/nowhere/python"))
+
+
+def test_another_python_that_has_all_is_asked_once(tmp_path: Path) -> None:
+    program = python(tmp_path, f"echo {VERSION}")
+    for _ in range(3):
+        resolve_session(session_of(str(program)))
+    assert (tmp_path / "runs").read_text(encoding="utf-8") == "run\n"
+
+
+def test_the_python_of_this_program_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a Python was started"))
+    session_module._check_python.cache_clear()
+    resolve_session(session_of(sys.executable))
+
+
+def test_on_a_cluster_and_with_shipped_packages_the_tasks_tell(tmp_path: Path) -> None:
+    resolve_session(session_of("/nowhere/python", master="yarn"))
+    resolve_session(session_of("/nowhere/python", _python_includes=["lakelsm.zip"]))
+
+
+def test_the_probe_finds_what_a_python_lacks() -> None:
+    command = [sys.executable, "-c", session_module._PROBE, "lakelsm", "no_such_package"]
+    assert subprocess.run(command, capture_output=True, text=True).stdout.split() == [VERSION, "no_such_package"]
+
+
+def test_a_session_that_has_ended_is_told() -> None:
+    with pytest.raises(SparkUnavailableError, match="session has ended"):
+        resolve_session(session_of(sys.executable, _jsc=None))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Traceback (most recent call last):\n  ...\nModuleNotFoundError: No module named 'lakelsm'\n\n\tat org.apache",
+        "pyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9",
+    ],
+)
+def test_a_task_that_ran_in_another_python_is_told_in_one_line(text: str) -> None:
+    error = lakelsm_error(text, "/wh/db.db/t")
+    assert isinstance(error, SparkUnavailableError)
+    assert "PYSPARK_PYTHON" in str(error) and "spark.pyspark.python" in str(error) and "\n" not in str(error)
+
+
+def test_a_users_own_missing_module_stays_as_it_is() -> None:
+    assert lakelsm_error("ModuleNotFoundError: No module named 'lakes'", "/wh/db.db/t") is None
