@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import TableOptions
-from lakelsm.options.option_change import check_option_change
+from lakelsm.options.option_change import check_option_of_call
 from lakelsm.options.other_keys import check_new_keys
 from lakelsm.schema import TableSchema
 from lakelsm.schema_rules import check_rules
@@ -47,13 +47,13 @@ def with_dynamic_options(
 ) -> tuple[TableSchema, TableOptions]:
     """The schema (same id) and typed options of one call whose options override the table's.
 
-    Raises InvalidInputError for an unknown key, a bad value, a broken rule or an option that is fixed for the
-    table's life; UnsupportedFeatureError for what is not built.
+    Raises InvalidInputError for an unknown key, a bad value, a broken rule or an option that is the
+    table's and no call's; UnsupportedFeatureError for what is not built.
     """
     for key, text in overrides.items():
         if not isinstance(text, str):
             raise InvalidInputError(f"option '{key}' must be a text, not {text!r}")
-        check_option_change(schema.options, key, text)
+        check_option_of_call(schema.options, key, text)
     merged = schema.with_options({**schema.options, **overrides})
     return merged, validate_changed_table(merged, overrides)
 

@@ -176,7 +176,7 @@ INVALID: dict[str, tuple[Call, str]] = {
     ),
     "another number of buckets in one write": (
         lambda t: t.table.write(good(t), options={"bucket": "2"}),
-        r"(?s)Partition dt=2020-01-01 of table db.t has files of 1 buckets.*'bucket' = '2': overwrite the partition",
+        r"option 'bucket' = '2' cannot hold for one call \(the table has '1'\)",
     ),
     "a wrong partition column": (
         lambda t: t.table.overwrite(good(t), {"k": 1}),

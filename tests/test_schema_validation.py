@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.options import OPTIONS
 from lakelsm.schema import TableSchema, create_schema
 from lakelsm.schema_validation import validate_existing_table, validate_table, with_dynamic_options
 from lakelsm.types import DataField, parse_type
@@ -219,6 +220,16 @@ def test_the_options_of_a_call_override_the_tables() -> None:
         ({"merge-engine": "aggregation"}, InvalidInputError),
         ({"bucket": "-1"}, InvalidInputError),
         ({"sequence.field": "x"}, InvalidInputError),
+        ({"bucket": "4"}, InvalidInputError),
+        ({"partition.default-name": "null"}, InvalidInputError),
+        ({"partition.legacy-name": "false"}, InvalidInputError),
+        ({"changelog-producer": "input"}, InvalidInputError),
+        ({"sequence.field": "v"}, InvalidInputError),
+        ({"sequence.field.sort-order": "descending"}, InvalidInputError),
+        ({"deduplicate.ignore-delete": "true"}, InvalidInputError),
+        ({"record-level.expire-time": "1 s", "record-level.time-field": "id"}, InvalidInputError),
+        ({"fields.v.aggregate-function": "sum"}, InvalidInputError),
+        ({"fields.default-aggregate-function": "sum"}, InvalidInputError),
         ({"file.format.per.level": "0:avro"}, UnsupportedFeatureError),
         ({"file-index.bloom-filter.columns": "v"}, UnsupportedFeatureError),
     ],
@@ -227,6 +238,28 @@ def test_the_options_of_a_call_override_the_tables() -> None:
 def test_the_options_of_a_call_are_judged(overrides: dict[str, str], error: type[Exception]) -> None:
     with pytest.raises(error):
         with_dynamic_options(_schema({"bucket": "2", "other.engine": "x"}), overrides)
+
+
+def test_a_call_may_say_what_the_table_has_and_tune_how_files_are_written() -> None:
+    schema = _schema({"bucket": "2"})
+    same = {"bucket": " 2", "changelog-producer": "none", "partition.legacy-name": "TRUE", "ignore-delete": "false"}
+    tuned = {"target-file-size": "1 mb", "fields.v.stats-mode": "none", "num-sorted-run.compaction-trigger": "2"}
+    assert with_dynamic_options(schema, same | tuned)[1].target_file_size == 1 << 20
+
+
+def test_no_call_has_its_own_of_an_option_that_is_fixed() -> None:
+    assert not [option.key for option in OPTIONS.values() if option.immutable and option.per_call]
+
+
+def test_a_key_that_lacks_a_partition_column_has_fixed_buckets_as_in_paimon_since_1_4() -> None:
+    columns, key = "id INT, p STRING, v INT", ["id"]
+    schema = create_schema(columns, key, ["p"], {"bucket": "2"})
+    assert schema.cross_partition
+    assert validate_table(schema).bucket == validate_existing_table(schema).bucket == 2
+    with pytest.raises(InvalidInputError, match=r"'sequence\.field' = 'v' cannot be used"):
+        validate_table(create_schema(columns, key, ["p"], {"bucket": "2", "sequence.field": "v"}))
+    with pytest.raises(UnsupportedFeatureError, match="cross-partition update"):
+        validate_table(create_schema(columns, key, ["p"]))
 
 
 def _conformance() -> list[dict[str, Any]]:

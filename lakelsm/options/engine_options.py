@@ -25,18 +25,21 @@ class EngineOptions:
         enum_kind(ChangelogProducer),
         ChangelogProducer.NONE,
         "Where the changelog comes from.",
+        per_call=False,
     )
     sequence_field: tuple[str, ...] = option(
         "sequence.field",
         NAMES,
         (),
         "Columns whose values, not the order of writing, decide which row is newest.",
+        per_call=False,
     )
     sequence_field_sort_order: SortOrder = option(
         "sequence.field.sort-order",
         enum_kind(SortOrder),
         SortOrder.ASCENDING,
         "Whether the largest or the smallest sequence wins.",
+        per_call=False,
     )
     sequence_snapshot_ordering: bool = option(
         "sequence.snapshot-ordering", BOOLEAN, False, "Rows of a later snapshot win.", immutable=True
@@ -54,8 +57,11 @@ class EngineOptions:
             "deduplicate.ignore-delete",
             "partial-update.ignore-delete",
         ),
+        per_call=False,
     )
-    ignore_update_before: bool = option("ignore-update-before", BOOLEAN, False, "Drop -U rows of a write.")
+    ignore_update_before: bool = option(
+        "ignore-update-before", BOOLEAN, False, "Drop -U rows of a write.", per_call=False
+    )
     primary_key_nullable: bool = option(
         "primary-key.nullable", BOOLEAN, False, "Permit nulls in key columns.", immutable=True
     )
@@ -90,7 +96,7 @@ class EngineOptions:
         "Columns that do not count as a change.",
     )
     deletion_vectors_enabled: bool = option(
-        "deletion-vectors.enabled", BOOLEAN, False, "Mark replaced rows in deletion vectors."
+        "deletion-vectors.enabled", BOOLEAN, False, "Mark replaced rows in deletion vectors.", per_call=False
     )
     deletion_vectors_merge_on_read: bool = option(
         "deletion-vectors.merge-on-read", BOOLEAN, False, "Read level 0 of a deletion-vector table too."
@@ -102,10 +108,10 @@ class EngineOptions:
         "Permit switching deletion vectors of a table with data.",
     )
     record_level_expire_time: int | None = option(
-        "record-level.expire-time", DURATION, None, "Age at which rows are dropped."
+        "record-level.expire-time", DURATION, None, "Age at which rows are dropped.", per_call=False
     )
     record_level_time_field: str | None = option(
-        "record-level.time-field", TEXT, None, "Column that holds a row's age."
+        "record-level.time-field", TEXT, None, "Column that holds a row's age.", per_call=False
     )
     row_tracking_enabled: bool = option(
         "row-tracking.enabled", BOOLEAN, False, "Row ids of append tables.", immutable=True
@@ -125,7 +131,7 @@ class EngineOptions:
         "Kind of table.",
         immutable=True,
     )
-    branch: str = option("branch", TEXT, "main", "Branch of the table.")
+    branch: str = option("branch", TEXT, "main", "Branch of the table.", per_call=False)
     scan_mode: ScanMode = option(
         "scan.mode",
         enum_kind(ScanMode),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.options.option import BOOLEAN, INT, STATS_MODE, TEXT, Kind, Option, choice_kind
@@ -13,24 +14,32 @@ DEFAULT_AGGREGATE_KEY = "fields.default-aggregate-function"  # Persisted: do not
 
 FieldOptions = Mapping[str, Mapping[str, str]]
 
-# x of fields.<column>.<x>: kind and documentation.
-FIELD_OPTIONS: Mapping[str, tuple[Kind, str]] = MappingProxyType(
+
+class FieldOption(NamedTuple):
+    """x of ``fields.<column>.<x>``. `per_call` is as in `Option`: most say how rows are merged."""
+
+    kind: Kind
+    doc: str
+    per_call: bool = False
+
+
+FIELD_OPTIONS: Mapping[str, FieldOption] = MappingProxyType(
     {
-        "aggregate-function": (TEXT, "Aggregate function of the column."),
-        "ignore-retract": (BOOLEAN, "The column's aggregate ignores -U and -D."),
-        "sequence-group": (TEXT, "partial-update: columns that these sequence columns govern."),
-        "nested-key": (TEXT, "nested_update: key members of the nested rows."),
-        "nested-key-null-strategy": (
+        "aggregate-function": FieldOption(TEXT, "Aggregate function of the column."),
+        "ignore-retract": FieldOption(BOOLEAN, "The column's aggregate ignores -U and -D."),
+        "sequence-group": FieldOption(TEXT, "partial-update: columns that these sequence columns govern."),
+        "nested-key": FieldOption(TEXT, "nested_update: key members of the nested rows."),
+        "nested-key-null-strategy": FieldOption(
             choice_kind("merge", "ignore", "error"),
             "nested_update: what null keys do.",
         ),
-        "nested-sequence-field": (TEXT, "nested_update: sequence members of the nested rows."),
-        "count-limit": (INT, "nested_update: most nested rows."),
-        "distinct": (BOOLEAN, "collect and listagg: keep each value once."),
-        "list-agg-delimiter": (TEXT, "listagg: text between values."),
-        "ts-field": (TEXT, "merge_map_with_keytime: member that holds the time."),
-        "stats-mode": (STATS_MODE, "Statistics of the column, instead of metadata.stats-mode."),
-        "map.storage-layout": (choice_kind("default", "shared-shredding"), "Storage of a MAP column."),
+        "nested-sequence-field": FieldOption(TEXT, "nested_update: sequence members of the nested rows."),
+        "count-limit": FieldOption(INT, "nested_update: most nested rows."),
+        "distinct": FieldOption(BOOLEAN, "collect and listagg: keep each value once."),
+        "list-agg-delimiter": FieldOption(TEXT, "listagg: text between values."),
+        "ts-field": FieldOption(TEXT, "merge_map_with_keytime: member that holds the time."),
+        "stats-mode": FieldOption(STATS_MODE, "Statistics of the column, instead of metadata.stats-mode.", per_call=True),
+        "map.storage-layout": FieldOption(choice_kind("default", "shared-shredding"), "Storage of a MAP column."),
     }
 )
 
@@ -59,8 +68,7 @@ def parse_field_options(raw: Mapping[str, str]) -> tuple[FieldOptions, str | Non
         if split is None or split[1] not in FIELD_OPTIONS:
             continue
         columns, name = split
-        kind, doc = FIELD_OPTIONS[name]
-        Option(key, kind, None, doc).parse(text)
+        Option(key, FIELD_OPTIONS[name].kind, None, FIELD_OPTIONS[name].doc).parse(text)
         found.setdefault(columns, {})[name] = text
     if "" in found:
         raise InvalidInputError(f"a '{FIELDS_PREFIX}' option names no column; write fields.<column>.<option>")

@@ -29,7 +29,14 @@ class LayoutOptions:
     """Layout part of TableOptions. Sizes are bytes."""
 
     bucket: int = option(
-        "bucket", INT, -1, "Buckets of a partition; -1 assigns keys to buckets dynamically.", low=-2
+        "bucket",
+        INT,
+        -1,
+        "Buckets of a partition; -1 assigns keys to buckets dynamically. With a fixed number and a primary key that "
+        "lacks a partition column, a key has one row in each partition, as in Paimon since 1.4: nothing moves a key, so "
+        "a batch that moves one must also delete its old row.",
+        low=-2,
+        per_call=False,
     )
     bucket_key: tuple[str, ...] = option(
         "bucket-key",
@@ -72,9 +79,14 @@ class LayoutOptions:
         TEXT,
         "__DEFAULT_PARTITION__",
         "Directory name of a null or blank partition value.",
+        per_call=False,
     )
     partition_legacy_name: bool = option(
-        "partition.legacy-name", BOOLEAN, True, "Write dates in partition directories as days since 1970."
+        "partition.legacy-name",
+        BOOLEAN,
+        True,
+        "Write dates in partition directories as days since 1970.",
+        per_call=False,
     )
     dynamic_partition_overwrite: bool = option(
         "dynamic-partition-overwrite",
@@ -88,7 +100,9 @@ class LayoutOptions:
         True,
         "The files of an overwrite go to the top level where none of a bucket overlap.",
     )
-    file_format: str = option("file.format", choice_kind(*FILE_FORMATS), "parquet", "Format of data files.")
+    file_format: str = option(
+        "file.format", choice_kind(*FILE_FORMATS), "parquet", "Format of data files.", per_call=False
+    )
     file_compression: str = option(
         "file.compression",
         choice_kind("zstd", "snappy", "gzip", "lz4", "none", "uncompressed"),

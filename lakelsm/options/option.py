@@ -69,7 +69,12 @@ def choice_kind(*values: str) -> Kind:
 
 @dataclass(frozen=True)
 class Option:
-    """One option. `immutable` ones cannot change once the table has data; `low` and `high` are inclusive."""
+    """One option; `low` and `high` are inclusive.
+
+    `immutable` ones cannot change once the table has data. Others may where no file depends on them. Those that are not
+    `per_call` say where rows lie or what they mean: writers and readers must agree on them, so one call cannot have its
+    own.
+    """
 
     key: str
     kind: Kind
@@ -79,6 +84,7 @@ class Option:
     low: float | None = None
     high: float | None = None
     immutable: bool = False
+    per_call: bool = True
     fallback_keys: tuple[str, ...] = ()
 
     def parse(self, text: str, key: str | None = None) -> object:
@@ -112,8 +118,10 @@ def option(
     low: float | None = None,
     high: float | None = None,
     immutable: bool = False,
+    per_call: bool = True,
     fallback_keys: tuple[str, ...] = (),
 ) -> Any:
     """A dataclass field that declares an option; TableOptions is made of these: each is declared once."""
-    declaration = Option(key, kind, default, doc, default_text, low, high, immutable, fallback_keys)
+    per_call = per_call and not immutable
+    declaration = Option(key, kind, default, doc, default_text, low, high, immutable, per_call, fallback_keys)
     return field(default=default, metadata={"option": declaration})

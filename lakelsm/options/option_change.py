@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.options.field_options import DEFAULT_AGGREGATE_KEY, FIELD_OPTIONS, split_field_key
 from lakelsm.options.option import Option
 from lakelsm.options.option_values import parse_boolean
 from lakelsm.options.table_options import OPTIONS
@@ -44,6 +45,23 @@ def check_option_change(options: Mapping[str, str], key: str, text: str | None) 
     switched_off = text is None or (declaration.key in _NEVER_SWITCHED_OFF and not parse_boolean(text))
     if declaration.key in _NEVER_SWITCHED_OFF and _flag(options, declaration.key) and switched_off:
         raise InvalidInputError(f"option '{key}' cannot change from true to false; create a new table")
+
+
+def check_option_of_call(options: Mapping[str, str], key: str, text: str) -> None:
+    """Raises InvalidInputError unless one call may have `text` for `key`, where the table has `options`."""
+    declaration = OPTIONS.get(_main_key(key))
+    present = None if declaration is None else declaration.text_in(options)
+    old = options.get(key) if present is None else present[1]
+    if old == text or _same(declaration, old, text):
+        return
+    check_option_change(options, key, text)
+    split = split_field_key(key)
+    of_field = split is not None and split[1] in FIELD_OPTIONS and not FIELD_OPTIONS[split[1]].per_call
+    if of_field or key == DEFAULT_AGGREGATE_KEY or (declaration is not None and not declaration.per_call):
+        raise InvalidInputError(
+            f"option '{key}' = '{text}' cannot hold for one call (the table has {_shown(old)}), because all writers and "
+            f"readers must agree on it; leave it out, or change the table: alter_table(..., SetOption('{key}', '{text}'))"
+        )
 
 
 def _check_bucket_change(old: str | None, text: str | None) -> None:

@@ -36,5 +36,5 @@ def check_bucket_count(store: TableStore, snapshot: Snapshot | None, partitions:
         where = f"Partition {partition} of table {store.name}" if partition else f"Table {store.name}"
         raise InvalidInputError(
             f"{where} has files of {theirs} buckets, and this write has 'bucket' = '{ours}': overwrite the partition "
-            f"to give it the new number, or write with 'bucket' = '{theirs}'."
+            f"to give it the new number, or set the table's option back to '{theirs}'."
         )
