@@ -9,23 +9,16 @@ from __future__ import annotations
 import io
 import json
 import struct
-import sys
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import fastavro
-import pyarrow as pa
 from fastavro.schema import SchemaParseException
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
+from lakelsm.format.avro_codecs import CODEC_ERRORS, CODECS, compress, decompress
 from lakelsm.format.avro_schema import check_decodable
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 Decoded = TypeVar("Decoded")
 
@@ -51,10 +44,8 @@ DECODE_ERRORS = (
     OverflowError,
     RecursionError,
     struct.error,
-    zlib.error,
-    zstd.ZstdError,
-    pa.ArrowException,
     SchemaParseException,
+    *CODEC_ERRORS,
 )
 
 Schema = Mapping[str, Any]
@@ -89,22 +80,50 @@ def write_container(
 
     A block is closed once it has ``block_bytes`` uncompressed bytes.
 
-    ``compression`` is null, deflate or zstandard; none and zstd mean the first and the last.
+    ``compression`` is an Avro codec (see `avro_codecs`); none and zstd mean null and zstandard.
     Raises UnsupportedFeatureError on any other.
     """
     codec = {"zstd": "zstandard", "none": "null"}.get(compression.lower(), compression.lower())
-    if codec not in ("null", "deflate", "zstandard"):
+    if codec not in CODECS:
         raise UnsupportedFeatureError(f"lakelsm does not write manifests in {compression!r}: use zstd.")
     out = io.BytesIO()
     fastavro.writer(
         out,
         dict(schema),
         cast("Iterable[Any]", records),
-        codec=codec,
+        codec="null",
         sync_interval=block_bytes,
         disable_tuple_notation=True,
     )
-    return out.getvalue()
+    return out.getvalue() if codec == "null" else _packed(out.getvalue(), codec)
+
+
+def _packed(plain: bytes, codec: str) -> bytes:
+    """The same container file with its blocks compressed."""
+    meta, position = _read_header(plain)
+    sync = plain[position : position + _SYNC_SIZE]
+    position += _SYNC_SIZE
+    meta["avro.codec"] = codec.encode()
+    parts = [_MAGIC, _long(len(meta))]
+    for key, value in meta.items():
+        parts += [_long(len(key)), key.encode(), _long(len(value)), value]
+    parts += [_long(0), sync]
+    while position < len(plain):
+        count, position = _read_long(plain, position)
+        size, position = _read_long(plain, position)
+        block = compress(codec, plain[position : position + size])
+        parts += [_long(count), _long(len(block)), block, sync]
+        position += size + _SYNC_SIZE
+    return b"".join(parts)
+
+
+def _long(value: int) -> bytes:
+    """A number of 0 or more as a zigzag varint."""
+    rest, out = value << 1, bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*out, rest])
 
 
 def read_container(data: bytes, source: str) -> Container:
@@ -180,7 +199,7 @@ def _parse(data: bytes, source: str) -> Container:
         end = position + size
         if count < 0 or size < 0 or data[end : end + _SYNC_SIZE] != sync:
             raise ValueError("a block is cut off or damaged")
-        plain = _decompress(codec, data[position:end], room)
+        plain = decompress(codec, data[position:end], room)
         room -= len(plain)
         records -= count
         if count > len(plain) or records < 0:
@@ -224,69 +243,6 @@ def _read_long(data: bytes, position: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise ValueError("a number has more than ten bytes")
-
-
-def _decompress(codec: str, block: bytes, room: int) -> bytes:
-    """Return the plain bytes of a block. Raises ValueError, before more are made, where they are more than ``room``."""
-    if codec == "zstandard":
-        plain = _zstandard(block, room)
-    elif codec == "null":
-        plain = block
-    elif codec == "deflate":
-        plain = _deflate(block, room)
-    elif codec == "snappy":
-        plain = _snappy(block, room)
-    else:
-        raise ValueError(f"its codec {codec} is not known")
-    if len(plain) > room:
-        raise _too_large(block)
-    return plain
-
-
-def _too_large(block: bytes) -> ValueError:
-    return ValueError(f"a block of {len(block)} bytes expands to more than a manifest of its size can hold")
-
-
-def _deflate(block: bytes, room: int) -> bytes:
-    """Raw deflate, but no more than one byte above ``room``."""
-    decompressor = zlib.decompressobj(-15)
-    plain = decompressor.decompress(block, room + 1)
-    if len(plain) <= room and not decompressor.eof:
-        raise EOFError("a compressed block is cut off")
-    return plain
-
-
-def _zstandard(block: bytes, room: int) -> bytes:
-    """One frame after the other, as in `zstd.decompress`, but no more than one byte above ``room``."""
-    parts: list[bytes] = []
-    while True:
-        decompressor = zstd.ZstdDecompressor()
-        parts.append(decompressor.decompress(block, room + 1))
-        room -= len(parts[-1])
-        if room < 0:
-            break
-        if not decompressor.eof:
-            raise EOFError("a compressed block is cut off")
-        block = decompressor.unused_data
-        if not block:
-            break
-    return b"".join(parts)
-
-
-def _snappy(block: bytes, room: int) -> bytes:
-    """Avro's snappy block: raw snappy, then the CRC-32 of the plain bytes (big-endian)."""
-    plain_size, shift = 0, 0
-    for byte in block[:5]:
-        plain_size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    if plain_size > room:
-        raise _too_large(block)
-    plain = cast("bytes", pa.decompress(block[:-4], plain_size, codec="snappy", asbytes=True))
-    if zlib.crc32(plain) != int.from_bytes(block[-4:], "big"):
-        raise ValueError("the checksum of a snappy block is wrong")
-    return plain
 
 
 def _without_logical_types(schema: Any) -> Any:

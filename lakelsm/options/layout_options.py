@@ -173,7 +173,7 @@ class LayoutOptions:
     )
     manifest_compression: str = option(
         "manifest.compression",
-        choice_kind("zstd", "zstandard", "snappy", "deflate", "null", "none"),
+        choice_kind("zstd", "zstandard", "snappy", "deflate", "bzip2", "xz", "null", "none"),
         "zstd",
         "Avro codec of manifests.",
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import io
 import json
+import lzma
 import sys
 import tracemalloc
 import zlib
@@ -14,8 +16,8 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from lakelsm.errors import CorruptTableError
-from lakelsm.format.avro_container import Container, read_container, read_records
+from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
+from lakelsm.format.avro_container import Container, read_container, read_records, write_container
 from lakelsm.format.avro_lanes import UnsupportedLayoutError, decode_columns
 
 if sys.version_info >= (3, 14):
@@ -56,7 +58,44 @@ def snappy(data: bytes) -> bytes:
     return packed + zlib.crc32(data).to_bytes(4, "big")
 
 
-PACKERS: dict[str, Callable[[bytes], bytes]] = {"zstandard": zstd.compress, "deflate": deflated, "snappy": snappy}
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "bzip2": bz2.compress,
+    "deflate": deflated,
+    "snappy": snappy,
+    "xz": lzma.compress,
+    "zstandard": zstd.compress,
+}
+
+
+@pytest.mark.parametrize("codec", [*PACKERS, "null", "zstd", "none"])
+def test_every_codec_is_written_and_read(codec: str) -> None:
+    records = [{"x": bytes([at % 7]) * at} for at in range(200)]
+    data = write_container(ONE_FIELD, records, codec, 1000)
+    made = read_container(data, "m")
+    assert read_records(made) == records
+    assert len(made.blocks) > 5
+    name = {"zstd": "zstandard", "none": "null"}.get(codec, codec)
+    assert b"avro.codec" + number(len(name)) + name.encode() in data
+
+
+@pytest.mark.parametrize("codec", ["bzip2", "deflate", "xz", "null", "zstandard"])
+def test_another_reader_of_avro_reads_what_is_written(codec: str) -> None:
+    records = [{"x": bytes([at % 7]) * at} for at in range(200)]
+    assert list(fastavro.reader(io.BytesIO(write_container(ONE_FIELD, records, codec)))) == records
+
+
+def test_an_unknown_codec_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"'lz4': use zstd"):
+        write_container(ONE_FIELD, [], "lz4")
+
+
+@pytest.mark.parametrize("codec", PACKERS)
+def test_a_damaged_block_is_refused_by_name(codec: str) -> None:
+    block = bytearray(PACKERS[codec](b"some plain bytes that are long enough" * 9))
+    for at in (0, len(block) // 2, len(block) - 1):
+        damaged = bytes([*block[:at], block[at] ^ 0xFF, *block[at + 1 :]])
+        with pytest.raises(CorruptTableError, match=r"^m is no readable Avro file"):
+            read_records(read_container(container([(1, damaged)], codec), "m"))
 
 
 @pytest.mark.parametrize("codec", PACKERS)

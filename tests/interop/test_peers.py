@@ -212,6 +212,21 @@ def test_not_null_inside_nested_columns_is_shared(
     assert ours.read(path) == peer.read(path) == both
 
 
+@pytest.mark.parametrize("codec", ["snappy", "deflate", "bzip2", "xz", "null"])
+def test_manifests_of_every_codec_are_shared(
+    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, codec: str
+) -> None:
+    peer = peers("java-paimon")
+    columns = "k INT, v STRING"
+    rows = [rows_of(columns, {"k": [at, at + 1], "v": ["a", f"b{at}"]}) for at in range(2)]
+    ours.create(path, columns, ["k"], options={"bucket": "1", "manifest.compression": codec})
+    ours.write(path, rows[0])
+    assert peer.read(path) == _form(columns, rows[0])
+    peer.write(path, rows[1])
+    assert ours.read(path) == peer.read(path) == [(0, "a"), (1, "a"), (2, "b1")]
+    assert all(codec.encode() in file.read_bytes() for file in (path / "manifest").iterdir())
+
+
 def test_null_partitions_of_pypaimon(ours: LakelsmTables, peers: Callable[[str], Peer], path: Path) -> None:
     columns = "p STRING, d DATE, k INT, v STRING"
 

@@ -1,0 +1,125 @@
+"""Codecs of the blocks of Avro container files, both ways. A block never expands beyond the room it is given."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import sys
+import zlib
+from collections.abc import Callable
+from typing import Protocol, cast
+
+import pyarrow as pa
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+#: What the codecs raise on damaged bytes, beside ValueError and EOFError.
+CODEC_ERRORS = (OSError, lzma.LZMAError, zlib.error, zstd.ZstdError, pa.ArrowException)
+
+
+class _Decompressor(Protocol):
+    """A decoder of one compressed stream."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+
+
+def compress(codec: str, plain: bytes) -> bytes:
+    """Return a block as it is stored. ``codec`` is one of `CODECS`."""
+    return CODECS[codec](plain)
+
+
+def decompress(codec: str, block: bytes, room: int) -> bytes:
+    """Return the plain bytes of a block. Raises ValueError, before more are made, where they are more than ``room``."""
+    if codec == "null":
+        plain = block
+    elif codec == "deflate":
+        plain = _deflated(block, room)
+    elif codec == "snappy":
+        plain = _snappy(block, room)
+    elif codec in _STREAMS:
+        plain = _streamed(_STREAMS[codec], block, room)
+    else:
+        raise ValueError(f"its codec {codec} is not known")
+    if len(plain) > room:
+        raise _too_large(block)
+    return plain
+
+
+def _too_large(block: bytes) -> ValueError:
+    return ValueError(f"a block of {len(block)} bytes expands to more than a manifest of its size can hold")
+
+
+def _deflated(block: bytes, room: int) -> bytes:
+    """Raw deflate, but no more than one byte above ``room``."""
+    decompressor = zlib.decompressobj(-15)
+    plain = decompressor.decompress(block, room + 1)
+    if len(plain) <= room and not decompressor.eof:
+        raise EOFError("a compressed block is cut off")
+    return plain
+
+
+def _streamed(new: Callable[[], _Decompressor], block: bytes, room: int) -> bytes:
+    """One stream or frame after the other, but no more than one byte above ``room``."""
+    parts: list[bytes] = []
+    while True:
+        decompressor = new()
+        parts.append(decompressor.decompress(block, room + 1))
+        room -= len(parts[-1])
+        if room < 0:
+            break
+        if not decompressor.eof:
+            raise EOFError("a compressed block is cut off")
+        block = decompressor.unused_data
+        if not block:
+            break
+    return b"".join(parts)
+
+
+def _snappy(block: bytes, room: int) -> bytes:
+    """Avro's snappy block: raw snappy, then the CRC-32 of the plain bytes (big-endian)."""
+    plain_size, shift = 0, 0
+    for byte in block[:5]:
+        plain_size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    if plain_size > room:
+        raise _too_large(block)
+    plain = cast("bytes", pa.decompress(block[:-4], plain_size, codec="snappy", asbytes=True))
+    if zlib.crc32(plain) != int.from_bytes(block[-4:], "big"):
+        raise ValueError("the checksum of a snappy block is wrong")
+    return plain
+
+
+def _to_deflated(plain: bytes) -> bytes:
+    compressor = zlib.compressobj(wbits=-15)
+    return compressor.compress(plain) + compressor.flush()
+
+
+def _to_snappy(plain: bytes) -> bytes:
+    return cast("bytes", pa.compress(plain, codec="snappy", asbytes=True)) + zlib.crc32(plain).to_bytes(4, "big")
+
+
+_STREAMS: dict[str, Callable[[], _Decompressor]] = {
+    "bzip2": bz2.BZ2Decompressor,
+    "xz": lzma.LZMADecompressor,
+    "zstandard": zstd.ZstdDecompressor,
+}
+#: Avro's codecs by the names that files have, each with what writes its blocks. Persisted: do not change.
+CODECS: dict[str, Callable[[bytes], bytes]] = {
+    "bzip2": bz2.compress,
+    "deflate": _to_deflated,
+    "null": bytes,
+    "snappy": _to_snappy,
+    "xz": lzma.compress,
+    "zstandard": zstd.compress,
+}
