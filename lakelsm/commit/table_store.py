@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lakelsm.commit.committer import Committer
 from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.commit.snapshot_manager import SnapshotManager
 from lakelsm.format.binary_row import decode_row, decode_rows
+from lakelsm.format.column_evolution import comparable_values
 from lakelsm.format.paths import TablePaths, partition_label, partition_text
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
@@ -81,6 +83,11 @@ class TableStore:
     def partition_values(self, partition: bytes) -> dict[str, object]:
         """The values of a stored partition by column."""
         return dict(zip(self.schema.partition_keys, decode_row(partition, self.partition_types)))
+
+    def comparable_partitions(self, partitions: Sequence[bytes]) -> list[tuple[Any, ...]]:
+        """The values of stored partitions as conditions compare them: TIMESTAMP(7..9) are floored to microseconds."""
+        columns = decode_rows(list(partitions), self.partition_types)
+        return list(zip(*(comparable_values(*pair) for pair in zip(columns, self.partition_types))))
 
     def partition_text(self, partition: bytes) -> list[tuple[str, str]]:
         """The partition as its directory names it: (column, text) in order."""

@@ -13,7 +13,6 @@ from lakelsm.commit.manifest_prune import select_manifests
 from lakelsm.commit.scan import read_live_entries
 from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import InvalidInputError
-from lakelsm.format.binary_row import decode_rows
 from lakelsm.format.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry, ManifestFileMeta
 from lakelsm.format.snapshot import Snapshot
@@ -25,7 +24,7 @@ from lakelsm.lsm.universal_compaction import CompactionPolicy, estimate_last_ful
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.options import MergeEngine
 from lakelsm.read.file_statistics import statistics_of
-from lakelsm.types import to_arrow
+from lakelsm.types import python_arrow
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ def _files_with_expired_rows(
     if expiry is None:
         return frozenset()
     bounds = statistics_of(store, entries, [expiry.column]).columns[expiry.column]
-    oldest = pa.table({expiry.column: pa.array(bounds.mins, to_arrow(store.schema.field(expiry.column).type))})
+    oldest = pa.table({expiry.column: pa.array(bounds.mins, python_arrow(store.schema.field(expiry.column).type))})
     return frozenset(np.flatnonzero(expiry.expired(oldest, epoch_millis)).tolist())
 
 
@@ -186,7 +185,6 @@ def _partition_filter(store: TableStore, scope: CompactionScope) -> Callable[[Se
         return None
 
     def keep(partitions: Sequence[bytes]) -> Sequence[bool]:
-        columns = [column.to_pylist() for column in decode_rows(list(partitions), store.partition_types)]
-        return partitions_that_may_match(predicate, store.schema.partition_keys, list(zip(*columns)))
+        return partitions_that_may_match(predicate, store.schema.partition_keys, store.comparable_partitions(partitions))
 
     return keep

@@ -18,7 +18,8 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.format.binary_row_decode import decode_row, decode_rows
 from lakelsm.format.binary_row_slots import FieldSlots, Longs, Words, field_slots
 from lakelsm.format.data_file_meta import EMPTY_ROW
-from lakelsm.types import DataType, to_arrow
+from lakelsm.types import DataType, python_arrow, to_arrow
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 
 __all__ = [
     "EMPTY_ROW",
@@ -78,7 +79,8 @@ def with_arity(rows: pa.BinaryArray, fields: int) -> pa.BinaryArray:
 def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
     """One row of Python values or Arrow scalars (None is null) in its stored form, with the arity.
 
-    Temporal values may be ``datetime`` objects, or integers in the unit of ``to_arrow(type)``.
+    Temporal values may be ``datetime`` objects, or integers in the unit of ``to_arrow(type)``; those of TIMESTAMP(7..9)
+    also its bytes, and integers are nanoseconds.
     """
     if len(values) != len(types):
         raise InvalidInputError(f"{len(values)} values given for {len(types)} types")
@@ -116,8 +118,11 @@ def _single_value(value: object, data_type: DataType) -> pa.Array:
         value = value.value
     if isinstance(value, pa.Scalar):
         return pa.repeat(value, 1)
+    kind = to_arrow(data_type)
+    if kind == NANO_TIMESTAMP and not isinstance(value, bytes):
+        kind = pa.timestamp("ns") if isinstance(value, int) else python_arrow(data_type)
     try:
-        return pa.array([value], to_arrow(data_type))
+        return pa.array([value], kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise InvalidInputError(f"value {value!r} cannot be stored as {data_type.sql()}: {error}") from error
 

@@ -24,6 +24,7 @@ from lakelsm.format.binary_row_slots import (
     padded_words,
 )
 from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataType, to_arrow
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, nano_timestamps, outside_microseconds
 
 _ARITY_BYTES = 4
 _LOW_HALF = np.uint64(0xFFFFFFFF)
@@ -61,8 +62,8 @@ def decode_rows(rows: Sequence[bytes] | pa.Array, types: Sequence[DataType]) -> 
 
     An arity-0 row gives nulls for every type (empty statistics); a row with fewer fields than types
     (written with an older schema) gives nulls for the missing last ones; fields of nested types give nulls.
-    CorruptTableError when bytes contradict the layout; UnsupportedFeatureError for a nanosecond timestamp
-    outside Arrow's range (years 1677 to 2262).
+    CorruptTableError when bytes contradict the layout; UnsupportedFeatureError for a timestamp that 64-bit
+    microseconds cannot hold.
     """
     opened = _open(rows, len(types))
     return [_decode_field(opened, index, data_type) for index, data_type in enumerate(types)]
@@ -212,10 +213,10 @@ def _timestamps(
     eight = np.full(len(slots), 8, dtype=np.int64)
     millis = load_words(rows.words, _var_part(rows, slots, eight, nulls)).view(np.int64)
     millis = np.where(nulls, 0, millis)
-    per_milli = 1_000_000 if arrow_type.unit == "ns" else 1_000
-    bound = (1 << 63) // per_milli - 1
+    bound = (1 << 63) // 1_000 - 1
     if ((millis > bound) | (millis < -bound)).any():
-        raise UnsupportedFeatureError(
-            f"a {data_type.sql()} value lies outside the range of Arrow's timestamp[{arrow_type.unit}]"
-        )
-    return _column(arrow_type, millis * per_milli + nanos // (1_000_000 // per_milli), nulls)
+        raise outside_microseconds()
+    micros = millis * 1_000 + nanos // 1_000
+    if arrow_type == NANO_TIMESTAMP:
+        return nano_timestamps(micros, nanos % 1_000, pa.array(~nulls) if nulls.any() else None)
+    return _column(arrow_type, micros, nulls)

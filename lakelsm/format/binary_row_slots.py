@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataType
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, micros_and_nanos
 
 if sys.byteorder != "little":  # every buffer view below relies on it
     raise ImportError("lakelsm needs a little-endian machine")
@@ -200,7 +201,7 @@ def _plain_type(source: pa.DataType, data_type: AtomicType) -> pa.DataType | Non
     if root in TIMESTAMP_ROOTS:
         if is_null:
             return pa.timestamp("ms")
-        return source if pa.types.is_timestamp(source) else None
+        return source if pa.types.is_timestamp(source) or source == NANO_TIMESTAMP else None
     return _plain_bytes_type(source, root in STRING_ROOTS)
 
 
@@ -303,7 +304,12 @@ def minimal_big_endian(low: Words, high: Words) -> tuple[Words, Words, Words]:
 
 
 def _timestamp_slots(array: pa.Array, nulls: Mask | None, data_type: AtomicType) -> FieldSlots:
-    millis, nanos = split_millis(primitive_values(array), array.type.unit)
+    if array.type == NANO_TIMESTAMP:
+        micros, rest = micros_and_nanos(array)
+        millis, nanos = split_millis(micros, "us")
+        nanos += rest
+    else:
+        millis, nanos = split_millis(primitive_values(array), array.type.unit)
     words = _zero_nulls(millis.view(np.uint64), nulls)
     if not is_wide_timestamp(data_type):
         return FieldSlots(words, nulls, 0, None)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, same_layout, to_arrow
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.int96_timestamps import INT96, from_int96, to_int96
+from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, python_arrow, same_layout, to_arrow
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, outside_microseconds, with_nanoseconds, without_nanoseconds
 
 _UNITS = {"s": "second", "ms": "millisecond", "us": "microsecond"}
 
@@ -15,17 +19,16 @@ _UNITS = {"s": "second", "ms": "millisecond", "us": "microsecond"}
 def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.Array | pa.ChunkedArray:
     """Cast to the wanted type: the same values in another layout, Paimon's widening, or coarser timestamps (floor).
 
-    Raises pyarrow.ArrowInvalid for a timestamp that 64-bit nanoseconds cannot hold where they are wanted.
+    Times may also be `NANO_TIMESTAMP`, or INT96 as files have it, where times are wanted. Raises
+    UnsupportedFeatureError for a time that 64-bit microseconds cannot hold.
     """
     if column.type.equals(target):
         return column
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([cast_column(chunk, target) for chunk in column.chunks], target)
     source = column.type
-    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
-        if target.unit in _UNITS:
-            column = pc.floor_temporal(column, unit=_UNITS[target.unit])
-        return column.cast(target)
+    if _is_time(source) and _is_time(target):
+        return _cast_time(column, target)
     if pa.types.is_struct(source) and source.num_fields == target.num_fields:
         children = [cast_column(column.field(at), target.field(at).type) for at in range(source.num_fields)]
         return pa.StructArray.from_arrays(children, fields=list(target), mask=column.is_null())
@@ -34,6 +37,39 @@ def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.A
     if pa.types.is_list(source):
         return _with_parts(column, target, [column.values])
     return column.cast(target, safe=False)
+
+
+def comparable_values(column: pa.Array, data_type: DataType) -> list[Any]:
+    """Python values of a column as conditions compare them: TIMESTAMP(7..9) are floored to microseconds.
+
+    Raises UnsupportedFeatureError for dates and times outside Python's years 1 to 9999.
+    """
+    try:
+        values: list[Any] = cast_column(column, python_arrow(data_type)).to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise UnsupportedFeatureError(f"a {data_type.sql()} value lies outside the years 1 to 9999: {error}") from error
+    return values
+
+
+def _is_time(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) or kind in (NANO_TIMESTAMP, INT96)
+
+
+def _cast_time(column: pa.Array, target: pa.DataType) -> pa.Array:
+    if column.type == INT96:
+        column = from_int96(column)
+    if target == INT96:
+        return to_int96(_cast_time(column, NANO_TIMESTAMP))
+    if target == NANO_TIMESTAMP:
+        return column if column.type == NANO_TIMESTAMP else with_nanoseconds(column)
+    if column.type == NANO_TIMESTAMP:
+        return without_nanoseconds(column, target)
+    if target.unit in _UNITS:
+        column = pc.floor_temporal(column, unit=_UNITS[target.unit])
+    try:
+        return column.cast(target)
+    except pa.ArrowInvalid as error:
+        raise outside_microseconds() from error
 
 
 def evolve_array(array: pa.Array, source: DataType, target: DataType) -> pa.Array:
@@ -86,4 +122,4 @@ def _with_parts(array: pa.Array, wanted: pa.DataType, parts: Sequence[pa.Array])
     return pa.Array.from_buffers(wanted, len(array), [validity, offsets], offset=array.offset, children=[child])
 
 
-__all__ = ["cast_column", "evolve_array"]
+__all__ = ["cast_column", "comparable_values", "evolve_array"]

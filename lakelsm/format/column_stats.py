@@ -27,9 +27,9 @@ from lakelsm.format.binary_row_slots import (
 )
 from lakelsm.format.data_file_meta import EMPTY_STATS, SimpleStats
 from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataField, to_arrow
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, nanos_of
 
 _TRUNCATE = re.compile(r"TRUNCATE\((\d+)\)")
-_NANOS_PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _MAX_CODE_POINT = 0x10FFFF
 _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
 
@@ -216,8 +216,8 @@ def _distinct(chunk: pa.DictionaryArray) -> pa.Array:
 
 
 def _comparable(scalar: pa.Scalar) -> Any:
-    if pa.types.is_timestamp(scalar.type):
-        return scalar.value * _NANOS_PER_UNIT[scalar.type.unit]
+    if pa.types.is_timestamp(scalar.type) or scalar.type == NANO_TIMESTAMP:
+        return nanos_of(scalar)
     if pa.types.is_date(scalar.type) or pa.types.is_time(scalar.type):
         return scalar.value
     if isinstance(scalar, pa.BinaryScalar):

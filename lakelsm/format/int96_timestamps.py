@@ -1,58 +1,90 @@
 """INT96 timestamps in Parquet files (format.md 8.2): nanoseconds of the day and a Julian day, with a range of millennia.
 
-Arrow reads them as nanoseconds in 64 bits, which silently wrap outside 1677 to 2262, or, when asked, as microseconds.
-Reading both ways gives every value of a column without nanoseconds, and tells most others that have no place in Arrow.
-
-Java Paimon writes times before 1970 with negative nanoseconds of the day. Arrow takes those for unsigned: its nanoseconds
-come out right, its microseconds 2^64 ns (584 years) too late. Only TIMESTAMP(7..9) is INT96 in Java's files, so this
-touches the check alone.
+Arrow's clocks lose some of these values (64-bit nanoseconds wrap outside 1677 to 2262), so they are read and written
+as their twelve bytes (see `parquet_footer`). Java Paimon writes times before 1970 with negative nanoseconds of the
+day, which Spark cuts towards zero and not down; here they are never negative. Each file says so in its metadata.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.types.nano_timestamps import (
+    NANO_TIMESTAMP,
+    Longs,
+    micros_and_nanos,
+    nano_timestamps,
+    outside_microseconds,
+    validity_buffer,
+)
 
-#: Bounds in microseconds since the epoch: what fits 64-bit nanoseconds, and times before 1970 as Arrow misreads them.
-_LOWEST, _HIGHEST = -(2**63) // 1000 + 1, 2**64 // 1000
+INT96 = pa.binary(12)
 
+#: Key and value in the metadata of files whose INT96 times Spark reads as they are. Persisted: do not change
+FLOORED_MARK = (b"lakelsm.int96", b"floored")
 
-def int96_columns(file: pq.ParquetFile, wanted: Collection[str]) -> list[str]:
-    """The columns among ``wanted`` (top level) that are, or hold, INT96 values."""
-    leaves = (file.schema.column(at) for at in range(len(file.schema)))
-    roots = (leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96")
-    return [name for name in dict.fromkeys(roots) if name in wanted]
-
-
-def exact_timestamps(batch: pa.RecordBatch, micros: pa.RecordBatch, targets: dict[str, pa.DataType]) -> pa.RecordBatch:
-    """Return ``batch`` (INT96 read as nanoseconds) with no wrapped value in it.
-
-    ``micros`` has the INT96 columns of the same rows as microseconds; ``targets`` the type that each is wanted in.
-    Raises UnsupportedFeatureError for a value that is wanted with nanoseconds and does not fit them.
-    """
-    for name in micros.schema.names:
-        column, target = micros.column(name), targets[name]
-        if not has_nanoseconds(target):
-            batch = batch.set_column(batch.schema.get_field_index(name), name, column)
-        elif pa.types.is_timestamp(target):
-            bounds = pc.min_max(column.cast(pa.int64())).as_py()
-            if bounds["min"] is not None and not _LOWEST <= bounds["min"] <= bounds["max"] <= _HIGHEST:
-                raise UnsupportedFeatureError(
-                    f"Column '{name}' has a timestamp with nanoseconds outside the years 1677 to 2262, which lakelsm "
-                    "cannot read: use TIMESTAMP(6) for the column or bring the value into that range."
-                )
-    return batch
+_LAYOUT = np.dtype([("nanos", "<i8"), ("day", "<i4")])
+_JULIAN_EPOCH = 2_440_588
+_MICROS_PER_DAY = 86_400_000_000
+#: Days whose microseconds fit 64 bits, whatever nanoseconds of the day are added.
+_MOST_DAYS = ((1 << 63) - (1 << 54)) // _MICROS_PER_DAY
 
 
-def has_nanoseconds(kind: pa.DataType) -> bool:
-    """Whether the type is, or holds, timestamps in nanoseconds."""
-    if pa.types.is_timestamp(kind):
-        return bool(kind.unit == "ns")
-    if pa.types.is_nested(kind):
-        return any(has_nanoseconds(kind.field(at).type) for at in range(kind.num_fields))
-    return False
+def int96_columns(schema: pq.ParquetSchema) -> frozenset[str]:
+    """The columns of a file (top level) that are, or hold, INT96 values."""
+    leaves = (schema.column(at) for at in range(len(schema)))
+    return frozenset(leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96")
+
+
+def from_int96(values: pa.Array) -> pa.Array:
+    """INT96 values as `NANO_TIMESTAMP`. UnsupportedFeatureError where microseconds cannot hold one."""
+    days, nanos = _days_and_nanos(values)
+    if len(days) and max(int(days.max()), -int(days.min())) > _MOST_DAYS:
+        raise outside_microseconds()
+    micros = nanos // 1_000
+    validity = values.is_valid() if values.null_count else None
+    return nano_timestamps(days * _MICROS_PER_DAY + micros, nanos - micros * 1_000, validity)
+
+
+def to_int96(times: pa.Array) -> pa.Array:
+    """`NANO_TIMESTAMP` as INT96 values; every time has one."""
+    micros, nanos = micros_and_nanos(times)
+    days = micros // _MICROS_PER_DAY
+    values = np.empty(len(times), dtype=_LAYOUT)
+    values["nanos"] = (micros - days * _MICROS_PER_DAY) * 1_000 + nanos
+    values["day"] = days + _JULIAN_EPOCH
+    buffer = validity_buffer(times.is_valid()) if times.null_count else None
+    return pa.Array.from_buffers(INT96, len(times), [buffer, pa.py_buffer(values)])
+
+
+def stored_type(kind: pa.DataType) -> pa.DataType:
+    """The type as a file has it: INT96 in place of `NANO_TIMESTAMP`, nested too."""
+    if pa.types.is_struct(kind):
+        return pa.struct([stored_field(kind.field(at)) for at in range(kind.num_fields)])
+    if pa.types.is_map(kind):
+        return pa.map_(stored_field(kind.key_field), stored_field(kind.item_field))
+    if pa.types.is_list(kind):
+        return pa.list_(stored_field(kind.value_field))
+    return INT96 if kind == NANO_TIMESTAMP else kind
+
+
+def stored_field(field: pa.Field) -> pa.Field:
+    """The field with its `stored_type`."""
+    return field.with_type(stored_type(field.type))
+
+
+def _days_and_nanos(values: pa.Array) -> tuple[Longs, Longs]:
+    """Days since the epoch and nanoseconds of the day as stored; 0 under nulls."""
+    buffer = values.buffers()[1]
+    if buffer is None:
+        return np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=np.int64)
+    raw = np.frombuffer(buffer, _LAYOUT, len(values), values.offset * _LAYOUT.itemsize)
+    parts: list[Any] = [raw["day"].astype(np.int64) - _JULIAN_EPOCH, raw["nanos"].astype(np.int64)]
+    if values.null_count:
+        valid = values.is_valid().to_numpy(zero_copy_only=False)
+        parts = [np.where(valid, part, 0) for part in parts]
+    return parts[0], parts[1]

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
-from lakelsm.errors import CorruptTableError, InvalidInputError
+from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.column_evolution import cast_column, evolve_array
 from lakelsm.format.column_stats import StatsCollector, StatsMode, column_modes
 from lakelsm.format.decode_steps import DecodeSteps, batch_bytes
 from lakelsm.format.file_check import PARQUET_ERRORS, RANGED_ROOTS, FileCheck, unreadable
-from lakelsm.format.int96_timestamps import exact_timestamps, int96_columns
+from lakelsm.format.int96_timestamps import int96_columns
+from lakelsm.format.parquet_footer import metadata_with_int96_as_bytes, read_footer
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
 from lakelsm.types import AtomicType, DataField, DataType, arrow_field
@@ -63,24 +64,20 @@ class KeyValueReader:
         self._mapping = mapping
         self._schema = row_schema([field for field, _ in mapping])
 
-        def opened(unit: str | None) -> pq.ParquetFile:
-            source = filesystem.open_input_file(path)
-            if check is not None:
-                check.size(path, source.size())
+        def opened(source: pa.NativeFile, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
             return pq.ParquetFile(
-                source,
-                buffer_size=read_ahead,
-                pre_buffer=False,
-                coerce_int96_timestamp_unit=unit,
-                page_checksum_verification=True,
+                source, metadata=metadata, buffer_size=read_ahead, pre_buffer=False, page_checksum_verification=True
             )
 
         try:
-            self._file = opened(None)
+            source = filesystem.open_input_file(path)
+            if check is not None:
+                check.size(path, source.size())
+            self._file = opened(source)
             if check is not None:
                 check.footer(path, self._file.metadata)
-            self._int96 = int96_columns(self._file, self._names())
-            self._micros = opened("us") if self._int96 else None
+            if not int96_columns(self._file.schema).isdisjoint(self._names()):
+                self._file = opened(source, metadata_with_int96_as_bytes(read_footer(source)))
         except PARQUET_ERRORS as error:
             raise unreadable(path, error) from error
 
@@ -100,6 +97,8 @@ class KeyValueReader:
                 start += self._file.metadata.row_group(group).num_rows
         except InvalidInputError:
             raise
+        except UnsupportedFeatureError as error:
+            raise UnsupportedFeatureError(f"Data file {self._path} cannot be read: {error}.") from error
         except PARQUET_ERRORS as error:
             raise unreadable(self._path, error) from error
 
@@ -125,21 +124,10 @@ class KeyValueReader:
             yield start, pa.concat_tables(pending)
 
     def _steps(self, group: int, steps: DecodeSteps) -> Iterator[pa.RecordBatch]:
-        names = self._names()
-        batches = self._file.iter_batches(steps.rows, [group], names, use_threads=False)
-        if self._micros is None:
-            for batch in batches:
-                yield batch
-                del batch
-                self._file.reader.set_batch_size(steps.rows)
-            return
-        targets = {source.name: self._schema.field(field.name).type for field, source in self._mapping if source}
-        coarse = self._micros.iter_batches(steps.rows, [group], self._int96, use_threads=False)
-        for batch, micros in zip(batches, coarse):
-            yield exact_timestamps(batch, micros, targets)
-            del batch, micros
-            for file in (self._file, self._micros):
-                file.reader.set_batch_size(steps.rows)
+        for batch in self._file.iter_batches(steps.rows, [group], self._names(), use_threads=False):
+            yield batch
+            del batch
+            self._file.reader.set_batch_size(steps.rows)
 
     def _names(self) -> list[str]:
         present = set(self._file.schema_arrow.names)

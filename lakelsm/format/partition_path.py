@@ -18,6 +18,7 @@ from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.binary_row import decode_rows
 from lakelsm.format.java_floating import double_text, float_text
 from lakelsm.types import AtomicType, DataType
+from lakelsm.types.nano_timestamps import nanos_of
 
 #: Persisted: do not change
 _ESCAPED = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{}\[\]^]")
@@ -25,7 +26,6 @@ _ESCAPED = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{}\[\]^]")
 _NOT_BLANK_IN_JAVA = frozenset("\x85\xa0\u2007\u202f")
 #: An encoded surrogate is one character to replace for Java, and several for Python.
 _SURROGATE, _REPLACED = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?"), "\ufffd".encode()
-_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY_SECONDS = 86_400
 _ERA_YEARS, _ERA_DAYS = 400, 146_097
 #: A day in the year 2000, whose calendar is that of every year 400 years away: a number of days since 1970.
@@ -85,9 +85,9 @@ def _value_text(value: pa.Scalar, data_type: DataType, legacy: bool, local_zone:
     if root == "TIME":
         return str(value.value) if legacy else _time_text(value.value, _precision(data_type))
     if root == "TIMESTAMP" or (root == "TIMESTAMP_LTZ" and legacy):
-        return _timestamp_text(value.value * _NANOS[value.type.unit], _precision(data_type), legacy)
+        return _timestamp_text(nanos_of(value), _precision(data_type), legacy)
     if root == "TIMESTAMP_LTZ":
-        nanos = value.value * _NANOS[value.type.unit]
+        nanos = nanos_of(value)
         return _timestamp_text(nanos + _offset_nanos(nanos, local_zone), _precision(data_type), legacy)
     if root in ("BINARY", "VARBINARY") and not legacy:
         return _SURROGATE.sub(_REPLACED, value.as_py()).decode("utf-8", "replace")

@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
 from lakelsm.format.binary_row import encode_row
+from lakelsm.format.column_evolution import cast_column
 from lakelsm.format.data_file_meta import DataFileMeta
-from lakelsm.format.int96_timestamps import has_nanoseconds
+from lakelsm.format.int96_timestamps import FLOORED_MARK, stored_field
 from lakelsm.format.key_value_file import KIND_FIELD, SEQUENCE_FIELD, FileLayout, file_schema
 from lakelsm.format.parquet_encoding import encoding_options
+from lakelsm.format.parquet_footer import Int96Sink
 from lakelsm.format.paths import FileNames
 from lakelsm.format.required_parts import filled_parts
 from lakelsm.schema import KEY_FIELD_PREFIX
@@ -116,22 +118,23 @@ class _OpenFile:
         self._path = path
         self._filesystem = filesystem
         self._layout = layout
-        self._arrow_schema = arrow_schema
+        self._arrow_schema = pa.schema(map(stored_field, arrow_schema))
         self._sink = filesystem.open_output_stream(path)
-        int96 = any(has_nanoseconds(field.type) for field in arrow_schema)
+        self._int96 = Int96Sink(self._sink) if self._arrow_schema != arrow_schema else None
         keys = layout.schema.trimmed_primary_keys
         ascending = [SEQUENCE_FIELD.name, *keys, *([] if layout.thin else [KEY_FIELD_PREFIX + key for key in keys])]
         self._writer = pq.ParquetWriter(
-            self._sink,
-            arrow_schema,
+            self._int96 or self._sink,
+            self._arrow_schema,
             compression=layout.compression,
             compression_level=layout.compression_level,
             store_decimal_as_integer=True,
             store_schema=False,
             write_page_checksum=True,
-            use_deprecated_int96_timestamps=int96,
-            **encoding_options(arrow_schema, ascending, int96),
+            **encoding_options(self._arrow_schema, ascending),
         )
+        if self._int96 is not None:
+            self._writer.add_key_value_metadata(dict([FLOORED_MARK]))
         self._value_stats = layout.new_value_stats()
         self._key_stats = layout.new_key_stats()
         self._rows = self._deletes = 0
@@ -146,7 +149,9 @@ class _OpenFile:
         values = rows.select(schema.field_names)
         columns = [] if self._layout.thin else list(keys.columns)
         columns += [rows.column(SEQUENCE_FIELD.name), rows.column(KIND_FIELD.name), *values.columns]
-        columns = [filled_parts(column, field) for column, field in zip(columns, self._arrow_schema)]
+        columns = [
+            filled_parts(cast_column(column, field.type), field) for column, field in zip(columns, self._arrow_schema)
+        ]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=self._arrow_schema), row_group_size=len(rows))
         self._value_stats.update(values)
         self._key_stats.update(keys)
@@ -161,7 +166,11 @@ class _OpenFile:
 
     def finish(self, level: int, file_source: int) -> DataFileMeta:
         """Close the file and return its metadata."""
+        if self._int96 is not None:
+            self._int96.begin_end()
         self._writer.close()
+        if self._int96 is not None:
+            self._int96.finish()
         self._sink.close()
         assert self._first is not None and self._last is not None and self._sequences is not None
         types = [field.type for field in self._layout.schema.key_fields]

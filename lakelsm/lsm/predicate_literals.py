@@ -288,5 +288,5 @@ def _fits(data_type: DataType, value: Any) -> bool:
         except OverflowError:
             return False
     if root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        return bool(value.microsecond % 10 ** (6 - precision) == 0)
+        return precision > 3 or value.microsecond % 1000 == 0  # Digits beyond the precision are stored too.
     return True

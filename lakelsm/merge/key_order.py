@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, micros_and_nanos
 
 OrderKeys = npt.NDArray[Any]
 
@@ -56,7 +57,8 @@ def _contiguous(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         combined = column.combine_chunks()
         column = combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
-    return column.cast(pa.binary()) if pa.types.is_fixed_size_binary(column.type) else column
+    is_bytes = pa.types.is_fixed_size_binary(column.type) and column.type != NANO_TIMESTAMP
+    return column.cast(pa.binary()) if is_bytes else column
 
 
 def _packed(parts: Sequence[tuple[npt.NDArray[np.uint64], int]]) -> OrderKeys:
@@ -92,6 +94,9 @@ def _value_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
         return [(column.to_numpy(zero_copy_only=False).astype(np.uint64), 1)]
     if pa.types.is_decimal128(kind):
         return _decimal_words(column)
+    if kind == NANO_TIMESTAMP:
+        micros, nanos = micros_and_nanos(column)
+        return [(_signed_words(micros), 8), (nanos.astype(np.uint64), 2)]
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)):
         raise UnsupportedFeatureError(f"Columns of type {kind} cannot be part of a key or a sequence.")
     width = kind.bit_width // 8

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.format.column_evolution import cast_column
 from lakelsm.options import TableOptions
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 
 #: A BIGINT from here on counts milliseconds, below seconds.
 _FIRST_MILLIS = 1_000_000_000_000
@@ -47,10 +49,12 @@ class RecordExpiry:
 def seconds_of(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """Times as seconds since 1970: INT has seconds, BIGINT seconds or milliseconds, TIMESTAMP is cut; 0 for NULL."""
     kind = column.type
+    if kind == NANO_TIMESTAMP:
+        column = cast_column(column, pa.timestamp("us"))
+        kind = column.type
     if pa.types.is_timestamp(kind):
-        units = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[kind.unit]
-        ticks = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
-        return _cut(ticks * 1000 if units == 1 else ticks // (units // 1000))
+        per_milli = {"ms": 1, "us": 1_000}[kind.unit]
+        return _cut(pc.fill_null(column.cast(pa.int64()), 0).to_numpy() // per_milli)
     numbers: npt.NDArray[np.int64] = pc.fill_null(column, 0).to_numpy().astype(np.int64)
     if pa.types.is_int64(kind):
         return np.where(numbers >= _FIRST_MILLIS, _cut(numbers), numbers)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelsm.commit.table_store import TableStore
 from lakelsm.format.binary_row import decode_rows
-from lakelsm.format.column_evolution import cast_column
+from lakelsm.format.column_evolution import cast_column, comparable_values
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.lsm.predicate_stats import ColumnBounds, StatsTable
 from lakelsm.schema import TableSchema
 from lakelsm.schema_evolution import column_mapping
-from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, to_arrow
+from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, python_arrow
 
 _Layout = tuple[int, tuple[str, ...] | None]
 
@@ -71,5 +73,10 @@ def _same_order(source: DataField, column: DataField) -> bool:
 
 
 def _values(bounds: pa.Array, column: DataField) -> list[Any]:
-    values: list[Any] = cast_column(bounds, to_arrow(column.type)).to_pylist()
-    return values
+    """Bounds as Python values; None for those that Python's calendar does not have."""
+    values = cast_column(bounds, python_arrow(column.type))
+    if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
+        low, high = (pa.scalar(day, pa.date32()).cast(pa.timestamp("us")).value for day in (date.min, date.max))
+        micros = values.cast(pa.timestamp("us")).cast(pa.int64())
+        values = pc.if_else(pc.and_(pc.greater_equal(micros, low), pc.less(micros, high)), values, None)
+    return comparable_values(values, column.type)

@@ -13,7 +13,6 @@ import pyarrow as pa
 from lakelsm.commit.bucket_files import BucketId, by_bucket
 from lakelsm.commit.scan import read_live_entries, read_manifest_metas
 from lakelsm.commit.table_store import TableStore
-from lakelsm.format.binary_row import decode_rows
 from lakelsm.format.bucket_hash import bucket_ids
 from lakelsm.format.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
@@ -26,7 +25,7 @@ from lakelsm.merge.run_reader import MergeUnit, RunFile
 from lakelsm.options import MergeEngine
 from lakelsm.read.file_statistics import statistics_of
 from lakelsm.read.merge_units import MergeUnits
-from lakelsm.types import DataField, to_arrow
+from lakelsm.types import DataField, python_arrow
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,7 @@ def partition_filter(
         return None
 
     def keep(partitions: Sequence[bytes]) -> Sequence[bool]:
-        columns = [column.to_pylist() for column in decode_rows(list(partitions), store.partition_types)]
-        return partitions_that_may_match(predicate, store.schema.partition_keys, list(zip(*columns)))
+        return partitions_that_may_match(predicate, store.schema.partition_keys, store.comparable_partitions(partitions))
 
     return keep
 
@@ -142,7 +140,7 @@ def _bucket_filter(
 
 
 def _arrays(rows: Sequence[tuple[Any, ...]], fields: Sequence[DataField]) -> list[pa.Array]:
-    return [pa.array([row[at] for row in rows], to_arrow(field.type)) for at, field in enumerate(fields)]
+    return [pa.array([row[at] for row in rows], python_arrow(field.type)) for at, field in enumerate(fields)]
 
 
 def _prune_files(

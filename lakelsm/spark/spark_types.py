@@ -21,7 +21,7 @@ from lakelsm.types import (
     MapType,
     MultisetType,
     RowType,
-    to_arrow,
+    python_arrow,
 )
 
 _SIMPLE: dict[str, T.DataType] = {
@@ -105,26 +105,27 @@ def relaxed(kind: T.DataType) -> T.DataType:
 def to_spark_arrow(fields: tuple[DataField, ...]) -> pa.Schema:
     """The Arrow schema in which a task hands rows of these columns to Spark: its times have microseconds."""
     return pa.schema(
-        [pa.field(field.name, _spark_arrow(to_arrow(field.type)), field.type.nullable) for field in fields]
+        [_spark_member(field.name, field.type) for field in fields]
     )
 
 
-def _spark_arrow(kind: pa.DataType) -> pa.DataType:
+def _spark_arrow(data_type: DataType) -> pa.DataType:
+    if isinstance(data_type, ArrayType):
+        return pa.list_(_spark_member("element", data_type.element))
+    if isinstance(data_type, MapType):
+        return pa.map_(_spark_arrow(data_type.key), _spark_member("value", data_type.value))
+    if isinstance(data_type, MultisetType):
+        return pa.map_(_spark_arrow(data_type.element), pa.field("value", pa.int32(), False))
+    if isinstance(data_type, RowType):
+        return pa.struct([_spark_member(member.name, member.type) for member in data_type.fields])
+    kind = python_arrow(data_type)
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
-    if pa.types.is_time(kind):
-        return pa.int32()
-    if pa.types.is_list(kind):
-        return pa.list_(_spark_member(kind.value_field))
-    if pa.types.is_map(kind):
-        return pa.map_(_spark_arrow(kind.key_type), _spark_member(kind.item_field))
-    if pa.types.is_struct(kind):
-        return pa.struct([_spark_member(member) for member in kind])
-    return pa.binary() if pa.types.is_fixed_size_binary(kind) else kind
+    return pa.int32() if pa.types.is_time(kind) else kind
 
 
-def _spark_member(member: pa.Field) -> pa.Field:
-    return pa.field(member.name, _spark_arrow(member.type), member.nullable)
+def _spark_member(name: str, data_type: DataType) -> pa.Field:
+    return pa.field(name, _spark_arrow(data_type), data_type.nullable)
 
 
 def from_struct(struct: T.StructType) -> tuple[DataField, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelsm.types.arrow_types import arrow_field, field_from_arrow, from_arrow, to_arrow
+from lakelsm.types.arrow_types import arrow_field, field_from_arrow, from_arrow, python_arrow, to_arrow
 from lakelsm.types.data_types import (
     BINARY_ROOTS,
     INTEGER_ROOTS,
@@ -51,6 +51,7 @@ __all__ = [
     "from_arrow",
     "parse_columns",
     "parse_type",
+    "python_arrow",
     "rows_within",
     "same_layout",
     "to_arrow",

@@ -18,6 +18,7 @@ from lakelsm.types.data_types import (
     MultisetType,
     RowType,
 )
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 
 _STRUCTURE_ID_BASE = 536870911  # Persisted: do not change. Ids of list elements and map entries start here.
 _STRUCTURE_ID_STRIDE = 1024  # Persisted: do not change.
@@ -62,10 +63,18 @@ _UNIT_PRECISION = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 def to_arrow(data_type: DataType) -> pa.DataType:
     """The Arrow type that lakelsm keeps values of the type in.
 
-    TIME is time32('ms'); TIMESTAMP(p) is 'ms' for p <= 3, 'us' for 4 to 6, 'ns' for 7 to 9; LTZ has tz 'UTC'.
-    Raises UnsupportedFeatureError for VARIANT, BLOB and VECTOR.
+    TIME is time32('ms'); TIMESTAMP(p) is 'ms' for p <= 3, 'us' for 4 to 6, `NANO_TIMESTAMP` for 7 to 9; LTZ has tz
+    'UTC' where Arrow's type has one. Raises UnsupportedFeatureError for VARIANT, BLOB and VECTOR.
     """
     return _to_arrow(data_type, None, 0)
+
+
+def python_arrow(data_type: DataType) -> pa.DataType:
+    """The Arrow type through which Python values of a column's type go: its times have microseconds at most."""
+    kind = to_arrow(data_type)
+    if kind != NANO_TIMESTAMP or not isinstance(data_type, AtomicType):
+        return kind
+    return pa.timestamp("us", _zone(data_type))
 
 
 def arrow_field(field: DataField) -> pa.Field:
@@ -142,9 +151,12 @@ def _atomic_to_arrow(data_type: AtomicType) -> pa.DataType:
         return pa.decimal128(data_type.precision, data_type.scale)
     if data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         precision = data_type.precision or 0
-        unit = "ms" if precision <= 3 else "us" if precision <= 6 else "ns"
-        return pa.timestamp(unit, tz="UTC" if data_type.root == "TIMESTAMP_LTZ" else None)
+        return NANO_TIMESTAMP if precision > 6 else pa.timestamp("ms" if precision <= 3 else "us", _zone(data_type))
     raise UnsupportedFeatureError(f"values of type {data_type.sql()} are not supported yet")
+
+
+def _zone(data_type: AtomicType) -> str | None:
+    return "UTC" if data_type.root == "TIMESTAMP_LTZ" else None
 
 
 def _parametric_from_arrow(arrow_type: pa.DataType) -> DataType | None:
@@ -179,4 +191,4 @@ def _nested_from_arrow(arrow_type: pa.DataType) -> DataType | None:
     return None
 
 
-__all__ = ["arrow_field", "field_from_arrow", "from_arrow", "to_arrow"]
+__all__ = ["arrow_field", "field_from_arrow", "from_arrow", "python_arrow", "to_arrow"]

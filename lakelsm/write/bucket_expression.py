@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakelsm.format.bucket_hash import BucketFunction, bucket_ids
+from lakelsm.format.column_evolution import cast_column
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import map_in_arrow, quoted
 from lakelsm.types import AtomicType, DataField, to_arrow
@@ -124,7 +125,7 @@ def _with_bucket_by_arrow(
 
     def assign(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            arrays = [batch.column(name).cast(to_arrow(kind)) for name, kind in zip(names, types)]
+            arrays = [cast_column(batch.column(name), to_arrow(kind)) for name, kind in zip(names, types)]
             buckets = pa.array(bucket_ids(arrays, types, num_buckets, function))
             yield pa.RecordBatch.from_arrays([*batch.columns, buckets], names=[*batch.schema.names, BUCKET])
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from lakelsm.format.binary_row import encode_row
 from lakelsm.format.bucket_hash import key_hashes
+from lakelsm.format.column_evolution import cast_column
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
@@ -64,7 +65,7 @@ def with_dynamic_bucket(
 
     def add_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            arrays = [batch.column(key.name).cast(to_arrow(key.type)) for key in keys]
+            arrays = [cast_column(batch.column(key.name), to_arrow(key.type)) for key in keys]
             hashes = pa.array(key_hashes(arrays, [key.type for key in keys]))
             yield pa.RecordBatch.from_arrays([*batch.columns, hashes], names=[*batch.schema.names, _HASH])
 
@@ -74,7 +75,7 @@ def with_dynamic_bucket(
             if not len(batch):
                 continue
             hashes = batch.column(_HASH).to_numpy()
-            heads = [batch.column(column.name).cast(to_arrow(column.type)) for column in partitions]
+            heads = [cast_column(batch.column(column.name), to_arrow(column.type)) for column in partitions]
             buckets = np.empty(len(batch), dtype=np.int32)
             for first, members in _groups(heads, len(batch)):
                 values = [head[first] for head in heads]

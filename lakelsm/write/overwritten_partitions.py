@@ -11,7 +11,7 @@ from lakelsm.commit.commit_message import PartitionFilter
 from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.binary_row import encode_row
-from lakelsm.types import DataField, to_arrow
+from lakelsm.types import DataField, python_arrow
 
 
 def checked_partition(store: TableStore, partition: object) -> dict[str, object]:
@@ -29,7 +29,7 @@ def checked_partition(store: TableStore, partition: object) -> dict[str, object]
 
 def _partition_value(field: DataField, value: object) -> object:
     """A partition's value as its column has it; text is read as the column's type."""
-    target = to_arrow(field.type)
+    target = python_arrow(field.type)
     try:
         scalar = pa.scalar(value, pa.string()).cast(target) if isinstance(value, str) else pa.scalar(value, target)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:

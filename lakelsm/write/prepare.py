@@ -120,7 +120,7 @@ def _column(
         column = column.cast(target)
     if field.name in schema.primary_keys or field.name in schema.partition_keys:
         column = _floored(column, field.type)
-    checked = _checked_range(column, field)
+    checked = column
     limit = field.type.length if isinstance(field.type, AtomicType) else None
     if limit is not None and limit < MAX_LENGTH:
         size = F.char_length(column) if isinstance(target, T.StringType) else F.octet_length(column)
@@ -147,19 +147,6 @@ def _floored(column: Column, kind: DataType) -> Column:
         return F.timestamp_millis(F.unix_millis(column))
     finer = F.extract(F.lit("SECOND"), column) % F.lit(Decimal("0.001"))
     return column - F.make_dt_interval(secs=finer)
-
-
-def _checked_range(column: Column, field: DataField) -> Column:
-    """Refuse times that 64-bit nanoseconds cannot hold in TIMESTAMP(7..9)."""
-    kind = field.type
-    if not isinstance(kind, AtomicType) or kind.root not in ("TIMESTAMP", "TIMESTAMP_LTZ") or (kind.precision or 0) <= 6:
-        return column
-    message = (
-        f"{CHECK_MARK}a value of column '{field.name}' is outside the years 1678 to 2261, which {kind.sql()} holds in "
-        "lakelsm: use TIMESTAMP(6) for the column or bring the value into that range"
-    )
-    year = F.year(column)
-    return F.when((year < 1678) | (year > 2261), F.raise_error(F.lit(message))).otherwise(column)
 
 
 def _literal(value: object, target: T.DataType) -> Column:

@@ -38,6 +38,7 @@ from lakelsm.write.level0_task import Level0Job
 from lakelsm.write.messages import TaskMessages
 from lakelsm.write.overwrite_upgrade import upgraded_for_overwrite
 from lakelsm.write.prepare import BUCKET, KIND, ORDER
+from tests.nano_times import column_of
 
 ADDED, DELETED = 0, 3
 Row = tuple[Any, ...]
@@ -180,7 +181,7 @@ class LocalTable:
 
     def _columns(self, rows: Sequence[Row]) -> pa.Table:
         values = zip(self.store.schema.fields, zip(*rows))
-        return pa.table({field.name: pa.array(column, to_arrow(field.type)) for field, column in values})
+        return pa.table({field.name: column_of(column, to_arrow(field.type)) for field, column in values})
 
     def _commit(
         self,

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from lakelsm.format.manifest import ManifestEntry, decode_manifest
 from lakelsm.types import AtomicType, parse_type, to_arrow
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
+from tests.nano_times import times_of_nanos
 
 WIDE = Context(prec=60)
 
@@ -163,7 +165,12 @@ def java_entries(table: Path) -> list[ManifestEntry]:
 def single_rows(names: Sequence[str], values: Sequence[Any]) -> tuple[list[pa.Array], list[AtomicType]]:
     """One row as arrays of one value each."""
     types = atomic_types(names)
-    return [pa.array([value], to_arrow(t)) for value, t in zip(values, types, strict=True)], types
+    kinds = [to_arrow(data_type) for data_type in types]
+    arrays = [
+        times_of_nanos([value]) if kind == NANO_TIMESTAMP else pa.array([value], kind)
+        for value, kind in zip(values, kinds, strict=True)
+    ]
+    return arrays, types
 
 
 def reference_row(values: Sequence[Any], types: Sequence[AtomicType]) -> bytes:
@@ -259,7 +266,7 @@ def plain_values(data_type: AtomicType) -> st.SearchStrategy[Any]:
     if root == "TIME":
         return st.integers(0, 86_399_999)
     if (data_type.precision or 0) > 6:
-        return st.integers(-(1 << 63) + 10_000_000, (1 << 63) - 10_000_000)
+        return st.integers(-_MILLIS_OF_YEARS * 1_000_000, _MILLIS_OF_YEARS * 1_000_000)
     scale = 1_000 if (data_type.precision or 0) > 3 else 1
     return st.integers(-_MILLIS_OF_YEARS * scale, _MILLIS_OF_YEARS * scale)
 
@@ -267,6 +274,8 @@ def plain_values(data_type: AtomicType) -> st.SearchStrategy[Any]:
 def arrow_column(values: Sequence[Any], data_type: AtomicType) -> pa.Array:
     """The values of :func:`plain_values` as an array of ``to_arrow(data_type)``."""
     arrow_type = to_arrow(data_type)
+    if arrow_type == NANO_TIMESTAMP:
+        return times_of_nanos(values)
     if pa.types.is_temporal(arrow_type):
         width = pa.int32() if arrow_type.bit_width == 32 else pa.int64()
         return pa.array(values, width).view(arrow_type)

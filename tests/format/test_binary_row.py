@@ -34,6 +34,7 @@ from tests.format.binary_row_cases import (
     single_rows,
 )
 from tests.golden_tables import GoldenTable
+from tests.nano_times import times_of_nanos
 
 INT, BIGINT, STRING = atomic_types(["INT", "BIGINT", "STRING"])
 BYTES = parse_type("BYTES")
@@ -311,9 +312,15 @@ def test_any_bytes_decode_or_are_reported(row: bytes, names: list[str]) -> None:
             column.validate(full=True)
 
 
-def test_nanosecond_timestamps_beyond_arrows_range_are_refused_by_name() -> None:
-    row = encode_rows([pa.array([253_402_300_799_999_999], pa.timestamp("us"))], [TS9])
-    with pytest.raises(UnsupportedFeatureError, match=r"TIMESTAMP\(9\)"):
+def test_nanosecond_timestamps_have_the_whole_calendar() -> None:
+    times = times_of_nanos([253_402_300_799_999_999_999, -62_135_596_800_000_000_000 + 1, None, -1])
+    rows = with_arity(encode_rows([times], [TS9]), 1)
+    assert decode_rows(rows.to_pylist(), [TS9])[0].equals(times)
+
+
+def test_a_timestamp_that_microseconds_cannot_hold_is_refused() -> None:
+    row = encode_rows([pa.array([(1 << 63) // 1000 + 1], pa.timestamp("ms"))], [TS9])
+    with pytest.raises(UnsupportedFeatureError, match="294246"):
         decode_rows(with_arity(row, 1).to_pylist(), [TS9])
 
 

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.column_evolution import cast_column, evolve_array
 from lakelsm.schema import create_schema
 from lakelsm.schema_evolution import AddColumn, ColumnChange, DropColumn, RenameColumn, UpdateColumnType, apply_changes
 from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, parse_type, same_layout, to_arrow
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 
 INT, TEXT, LONG = parse_type("INT"), parse_type("STRING"), parse_type("BIGINT")
 
@@ -118,9 +120,15 @@ def test_times_in_nested_values_are_floored_too() -> None:
         assert found.to_pylist() == wanted
 
 
-def test_a_time_that_nanoseconds_cannot_hold_is_no_other_time() -> None:
-    far = pa.array([dt.datetime(9999, 12, 31)], pa.timestamp("us"))
-    for array in (far, pa.ListArray.from_arrays([0, 1], far)):
-        target = pa.timestamp("ns") if array is far else pa.list_(pa.timestamp("ns"))
-        with pytest.raises(pa.ArrowInvalid, match="out of bounds"):
-            cast_column(array, target)
+def test_a_time_keeps_its_value_where_nanoseconds_are_added() -> None:
+    far = pa.array([dt.datetime(9999, 12, 31), dt.datetime(1, 1, 1), None], pa.timestamp("us"))
+    for array in (far, pa.ListArray.from_arrays([0, 3], far)):
+        target = NANO_TIMESTAMP if array is far else pa.list_(NANO_TIMESTAMP)
+        assert cast_column(cast_column(array, target), array.type).equals(array)
+
+
+def test_a_time_that_microseconds_cannot_hold_is_no_other_time() -> None:
+    far = pa.array([(1 << 63) // 1000 + 1], pa.timestamp("ms"))
+    for target in (NANO_TIMESTAMP, pa.timestamp("us")):
+        with pytest.raises(UnsupportedFeatureError, match="294246"):
+            cast_column(far, target)

@@ -22,6 +22,7 @@ from lakelsm.format.data_file_meta import EMPTY_STATS, DataFileMeta
 from lakelsm.types import AtomicType, DataField, DataType, parse_type, to_arrow
 from tests.format.binary_row_cases import arrow_column, java_entries, rows_of_types
 from tests.golden_tables import GoldenTable
+from tests.nano_times import times_of_nanos
 
 ARRAY_OF_INT = {"type": "ARRAY", "element": "INT"}
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -193,7 +194,7 @@ def test_nanosecond_timestamps_are_bounded_in_whole_microseconds_outwards() -> N
     column = pa.array([-1, 1_500, 3_000_001], pa.timestamp("ns"))
     stats, _ = collected([DataField(0, "c", nanos)], [FULL], pa.table({"c": column}))
     for row, expected in ((stats.min_values, -1_000), (stats.max_values, 3_001_000)):
-        assert decode_row(row, [nanos])[0].value == expected
+        assert decode_rows([row], [nanos])[0].equals(times_of_nanos([expected]))
 
 
 def test_finer_units_are_bounded_by_the_values_that_the_file_stores() -> None:

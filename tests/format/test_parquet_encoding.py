@@ -7,6 +7,7 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakelsm.format.int96_timestamps import INT96
 from lakelsm.format.parquet_encoding import encoding_options
 
 SCHEMA = pa.schema(
@@ -25,10 +26,10 @@ ROWS = [
 ]
 
 
-def encodings(ascending: list[str], int96: bool = False) -> dict[str, set[str]]:
+def encodings(ascending: list[str]) -> dict[str, set[str]]:
     sink = io.BytesIO()
     table = pa.Table.from_pylist(ROWS, schema=SCHEMA)
-    with pq.ParquetWriter(sink, SCHEMA, **encoding_options(SCHEMA, ascending, int96)) as writer:
+    with pq.ParquetWriter(sink, SCHEMA, **encoding_options(SCHEMA, ascending)) as writer:
         writer.write_table(table)
     read = pq.ParquetFile(sink)
     assert read.read().to_pylist() == table.to_pylist()
@@ -45,5 +46,8 @@ def test_ascending_integers_have_no_dictionary_and_every_other_column_has_one() 
     assert all("RLE_DICTIONARY" in kinds for kinds in others.values())
 
 
-def test_timestamps_of_int96_files_are_not_taken_for_integers() -> None:
-    assert "RLE_DICTIONARY" in encodings(["k", "ts"], int96=True)["ts"]
+def test_int96_columns_have_a_dictionary_and_no_statistics() -> None:
+    schema = pa.schema([("k", INT96), ("a", pa.list_(INT96)), ("b", pa.list_(pa.int64()))])
+    options = encoding_options(schema, ["k"])
+    assert options["use_dictionary"] == ["k", "a.list.element", "b.list.element"]
+    assert options["write_statistics"] == ["b.list.element"]

@@ -7,7 +7,6 @@ from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -33,6 +32,7 @@ from lakelsm.format.paths import (
 )
 from lakelsm.types import parse_type, to_arrow
 from tests.format.manifest_samples import golden_files
+from tests.nano_times import times_of_nanos
 
 PATHS = TablePaths("/wh/db.db/t/")
 DEFAULT = "__DEFAULT_PARTITION__"
@@ -163,7 +163,7 @@ def test_names_are_escaped_as_paimon_does() -> None:
         ),
         (
             "TIMESTAMP(9)",
-            pd.Timestamp("2024-01-01 00:00:00.000000007"),
+            times_of_nanos([1_704_067_200_000_000_007])[0],
             "2024-01-01T00:00:00.000000007",
             "2024-01-01 00:00:00.000000007",
         ),

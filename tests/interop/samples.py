@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.types import parse_columns, to_arrow
+from tests.nano_times import clock_type
 
 UTC = dt.timezone.utc
 
@@ -93,4 +94,5 @@ def all_types_rows(first_key: int = 0) -> pa.Table:
 def rows_of(columns: str, values: Mapping[str, Sequence[Any]]) -> pa.Table:
     """An Arrow table of the columns of a DDL; TIMESTAMP(9) as integer nanoseconds."""
     fields = parse_columns(columns)
-    return pa.table({field.name: pa.array(values[field.name], to_arrow(field.type)) for field in fields})
+    kinds = {field.name: clock_type(to_arrow(field.type), "ns") for field in fields}
+    return pa.table({name: pa.array(values[name], kind) for name, kind in kinds.items()})

@@ -30,8 +30,7 @@ from tests.interop.peers import PaimonSpark
 from tests.interop.samples import ALL_TYPES, column_name, rows_of
 from tests.interop.value_form import Rows, cut_to_micros, in_order, rows_of_arrow
 
-#: Spark has no TIME. Paimon 0.9 takes a row of NULLs for NULL, reads no NULL in nested rows, and no INT96 but for
-#: TIMESTAMP(7..9), while a column of that type makes lakelsm write all timestamps of the file as INT96.
+#: Spark has no TIME. Paimon 0.9 takes a row of NULLs for NULL and reads no NULL in nested rows.
 KINDS = [kind for kind in ALL_TYPES if not kind.startswith(("TIME(", "TIMESTAMP(9)", "ROW<a"))]
 
 

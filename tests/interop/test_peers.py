@@ -63,12 +63,7 @@ FAR = [dt.datetime(9999, 12, 31), dt.datetime(1, 1, 1), dt.datetime(2024, 1, 1, 
 
 
 @pytest.mark.parametrize("beside", ["TIMESTAMP(6)", "TIMESTAMP(9)"])
-def test_timestamps_of_any_year(
-    ours: LakelsmTables, peer: Peer, path: Path, beside: str, request: pytest.FixtureRequest
-) -> None:
-    """A TIMESTAMP(9) column makes all timestamps of the file INT96, which pypaimon reads as 64-bit nanoseconds."""
-    if peer.name == "pypaimon" and beside == "TIMESTAMP(9)":
-        request.applymarker(pytest.mark.xfail(reason="pypaimon wraps INT96 outside 1677 to 2262", strict=True))
+def test_timestamps_of_any_year(ours: LakelsmTables, peer: Peer, path: Path, beside: str) -> None:
     columns = f"k INT, a TIMESTAMP(3), b TIMESTAMP(6), c TIMESTAMP(0) WITH LOCAL TIME ZONE, d {beside}"
     zoned = [time.replace(microsecond=0, tzinfo=UTC) for time in FAR]
     rows = rows_of(columns, {"k": [1, 2, 3], "a": FAR, "b": FAR, "c": zoned, "d": [None] * 3})

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
+from lakelsm.types.nano_timestamps import nanos_of
 
 Rows = list[tuple[Any, ...]]
 
@@ -99,7 +100,7 @@ def _of_scalar(value: pa.Scalar, data_type: DataType) -> Any:
         keys, values = value.values.field(0), value.values.field(1)
         return _pairs((_of_scalar(k, key_type), _of_scalar(v, value_type)) for k, v in zip(keys, values))
     if data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        return value.value * _NANOS[value.type.unit]
+        return nanos_of(value)
     if data_type.root == "TIME" and pa.types.is_time(value.type):
         return value.value * _NANOS[value.type.unit] // 1_000_000
     return _atomic(value.as_py(), data_type.root)

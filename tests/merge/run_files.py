@@ -18,6 +18,7 @@ from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
 from lakelsm.storage import LocalFileIO
+from tests.nano_times import column_of
 
 IO = LocalFileIO()
 
@@ -33,7 +34,7 @@ def rows_table(schema: TableSchema, rows: Sequence[Row]) -> pa.Table:
     """Rows as the writer takes them; columns that a row leaves out are NULL."""
     arrow = row_schema(schema.fields)
     columns = [pa.array([row[0] for row in rows], pa.int64()), pa.array([row[1] for row in rows], pa.int8())]
-    columns += [pa.array([row[2].get(field.name) for row in rows], field.type) for field in list(arrow)[2:]]
+    columns += [column_of([row[2].get(field.name) for row in rows], field.type) for field in list(arrow)[2:]]
     return pa.Table.from_arrays(columns, schema=arrow)
 
 

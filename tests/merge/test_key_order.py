@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.merge.key_order import group_starts, order_keys
 from lakelsm.types import parse_type, to_arrow
+from tests.nano_times import column_of, times_of_nanos
 from tests.oracle import sort_key
 
 NAN, INF = float("nan"), float("inf")
@@ -40,11 +41,9 @@ def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
     return unscaled.map(lambda n: Decimal((n < 0, tuple(map(int, str(abs(n)))), -scale)))
 
 
-def timestamps(unit: dt.timedelta, wide: bool = True) -> st.SearchStrategy[dt.datetime]:
-    low, high = (
-        (dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30)) if wide else (dt.datetime(1700, 1, 1), dt.datetime(2200, 1, 1))
-    )
-    return st.datetimes(low, high).map(lambda moment: EPOCH + (moment - EPOCH) // unit * unit)
+def timestamps(unit: dt.timedelta) -> st.SearchStrategy[dt.datetime]:
+    moments = st.datetimes(dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30))
+    return moments.map(lambda moment: EPOCH + (moment - EPOCH) // unit * unit)
 
 
 MILLI, MICRO = dt.timedelta(milliseconds=1), dt.timedelta(microseconds=1)
@@ -68,7 +67,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "TIME(3)": st.integers(0, 86_399_999).map(lambda ms: (EPOCH + ms * MILLI).time()),
     "TIMESTAMP(3)": timestamps(MILLI),
     "TIMESTAMP(6)": timestamps(MICRO),
-    "TIMESTAMP(9)": timestamps(MICRO, wide=False),
+    "TIMESTAMP(9)": timestamps(MICRO),
     "TIMESTAMP(6) WITH LOCAL TIME ZONE": timestamps(MICRO).map(lambda moment: moment.replace(tzinfo=dt.timezone.utc)),
 }
 
@@ -84,8 +83,8 @@ def columns_of(rows: list[tuple[Any, ...]], types: list[str]) -> list[pa.Chunked
         columns.append(
             pa.chunked_array(
                 [
-                    pa.array(padding + first, arrow).slice(len(padding)),
-                    pa.array(second + padding, arrow).slice(0, len(second)),
+                    column_of(padding + first, arrow).slice(len(padding)),
+                    column_of(second + padding, arrow).slice(0, len(second)),
                 ],
                 arrow,
             )
@@ -157,7 +156,7 @@ def test_all_nans_are_one_key_above_infinity_and_the_zeros_are_two() -> None:
 
 
 def test_nanoseconds_are_part_of_the_order() -> None:
-    keys = order_keys([pa.array([1001, 1000, -1, 0], pa.timestamp("ns"))])
+    keys = order_keys([times_of_nanos([1001, 1000, -1, 0])])
     assert np.argsort(keys).tolist() == [2, 3, 1, 0]
 
 

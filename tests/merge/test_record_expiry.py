@@ -10,6 +10,7 @@ import pytest
 from lakelsm.errors import InvalidInputError
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.options import TableOptions
+from lakelsm.types.nano_timestamps import with_nanoseconds
 
 NOW = 1_700_000_000
 TIMES = [NOW - 11, NOW - 10, NOW, None]
@@ -28,7 +29,7 @@ def stamps(unit: str, zone: str | None = None) -> pa.Array:
         pa.array([time and time * 1000 + 999 for time in TIMES], pa.int64()),
         stamps("ms"),
         stamps("us"),
-        stamps("ns"),
+        with_nanoseconds(stamps("ms")),
         stamps("us", "UTC"),
     ],
     ids=["INT", "BIGINT seconds", "BIGINT milliseconds", "TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP(9)", "TIMESTAMP_LTZ"],

@@ -245,8 +245,20 @@ def test_nanoseconds_are_cut_in_a_frame_and_kept_by_compaction(spark: SparkSessi
     assert rows_of(table.read().select("id", "t", F.col("l").cast("string"), "u")) == wanted
 
 
-def test_a_time_that_nanoseconds_cannot_hold_fails_the_write(spark: SparkSession, tmp_path: Path) -> None:
-    table = create(spark, tmp_path, "id INT, t TIMESTAMP(9)", ["id"])
-    with pytest.raises(InvalidInputError, match=r"'t' is outside.*1678.*TIMESTAMP\(6\)"):
-        table.write(spark.sql("SELECT CAST(1 AS INT) AS id, TIMESTAMP_NTZ'9999-12-31 00:00:00' AS t"))
-    assert table.plan().snapshot_id is None
+def test_times_with_nanoseconds_have_the_whole_calendar_nested_too(spark: SparkSession, tmp_path: Path) -> None:
+    columns = "k INT, t TIMESTAMP(9), a ROW<x TIMESTAMP(9), y TIMESTAMP(6) WITH LOCAL TIME ZONE>, b ARRAY<TIMESTAMP(9)>"
+    table = create(spark, tmp_path, columns, ["k"])
+    first, last = "0001-01-01 00:00:00.000001", "9999-12-31 23:59:59.999999"
+    rows = spark.sql(
+        f"SELECT 1 AS k, TIMESTAMP_NTZ'{last}' AS t, "
+        f"named_struct('x', TIMESTAMP_NTZ'{last}', 'y', TIMESTAMP'{first}Z') AS a, "
+        f"array(TIMESTAMP_NTZ'{first}', NULL, TIMESTAMP_NTZ'{last}') AS b"
+    )
+    shown = ["CAST(t AS STRING)", "CAST(a.x AS STRING)", "CAST(to_utc_timestamp(a.y, current_timezone()) AS STRING)"]
+    wanted = [(last, last, first, first, None, last)]
+    for _ in range(2):
+        table.write(rows)
+        found = table.read().selectExpr(*shown, *(f"CAST(b[{at}] AS STRING)" for at in range(3)))
+        assert rows_of(found) == wanted
+    table.compact(full=True)
+    assert rows_of(found) == wanted

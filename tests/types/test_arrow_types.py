@@ -7,6 +7,7 @@ import pytest
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.types import DataField, arrow_field, from_arrow, parse_type, to_arrow
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ from lakelsm.types import DataField, arrow_field, from_arrow, parse_type, to_arr
         ("TIMESTAMP(0)", pa.timestamp("ms")),
         ("TIMESTAMP(3)", pa.timestamp("ms")),
         ("TIMESTAMP(6)", pa.timestamp("us")),
-        ("TIMESTAMP(7)", pa.timestamp("ns")),
+        ("TIMESTAMP(7)", NANO_TIMESTAMP),
         ("TIMESTAMP_LTZ(6)", pa.timestamp("us", tz="UTC")),
         ("ARRAY<INT NOT NULL>", pa.list_(pa.field("element", pa.int32(), nullable=False))),
         ("MAP<STRING, INT>", pa.map_(pa.string(), pa.int32())),

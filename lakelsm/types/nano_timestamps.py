@@ -1,0 +1,100 @@
+"""TIMESTAMP(7..9) in memory: microseconds and the nanoseconds beyond them, as ten bytes that compare as times do.
+
+Arrow's own nanoseconds have 64 bits and end in 1677 and 2262; Paimon's times have millennia. Eight bytes hold the
+microseconds since the epoch (big-endian, sign bit flipped), two the nanoseconds in the microsecond (0..999). So equal
+times are equal bytes, and merging, sorting and comparing need to know nothing else. In files they are INT96.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.errors import UnsupportedFeatureError
+
+NANO_TIMESTAMP = pa.binary(10)
+
+_LAYOUT = np.dtype([("micros", ">u8"), ("nanos", ">u2")])
+_SIGN = np.uint64(1 << 63)
+_NANOS_PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_MICROS_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+Longs = npt.NDArray[np.int64]
+
+
+def nano_timestamps(micros: Longs, nanos: npt.NDArray[Any], validity: pa.Array | None = None) -> pa.Array:
+    """Return times from microseconds since the epoch and nanoseconds in the microsecond.
+
+    ``validity`` is a Boolean array, False where the time is NULL (None: nowhere).
+    """
+    values = np.empty(len(micros), dtype=_LAYOUT)
+    values["micros"] = micros.view(np.uint64) ^ _SIGN
+    values["nanos"] = nanos
+    buffer = None if validity is None else validity_buffer(validity)
+    return pa.Array.from_buffers(NANO_TIMESTAMP, len(values), [buffer, pa.py_buffer(values)])
+
+
+def micros_and_nanos(times: pa.Array) -> tuple[Longs, Longs]:
+    """Microseconds since the epoch (floor) and nanoseconds in the microsecond; arbitrary under nulls."""
+    buffer = times.buffers()[1]
+    if buffer is None:
+        return np.zeros(len(times), dtype=np.int64), np.zeros(len(times), dtype=np.int64)
+    values = np.frombuffer(buffer, _LAYOUT, len(times), times.offset * _LAYOUT.itemsize)
+    return (values["micros"].astype(np.uint64) ^ _SIGN).view(np.int64), values["nanos"].astype(np.int64)
+
+
+def with_nanoseconds(times: pa.Array) -> pa.Array:
+    """Arrow's timestamps of any unit as `NANO_TIMESTAMP`. UnsupportedFeatureError where microseconds cannot hold one."""
+    validity = times.is_valid() if times.null_count else None
+    raw = pc.fill_null(times.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    if times.type.unit == "ns":
+        micros = raw // 1_000
+        return nano_timestamps(micros, raw - micros * 1_000, validity)
+    factor = _MICROS_PER_UNIT[times.type.unit]
+    bound = (1 << 63) // factor
+    if len(raw) and (int(raw.max()) >= bound or int(raw.min()) < -bound):
+        raise outside_microseconds()
+    return nano_timestamps(raw * factor, np.zeros(len(raw), dtype=np.int64), validity)
+
+
+def without_nanoseconds(times: pa.Array, target: pa.DataType) -> pa.Array:
+    """`NANO_TIMESTAMP` as Arrow's timestamps of seconds, milli- or microseconds, floored."""
+    micros, _ = micros_and_nanos(times)
+    values = micros // _MICROS_PER_UNIT[target.unit]
+    buffer = validity_buffer(times.is_valid()) if times.null_count else None
+    return pa.Array.from_buffers(target, len(values), [buffer, pa.py_buffer(values)])
+
+
+def nanos_of(time: pa.Scalar) -> int:
+    """Nanoseconds since the epoch of a time in any of its types."""
+    if time.type != NANO_TIMESTAMP:
+        return int(time.value) * _NANOS_PER_UNIT[time.type.unit]
+    micros, nanos = micros_and_nanos(pa.repeat(time, 1))
+    return int(micros[0]) * 1_000 + int(nanos[0])
+
+
+def outside_microseconds() -> UnsupportedFeatureError:
+    """The error for a time that 64-bit microseconds cannot hold."""
+    return UnsupportedFeatureError("a timestamp lies outside the years -290307 to 294246, which lakelsm and Spark hold")
+
+
+def validity_buffer(validity: pa.Array) -> pa.Buffer:
+    """The bits of a Boolean array without nulls, from bit 0."""
+    flags = validity.to_numpy(zero_copy_only=False)
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))
+
+
+__all__ = [
+    "NANO_TIMESTAMP",
+    "micros_and_nanos",
+    "nano_timestamps",
+    "nanos_of",
+    "outside_microseconds",
+    "validity_buffer",
+    "with_nanoseconds",
+    "without_nanoseconds",
+]
