@@ -37,7 +37,7 @@ def raw(*times: tuple[int, int] | None) -> pa.Array:
 
 def read(path: Path, schema: TableSchema, now: TableSchema | None = None) -> pa.Table:
     reader = KeyValueReader(IO.filesystem(), str(path), column_mapping(schema, now or schema))
-    return pa.concat_tables(rows for _, rows in reader.batches(3))
+    return pa.concat_tables(rows for _, rows in reader.batches(lambda: 100))
 
 
 def foreign_file(path: Path, columns: dict[str, pa.Array]) -> None:
