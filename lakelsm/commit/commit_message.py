@@ -37,8 +37,8 @@ class CommitMessage:
 
     ``base_snapshot_id`` is the snapshot that an append took its sequence numbers and buckets from (None:
     the table had no snapshot); everything committed after it is checked. Other kinds are checked against
-    the newest snapshot and ignore it. ``reads_rows``: the append was worked out from rows of that snapshot, as
-    a delete is, so it holds only while nobody has written their keys since.
+    the newest snapshot and ignore it. ``rows_as_of``: the append was worked out from rows, as a delete is, and
+    they are known to be unchanged up to this snapshot; it holds only while nobody writes their keys after it.
 
     ``overwrite_partitions`` says which partitions an OVERWRITE replaces (None: the whole table).
     """
@@ -48,7 +48,7 @@ class CommitMessage:
     index_adds: Sequence[IndexManifestEntry] = ()
     index_deletes: Sequence[IndexManifestEntry] = ()
     base_snapshot_id: int | None = None
-    reads_rows: bool = False
+    rows_as_of: int | None = None
     overwrite_partitions: PartitionFilter | None = None
 
     @property

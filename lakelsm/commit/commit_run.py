@@ -245,7 +245,7 @@ class CommitRun:
         base_id = message.base_snapshot_id
         if latest is None or latest.id == base_id or not message.entries:
             return []
-        unknown = ConflictKind.ROWS_CHANGED if message.reads_rows else ConflictKind.BASE_EXPIRED
+        unknown = ConflictKind.BASE_EXPIRED if message.rows_as_of is None else ConflictKind.ROWS_CHANGED
         if base_id is not None and base_id > latest.id:
             text = f"snapshot {base_id}, which this write was planned on, was rolled back to {latest.id}"
             return [Conflict(unknown, text)]
@@ -257,10 +257,7 @@ class CommitRun:
         since = [
             Intervening(s.id, s.commit_kind, s.commit_user, tuple(self._live.delta(s))) for s in snapshots
         ]
-        changed: list[Conflict] = []
-        if message.reads_rows:
-            changed = check_rows_read(message.entries, since, self._rank_keys, self._partition_name)
-        return changed + check_append(
+        conflicts = check_append(
             message.entries,
             message.index_adds,
             since,
@@ -268,6 +265,10 @@ class CommitRun:
             self._live.index(latest),
             self._partition_name,
         )
+        if message.rows_as_of is not None:
+            unread = [snapshot for snapshot in since if snapshot.snapshot_id > message.rows_as_of]
+            conflicts += check_rows_read(message.entries, unread, self._rank_keys, self._partition_name)
+        return conflicts
 
     def _raise(self, conflicts: Sequence[Conflict]) -> None:
         if conflicts:

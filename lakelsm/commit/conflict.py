@@ -117,18 +117,10 @@ def check_rows_read(
     rank_keys: RankKeys,
     partition_name: PartitionName = bytes.hex,
 ) -> list[Conflict]:
-    """Check an append of rows that were read before against what was written since.
-
-    A file that was added or removed since in the same bucket, with a key range that overlaps ours, may change what
-    was read. Compactions change no row, nor do files that were only moved up.
-    """
+    """Check an append of rows that were read before against what was written since in the ranges of their keys."""
     conflicts = []
     for snapshot in since:
-        if snapshot.kind is CommitKind.COMPACT:
-            continue
-        moved = _moved(snapshot.entries)
-        theirs = [entry for entry in snapshot.entries if entry.file.file_name not in moved]
-        file = next(iter(_overlapping(_adds(delta), theirs, rank_keys)), None)
+        file = next(iter(rewritten_in_range(delta, snapshot, rank_keys)), None)
         if file is not None:
             text = (
                 f"snapshot {snapshot.snapshot_id} of {snapshot.commit_user} wrote to bucket {file.bucket} of partition "
@@ -136,6 +128,20 @@ def check_rows_read(
             )
             conflicts.append(Conflict(ConflictKind.ROWS_CHANGED, text, (file.file.file_name,)))
     return conflicts
+
+
+def rewritten_in_range(
+    delta: Sequence[ManifestEntry], snapshot: Intervening, rank_keys: RankKeys
+) -> list[ManifestEntry]:
+    """Files that a snapshot added or removed whose key range overlaps that of a file of ``delta`` in the same bucket.
+
+    Compactions change no row, nor do files that were only moved up.
+    """
+    if snapshot.kind is CommitKind.COMPACT:
+        return []
+    moved = _moved(snapshot.entries)
+    theirs = [entry for entry in snapshot.entries if entry.file.file_name not in moved]
+    return _overlapping(_adds(delta), theirs, rank_keys)
 
 
 def _moved(entries: Sequence[ManifestEntry]) -> set[str]:

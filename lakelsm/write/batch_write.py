@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeAlias
 
@@ -37,6 +37,7 @@ from lakelsm.write.level0_task import Level0Job
 from lakelsm.write.messages import MESSAGE_SCHEMA, TaskMessages, collect_messages
 from lakelsm.write.overwrite_upgrade import upgraded_for_overwrite
 from lakelsm.write.prepare import BUCKET, KIND, ORDER, sort_columns
+from lakelsm.write.written_keys import others_wrote_keys
 
 _DYNAMIC = -1
 #: Rows of a writing task are merged in pieces of about so many bytes.
@@ -107,12 +108,13 @@ class BatchWriter:
                 written = self._execute(rows if isinstance(rows, DataFrame) else rows(base), base, room, kind)
                 spoiled.append(written)
                 self._step("data-files-written")
-                message = self._message(written, base, partitions, reads_rows=not isinstance(rows, DataFrame))
+                message = self._message(written, base, partitions)
+                if base is not None and not isinstance(rows, DataFrame):
+                    message = replace(message, rows_as_of=base.id)
                 # From here on the commit knows whether a snapshot may name these files.
                 spoiled.remove(written)
                 try:
-                    committer = self._store.committer(self._step)
-                    outcome = committer.commit(kind, message, commit_user, identifier, operation=operation)
+                    outcome = self._commit(kind, message, commit_user, identifier, operation)
                 except (SequenceConflictError, BucketAssignConflictError, RowsChangedError):
                     # Others came first. What was written is a whole, merged batch: it is the next try's input,
                     # unless it was worked out from rows that may be others now.
@@ -134,7 +136,27 @@ class BatchWriter:
         finally:
             for messages in spoiled:
                 self._discard(messages)
-        raise CommitConflictError(
+        raise self._always_later()
+
+    def _commit(
+        self, kind: CommitKind, message: CommitMessage, commit_user: str, identifier: int, operation: str | None
+    ) -> CommitOutcome:
+        """Commit; again where others came first in the range of the keys that were read, but wrote none of them."""
+        for _ in range(_MAX_REDO):
+            try:
+                committer = self._store.committer(self._step)
+                return committer.commit(kind, message, commit_user, identifier, operation=operation)
+            except RowsChangedError:
+                known, newest = message.rows_as_of, self._store.snapshots.latest_id()
+                if known is None or newest is None or newest <= known:
+                    raise
+                if others_wrote_keys(self._spark, self._store, message.entries, known, newest):
+                    raise
+                message = replace(message, rows_as_of=newest)
+        raise self._always_later()
+
+    def _always_later(self) -> CommitConflictError:
+        return CommitConflictError(
             f"Table {self._store.name}: other writers committed to the same buckets {_MAX_REDO} times in a row; "
             "nothing was written: run the batch again."
         )
@@ -144,7 +166,6 @@ class BatchWriter:
         written: TaskMessages,
         base: Snapshot | None,
         partitions: Callable[[set[bytes]], PartitionFilter | None] | None,
-        reads_rows: bool,
     ) -> CommitMessage:
         touched = {entry.partition for entry in written.entries}
         if partitions is None:
@@ -154,7 +175,6 @@ class BatchWriter:
             changelog_entries=written.changelog_entries,
             index_adds=written.index_entries,
             base_snapshot_id=None if base is None else base.id,
-            reads_rows=reads_rows,
             overwrite_partitions=partitions(touched) if partitions else None,
         )
 

@@ -383,7 +383,8 @@ def test_any_printable_commit_user_reads_back(table: CommitTable, user: str) -> 
         ({"watermark": 1 << 63}, "watermark"),
         ({"watermark": 1.5}, "watermark"),
         ({"properties": {"a": "\ud800"}}, "surrogates"),
-        ({"properties": {"a": {1: "x"}}}, "another one"),
+        ({"properties": {"a": {1: "x"}}}, "properties"),
+        ({"properties": {5: "x"}}, "another one"),
         ({"properties": {"a": b"x"}}, "JSON"),
         ({"properties": {"a": "x" * (17 << 20)}}, "longer"),
         ({"operation": 7}, "operation"),
@@ -410,13 +411,13 @@ def test_an_append_of_rows_read_before_loses_to_whoever_wrote_their_keys(table: 
 
     def delete_read_at(base: int, name: str, step: Callable[[str], None] = lambda name: None) -> CommitOutcome:
         entry = add(file(name, keys=(4, 5), seq=(100, 101)))
-        message = CommitMessage([entry], base_snapshot_id=base, reads_rows=True)
+        message = CommitMessage([entry], base_snapshot_id=base, rows_as_of=base)
         return table.committer(step).commit(APPEND, message, "d", operation="DELETE")
 
     table.append(add(file("apart", keys=(6, 9), seq=(10, 19))))
     outcome = delete_read_at(1, "first")
     assert outcome.snapshot is not None and outcome.snapshot.operation == "DELETE"
-    table.append(add(file("near", keys=(5, 9), seq=(200, 209))))
+    table.append(add(file("near", keys=(5, 9), seq=(20, 29))))
     with pytest.raises(RowsChangedError, match=r"snapshot 4 of u wrote to bucket 0 of partition dt=a"):
         delete_read_at(3, "second")
     rival = interfering(lambda: table.append(add(file("nearer", keys=(4, 4), seq=(20, 29)))))

@@ -38,14 +38,22 @@ def read(table: Table) -> dict[int, str]:
 
 
 def delete(
-    monkeypatch: pytest.MonkeyPatch, table: Table, where: str, at: str, meanwhile: Callable[[], Any], times: int = 1
+    monkeypatch: pytest.MonkeyPatch,
+    table: Table,
+    where: str,
+    at: str,
+    meanwhile: Callable[[], Any],
+    times: int = 1,
+    steps: list[str] | None = None,
 ) -> CommitResult:
-    """Delete while others come first, after a step of the delete."""
+    """Delete while others come first, after a step of the delete; ``steps`` takes all of them down."""
     from lakelsm.write.batch_write import BatchWriter
 
     left = [times]
 
     def step(name: str) -> None:
+        if steps is not None:
+            steps.append(name)
         if name == at and left[0]:
             left[0] -= 1
             with monkeypatch.context() as undone:
@@ -88,6 +96,19 @@ def test_a_delete_after_which_others_come_and_one_of_other_keys_are_not_redone(
     assert count == [2] and read(table) == {7: "old", 8: "old"}
     delete(monkeypatch, table, "k = 7", "snapshot-published", lambda: table.write(rows(spark, (7, "after"))))
     assert read(table) == {7: "after", 8: "old"}
+
+
+def test_others_that_keep_writing_keys_between_those_of_a_delete_do_not_hold_it_up(
+    monkeypatch: pytest.MonkeyPatch, spark: SparkSession, create: Callable[..., Table]
+) -> None:
+    table = create()
+    table.write(rows(spark, (1, "a"), (5, "a")))
+    others = rows(spark, (0, "b"), (3, "b"), (9, "b"))
+    steps: list[str] = []
+    delete(monkeypatch, table, "v = 'a'", "delta-list-written", lambda: table.write(others), times=3, steps=steps)
+    # Their sequence numbers meet ours, once.
+    assert steps.count("data-files-written") == 2 and steps.count("snapshot-published") == 1
+    assert read(table) == {0: "b", 3: "b", 9: "b"}
 
 
 def test_a_delete_of_nothing_commits_nothing_and_one_that_others_always_overtake_ends_typed(
