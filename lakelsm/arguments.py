@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import date, datetime
+from itertools import islice
 from numbers import Integral, Real
 from typing import TypeVar
 
@@ -22,6 +23,8 @@ Given = TypeVar("Given")
 _MOST = 2**63 - 1
 #: The greatest bucket number: 32 bits in Paimon's files.
 _LAST_BUCKET = 2**31 - 1
+#: So many buckets may be named one by one.
+_MOST_BUCKETS = 1_000_000
 #: The least memory of a task: below it a batch of each of a few runs no longer fits.
 _LEAST_TASK_MEMORY = 16 << 20
 #: Bytes of the longest name that file systems take.
@@ -169,12 +172,13 @@ def checked_buckets(argument: str, value: object) -> frozenset[int] | None:
         return None
     wanted = "bucket numbers, such as [0, 1] or '0,1' (leave it out for all)"
     given = _numbers_of(value) if isinstance(value, str) else value
-    if not isinstance(given, Collection) or isinstance(given, (Mapping, bytes, bytearray)):
+    if not isinstance(given, (Sequence, Set)) or isinstance(given, (bytes, bytearray)):
         raise wrong_argument(argument, value, wanted)
-    numbers = frozenset(number for number in map(_integer, given) if number is not None)
-    if not numbers or None in map(_integer, given) or not 0 <= min(numbers) <= max(numbers) <= _LAST_BUCKET:
+    numbers = [_integer(number) for number in islice(given, _MOST_BUCKETS + 1)]
+    known = frozenset(number for number in numbers if number is not None and 0 <= number <= _LAST_BUCKET)
+    if not 0 < len(numbers) <= _MOST_BUCKETS or not known.issuperset(numbers):
         raise wrong_argument(argument, value, wanted)
-    return numbers
+    return known
 
 
 def checked_seconds(argument: str, value: float | str | None) -> float | None:

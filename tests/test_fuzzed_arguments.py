@@ -1,0 +1,239 @@
+"""Public methods called with hostile values: a LakelsmError, or accepted; either way the table opens with its rows."""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakelsm import Catalog, LakelsmError, Table, schema_evolution
+from lakelsm.commit.table_store import TableStore
+from lakelsm.types import parse_type
+from tests.examples import examples
+from tests.hostile_values import plain_values, spark_values
+
+ROWS = [("a", 1, "x"), ("a", 2, "y"), ("b", 1, "z")]
+CHANGES = [vars(schema_evolution)[name] for name in schema_evolution.__all__ if name[0].isupper()]
+OWNERS = [Catalog, Table, *(change for change in CHANGES if isinstance(change, type))]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A public method (a class stands for its constructor) and its parameters."""
+
+    owner: type
+    name: str
+
+    @property
+    def label(self) -> str:
+        return self.owner.__name__ if self.name == "__init__" else f"{self.owner.__name__}.{self.name}"
+
+    @property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        called = self.owner if self.name == "__init__" else inspect.getattr_static(self.owner, self.name)
+        found = inspect.signature(called.__func__ if isinstance(called, staticmethod) else called).parameters
+        return {name: parameter for name, parameter in found.items() if name != "self"}
+
+
+def public_methods() -> Iterator[Method]:
+    """All of them, so that a new one cannot be forgotten."""
+    for owner in OWNERS:
+        for name, member in vars(owner).items():
+            if name == "__init__" or (not name.startswith("_") and callable(getattr(owner, name)) and callable(member)):
+                yield Method(owner, name)
+
+
+METHODS = [method for method in public_methods() if method.parameters]
+#: Methods that write when they accept what they are given, and what of them changes rows.
+WRITING = {"create_table", "alter_table", "drop_table", "write", "overwrite", "delete", "compact"}
+CHANGING_ROWS = {"drop_table", "delete"}
+
+TRAVEL = {"snapshot_id": [None, 1], "timestamp": [None, datetime.datetime(2999, 1, 1)], "tag": [None]}
+COMMIT = {"commit_user": [None, "u"], "batch_id": [None, 3]}
+WHERE = {"where": [None, "dt = 'a'"]}
+
+
+def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict[str, dict[str, list[Any]]]:
+    """Values by method and parameter that are right, of a warehouse with the table db.t; ``frame`` has its rows."""
+    path = str(warehouse / "db.db" / "t")
+    column: dict[str, list[Any]] = {"name": ["v"]}
+    return {
+        "Catalog": {"warehouse": [str(warehouse)], "spark": [spark]},
+        "Catalog.create_table": {
+            "name": ["db.new", "db.t"],
+            "schema": ["k INT"],
+            "primary_key": [["k"]],
+            "partition_by": [()],
+            "options": [{"bucket": "1"}],
+            "comment": [None, "new"],
+            "if_not_exists": [True],
+        },
+        "Catalog.table": {"name": ["db.t"]},
+        "Catalog.alter_table": {"name": ["db.t"], "changes": [schema_evolution.UpdateComment("altered")]},
+        "Catalog.drop_table": {"name": ["db.t"]},
+        "Catalog.list_tables": {"database": ["db"]},
+        "Table": {"store": [TableStore.open(path)], "spark": [spark]},
+        "Table.for_path": {"location": [path], "spark": [spark]},
+        "Table.write": {"frame": [frame], "row_kind": [None], **COMMIT, "options": [None]},
+        "Table.overwrite": {"frame": [frame], "partition": [None], **COMMIT},
+        "Table.delete": {"where": ["k = 1"], **COMMIT},
+        "Table.read": {**WHERE, "columns": [None, ["k"]], **TRAVEL},
+        "Table.plan": {**WHERE, **TRAVEL},
+        "Table.changelog": {
+            "start": [None, 1],
+            "end": [None, 2],
+            **WHERE,
+            "mode": ["auto", "diff"],
+            "kind_column": ["rowkind"],
+            "positions": [False, True],
+        },
+        "Table.compact": {
+            "full": [False, True],
+            **WHERE,
+            "buckets": [None, [0], "0"],
+            "dry_run": [False, True],
+            "commit_every": [None, 1],
+            "deadline": [None, "1 h"],
+            "max_task_memory": ["64mb"],
+            "commit_user": [None],
+        },
+        "Table.files": {"snapshot_id": [None, 1]},
+        "Table.buckets": {"snapshot_id": [None, 1]},
+        "AddColumn": {
+            "name": ["new"],
+            "type": [parse_type("INT")],
+            "comment": [None],
+            "after": [None, "k"],
+            "first": [False],
+        },
+        "DropColumn": column,
+        "RenameColumn": {**column, "new_name": ["w"]},
+        "UpdateColumnType": {**column, "type": [parse_type("STRING")]},
+        "UpdateColumnNullability": {**column, "nullable": [True]},
+        "UpdateColumnComment": {**column, "comment": [None]},
+        "MoveColumn": {**column, "after": [None, "k"], "first": [False]},
+        "UpdateComment": {"comment": [None]},
+        "SetOption": {"key": ["write-only"], "value": ["true"]},
+        "RemoveOption": {"key": ["write-only"]},
+    }
+
+
+@dataclass(frozen=True)
+class World:
+    """A warehouse with a table of `ROWS`, on which calls are made."""
+
+    spark: SparkSession
+    warehouse: Path
+    frame: DataFrame
+    pool: list[Any]
+
+    @property
+    def table(self) -> Path:
+        return self.warehouse / "db.db" / "t"
+
+    def copy(self, folder: Path) -> World:
+        shutil.copytree(self.warehouse, folder)
+        return replace(self, warehouse=folder)
+
+    def listing(self) -> dict[str, tuple[int, int]]:
+        found = {path: path.stat() for path in self.warehouse.rglob("*") if path.is_file()}
+        return {str(path): (stat.st_size, stat.st_mtime_ns) for path, stat in found.items()}
+
+    def right(self, method: Method) -> dict[str, list[Any]]:
+        return right_values(self.spark, self.warehouse, self.frame)[method.label]
+
+    def call(self, method: Method, values: Mapping[str, Any]) -> object:
+        """Call a method; a DataFrame is computed, as some of a read's work is done only then."""
+        given, more = dict(values), ()
+        if "changes" in given:
+            changes = given.pop("changes")
+            given, more = {}, (given["name"], changes)
+        called: Callable[..., Any] = method.owner
+        if method.name != "__init__":
+            holder = Catalog(str(self.warehouse), self.spark) if method.owner is Catalog else self.opened()
+            called = getattr(holder, method.name)
+        result = called(*more, **given)
+        return result.limit(2).collect() if isinstance(result, DataFrame) else result
+
+    def opened(self) -> Table:
+        return Table.for_path(str(self.table), self.spark)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row) for row in self.opened().read(columns=["dt", "k", "v"]).collect())
+
+
+def attempt(world: World, method: Method, values: Mapping[str, Any]) -> str:
+    """Call a method with values: what came of it. Any error but lakelsm's own passes, and so does what it left behind."""
+    before = world.listing()
+    try:
+        world.call(method, values)
+    except LakelsmError as error:
+        str(error).encode()
+        assert world.listing() == before, "it was refused, and files changed"
+        return "refused"
+    if world.listing() != before:
+        assert method.name in WRITING, "it only reads, and files changed"
+        assert method.name in CHANGING_ROWS or world.rows() == ROWS
+        assert method.name == "drop_table" or len(world.rows()) <= len(ROWS)
+    return "accepted"
+
+
+@pytest.fixture(scope="module")
+def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> World:
+    warehouse = tmp_path_factory.mktemp("fuzzed") / "warehouse"
+    frame = spark.createDataFrame(ROWS, "dt STRING, k INT, v STRING").cache()
+    table = Catalog(str(warehouse), spark).create_table(
+        "db.t",
+        "dt STRING, k INT, v STRING",
+        primary_key=["dt", "k"],
+        partition_by=["dt"],
+        options={"bucket": 1, "write-only": True},
+    )
+    table.write(frame.withColumn("v", F.lit("old")))
+    table.write(frame)
+    return World(spark, warehouse, frame, [*plain_values(), *spark_values(spark)])
+
+
+def test_every_public_parameter_is_fuzzed(world: World) -> None:
+    right = right_values(world.spark, world.warehouse, world.frame)
+    assert {method.label: set(method.parameters) for method in METHODS} == {
+        label: set(values) for label, values in right.items()
+    }
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.label)
+def test_right_values_are_accepted(world: World, method: Method, tmp_path: Path) -> None:
+    copy = world.copy(tmp_path / "copy")
+    values = {name: values[0] for name, values in copy.right(method).items()}
+    assert attempt(copy, method, values) == "accepted"
+
+
+PARAMETERS = [(method, name) for method in METHODS for name in method.parameters]
+#: As many numbers as the method with the most parameters needs: they pick the values.
+PICKS = st.lists(st.integers(0, 10**6), min_size=12, max_size=12)
+
+
+@examples(150)
+@given(chosen=st.sampled_from(PARAMETERS), others=st.sets(st.integers(0, 30), max_size=2), picks=PICKS)
+def test_a_call_with_hostile_values_is_refused_or_accepted_and_the_table_keeps_its_rows(
+    world: World, chosen: tuple[Method, str], others: set[int], picks: list[int]
+) -> None:
+    method, hostile = chosen
+    with tempfile.TemporaryDirectory() as folder:
+        copy = world.copy(Path(folder) / "copy") if method.name in WRITING else world
+        values = {}
+        for at, (name, right) in enumerate(copy.right(method).items()):
+            pool = world.pool if name == hostile or at in others else right
+            values[name] = pool[picks[at] % len(pool)]
+        attempt(copy, method, values)
