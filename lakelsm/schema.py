@@ -191,7 +191,10 @@ def create_schema(
 def assign_field_ids(
     columns: Sequence[DataField], highest: int = UNASSIGNED_ID
 ) -> tuple[tuple[DataField, ...], int]:
-    """(columns with new ids, highest id): ids count up from `highest`, ROW members after their column."""
+    """(columns with new ids, highest id): ids count up from `highest`, those inside a column after its own.
+
+    Inside, as in Paimon, a member of a ROW has its id after the members within it.
+    """
     numbered: list[DataField] = []
     for column in columns:
         own_id = highest + 1
@@ -202,8 +205,12 @@ def assign_field_ids(
 
 def _number_type(data_type: DataType, highest: int) -> tuple[DataType, int]:
     if isinstance(data_type, RowType):
-        members, highest = assign_field_ids(data_type.fields, highest)
-        return replace(data_type, fields=members), highest
+        members: list[DataField] = []
+        for member in data_type.fields:
+            member_type, highest = _number_type(member.type, highest)
+            highest += 1
+            members.append(replace(member, id=highest, type=member_type))
+        return replace(data_type, fields=tuple(members)), highest
     if isinstance(data_type, (ArrayType, MultisetType, VectorType)):
         element, highest = _number_type(data_type.element, highest)
         return replace(data_type, element=element), highest

@@ -191,8 +191,8 @@ def apply_changes(
             changed = replace(changed, comment=change.comment)
         else:
             changed = _change_column(changed, change)
-            if isinstance(change, RenameColumn) and isinstance(change.name, str):
-                options = rename_in_options(options, change.name, change.new_name)
+            if isinstance(change, RenameColumn) and len(path := _path(change.name)) == 1:
+                options = rename_in_options(options, path[0], change.new_name)
     changed = replace(
         changed, id=schema.id + 1, options=options, time_millis=now_millis, version=SCHEMA_VERSION
     )

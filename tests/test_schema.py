@@ -77,11 +77,11 @@ def test_the_schema_file_has_paimons_form() -> None:
     assert document["version"] == 3
     assert document["fields"][2] == {"id": 2, "name": "v", "type": "DECIMAL(10, 2)", "description": "text"}
     assert document["fields"][3]["type"]["fields"][1] == {
-        "id": 5,
+        "id": 6,
         "name": "y",
         "type": {
             "type": "ARRAY",
-            "element": {"type": "ROW", "fields": [{"id": 6, "name": "z", "type": "INT"}]},
+            "element": {"type": "ROW", "fields": [{"id": 5, "name": "z", "type": "INT"}]},
         },
     }
     assert (document["highestFieldId"], document["comment"], document["timeMillis"]) == (7, "flights", 17)

@@ -22,7 +22,7 @@ from lakelsm.schema_evolution import (
     can_widen,
     column_mapping,
 )
-from lakelsm.types import parse_type
+from lakelsm.types import RowType, parse_type
 
 _INT = parse_type("INT")
 _BIGINT = parse_type("BIGINT")
@@ -49,6 +49,16 @@ def test_an_added_column_gets_a_new_id_at_the_asked_position() -> None:
     assert (changed.id, changed.highest_field_id, changed.time_millis) == (1, 12, 5)
 
 
+def test_members_of_an_added_row_have_their_ids_after_the_members_within_them() -> None:
+    changed = _apply(AddColumn("a", parse_type("ROW<o ROW<i INT, j ARRAY<ROW<e INT>>>, p INT>")), AddColumn("b", _INT))
+    outer = changed.field("a").type
+    assert isinstance(outer, RowType) and isinstance(outer.fields[0].type, RowType)
+    inner = outer.fields[0].type
+    assert [changed.field("a").id, *(field.id for field in outer.fields)] == [10, 14, 15]
+    assert [field.id for field in inner.fields] == [11, 13]
+    assert changed.field("b").id == changed.highest_field_id == 16
+
+
 def test_a_dropped_columns_id_is_not_used_again() -> None:
     changed = _apply(DropColumn("n"), AddColumn("n", _INT))
     assert changed.field("n").id == 10
@@ -62,7 +72,7 @@ def test_columns_can_be_added_before_the_partition_columns() -> None:
 def test_a_renamed_column_keeps_its_id_and_its_options() -> None:
     changed = _apply(
         RenameColumn("v", "w"),
-        RenameColumn("k", "key"),
+        RenameColumn(("k",), "key"),
         options={"sequence.field": "n,v", "bucket-key": "k", "fields.v.stats-mode": "none"},
     )
     assert changed.field("w").id == _schema().field("v").id

@@ -42,7 +42,7 @@ class LakelsmTables:
 
     def alter(self, path: Path, *changes: Change) -> None:
         catalog, name = self._catalog(path)
-        catalog.alter_table(name, *map(_change, changes))
+        catalog.alter_table(name, *map(schema_change, changes))
 
     def write(self, path: Path, rows: pa.Table, kinds: Sequence[str] | None = None) -> None:
         table = self.table(path)
@@ -103,10 +103,12 @@ def spark_arrow(data_type: DataType) -> pa.DataType:
     return pa.timestamp("us", "UTC") if data_type.root == "TIMESTAMP_LTZ" else to_arrow(data_type)
 
 
-def _change(change: Change) -> SchemaChange:
-    verb, *words = change
+def schema_change(change: Change) -> SchemaChange:
+    """A change as lakelsm's own."""
+    verb, dotted, *words = change
+    column = tuple(dotted.split("."))
     if verb == "add":
-        return AddColumn(words[0], parse_type(words[1]))
+        return AddColumn(column, parse_type(words[0]))
     if verb == "drop":
-        return DropColumn(words[0])
-    return RenameColumn(*words) if verb == "rename" else UpdateColumnType(words[0], parse_type(words[1]))
+        return DropColumn(column)
+    return RenameColumn(column, words[0]) if verb == "rename" else UpdateColumnType(column, parse_type(words[0]))

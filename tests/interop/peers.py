@@ -14,7 +14,7 @@ from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.format.paths import TablePaths
 from lakelsm.schema import create_schema
 from lakelsm.storage import open_storage
-from lakelsm.types import DataField, parse_columns
+from lakelsm.types import DataField, parse_columns, parse_type, type_to_json
 from tests.interop.side import Side
 from tests.interop.value_form import (
     Rows,
@@ -25,7 +25,8 @@ from tests.interop.value_form import (
     unordered_of_notation,
 )
 
-#: ("add", column, type), ("drop", column), ("rename", column, new name), ("type", column, new type)
+#: ("add", column, type), ("drop", column), ("rename", column, new name), ("type", column, new type). For Java and
+#: lakelsm the column may be a path of names with dots between.
 Change = tuple[str, ...]
 #: (method, column, value): equal, less_than, greater_or_equal ... with a JSON value
 Where = tuple[str, str, Any]
@@ -73,6 +74,12 @@ def _schema_json(
 ) -> str:
     schema = json.loads(create_schema(columns, primary_key, partition_by, options, None, 0).to_json())
     return json.dumps({key: schema[key] for key in ("fields", "partitionKeys", "primaryKeys", "options")})
+
+
+def _java_change(verb: str, column: str, *word: str) -> list[Any]:
+    """A change with the column as a path, and a type as schema files have it."""
+    typed = [type_to_json(parse_type(text)) for text in word] if verb in ("add", "type") else list(word)
+    return [verb, column.split("."), *typed]
 
 
 def _fields(path: Path) -> tuple[DataField, ...]:
@@ -173,7 +180,7 @@ class JavaPaimon:
         self._side.call("create", path=str(path), schema=_schema_json(columns, primary_key, partition_by, options))
 
     def alter(self, path: Path, *changes: Change) -> None:
-        self._side.call("alter", path=str(path), changes=changes)
+        self._side.call("alter", path=str(path), changes=[_java_change(*change) for change in changes])
 
     def write(self, path: Path, rows: pa.Table, kinds: Sequence[str] | None = None) -> None:
         self.write_all(path, [(rows, kinds)])

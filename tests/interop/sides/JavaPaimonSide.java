@@ -37,13 +37,14 @@ public class JavaPaimonSide {
 
     public void create(String path, String schema) throws Exception {
         JsonNode node = JSON.readTree(schema);
-        List fields = new ArrayList();
+        Schema.Builder schemaBuilder = Schema.newBuilder();
         for (int i = 0; i < at(node, "fields").size(); i++) {
-            fields.add(DataTypeJsonParser.parseDataField(at(at(node, "fields"), i)));
+            DataField field = DataTypeJsonParser.parseDataField(at(at(node, "fields"), i));
+            schemaBuilder.column(field.name(), field.type());
         }
-        Schema made = new Schema(
-            fields, texts(at(node, "partitionKeys")), texts(at(node, "primaryKeys")), map(at(node, "options")), "");
-        new SchemaManager(LocalFileIO.create(), new Path(path)).createTable(made);
+        schemaBuilder.partitionKeys(texts(at(node, "partitionKeys"))).primaryKey(texts(at(node, "primaryKeys")));
+        schemaBuilder.options(map(at(node, "options")));
+        new SchemaManager(LocalFileIO.create(), new Path(path)).createTable(schemaBuilder.build());
     }
 
     // Janino takes the bridge methods that return a TreeNode, hence the casts.
@@ -71,21 +72,21 @@ public class JavaPaimonSide {
         return result;
     }
 
+    // changes: [verb, path of the column, new name or type as in a schema file], ...
     public void alter(String path, String changes) throws Exception {
         JsonNode node = JSON.readTree(changes);
         List made = new ArrayList();
         for (int i = 0; i < node.size(); i++) {
-            List words = texts(at(node, i));
-            String verb = (String) words.get(0);
-            String column = (String) words.get(1);
+            String verb = at(at(node, i), 0).asText();
+            String[] column = (String[]) texts(at(at(node, i), 1)).toArray(new String[0]);
             if (verb.equals("drop")) {
                 made.add(SchemaChange.dropColumn(column));
             } else if (verb.equals("rename")) {
-                made.add(SchemaChange.renameColumn(column, (String) words.get(2)));
+                made.add(SchemaChange.renameColumn(column, at(at(node, i), 2).asText()));
             } else {
-                DataType type = DataTypeJsonParser.parseDataType(new TextNode((String) words.get(2)));
-                made.add(verb.equals("add") ? SchemaChange.addColumn(column, type)
-                                            : SchemaChange.updateColumnType(column, type));
+                DataType type = DataTypeJsonParser.parseDataType(at(at(node, i), 2));
+                made.add(verb.equals("add") ? SchemaChange.addColumn(column, type, null, null)
+                                            : SchemaChange.updateColumnType(column, type, true));
             }
         }
         new SchemaManager(LocalFileIO.create(), new Path(path)).commitChanges(made);
