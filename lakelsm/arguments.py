@@ -63,6 +63,8 @@ def checked_file_name(argument: str, value: Given, wanted: str, *, affix: str = 
     if isinstance(value, str):
         if "/" in value:
             raise wrong_argument(argument, value, f"{wanted}, without a slash")
+        if any(character < " " or "\x7f" <= character <= "\x9f" for character in value):
+            raise wrong_argument(argument, value, f"{wanted}, without control characters")
         if len((value + affix).encode()) > _NAME_BYTES:
             raise wrong_argument(argument, value, f"{wanted}, of at most {_NAME_BYTES - len(affix)} bytes")
     return value

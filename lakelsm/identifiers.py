@@ -1,4 +1,4 @@
-"""Names of databases, tables and columns: which a new one may have, and which of them Spark takes for one."""
+"""Names of columns: which a new one may have, and which of them Spark takes for one."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from lakelsm.errors import InvalidInputError
 
-#: Bytes of UTF-8: names become names of directories and files.
+#: Bytes of UTF-8: names of partition columns become names of directories.
 _MOST_BYTES = 255
 
 
 def folded(name: str) -> str:
     """The name without its case, as Java's ``equalsIgnoreCase`` compares: Spark takes names for one that fold alike."""
-    return "".join(map(_folded, name))
+    return name.lower() if name.isascii() else "".join(map(_folded, name))
 
 
 def match(name: str, known: Iterable[str]) -> str | None:
@@ -41,21 +41,16 @@ def hint(name: str, known: Iterable[str]) -> str:
     return "" if found is None or found == name else f": write '{found}'"
 
 
-def is_unicode(name: str) -> bool:
-    """Whether the name can be written as UTF-8: it has no half of a surrogate pair."""
-    return not any(unicodedata.category(character) == "Cs" for character in name)
-
-
-def check_new_name(what: str, name: object) -> None:
-    """Raise InvalidInputError unless a new ``what`` ('column', 'table') may be called so."""
+def check_new_name(name: object, what: str = "column") -> None:
+    """Raise InvalidInputError unless a new column (or ``what`` it is) may be called so."""
     if not isinstance(name, str):
         raise InvalidInputError(f"the name of a {what} must be a text, not {name!r}")
-    if not name.strip():
-        raise InvalidInputError(f"a {what} has the blank name {name!r}; name the {what}")
     wrong = next((character for character in name if unicodedata.category(character) in ("Cc", "Cs")), None)
     if wrong is not None:
         kind = "control character" if unicodedata.category(wrong) == "Cc" else "half of a surrogate pair"
         raise InvalidInputError(f"{what} name {name!r} has the {kind} U+{ord(wrong):04X}; choose a name without it")
+    if not name.strip():
+        raise InvalidInputError(f"a {what} has the blank name {name!r}; name the column")
     size = len(name.encode())
     if size > _MOST_BYTES:
         raise InvalidInputError(

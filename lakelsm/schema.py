@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lakelsm.arguments import checked_names, checked_text, option_texts
 from lakelsm.errors import CorruptTableError, InvalidInputError
+from lakelsm.identifiers import check_new_name, hint, match
 from lakelsm.json_document import parse_object
 from lakelsm.types import (
     UNASSIGNED_ID,
@@ -107,8 +108,13 @@ class TableSchema:
         """The column of that name. Raises InvalidInputError that lists the columns if there is none."""
         found = self._by_name.get(name)
         if found is None:
-            raise InvalidInputError(f"no column '{name}'; the columns are {', '.join(self.field_names)}")
+            known = f"the columns are {', '.join(self.field_names)}"
+            raise InvalidInputError(f"no column '{name}'{hint(name, self.field_names)}; {known}")
         return found
+
+    def column_name(self, name: str) -> str:
+        """The column that Spark takes a name for: it ignores case. Raises InvalidInputError if there is none."""
+        return self.field(match(name, self.field_names) or name).name
 
     @property
     def trimmed_primary_keys(self) -> tuple[str, ...]:
@@ -171,6 +177,7 @@ def create_schema(
     partition = _keys("partition_by", partition_by, kept.pop("partition", None))
     fields, highest = assign_field_ids(_columns(columns))
     check_columns(fields, primary, partition)
+    check_new_names(fields)
     nullable = kept.get("primary-key.nullable", "false").strip().lower() == "true"
     fields = tuple(
         replace(column, type=column.type.with_nullable(nullable)) if column.name in primary else column
@@ -263,13 +270,21 @@ def check_columns(fields: Sequence[DataField], primary: Sequence[str], partition
         missing = [name for name in keys if name not in names]
         if missing:
             raise InvalidInputError(
-                f"{what} column '{missing[0]}' is no column; the columns are {', '.join(names)}"
+                f"{what} column '{missing[0]}' is no column{hint(missing[0], names)}; the columns are {', '.join(names)}"
             )
     if primary and set(primary) <= set(partition):
         raise InvalidInputError(
             f"primary key {list(primary)} has only partition columns, so a partition would hold one row; "
             "add a column to the primary key"
         )
+
+
+def check_new_names(fields: Sequence[DataField], what: str = "column") -> None:
+    """Raises InvalidInputError for names that no new column or member of one may have."""
+    for column in fields:
+        check_new_name(column.name, what)
+        for members in rows_within(column.type):
+            check_new_names(members, f"member of '{column.name}'")
 
 
 def _check_members(path: str, data_type: DataType) -> None:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 from lakelsm.arguments import checked_flag, checked_name, checked_text, option_text, wrong_argument
 from lakelsm.errors import InvalidInputError
+from lakelsm.identifiers import check_new_name, hint
 from lakelsm.options import TableOptions
 from lakelsm.options.option_change import check_option_change
 from lakelsm.renamed_options import rename_in_options
-from lakelsm.schema import SCHEMA_VERSION, TableSchema, assign_field_ids, check_columns
+from lakelsm.schema import SCHEMA_VERSION, TableSchema, assign_field_ids, check_columns, check_new_names
 from lakelsm.schema_validation import validate_changed_table
 from lakelsm.type_widening import can_widen
 from lakelsm.types import UNASSIGNED_ID, ArrayType, DataField, DataType, MapType, MultisetType, RowType
@@ -247,6 +248,7 @@ def _add_column(schema: TableSchema, change: AddColumn) -> TableSchema:
             f"add it as {change.type.with_nullable(True).sql()}"
         )
     new = DataField(UNASSIGNED_ID, path[-1], change.type, change.comment)
+    check_new_names([new])
     (new,), highest = assign_field_ids([new], schema.highest_field_id)
     before_partition = TableOptions.parse(schema.options).add_column_before_partition and len(path) == 1
 
@@ -262,6 +264,7 @@ def _add_column(schema: TableSchema, change: AddColumn) -> TableSchema:
 
 def _rename_column(schema: TableSchema, path: tuple[str, ...], new_name: str) -> TableSchema:
     _refuse_key(schema, path, "rename", primary=False)
+    check_new_name(new_name)
 
     def rename(fields: _Fields, name: str) -> _Fields:
         _find(fields, name)
@@ -379,7 +382,8 @@ def _find(fields: _Fields, name: str) -> DataField:
     for field in fields:
         if field.name == name:
             return field
-    raise InvalidInputError(f"no column '{name}'; there are {', '.join(field.name for field in fields)}")
+    names = [field.name for field in fields]
+    raise InvalidInputError(f"no column '{name}'{hint(name, names)}; there are {', '.join(names)}")
 
 
 def _without(fields: _Fields, name: str) -> _Fields:

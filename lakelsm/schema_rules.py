@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.identifiers import alike, folded, is_unicode
+from lakelsm.identifiers import alike, folded, hint
 from lakelsm.merge_engine_rules import check_merge_engine
 from lakelsm.options import BucketFunction, ChangelogProducer, MergeEngine, TableOptions
 from lakelsm.options.field_options import DEFAULT_AGGREGATE_KEY, split_field_key
@@ -66,8 +66,6 @@ def _check_names_apart(what: str, fields: Sequence[DataField]) -> None:
             f"{what} '{clash[0]}' and {what} '{clash[1]}' differ only by case, and Spark takes them for one; rename one"
         )
     for field in fields:
-        if not is_unicode(field.name):
-            raise InvalidInputError(f"{what} name {field.name!r} has half of a surrogate pair; rename it")
         for members in rows_within(field.type):
             _check_names_apart(f"member of '{field.name}'", members)
 
@@ -334,7 +332,8 @@ def _file_prefixes(_schema: TableSchema, options: TableOptions) -> None:
 
 def _no_column(key: str, name: str, schema: TableSchema) -> InvalidInputError:
     return InvalidInputError(
-        f"option '{key}' names '{name}', which is no column; the columns are {', '.join(schema.field_names)}"
+        f"option '{key}' names '{name}', which is no column{hint(name, schema.field_names)}; the columns are "
+        f"{', '.join(schema.field_names)}"
     )
 
 

@@ -51,7 +51,7 @@ from lakelsm.read.scan_frame import scan_frame
 from lakelsm.read.system_frames import buckets_frame, files_frame, snapshots_frame
 from lakelsm.read.time_travel import changelog_range, chosen_snapshot, millis_of
 from lakelsm.schema import TableSchema, check_unique
-from lakelsm.spark.columns import quoted_all
+from lakelsm.spark.columns import quoted
 from lakelsm.spark.frames import checked_frame
 from lakelsm.spark.session import checked_session, resolve_session
 from lakelsm.spark.task_errors import first_line, translated
@@ -212,9 +212,7 @@ class Table:
         if where is not None:
             frame = _filtered(frame, where)
         if names is not None:
-            for name in names:
-                store.schema.field(name)
-            frame = frame.select(*quoted_all(names))
+            frame = frame.select(*(quoted(store.schema.column_name(name)).alias(name) for name in names))
         return frame
 
     def plan(

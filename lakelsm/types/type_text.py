@@ -46,6 +46,21 @@ _SYNONYMS = {
     "STRUCT": "ROW",
     "TIMESTAMP_NTZ": "TIMESTAMP",
 }
+#: Words that Spark or other databases have for a type, and Paimon's.
+_ELSEWHERE = {
+    "BOOL": "BOOLEAN",
+    "BYTE": "TINYINT",
+    "SHORT": "SMALLINT",
+    "LONG": "BIGINT",
+    "REAL": "FLOAT",
+    "NUMBER": "DECIMAL(38, 0)",
+    "TEXT": "STRING",
+    "JSON": "STRING",
+    "UUID": "STRING",
+    "DATETIME": "TIMESTAMP",
+    "TIMESTAMPTZ": "TIMESTAMP_LTZ",
+    "TIMESTAMP_TZ": "TIMESTAMP_LTZ",
+}
 _UNSUPPORTED = frozenset(["GEOMETRY", "GEOGRAPHY", "INTERVAL", "RAW", "LEGACY"])
 _NOT_NULL = "NOT NULL"
 #: Digits of the largest length.
@@ -225,6 +240,8 @@ class _Parser:
             self._advance()
             return AtomicType("VARCHAR" if word == "STRING" else "VARBINARY", length=MAX_LENGTH)
         if word not in ATOMIC_ROOTS:
+            if word in _ELSEWHERE:
+                self._fail(f"a type (Paimon's for {word} is {_ELSEWHERE[word]})")
             near = difflib.get_close_matches(word, [*ATOMIC_ROOTS, *_SYNONYMS, "STRING", "BYTES"], n=1)
             self._fail(f"a type{f' (did you mean {near[0]}?)' if near else ''}")
         self._advance()
@@ -269,6 +286,8 @@ class _Parser:
                 self._take_words("WITHOUT", "TIME", "ZONE")
             if word == "TIMESTAMP" and self._take_words("WITH", "LOCAL", "TIME", "ZONE"):
                 word = "TIMESTAMP_LTZ"
+            if word == "TIMESTAMP" and self._peek().keyword == "WITH":
+                self._fail("WITH LOCAL TIME ZONE (or TIMESTAMP_LTZ), the only kind with a zone that Paimon has")
             return AtomicType(word, precision=precision)
         return AtomicType(word)
 

@@ -11,6 +11,7 @@ from lakelsm.commit.commit_message import PartitionFilter
 from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.binary_row import encode_row
+from lakelsm.identifiers import alike, match
 from lakelsm.types import DataField, python_arrow
 
 
@@ -19,11 +20,16 @@ def checked_partition(store: TableStore, partition: object) -> dict[str, object]
     wanted = "a mapping of partition columns to values, such as {'dt': '2025-01-31'}"
     if partition is not None and not isinstance(partition, Mapping):
         raise wrong_argument("partition", partition, wanted)
-    fixed = {checked_name("partition", name, wanted): value for name, value in (partition or {}).items()}
-    unknown = [name for name in fixed if name not in store.schema.partition_keys]
+    given = {checked_name("partition", name, wanted): value for name, value in (partition or {}).items()}
+    clash = alike(given)
+    if clash is not None:
+        raise InvalidInputError(f"partition names {clash[0]} and {clash[1]}, which Spark takes for one: name it once.")
+    keys = store.schema.partition_keys
+    fixed = {match(name, keys) or name: value for name, value in given.items()}
+    unknown = [name for name in fixed if name not in keys]
     if unknown:
-        keys = ", ".join(store.schema.partition_keys) or "none"
-        raise InvalidInputError(f"{', '.join(unknown)} is no partition column of table {store.name}: it has {keys}.")
+        known = ", ".join(keys) or "none"
+        raise InvalidInputError(f"{', '.join(unknown)} is no partition column of table {store.name}: it has {known}.")
     return {name: _partition_value(store.schema.field(name), value) for name, value in fixed.items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.identifiers import folded, match
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted
@@ -55,6 +57,7 @@ def prepare(
     With `partial-update` the frame may leave out columns that can be NULL: its rows do not touch them.
     """
     fixed = dict(fixed or {})
+    frame, row_kind = _in_names_of_table(frame, schema, row_kind)
     if options.merge_engine is MergeEngine.PARTIAL_UPDATE:
         kept = {*frame.columns, *schema.primary_keys, *schema.partition_keys}
         untouched = [field.name for field in schema.fields if field.name not in kept and field.type.nullable]
@@ -84,11 +87,25 @@ def sort_columns(schema: TableSchema) -> list[Column]:
     return order
 
 
+def _in_names_of_table(
+    frame: DataFrame, schema: TableSchema, row_kind: str | None
+) -> tuple[DataFrame, str | None]:
+    """The frame and its row kind column with columns named as in the table: Spark takes `ID` for `id`."""
+    given = frame.columns
+    counts = Counter(map(folded, given))
+    twice = sorted({name for name in given if counts[folded(name)] > 1})
+    if twice:
+        raise InvalidInputError(
+            f"The DataFrame has column {', '.join(twice)} more than once: rename or drop one (Spark ignores case)."
+        )
+    known = {folded(name): name for name in schema.field_names}
+    names = [known.get(folded(name), name) for name in given]
+    kind = None if row_kind is None else match(row_kind, names) or row_kind
+    return (frame if names == given else frame.toDF(*names)), kind
+
+
 def _check_columns(frame: DataFrame, schema: TableSchema, row_kind: str | None, fixed: Mapping[str, object]) -> None:
     given = list(frame.columns)
-    twice = sorted({name for name in given if given.count(name) > 1})
-    if twice:
-        raise InvalidInputError(f"The DataFrame has column {', '.join(twice)} more than once: rename or drop one.")
     if row_kind is not None and row_kind not in given:
         raise InvalidInputError(f"Row kind column '{row_kind}' is not in the DataFrame, which has {', '.join(given)}.")
     missing = [name for name in schema.field_names if name not in given and name not in fixed]
@@ -114,7 +131,7 @@ def _column(
     if not _assignable(source, target):
         raise InvalidInputError(
             f"Column '{field.name}' is {source.simpleString()} in the DataFrame and {target.simpleString()} in the "
-            f"table ({field.type.sql()}): cast it before the write."
+            f"table ({field.type.sql()}): {_remedy(source, target)}."
         )
     if relaxed(source) != target:
         column = column.cast(target)
@@ -125,6 +142,8 @@ def _column(
     if limit is not None and limit < MAX_LENGTH:
         size = F.char_length(column) if isinstance(target, T.StringType) else F.octet_length(column)
         message = f"{CHECK_MARK}a value of column '{field.name}' is longer than {field.type.sql()} allows"
+        if limit == 1:
+            message += ", which is what the type means without a length: declare STRING or BYTES for values of any length"
         checked = F.when(size > limit, F.raise_error(F.lit(message))).otherwise(checked)
     for finds, fault in value_faults(field.type, field.name):
         checked = F.when(finds(column), F.raise_error(F.lit(CHECK_MARK + fault))).otherwise(checked)
@@ -137,6 +156,16 @@ def _column(
         same = column.eqNullSafe(_literal(fixed[field.name], target))
         checked = F.when(same, checked).otherwise(F.raise_error(F.lit(message)))
     return checked.alias(field.name)
+
+
+def _remedy(source: T.DataType, target: T.DataType) -> str:
+    """What to do about a column of another type."""
+    if isinstance(source, T.TimestampType) and isinstance(target, T.TimestampNTZType):
+        return (
+            "in Paimon TIMESTAMP has no time zone, and Spark's timestamp is TIMESTAMP_LTZ: declare the column so, or "
+            "cast it to timestamp_ntz before the write"
+        )
+    return f"cast it to {target.simpleString()} before the write"
 
 
 def _floored(column: Column, kind: DataType) -> Column:
@@ -170,7 +199,8 @@ def _assignable(source: T.DataType, target: T.DataType) -> bool:
         return _assignable(source.keyType, target.keyType) and _assignable(source.valueType, target.valueType)
     if isinstance(source, T.StructType) and isinstance(target, T.StructType):
         pairs = zip(source.fields, target.fields)
-        return source.names == target.names and all(_assignable(a.dataType, b.dataType) for a, b in pairs)
+        alike = list(map(folded, source.names)) == list(map(folded, target.names))
+        return alike and all(_assignable(a.dataType, b.dataType) for a, b in pairs)
     if isinstance(target, T.StringType):
         return isinstance(source, (T.StringType, T.CharType, T.VarcharType))
     return type(source) is type(target) or type(target) in _WIDER.get(type(source), ())

@@ -80,6 +80,18 @@ def test_rows_and_changes_are_those_of_any_other_table(
     assert sorted(row[1:] for row in changes.values()) == wanted
 
 
+def test_names_are_found_in_any_case_as_spark_finds_them(spark: SparkSession, tmp_path: Path) -> None:
+    catalog = Catalog(str(tmp_path), spark)
+    columns, options = "id INT, Dt STRING, v INT", {"bucket": "1", "write-only": "true"}
+    table = catalog.create_table("d.t", columns, primary_key=["id", "Dt"], partition_by=["Dt"], options=options)
+    table.write(spark.createDataFrame([(1, "a", 1), (2, "b", 2)], "ID INT, DT STRING, V INT"))
+    table.overwrite(spark.createDataFrame([(3, 3)], "ID INT, V INT"), {"DT": "b"})
+    found = table.read(where="dt = 'b' OR ID = 7", columns=["V", "iD"])
+    assert (found.columns, [tuple(row) for row in found.collect()]) == (["V", "iD"], [(3, 3)])
+    with pytest.raises(InvalidInputError, match="partition names DT and Dt, which Spark takes for one"):
+        table.overwrite(spark.createDataFrame([(3, 3)], "id INT, v INT"), {"DT": "b", "Dt": "b"})
+
+
 def test_a_batch_that_lost_a_race_is_written_again_from_files_that_spark_hides(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -119,6 +119,10 @@ def test_paimons_spellings_of_a_type_are_read(text: str, canonical: str) -> None
     [
         ("", "expected a type"),
         ("INTT", "did you mean INT"),
+        ("LONG", "Paimon's for LONG is BIGINT"),
+        ("ARRAY<text>", "Paimon's for TEXT is STRING"),
+        ("DATETIME", "Paimon's for DATETIME is TIMESTAMP"),
+        ("TIMESTAMP WITH TIME ZONE", "WITH LOCAL TIME ZONE"),
         ("DECIMAL(39, 2)", "precision 39"),
         ("DECIMAL(5, 6)", "scale 6"),
         ("TIMESTAMP(10)", "precision 10"),

@@ -36,6 +36,28 @@ def test_columns_come_in_the_tables_order_with_kind_and_input_order(spark: Spark
     assert [row[3] for row in found] == sorted({row[3] for row in found})
 
 
+def test_names_in_another_case_are_the_tables(spark: SparkSession) -> None:
+    schema = create_schema("`Kéy` INT, v ROW<`In.N` INT>, p STRING", ["Kéy", "p"], ["p"], {"bucket": "1"}, None, 0)
+    frame = spark.createDataFrame([(1, (2,), "-D")], "`kÉY` INT, V STRUCT<`iN.n`: INT>, Op STRING")
+    (row,) = prepared(frame, schema, "oP", p="x").collect()
+    assert row.asDict(recursive=True) | {"_SEQUENCE_NUMBER": 0} == {
+        **{"Kéy": 1, "v": {"In.N": 2}, "p": "x"},
+        **{"_VALUE_KIND": 3, "_SEQUENCE_NUMBER": 0},
+    }
+
+
+def test_a_frame_whose_columns_differ_by_case_only_is_refused(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(1, "a", "b")], "k INT, v STRING, w STRING").toDF("k", "v", "V")
+    with pytest.raises(InvalidInputError, match="column V, v more than once: rename or drop one"):
+        prepared(frame, schema_of())
+
+
+def test_a_timestamp_of_sparks_is_told_what_paimon_calls_it(spark: SparkSession) -> None:
+    frame = spark.sql("SELECT 1 AS k, current_timestamp() AS v")
+    with pytest.raises(InvalidInputError, match="Spark's timestamp is TIMESTAMP_LTZ: declare the column so"):
+        prepared(frame, schema_of("k INT, v TIMESTAMP"))
+
+
 def kinds(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(list(enumerate(["+I", "-U", "+U", "-D"])), "k INT, op STRING")
 
