@@ -1,67 +1,62 @@
-"""Files whose TIMESTAMP(7..9) columns are 64-bit nanoseconds, as pypaimon writes them.
+"""Files with nanoseconds that a scan of Spark's shows wrongly, or not at all.
 
-Java Paimon and lakelsm write INT96 (format.md 8.2), which Spark reads as timestamps. Spark reads 64-bit nanoseconds only
-as numbers, so such files are scanned apart. Only tables that have such columns pay: their files' footers are looked at.
+Spark cuts INT96 times (format.md 8.2) to microseconds towards zero where the nanoseconds of the day are negative, as Java
+Paimon writes them before 1970: a row would change its time with the next compaction. lakelsm's own files have none, and
+say so. 64-bit nanoseconds, which pypaimon writes, are numbers to Spark. Only tables that have such columns pay: their
+files' footers are looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow.parquet as pq
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from lakelsm.format.file_check import PARQUET_ERRORS, unreadable
+from lakelsm.format.int96_timestamps import FLOORED_MARK, stored_type
 from lakelsm.merge.run_reader import RunFile
 from lakelsm.schema import TableSchema
-from lakelsm.spark.columns import quoted
+from lakelsm.schema_evolution import column_mapping
 from lakelsm.storage import FileIO
-from lakelsm.types import AtomicType, DataType
+from lakelsm.types import to_arrow
 
 _THREADS = 16
 
 
-def has_nanoseconds(data_type: DataType) -> bool:
-    """Whether a column of this type may be 64-bit nanoseconds in a file."""
-    is_timestamp = isinstance(data_type, AtomicType) and data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ")
-    return is_timestamp and isinstance(data_type, AtomicType) and (data_type.precision or 0) > 6
-
-
-def nanosecond_files(file_io: FileIO, schema: TableSchema, files: Sequence[RunFile]) -> frozenset[str]:
-    """The paths among ``files`` (of one schema) that store its TIMESTAMP(7..9) columns as 64-bit numbers."""
-    names = [field.name for field in schema.fields if has_nanoseconds(field.type)]
-    if not names:
+def nanosecond_files(
+    file_io: FileIO, schema: TableSchema, schemas: Mapping[int, TableSchema], files: Sequence[RunFile]
+) -> frozenset[str]:
+    """The paths among ``files`` whose columns of ``schema`` with TIMESTAMP(7..9) are left to tasks."""
+    wanted = {key: _columns_with_nanoseconds(stored, schema) for key, stored in schemas.items()}
+    looked_at = [file for file in files if wanted[file.schema_id]]
+    if not looked_at:
         return frozenset()
     filesystem = file_io.filesystem()
 
-    def stores_numbers(file: RunFile) -> bool:
+    def is_left(file: RunFile) -> bool:
         try:
-            stored = pq.read_metadata(file.path, filesystem=filesystem).schema
+            footer = pq.read_metadata(file.path, filesystem=filesystem)
         except PARQUET_ERRORS as error:
             raise unreadable(file.path, error) from error
-        columns = (stored.column(at) for at in range(len(stored)))
-        return any(column.path in names and column.physical_type == "INT64" for column in columns)
+        return _is_left(footer, wanted[file.schema_id])
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        return frozenset(file.path for file, numbers in zip(files, pool.map(stores_numbers, files)) if numbers)
+        return frozenset(file.path for file, left in zip(looked_at, pool.map(is_left, looked_at)) if left)
 
 
-def parted(files: Iterable[RunFile], numbers: frozenset[str]) -> list[tuple[bool, list[RunFile]]]:
-    """The files with 64-bit nanoseconds and the others, each kind if there are any."""
-    kinds: dict[bool, list[RunFile]] = {}
-    for file in files:
-        kinds.setdefault(file.path in numbers, []).append(file)
-    return sorted(kinds.items())
+def _columns_with_nanoseconds(stored: TableSchema, schema: TableSchema) -> frozenset[str]:
+    """Names in a file of the columns that may have nanoseconds there, nested too."""
+    sources = (source for _, source in column_mapping(stored, schema) if source is not None)
+    kinds = {source.name: to_arrow(source.type) for source in sources}
+    return frozenset(name for name, kind in kinds.items() if stored_type(kind) != kind)
 
 
-def timestamp_of_nanoseconds(name: str, data_type: DataType) -> Column:
-    """The timestamp in a column of 64-bit nanoseconds, cut to Spark's microseconds."""
-    micros = F.floor(quoted(name) / F.lit(1000).cast("decimal(4,0)")).cast("bigint")
-    if isinstance(data_type, AtomicType) and data_type.root == "TIMESTAMP_LTZ":
-        return F.timestamp_micros(micros)
-    days = F.floor(micros / F.lit(86_400_000_000).cast("decimal(11,0)")).cast("int")
-    rest = (micros - days.cast("bigint") * 86_400_000_000) / F.lit(1_000_000).cast("decimal(7,0)")
-    midnight = F.date_add(F.lit("1970-01-01").cast("date"), days).cast("timestamp_ntz")
-    return midnight + F.make_dt_interval(secs=rest.cast("decimal(18,6)"))
+def _is_left(footer: pq.FileMetaData, names: frozenset[str]) -> bool:
+    leaves = [footer.schema.column(at) for at in range(len(footer.schema))]
+    leaves = [leaf for leaf in leaves if leaf.path.split(".")[0] in names]
+    if any("nanoseconds" in str(leaf.logical_type) for leaf in leaves):
+        return True
+    key, value = FLOORED_MARK
+    is_floored = (footer.metadata or {}).get(key) == value
+    return not is_floored and any(leaf.physical_type == "INT96" for leaf in leaves)

@@ -23,7 +23,7 @@ from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
 from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
 from lakelsm.read.checked_files import check_files
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
-from lakelsm.read.nanosecond_files import has_nanoseconds, nanosecond_files, parted, timestamp_of_nanoseconds
+from lakelsm.read.nanosecond_files import nanosecond_files
 from lakelsm.read.read_plan import ReadPlan
 from lakelsm.read.stale_rows import CHUNK_BITS, STALE_CHUNK, STALE_FILE, STALE_SCHEMA, STALE_WORDS, StaleRows
 from lakelsm.read.task_scan import FILE_NAME, POSITION, TASK_MEMORY, parted_by_reader, task_scan
@@ -79,20 +79,16 @@ def file_scans(
     stale: DataFrame | None = None,
     system: Sequence[str] = (),
 ) -> list[DataFrame]:
-    """A scan for the files of each schema, those with 64-bit nanoseconds apart, with the table's columns.
+    """A scan for the files of each schema, with the table's columns.
 
     ``stale`` lists rows to leave out; the tasks that make it check the files. Without it the ``system`` columns of the
     files follow and, if there are any, the file's name as `FILE_NAME`. Files that Spark's scan cannot read are read by
     tasks. Raises CorruptTableError where a file is missing or is not the one that its manifest entry means.
     """
-    scanned, others = parted_by_reader(files, schemas)
+    scanned, others = parted_by_reader(files, schemas, nanosecond_files(store.file_io, store.schema, schemas, files))
     if stale is None:
         check_files(store.file_io, schemas, scanned)
-    scans = [
-        _scan(spark, store.schema, schemas[key], part, stale, nanoseconds, system)
-        for key, group in _by_schema(scanned)
-        for nanoseconds, part in parted(group, nanosecond_files(store.file_io, schemas[key], group))
-    ]
+    scans = [_scan(spark, store.schema, schemas[key], group, stale, system) for key, group in _by_schema(scanned)]
     if others:
         columns = quoted_all(store.schema.field_names)
         scans.append(_shown(task_scan(spark, store, schemas, others), columns, _TASK_PLACE, stale, system))
@@ -143,27 +139,15 @@ def _scan(
     file_schema: TableSchema,
     files: Sequence[RunFile],
     stale: DataFrame | None = None,
-    nanoseconds: bool = False,
     system: Sequence[str] = (),
 ) -> DataFrame:
-    """Scan files of one schema as the table's columns; ``stale`` lists the rows to leave out.
-
-    With ``nanoseconds`` the files' TIMESTAMP(7..9) columns are numbers.
-    """
+    """Scan files of one schema as the table's columns; ``stale`` lists the rows to leave out."""
     mapping = column_mapping(file_schema, schema)
-    numbers = {source.name for _, source in mapping if nanoseconds and source and has_nanoseconds(source.type)}
-    stored = [
-        T.StructField(source.name, T.LongType() if source.name in numbers else to_spark(source.type))
-        for _, source in mapping
-        if source is not None
-    ]
+    stored = [T.StructField(source.name, to_spark(source.type)) for _, source in mapping if source is not None]
     columns: list[Column] = []
     for field, source in mapping:
-        target = to_spark(field.type)
         if source is None:
-            columns.append(F.lit(None).cast(target).alias(field.name))
-        elif source.name in numbers:
-            columns.append(timestamp_of_nanoseconds(source.name, source.type).cast(target).alias(field.name))
+            columns.append(F.lit(None).cast(to_spark(field.type)).alias(field.name))
         else:
             columns.append(evolved(quoted(source.name), source.type, field.type).alias(field.name))
     stored += [T.StructField(name, _SYSTEM_TYPES[name]) for name in system]

@@ -8,8 +8,9 @@ case, among them those that it or Paimon adds to a file. Tables may have such na
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -40,14 +41,17 @@ _TAKEN = frozenset(map(folded, (SEQUENCE_FIELD.name, KIND_FIELD.name, "_metadata
 
 
 def parted_by_reader(
-    files: Sequence[RunFile], schemas: Mapping[int, TableSchema]
+    files: Sequence[RunFile], schemas: Mapping[int, TableSchema], left: Collection[str] = ()
 ) -> tuple[list[RunFile], list[RunFile]]:
-    """The files of which a scan of Spark's reads all rows as they are, and those that are left to tasks."""
+    """The files of which a scan of Spark's reads all rows as they are, and those that are left to tasks.
+
+    ``left`` are paths of files that are left to tasks for what they hold.
+    """
     apart = {key: _names_are_apart(schema.fields) for key, schema in schemas.items()}
-    scanned = [file for file in files if apart[file.schema_id] and _PLAIN_NAME.fullmatch(file.name)]
-    if len(scanned) == len(files):
-        return scanned, []
-    return scanned, [file for file in files if not (apart[file.schema_id] and _PLAIN_NAME.fullmatch(file.name))]
+    is_scanned = [
+        apart[file.schema_id] and file.path not in left and bool(_PLAIN_NAME.fullmatch(file.name)) for file in files
+    ]
+    return list(compress(files, is_scanned)), [file for file, scanned in zip(files, is_scanned) if not scanned]
 
 
 def task_scan(

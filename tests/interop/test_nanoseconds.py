@@ -1,0 +1,102 @@
+"""Times with nanoseconds of any year, flat and nested, between Java Paimon and lakelsm: no row changes its time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from lakelsm import Table
+from lakelsm.types import parse_columns, to_arrow
+from tests.interop.lakelsm_tables import LakelsmTables
+from tests.interop.peers import JavaPaimon, Peer
+from tests.interop.value_form import Rows, cut_to_micros, rows_of_arrow
+from tests.nano_times import times_of_nanos
+
+COLUMNS = (
+    "k INT, t TIMESTAMP(9), l TIMESTAMP(7) WITH LOCAL TIME ZONE, a ARRAY<TIMESTAMP(9)>, m MAP<STRING, TIMESTAMP(8)>, "
+    "r ROW<x TIMESTAMP(9), y TIMESTAMP(6) WITH LOCAL TIME ZONE>, b TIMESTAMP(6), v INT"
+)
+FIELDS = parse_columns(COLUMNS)
+FIRST, LAST = -62_135_596_800_000_000_001, 253_402_300_799_999_999_999
+#: Among them times whose nanoseconds of the day are negative in Java's files.
+NANOS = [FIRST + 2, LAST, -1, -999, -1001, None, 1_704_067_200_123_456_789]
+
+
+def rows(first_key: int = 0, value: int = 0) -> pa.Table:
+    """A row for each of `NANOS`, in every column with times."""
+    times = times_of_nanos(NANOS).to_pylist()
+    micros = [None if nanos is None else nanos // 1000 for nanos in NANOS]
+    values = {
+        "k": [first_key + at for at in range(len(NANOS))],
+        "t": times,
+        "l": times_of_nanos([nanos and nanos // 100 * 100 for nanos in NANOS]).to_pylist(),
+        "a": [[time, None, times[0]] for time in times],
+        "m": [[("x", time), ("y", times[1])] for time in times],
+        "r": [{"x": time, "y": micro} for time, micro in zip(times, micros)],
+        "b": micros,
+        "v": [value] * len(NANOS),
+    }
+    return pa.table({field.name: pa.array(values[field.name], to_arrow(field.type)) for field in FIELDS})
+
+
+def form(*tables: pa.Table) -> Rows:
+    return rows_of_arrow(pa.concat_tables(tables), FIELDS)
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
+def test_what_java_wrote_is_carried_through_every_read_and_compaction(
+    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, engine: str
+) -> None:
+    java = peers("java-paimon")
+    options = {"bucket": "1", "merge-engine": engine, "write-only": "true", "changelog-producer": "lookup"}
+    java.create(path, COLUMNS, ["k"], options=options)
+    expected = form(rows())
+    java.write(path, rows())
+    assert ours.read_nanos(path) == expected, "one file, nothing to merge"
+    java.write(path, rows(value=1))
+    java.write(path, rows(first_key=100))
+    expected = form(rows(value=1), rows(first_key=100))
+    assert ours.read_nanos(path) == expected, "merged by a read"
+    ours.compact(path)
+    assert ours.read_nanos(path) == expected, "merged by a compaction"
+    assert java.read(path) == expected
+    told = ours.table(path).changelog().toArrow()
+    assert rows_of_arrow(told.select([field.name for field in FIELDS]), FIELDS) == cut_to_micros(expected, FIELDS)
+
+
+def test_a_condition_finds_the_time_that_the_read_shows(
+    spark: SparkSession, peers: Callable[[str], Peer], path: Path
+) -> None:
+    java = peers("java-paimon")
+    java.create(path, COLUMNS, ["k"], options={"bucket": "1", "write-only": "true"})
+    java.write(path, rows())
+    table = Table(path.as_uri(), spark)
+
+    def found(time: str) -> list[int]:
+        condition = f"t = TIMESTAMP_NTZ'{time}'"
+        keys = sorted(row.k for row in table.read(where=condition).collect())
+        assert keys == sorted(row.k for row in table.read().where(condition).collect())
+        return keys
+
+    for _ in range(2):
+        assert found("1969-12-31 23:59:59.999999") == [2, 3]
+        assert found("1969-12-31 23:59:59.999998") == [4]
+        assert found("1970-01-01 00:00:00") == []
+        assert found("9999-12-31 23:59:59.999999") == [1]
+        table.compact(full=True)
+
+
+def test_java_reads_what_lakelsm_wrote(ours: LakelsmTables, peers: Callable[[str], Peer], path: Path) -> None:
+    ours.create(path, COLUMNS, ["k"], options={"bucket": "2"})
+    ours.write(path, rows())
+    expected = cut_to_micros(form(rows()), FIELDS)
+    assert ours.read(path) == expected
+    java = peers("java-paimon")
+    assert isinstance(java, JavaPaimon)
+    assert java.read(path) == expected
+    java.compact(path)
+    assert ours.read(path) == expected
