@@ -12,10 +12,10 @@ from typing import TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from lakelsm.errors import LakelsmError
+from lakelsm.spark.spark_types import from_struct, to_spark_arrow
 from lakelsm.spark.task_errors import error_text
 
 Unit = TypeVar("Unit")
@@ -89,7 +89,7 @@ def read_units(
     condition of the user's leave the row out, the query fails all the same.
     """
     shown = [StructField(field.name, field.dataType) for field in schema]
-    arrow = to_arrow_schema(StructType(shown))
+    arrow = to_spark_arrow(from_struct(StructType(shown)))
 
     def told(unit: Unit) -> Iterator[pa.RecordBatch]:
         columns = arrow

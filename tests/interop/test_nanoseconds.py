@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
-from lakelsm import Table
 from lakelsm.types import parse_columns, to_arrow
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import JavaPaimon, Peer
@@ -69,12 +67,12 @@ def test_what_java_wrote_is_carried_through_every_read_and_compaction(
 
 
 def test_a_condition_finds_the_time_that_the_read_shows(
-    spark: SparkSession, peers: Callable[[str], Peer], path: Path
+    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path
 ) -> None:
     java = peers("java-paimon")
     java.create(path, COLUMNS, ["k"], options={"bucket": "1", "write-only": "true"})
     java.write(path, rows())
-    table = Table(path.as_uri(), spark)
+    table = ours.table(path)
 
     def found(time: str) -> list[int]:
         condition = f"t = TIMESTAMP_NTZ'{time}'"
