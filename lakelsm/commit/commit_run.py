@@ -293,7 +293,7 @@ class CommitRun:
             index_manifest = self._files.write_index(changes.index) if changes.index else None
             step("index-manifest-written")
         snapshot = self._snapshot(latest, changes.delta, _Lists(base_metas, base_name, base_size), delta)
-        snapshot = replace(snapshot, index_manifest=index_manifest)
+        snapshot = self._sealed(replace(snapshot, index_manifest=index_manifest), latest)
         lists = [
             _Lists(base_metas, base_name, base_size),
             delta,
@@ -302,6 +302,14 @@ class CommitRun:
         used: set[str | None] = {index_manifest, *(part.name for part in lists)}
         used.update(meta.file_name for part in lists for meta in part.metas)
         return snapshot, used
+
+    def _sealed(self, snapshot: Snapshot, latest: Snapshot | None) -> Snapshot:
+        """The snapshot with its checksums. Its index manifest may be the last snapshot's."""
+        checksums = {name: self._files.checksum(name) for name in snapshot.metadata_files}
+        index = snapshot.index_manifest
+        if index is not None and latest is not None and checksums[index] is None:
+            checksums[index] = latest.checksum_of(index)
+        return snapshot.sealed(checksums)
 
     def _write_lists(self, entries: Sequence[ManifestEntry], what: str) -> _Lists:
         metas = self._files.write_manifests(entries)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from lakelsm.format.index_manifest import IndexManifestEntry, encode_index_manifest
 from lakelsm.format.manifest import (
@@ -44,6 +46,7 @@ class ManifestFiles:
         self._target_size = target_size
         self._names = CommitFileNames(uuid)
         self._created: set[str] = set()
+        self._checksums: dict[str, int] = {}
 
     def write_manifests(self, entries: Sequence[ManifestEntry]) -> list[ManifestFileMeta]:
         """Write entries, in order, into manifests of which all but the last reach the target size."""
@@ -54,7 +57,8 @@ class ManifestFiles:
         metas = []
         for part, data in rolled(entries, encode, self._target_size):
             name = self._write(self._names.manifest(), data)
-            metas.append(summarize(name, len(data), part, self._partition_types))
+            meta = summarize(name, len(data), part, self._partition_types)
+            metas.append(replace(meta, checksum=self._checksums[name]))
         return metas
 
     def write_list(self, metas: Sequence[ManifestFileMeta]) -> tuple[str, int]:
@@ -66,6 +70,10 @@ class ManifestFiles:
         """Write an index manifest; return its name."""
         data = encode_index_manifest(entries, self._compression)
         return self._write(self._names.index_manifest(), data)
+
+    def checksum(self, name: str) -> int | None:
+        """The CRC-32 of a file that was written here."""
+        return self._checksums.get(name)
 
     def delete_except(self, used: Iterable[str | None] = ()) -> None:
         """Delete the files written so far whose names are not among ``used``. Best effort.
@@ -79,6 +87,7 @@ class ManifestFiles:
 
     def _write(self, name: str, data: bytes) -> str:
         self._created.add(name)
+        self._checksums[name] = zlib.crc32(data)
         self._file_io.write(self._paths.manifest(name), data)
         return name
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -93,7 +94,8 @@ def read_index_entries(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -
     if snapshot.index_manifest is None:
         return []
     path = paths.manifest(snapshot.index_manifest)
-    return decode_index_manifest(_read(file_io, path, f"snapshot {snapshot.id}"), path)
+    checksum = snapshot.checksum_of(snapshot.index_manifest)
+    return decode_index_manifest(_read(file_io, path, f"snapshot {snapshot.id}", checksum=checksum), path)
 
 
 def read_delta_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:
@@ -131,11 +133,11 @@ def _open(
     metas: Sequence[ManifestFileMeta],
     keep_manifest: ManifestFilter | None,
 ) -> list[EntryBatch]:
-    def contents() -> Iterator[tuple[bytes, str]]:
+    def contents() -> Iterator[tuple[bytes, str, int]]:
         for meta in metas:
             if keep_manifest is None or keep_manifest(meta):
                 path = paths.manifest(meta.file_name)
-                yield _read(file_io, path, "a manifest list", meta.file_size), path
+                yield _read(file_io, path, "a manifest list", meta.file_size, meta.checksum), path, meta.entry_count
 
     return open_manifests(contents())
 
@@ -167,17 +169,25 @@ def _read_list(
     file_io: FileIO, paths: TablePaths, snapshot: Snapshot, name: str, size: int | None
 ) -> list[ManifestFileMeta]:
     path = paths.manifest(name)
-    return decode_manifest_list(_read(file_io, path, f"snapshot {snapshot.id}", size), path)
+    return decode_manifest_list(_read(file_io, path, f"snapshot {snapshot.id}", size, snapshot.checksum_of(name)), path)
 
 
-def _read(file_io: FileIO, path: str, owner: str, size: int | None = None) -> bytes:
-    """Read a metadata file that ``owner`` names; ``size`` is what it says the file has."""
+def _read(file_io: FileIO, path: str, owner: str, size: int | None = None, checksum: int | None = None) -> bytes:
+    """Read a metadata file that ``owner`` names; ``size`` and CRC-32 are what it says the file has (None: nothing)."""
     try:
         data = file_io.read(path, _MAX_BYTES)
     except FileNotFoundError as error:
         raise CorruptTableError(
             f"{path} does not exist, but {owner} names it: restore the file, or read another snapshot."
         ) from error
-    if size is not None and len(data) < size:
-        raise CorruptTableError(f"{path} has {len(data)} bytes, but {owner} says {size}: it was cut off.")
+    if size is not None and len(data) != size:
+        raise CorruptTableError(
+            f"{path} has {len(data)} bytes, but {owner} says {size}: it was cut off, extended or replaced. Restore the "
+            "file, or read another snapshot."
+        )
+    if checksum is not None and zlib.crc32(data) != checksum:
+        raise CorruptTableError(
+            f"{path} is damaged or was replaced: it does not have the checksum that {owner} says. Restore the file, or "
+            "read another snapshot."
+        )
     return data

@@ -61,11 +61,15 @@ class Block:
 
 @dataclass(frozen=True)
 class Container:
-    """A decoded container file. ``schema`` is the writer's without logical types (values stay plain)."""
+    """A decoded container file. ``schema`` is the writer's without logical types (values stay plain).
+
+    ``metadata`` is its header's.
+    """
 
     source: str
     schema: Schema
     blocks: tuple[Block, ...]
+    metadata: Mapping[str, bytes]
 
     @property
     def record_count(self) -> int:
@@ -74,11 +78,15 @@ class Container:
 
 
 def write_container(
-    schema: Schema, records: Iterable[Mapping[str, Any]], compression: str, block_bytes: int = BLOCK_BYTES
+    schema: Schema,
+    records: Iterable[Mapping[str, Any]],
+    compression: str,
+    block_bytes: int = BLOCK_BYTES,
+    metadata: Mapping[str, str] | None = None,
 ) -> bytes:
     """Encode ``records`` under ``schema`` into a container file.
 
-    A block is closed once it has ``block_bytes`` uncompressed bytes.
+    A block is closed once it has ``block_bytes`` uncompressed bytes. ``metadata`` goes to the header beside Avro's own.
 
     ``compression`` is an Avro codec (see `avro_codecs`); none and zstd mean null and zstandard.
     Raises UnsupportedFeatureError on any other.
@@ -93,6 +101,7 @@ def write_container(
         cast("Iterable[Any]", records),
         codec="null",
         sync_interval=block_bytes,
+        metadata=dict(metadata or {}),
         disable_tuple_notation=True,
     )
     return out.getvalue() if codec == "null" else _packed(out.getvalue(), codec)
@@ -206,7 +215,7 @@ def _parse(data: bytes, source: str) -> Container:
             raise ValueError(f"a block claims {count} records, which is more than its bytes can hold")
         blocks.append(Block(count, plain))
         position = end + _SYNC_SIZE
-    return Container(source, schema, tuple(blocks))
+    return Container(source, schema, tuple(blocks), meta)
 
 
 def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:

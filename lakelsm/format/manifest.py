@@ -48,7 +48,7 @@ def decode_manifest(data: bytes, source: str) -> list[ManifestEntry]:
 
     Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
     """
-    batches = open_manifests([(data, source)])
+    batches = open_manifests([(data, source, None)])
     return [entry for batch in batches for entry in batch.entries(np.arange(batch.count))]
 
 

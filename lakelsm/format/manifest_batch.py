@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro_container import Container, decode_records, read_container
 from lakelsm.format.avro_lanes import UnsupportedLayoutError
 from lakelsm.format.manifest_columns import EntryColumns
@@ -78,16 +79,24 @@ class EntryList:
         return np.fromiter(values, np.int64, self.count)
 
 
-def open_manifests(manifests: Iterable[tuple[bytes, str]]) -> list[EntryBatch]:
-    """Decode manifest files, given as (bytes, name for errors), into batches that keep their order.
+def open_manifests(manifests: Iterable[tuple[bytes, str, int | None]]) -> list[EntryBatch]:
+    """Decode manifest files, given as (bytes, name for errors, number of entries if known), into batches in their order.
 
     Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
     """
-    containers = [read_container(data, source) for data, source in manifests]
+    containers = [_checked(read_container(data, source), count) for data, source, count in manifests]
     batches: list[EntryBatch] = []
     for _, group in groupby(containers, key=lambda container: container.schema):
         batches.append(_open(list(group)))
     return batches
+
+
+def _checked(container: Container, count: int | None) -> Container:
+    if count is not None and container.record_count != count:
+        raise CorruptTableError(
+            f"{container.source} has {container.record_count} entries, but the manifest list says {count}: restore it."
+        )
+    return container
 
 
 def _open(containers: Sequence[Container]) -> EntryBatch:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro_container import decode_records, read_container, write_container
 from lakelsm.format.data_file_meta import EMPTY_STATS, SimpleStats
 from lakelsm.format.manifest_entry import FileKind, ManifestEntry
@@ -16,13 +17,17 @@ from lakelsm.format.paths import check_names
 
 if TYPE_CHECKING:
     from lakelsm.types import DataType
+#: Key in a list's header: the CRC-32 of each of its manifests in hexadecimal, or '-'. Other readers pass over it.
+#: Persisted: do not change
+_CHECKSUMS = "lakelsm.manifest-checksums"
 
 
 @dataclass(frozen=True)
 class ManifestFileMeta:
     """One manifest. Counts are of its entries; the ranges (None: unknown) are over all its entries' files.
 
-    ``partition_stats`` holds untruncated bounds of the partition columns; ``schema_id`` is the largest.
+    ``partition_stats`` holds untruncated bounds of the partition columns; ``schema_id`` is the largest. ``checksum`` is
+    the CRC-32 of the manifest's bytes, which the lists of lakelsm keep (None: unknown).
     """
 
     file_name: str
@@ -37,11 +42,19 @@ class ManifestFileMeta:
     max_level: int | None = None
     min_row_id: int | None = None
     max_row_id: int | None = None
+    checksum: int | None = field(default=None, compare=False)
+
+    @property
+    def entry_count(self) -> int:
+        """How many entries the manifest has."""
+        return self.num_added_files + self.num_deleted_files
 
 
 def encode_manifest_list(metas: Sequence[ManifestFileMeta], compression: str = "zstandard") -> bytes:
     """Encode a manifest list file (an empty one is valid: the base list of a first snapshot)."""
-    return write_container(MANIFEST_LIST_SCHEMA, [_to_record(meta) for meta in metas], compression)
+    checksums = " ".join("-" if meta.checksum is None else f"{meta.checksum:08x}" for meta in metas)
+    records = [_to_record(meta) for meta in metas]
+    return write_container(MANIFEST_LIST_SCHEMA, records, compression, metadata={_CHECKSUMS: checksums})
 
 
 def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
@@ -49,9 +62,19 @@ def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
 
     Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
     """
-    metas = decode_records(read_container(data, source), MANIFEST_VERSION, _from_record, "manifest list")
+    container = read_container(data, source)
+    metas = decode_records(container, MANIFEST_VERSION, _from_record, "manifest list")
     check_names([meta.file_name for meta in metas], "_FILE_NAME", source)
-    return metas
+    checksums = container.metadata.get(_CHECKSUMS, b"").decode("ascii", "replace").split()
+    if not checksums:
+        return metas
+    try:
+        return [
+            replace(meta, checksum=None if text == "-" else int(text, 16))
+            for meta, text in zip(metas, checksums, strict=True)
+        ]
+    except ValueError as error:
+        raise CorruptTableError(f"{source} has damaged checksums in its header: {error}") from error
 
 
 def summarize(

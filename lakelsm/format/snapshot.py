@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -16,6 +18,10 @@ from lakelsm.json_document import parse_object
 SNAPSHOT_VERSION = 3
 #: ``commitIdentifier`` of a batch job that names none. Persisted: do not change
 BATCH_COMMIT_IDENTIFIER = 9223372036854775807
+#: Key of the checksums of a snapshot, by file name and `_OWN`. Persisted: do not change
+CHECKSUMS_KEY = "lakelsm.checksums"
+_OWN = "snapshot"
+_CHECKSUM = re.compile("[0-9a-f]{8}")
 
 
 class CommitKind(str, Enum):
@@ -69,6 +75,41 @@ class Snapshot:
         Raises CorruptTableError where it is no snapshot, UnsupportedFeatureError on an unknown commit kind.
         """
         return _snapshot(parse_object(text, source), source)
+
+    @property
+    def metadata_files(self) -> list[str]:
+        """The names of its manifest lists and index manifest."""
+        names = (self.base_manifest_list, self.delta_manifest_list, self.changelog_manifest_list, self.index_manifest)
+        return [name for name in names if name is not None]
+
+    def checksum_of(self, name: str) -> int | None:
+        """The CRC-32 of one of its `metadata_files`, where its writer kept it."""
+        text = self._kept_checksums().get(name)
+        return int(text, 16) if isinstance(text, str) and _CHECKSUM.fullmatch(text) else None
+
+    def sealed(self, checksums: Mapping[str, int | None]) -> Snapshot:
+        """The same snapshot with checksums under a key of lakelsm's own: of its files by name, and of what it says.
+
+        Other engines pass over the key, and leave it out of the snapshots and tags that they make of this one.
+        """
+        files = {name: f"{checksum:08x}" for name, checksum in checksums.items() if checksum is not None}
+        named = replace(self, extra={**self.extra, CHECKSUMS_KEY: files})
+        return replace(named, extra={**named.extra, CHECKSUMS_KEY: {**files, _OWN: named._checksum()}})
+
+    def is_intact(self) -> bool:
+        """Whether the snapshot has no checksum of its own, or the right one."""
+        kept = self._kept_checksums()
+        files = {name: text for name, text in kept.items() if name != _OWN}
+        return _OWN not in kept or replace(self, extra={**self.extra, CHECKSUMS_KEY: files})._checksum() == kept[_OWN]
+
+    def _kept_checksums(self) -> Mapping[str, object]:
+        kept = self.extra.get(CHECKSUMS_KEY)
+        return kept if isinstance(kept, dict) else {}
+
+    def _checksum(self) -> str:
+        """CRC-32 of all that it says but its time, which decides no rows."""
+        values = {key: value for key, value in self._to_object().items() if key != "timeMillis"}
+        return f"{zlib.crc32(json.dumps(values, sort_keys=True, default=repr).encode('ascii')):08x}"
 
     def to_json(self) -> str:
         """Return the text of the snapshot file; absent optional keys are left out."""
@@ -215,7 +256,10 @@ def _snapshot(values: Mapping[str, Any], source: str) -> Snapshot:
     if known["version"] is None:
         known["version"] = SNAPSHOT_VERSION
     json_keys = set(_JSON_KEYS.values())
-    return Snapshot(**known, extra={key: value for key, value in values.items() if key not in json_keys})
+    snapshot = Snapshot(**known, extra={key: value for key, value in values.items() if key not in json_keys})
+    if not snapshot.is_intact():
+        raise CorruptTableError(f"{source} does not have the checksum that its writer gave it: restore the file.")
+    return snapshot
 
 
 def _dump(values: Mapping[str, object]) -> str:

@@ -32,7 +32,7 @@ def table(tmp_path: Path) -> CommitTable:
 
 
 def rewrite_snapshot(table: CommitTable, snapshot_id: int, **changes: object) -> None:
-    snapshot = dataclasses.replace(table.snapshots.get(snapshot_id), **changes)  # type: ignore[arg-type]
+    snapshot = dataclasses.replace(table.snapshots.get(snapshot_id), extra={}, **changes)  # type: ignore[arg-type]
     table.file_io.write(table.paths.snapshot_file(snapshot_id), snapshot.to_json().encode())
 
 

@@ -42,7 +42,7 @@ def table(tmp_path: Path) -> CommitTable:
 def forget(table: CommitTable, *ids: int) -> None:
     """Rewrite snapshots as a writer that records no bound would have written them."""
     for number in ids:
-        snapshot = replace(table.snapshots.get(number), properties=None)
+        snapshot = replace(table.snapshots.get(number), properties=None, extra={})
         table.file_io.write(table.paths.snapshot_file(number), snapshot.to_json().encode())
 
 

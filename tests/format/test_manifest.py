@@ -178,8 +178,8 @@ def test_lanes_make_only_the_entries_asked_for() -> None:
 
 def test_many_blocks_go_to_lanes_and_few_do_not() -> None:
     entries = varied_entries(200)
-    [many] = open_manifests([(manifest_of_small_blocks(entries), "m")])
-    [few] = open_manifests([(encode_manifest(entries[:20]), "m")])
+    [many] = open_manifests([(manifest_of_small_blocks(entries), "m", None)])
+    [few] = open_manifests([(encode_manifest(entries[:20]), "m", None)])
     assert isinstance(many, EntryColumns)
     assert isinstance(few, EntryList)
     rows = np.arange(20)

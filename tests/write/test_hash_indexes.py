@@ -15,6 +15,7 @@ from lakelsm.commit.scan import read_index_entries
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.hash_index import decode_hashes, encode_hashes
 from lakelsm.format.index_manifest import IndexFileMeta, IndexManifestEntry, encode_index_manifest
+from lakelsm.format.snapshot import CHECKSUMS_KEY
 from tests.compact.local_table import LocalTable
 
 ROWS = [(key, f"v{key}") for key in range(10)]
@@ -41,7 +42,16 @@ def rewrite(table: LocalTable, change: Callable[[list[IndexManifestEntry]], list
     """Give the newest snapshot other index entries."""
     name = table.latest.index_manifest
     assert name is not None
-    (table.root / "manifest" / name).write_bytes(encode_index_manifest(change(indexes(table))))
+    entries = change(indexes(table))
+    rewrite_snapshot(table, indexManifest=name)
+    (table.root / "manifest" / name).write_bytes(encode_index_manifest(entries))
+
+
+def rewrite_snapshot(table: LocalTable, **changes: object) -> None:
+    """Change keys of the newest snapshot (None: leave out), as another writer's would be: without checksums."""
+    path = table.root / "snapshot" / f"snapshot-{table.latest.id}"
+    document = {**json.loads(path.read_bytes()), **changes, CHECKSUMS_KEY: None}
+    path.write_text(json.dumps({key: value for key, value in document.items() if value is not None}))
 
 
 def test_keys_of_a_sound_index_stay_in_their_buckets(table: LocalTable) -> None:
@@ -120,10 +130,7 @@ def test_rows_in_dynamic_buckets_without_an_index_are_not_written_to(table: Loca
     if emptied:
         rewrite(table, lambda found: [])
     else:
-        snapshot = table.root / "snapshot" / "snapshot-1"
-        document = json.loads(snapshot.read_bytes())
-        del document["indexManifest"]
-        snapshot.write_text(json.dumps(document))
+        rewrite_snapshot(table, indexManifest=None)
     with pytest.raises(CorruptTableError, match="Snapshot 1 of table t has 3 data files in dynamic buckets, but no HASH"):
         table.write((1, "x"))
     table.overwrite((1, "x"), (2, "y"))
