@@ -117,9 +117,9 @@ def test_snapshots_of_a_user_come_newest_first(table: CommitTable) -> None:
 @pytest.mark.parametrize("user", ['q"uote', "back\\slash", "a/b", "ü", "tab\t", "<x>"])
 def test_users_with_characters_that_json_escapes_are_found(tmp_path: Path, user: str) -> None:
     table = CommitTable(tmp_path / "t")
-    table.append(add(), user=user)
+    table.append(add(), user="somebody")
     path = table.paths.snapshot_file(1)
-    escaped = json.dumps(json.loads(table.file_io.read(path))).replace("/", "\\/")
+    escaped = json.dumps({**json.loads(table.file_io.read(path)), "commitUser": user}).replace("/", "\\/")
     table.file_io.write(path, escaped.encode("ascii"))
     assert table.snapshots.newest_of_user(user) is not None
 

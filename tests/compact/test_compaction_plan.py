@@ -98,10 +98,10 @@ def test_named_buckets_are_planned_without_the_manifests_of_others(
     opened: list[str] = []
     read = LocalFileIO.read
 
-    def counted(file_io: LocalFileIO, path: str) -> bytes:
+    def counted(file_io: LocalFileIO, path: str, limit: int | None = None) -> bytes:
         if "/manifest-" in path and "list" not in path:
             opened.append(path)
-        return read(file_io, path)
+        return read(file_io, path, limit)
 
     monkeypatch.setattr(LocalFileIO, "read", counted)
     only = frozenset({(partition("b"), 1)})
