@@ -151,6 +151,9 @@ def _exact_number(data_type: AtomicType, literal: Literal) -> int | Decimal | No
 
     None where the common type of column and literal cannot hold both exactly.
     """
+    if literal.kind == "integer" and data_type.root in _INTEGER_BITS:
+        # Beyond 64 bits Spark folds the comparison to TRUE or FALSE, for NULL too.
+        return literal.value if -(1 << 63) <= literal.value < 1 << 63 else None
     if literal.kind == "double":
         # An integer column is cast to double, which is exact up to 32 bits.
         if _INTEGER_BITS.get(data_type.root, 64) > 32:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from math import isfinite
@@ -15,6 +15,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.lsm import predicate_literals as literals
+from lakelsm.lsm.long_lists import cut_long_lists
 from lakelsm.lsm.predicate import (
     Compare,
     Constant,
@@ -45,6 +46,8 @@ _FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _BARE_FUNCTIONS = "current_date current_timestamp current_time current_user session_user user localtimestamp"
 _UNITS = "year quarter month week day dayofyear hour minute second millisecond microsecond"
 _NOT_COLUMNS = frozenset([*_BARE_FUNCTIONS.split(), *_UNITS.split()])
+#: Characters of a condition that messages show.
+_SHOWN = 300
 _INTEGER_CASTS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _TIME_CASTS = {
     "DATE": "date",
@@ -67,38 +70,57 @@ def parse_where(sql: str, fields: Sequence[DataField], session_time_zone: str | 
     Raises InvalidInputError if the text is no condition (with the position) or names a column that does not
     exist (with the columns that do).
     """
-    tree = _parse(sql)
+    shortened, lists = cut_long_lists(sql)
+    tree = _parse(sql, shortened)
     # Spark puts variables in for `${x}`, within texts too.
-    scope = _Scope(fields, session_time_zone, texts_are_plain="\\" not in sql and "${" not in sql)
+    plain = "\\" not in sql and "${" not in sql
+    scope = _Scope(fields, session_time_zone, texts_are_plain=plain, lists=lists)
     scope.check_columns(tree)
+    if any(not any(value for name, value in node.args.items() if name != "this") for node in tree.find_all(exp.In)):
+        raise InvalidInputError(
+            f"predicate {_shown(sql)} has an empty list: IN () is true for no row; write FALSE, or give it a value"
+        )
     if isinstance(tree, exp.Literal):
-        raise InvalidInputError(f"predicate {sql!r} is a value, not a condition; compare it with something")
+        raise InvalidInputError(f"predicate {_shown(sql)} is a value, not a condition; compare it with something")
     return scope.convert(tree)
 
 
-def _parse(sql: str) -> Node:
+def _parse(sql: str, shortened: str) -> Node:
+    """The tree of a condition whose long lists are ``shortened``; positions in messages are those of ``sql``."""
     try:
-        tree = sqlglot.parse_one(sql, dialect="spark", into=exp.Condition)
-    except ParseError as error:
-        where = "it is empty"
-        if error.errors:
-            first = error.errors[0]
-            near = first.get("highlight") or first.get("start_context") or ""
-            column = max(1, int(first.get("col") or 0) - len(near) + 1)  # sqlglot gives the token's end
-            where = f"line {first.get('line')}, column {column}, near {near!r}"
-        raise InvalidInputError(f"cannot parse predicate {sql!r}: {where}") from error
+        tree = sqlglot.parse_one(shortened, dialect="spark", into=exp.Condition)
     except SqlglotError as error:
-        column = len(sql.rstrip())
-        where = f"column {column}: a text, a name or a comment is not closed"
-        raise InvalidInputError(f"cannot parse predicate {sql!r}: {where}") from error
+        if shortened != sql:
+            return _parse(sql, sql)
+        raise _syntax_error(sql, error) from error
     except RecursionError as error:
         raise InvalidInputError(
             "cannot parse the predicate: it is nested too deeply; use IN lists"
         ) from error
     if type(tree).__name__ in ("Block", "Command", "Semicolon"):
         position = sql.find(";") + 1
-        raise InvalidInputError(f"cannot parse predicate {sql!r}: column {position}: more than one condition")
+        raise InvalidInputError(
+            f"cannot parse predicate {_shown(sql)}: column {position}: more than one condition"
+        )
     return tree
+
+
+def _syntax_error(sql: str, error: SqlglotError) -> InvalidInputError:
+    if isinstance(error, ParseError):
+        where = "it is empty"
+        if error.errors:
+            first = error.errors[0]
+            near = first.get("highlight") or first.get("start_context") or ""
+            column = max(1, int(first.get("col") or 0) - len(near) + 1)  # sqlglot gives the token's end
+            where = f"line {first.get('line')}, column {column}, near {near[-_SHOWN:]!r}"
+    else:
+        where = f"column {len(sql.rstrip())}: a text, a name or a comment is not closed"
+    return InvalidInputError(f"cannot parse predicate {_shown(sql)}: {where}")
+
+
+def _shown(sql: str) -> str:
+    """The condition as messages have it: not whole where it is very long."""
+    return repr(sql) if len(sql) <= _SHOWN else f"{sql[:_SHOWN]!r}... ({len(sql)} characters)"
 
 
 @dataclass
@@ -106,6 +128,7 @@ class _Scope:
     fields: Sequence[DataField]
     zone: str | None
     texts_are_plain: bool
+    lists: Mapping[str, Sequence[Literal]] = field(default_factory=dict)
     _by_name: dict[str, DataField] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -164,7 +187,7 @@ class _Scope:
             return self._is(node)
         if isinstance(node, exp.In) and _plain(node, "this", "expressions") and node.expressions:
             column = self.column(node.this)
-            values = [self.literal(value) for value in node.expressions]
+            values = self._list(node.expressions)
             known = [value for value in values if value is not None]
             if column is not None and len(known) == len(values):
                 return literals.is_in(column, known, self.zone)
@@ -179,6 +202,12 @@ class _Scope:
             found = self._text_match(node)  # NOT LIKE is an argument of LIKE in some versions of sqlglot
             return negate(found) if node.args.get("negate") else found
         return Unknown(type(node).__name__)
+
+    def _list(self, nodes: Sequence[Node]) -> Sequence[Literal | None]:
+        """The literals of an IN list; None for any other expression."""
+        first = nodes[0]
+        cut = self.lists.get(first.this) if isinstance(first, exp.Literal) and first.is_string else None
+        return [self.literal(node) for node in nodes] if cut is None else cut
 
     def _comparison(self, op: str, left: Node, right: Node) -> Predicate:
         column, literal = self.column(left), self.literal(right)

@@ -3,17 +3,38 @@
 Statistics are bounds, not values: a minimum may be lower and a maximum higher than any row's value
 (truncated texts). None as a bound or a null count means unknown. Bounds of floats say nothing about NaN,
 which is above every number.
+
+Conditions can have thousands of leaves and long lists. So the values that a condition compares a column with are
+sorted once, each bound is looked up among them once, and a leaf costs a few operations on arrays of places.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import and_, or_
+from functools import reduce
 from typing import Any, NamedTuple
 
-from lakelsm.lsm.predicate import And, Compare, Constant, In, IsNotNull, IsNull, Or, Predicate, StartsWith
+import numpy as np
+import numpy.typing as npt
+
+from lakelsm.lsm.predicate import (
+    And,
+    Compare,
+    Constant,
+    In,
+    IsNotNull,
+    IsNull,
+    Or,
+    Predicate,
+    StartsWith,
+)
+
+Mask = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
+Leaf = Compare | In | StartsWith | IsNull | IsNotNull
 
 
 class ColumnStats(NamedTuple):
@@ -26,11 +47,15 @@ class ColumnStats(NamedTuple):
 
 
 class ColumnBounds(NamedTuple):
-    """Statistics of one column over many files: lists of equal length, in the order of the files."""
+    """Statistics of one column over many files: lists of equal length, in the order of the files.
+
+    `exact`: each file has one value, or NULL alone; then a bound may be NaN, and says so.
+    """
 
     mins: Sequence[Any]
     maxs: Sequence[Any]
     null_counts: Sequence[int | None]
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,126 +73,151 @@ class StatsTable:
 
 def may_match(predicate: Predicate, stats: StatsTable) -> list[bool]:
     """For each file, False if surely no row of it makes the predicate TRUE."""
-    count = len(stats.row_counts)
-    if isinstance(predicate, And | Or):
-        is_and = isinstance(predicate, And)
-        kept: list[bool] | None = None
-        for child in predicate.children:
-            part = may_match(child, stats)
-            kept = part if kept is None else list(map(and_ if is_and else or_, kept, part))
-        return [is_and] * count if kept is None else kept
-    if isinstance(predicate, Constant):
-        return [predicate.value is True] * count
-    if isinstance(predicate, Compare | In | StartsWith | IsNull | IsNotNull):
-        bounds = stats.columns.get(predicate.column)
-        return [True] * count if bounds is None else _leaf(predicate, bounds, stats.row_counts)
-    return [True] * count
+    values: dict[str, set[Any]] = {}
+    _gather(predicate, values)
+    columns = {
+        name: _Column(bounds, stats.row_counts, values[name]) for name, bounds in stats.columns.items() if name in values
+    }
+    found: list[bool] = _may_match(predicate, columns, len(stats.row_counts)).tolist()
+    return found
 
 
 def might_match(predicate: Predicate, stats: Mapping[str, ColumnStats]) -> bool:
     """`may_match` of one file, from the statistics of its columns by name."""
-    if isinstance(predicate, And):
-        return all(might_match(child, stats) for child in predicate.children)
-    if isinstance(predicate, Or):
-        return any(might_match(child, stats) for child in predicate.children)
+    rows = max((one.row_count for one in stats.values()), default=1)
+    bounds = {name: ColumnBounds((one.min,), (one.max,), (one.null_count,)) for name, one in stats.items()}
+    return may_match(predicate, StatsTable((rows,), bounds))[0]
+
+
+def _gather(predicate: Predicate, values: dict[str, set[Any]]) -> None:
+    """Add what each column is compared with."""
+    if isinstance(predicate, And | Or):
+        for child in predicate.children:
+            _gather(child, values)
+    elif isinstance(predicate, Compare | In | StartsWith | IsNull | IsNotNull):
+        known = values.setdefault(predicate.column, set())
+        if isinstance(predicate, Compare):
+            known.add(predicate.value)
+        elif isinstance(predicate, In):
+            known.update(predicate.values)
+        elif isinstance(predicate, StartsWith):
+            known.update(_prefix_range(predicate.prefix))
+
+
+def _prefix_range(prefix: str) -> tuple[str, ...]:
+    """The first text with the prefix and the first one after them; the latter is left out where there is none."""
+    kept = prefix.rstrip(chr(sys.maxunicode))
+    return (prefix, kept[:-1] + chr(ord(kept[-1]) + 1)) if kept else (prefix,)
+
+
+def _may_match(predicate: Predicate, columns: Mapping[str, _Column], count: int) -> Mask:
+    if isinstance(predicate, And | Or):
+        is_and = isinstance(predicate, And)
+        masks = (_may_match(child, columns, count) for child in _listed(predicate))
+        return reduce(np.logical_and if is_and else np.logical_or, masks, np.full(count, is_and))
     if isinstance(predicate, Constant):
-        return predicate.value is True
-    if isinstance(predicate, Compare | In | StartsWith | IsNull | IsNotNull):
-        one = stats.get(predicate.column)
-        if one is not None:
-            return _leaf(
-                predicate, ColumnBounds((one.min,), (one.max,), (one.null_count,)), (one.row_count,)
-            )[0]
-    return True
+        return np.full(count, predicate.value is True)
+    if isinstance(predicate, Compare | In | StartsWith | IsNull | IsNotNull) and predicate.column in columns:
+        return columns[predicate.column].may_match(predicate)
+    return np.ones(count, dtype=bool)
 
 
-Leaf = Compare | In | StartsWith | IsNull | IsNotNull
+def _listed(predicate: And | Or) -> Iterable[Predicate]:
+    """The children, with all `=` of an OR on one column, or all `!=` of an AND, as one list."""
+    op = "!=" if isinstance(predicate, And) else "="
+    lists: dict[str, dict[Any, None]] = {}
+    for child in predicate.children:
+        if isinstance(child, Compare) and child.op == op:
+            lists.setdefault(child.column, {})[child.value] = None
+        else:
+            yield child
+    for column, values in lists.items():
+        yield In(column, tuple(values), negated=op == "!=")
 
 
-def _leaf(leaf: Leaf, bounds: ColumnBounds, row_counts: Sequence[int]) -> list[bool]:
-    nulls = bounds.null_counts
-    if isinstance(leaf, IsNull):
-        return [count != 0 for count in nulls]
-    has_value = [count is None or count < rows for count, rows in zip(nulls, row_counts, strict=True)]
-    test = None if isinstance(leaf, IsNotNull) else _bounds_test(leaf)
-    if test is None:
-        return has_value
-    ranges = zip(has_value, bounds.mins, bounds.maxs, strict=True)
-    try:
-        return [some and test(low, high) for some, low, high in ranges]
-    except TypeError:  # a bound of another Python type than the literal: no ground to drop that file
-        return [
-            some and _guarded(test, low, high)
-            for some, low, high in zip(has_value, bounds.mins, bounds.maxs, strict=True)
-        ]
+class _Column:
+    """The bounds of one column over all files, as places among the values that it is compared with.
 
-
-Test = Callable[[Any, Any], bool]
-
-
-def _guarded(test: Test, low: Any, high: Any) -> bool:
-    try:
-        return test(low, high)
-    except TypeError:
-        return True
-
-
-def _bounds_test(leaf: Compare | In | StartsWith) -> Test | None:
-    """A test of (minimum, maximum) that is False only if no value between them passes; None for always True.
-
-    Every comparison is written so that an unknown bound (None), or one that is NaN, lets the file pass.
+    Of a bound, the place on the left is the number of values below it, that on the right counts its equal as well.
+    An unknown minimum is below all values, an unknown maximum above all.
     """
-    if isinstance(leaf, StartsWith):
-        return _starts_with_test(leaf.prefix, leaf.negated)
-    if isinstance(leaf, In):
-        return _in_test(leaf)
-    return _compare_test(leaf.op, leaf.value)
 
+    def __init__(self, bounds: ColumnBounds, row_counts: Sequence[int], values: Iterable[Any]) -> None:
+        nulls = np.array([-1 if count is None else count for count in bounds.null_counts], dtype=np.int64)
+        self._has_null: Mask = nulls != 0
+        self._has_value: Mask = (nulls < 0) | (nulls < np.array(row_counts, dtype=np.int64))
+        self._bounds = bounds
+        self._comparable = True
+        try:
+            self._values = sorted(values)
+            self._places = {value: place for place, value in enumerate(self._values)}
+            self._low_left, self._low_right = self._looked_up(bounds.mins, 0)
+            self._high_left, self._high_right = self._looked_up(bounds.maxs, len(self._values))
+        except TypeError:  # values or bounds of several Python types: no ground to drop a file
+            self._comparable = False
 
-def _compare_test(op: str, value: Any) -> Test | None:
-    if isinstance(value, float) and op in (">", ">=", "!="):
-        return None  # a NaN passes, and bounds do not tell whether there is one
-    tests: dict[str, Test] = {
-        "=": lambda low, high: not ((low is not None and low > value) or (high is not None and high < value)),
-        "!=": lambda low, high: (
-            not (low is not None and high is not None and not (low < value) and not (high > value))
-        ),
-        "<": lambda low, high: not (low is not None and low >= value),
-        "<=": lambda low, high: not (low is not None and low > value),
-        ">": lambda low, high: not (high is not None and high <= value),
-        ">=": lambda low, high: not (high is not None and high < value),
-    }
-    return tests[op]
+    def _looked_up(self, bounds: Sequence[Any], unknown: int) -> tuple[Places, Places]:
+        """The places of each bound on the left and on the right. NaN is above all where it is a value."""
+        values, exact, last = self._values, self._bounds.exact, len(self._values)
+        nan = last if exact else unknown
+        left = [unknown if b is None else bisect_left(values, b) if b == b else nan for b in bounds]
+        right = [unknown if b is None else bisect_right(values, b) if b == b else nan for b in bounds]
+        return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
 
+    def may_match(self, leaf: Leaf) -> Mask:
+        """For each file, False if surely no value of it makes the leaf TRUE."""
+        if isinstance(leaf, IsNull):
+            return self._has_null
+        if isinstance(leaf, IsNotNull) or not self._comparable:
+            return self._has_value
+        if isinstance(leaf, StartsWith):
+            return self._has_value & self._starts_with(leaf.prefix, leaf.negated)
+        if isinstance(leaf, In):
+            return self._has_value & (self._in_none(leaf.values) if leaf.negated else self._in_any(leaf.values))
+        return self._has_value & self._compared(leaf.op, leaf.value)
 
-def _in_test(leaf: In) -> Test | None:
-    if leaf.negated:
-        if isinstance(leaf.values[0], float):
-            return None
-        excluded = set(leaf.values)
-        return lambda low, high: low is None or high is None or low != high or low not in excluded
-    values = sorted(leaf.values)
+    def _compared(self, op: str, value: Any) -> Mask:
+        place = self._places[value]
+        found: Mask
+        if op == "!=":
+            found = self._in_none((value,))
+        elif op in ("<", "<="):
+            found = (self._low_right if op == "<" else self._low_left) <= place
+        elif op == "=":
+            found = (self._low_left <= place) & (self._high_right > place)
+        elif self._hides_nan(value):
+            found = self._has_value
+        else:
+            found = (self._high_left if op == ">" else self._high_right) > place
+        return found
 
-    def is_in(low: Any, high: Any) -> bool:
-        first = 0 if low is None or low != low else bisect_left(values, low)
-        return first < len(values) and not (high is not None and values[first] > high)
+    def _hides_nan(self, value: Any) -> bool:
+        """Whether a NaN, which is above every number, may be in a file whose bounds do not tell."""
+        return isinstance(value, float) and not self._bounds.exact
 
-    return is_in
+    def _in_any(self, values: Sequence[Any]) -> Mask:
+        """Files with one of the values from their minimum up to their maximum."""
+        listed = np.zeros(len(self._values) + 1, dtype=np.int64)
+        listed[[self._places[value] + 1 for value in values]] = 1
+        counts = np.cumsum(listed)
+        found: Mask = counts[self._high_right] > counts[self._low_left]
+        return found
 
+    def _in_none(self, values: Sequence[Any]) -> Mask:
+        """Files whose one value is not in the list, and all that have several."""
+        if self._hides_nan(values[0]):
+            return self._has_value
+        excluded = np.zeros(len(self._values) + 1, dtype=bool)
+        excluded[[self._places[value] for value in values]] = True
+        single = (self._low_left == self._high_left) & (self._low_right == self._high_right)
+        gone: Mask = single & (self._low_right > self._low_left) & excluded[self._low_left]
+        return ~gone
 
-def _starts_with_test(prefix: str, negated: bool) -> Test:
-    if negated:
-        return lambda low, high: (
-            not (
-                isinstance(low, str)
-                and isinstance(high, str)
-                and low.startswith(prefix)
-                and high.startswith(prefix)
-            )
-        )
-    return lambda low, high: (
-        not (
-            (high is not None and high < prefix)
-            or (low is not None and low > prefix and not low.startswith(prefix))
-        )
-    )
+    def _starts_with(self, prefix: str, negated: bool) -> Mask:
+        first, *after = (self._places[text] for text in _prefix_range(prefix))
+        end = after[0] if after else len(self._values)
+        starts: Mask = (self._high_right > first) & (self._low_right <= end)
+        if not negated:
+            return starts
+        every: Mask = (self._low_right > first) & (self._high_right <= end)
+        return ~every

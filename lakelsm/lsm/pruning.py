@@ -25,8 +25,8 @@ from typing import Any
 
 from lakelsm.lsm.interval_partition import overlap_groups
 from lakelsm.lsm.levels import FileRange
-from lakelsm.lsm.predicate import Predicate, evaluate, restrict
-from lakelsm.lsm.predicate_stats import StatsTable, may_match
+from lakelsm.lsm.predicate import Predicate, restrict
+from lakelsm.lsm.predicate_stats import ColumnBounds, StatsTable, may_match
 
 
 class VersionRule(Enum):
@@ -46,11 +46,11 @@ def partitions_that_may_match(
     predicate: Predicate, partition_columns: Sequence[str], partitions: Iterable[Sequence[Any]]
 ) -> list[bool]:
     """For each partition (exact values, None for NULL): False if surely no row makes the predicate TRUE."""
-    restricted = restrict(predicate, partition_columns)
-    return [
-        evaluate(restricted, dict(zip(partition_columns, values, strict=True))) is not False
-        for values in partitions
-    ]
+    rows = list(partitions)
+    columns = dict(zip(partition_columns, zip(*rows), strict=bool(rows)))
+    nulls = {name: [int(value is None) for value in values] for name, values in columns.items()}
+    exact = {name: ColumnBounds(values, values, nulls[name], exact=True) for name, values in columns.items()}
+    return may_match(restrict(predicate, partition_columns), StatsTable([1] * len(rows), exact))
 
 
 def files_that_may_match(
