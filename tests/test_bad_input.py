@@ -156,7 +156,7 @@ INVALID: dict[str, tuple[Call, str]] = {
     "a batch without a user": (lambda t: t.table.write(good(t), batch_id=1), "batch_id needs commit_user"),
     "a batch number below zero": (
         lambda t: t.table.write(good(t), commit_user="u", batch_id=-1),
-        "batch_id is -1; it must be from 0 to 9223372036854775806",
+        "batch_id is -1; it must be a whole number of 0 or more",
     ),
     "a batch that is no number": (
         lambda t: t.table.write(good(t), commit_user="u", batch_id="1"),  # type: ignore[arg-type]

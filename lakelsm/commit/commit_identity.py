@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from lakelsm.arguments import wrong_argument
+from lakelsm.arguments import checked_number, wrong_argument
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER
 
@@ -29,10 +29,5 @@ def checked_commit_user(commit_user: object) -> str:
 
 
 def checked_batch_id(batch_id: object) -> int:
-    """Return the number of a batch. Raises InvalidInputError for what is none."""
-    if not isinstance(batch_id, int) or isinstance(batch_id, bool):
-        raise wrong_argument("batch_id", batch_id, "a whole number (int)")
-    if not 0 <= batch_id < BATCH_COMMIT_IDENTIFIER:
-        most = BATCH_COMMIT_IDENTIFIER - 1
-        raise wrong_argument("batch_id", batch_id, f"from 0 to {most}, and ascend per commit_user")
-    return batch_id
+    """Return the number of a batch. Raises InvalidInputError for what is none; the greatest number stands for none."""
+    return checked_number("batch_id", batch_id, least=0, most=BATCH_COMMIT_IDENTIFIER - 1)

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from lakelsm.commit.commit_identity import checked_batch_id
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.scan import read_delta_entries, read_index_entries
 from lakelsm.commit.sequence_base import MAX_SEQUENCE_PROPERTY
@@ -368,6 +370,10 @@ def test_an_identifier_that_is_no_number_of_a_batch_is_refused(table: CommitTabl
     with pytest.raises(InvalidInputError, match="batch_id is"):
         table.committer().commit(APPEND, CommitMessage([add()]), "u", identifier)
     assert table.snapshots.ids() == [] and table.metadata_names() == set()
+
+
+def test_a_number_of_numpys_is_made_pythons() -> None:
+    assert type(checked_batch_id(np.int64(7))) is int
 
 
 @pytest.mark.parametrize("user", ["job", "a b/c\\d", "ü", "名前", "\U0001f642", '"', "x" * 1000])

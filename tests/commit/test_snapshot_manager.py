@@ -114,7 +114,7 @@ def test_snapshots_of_a_user_come_newest_first(table: CommitTable) -> None:
     assert table.snapshots.newest_of_user("u") is None
 
 
-@pytest.mark.parametrize("user", ['q"uote', "back\\slash", "a/b", "ü", "tab\t", "<x>"])
+@pytest.mark.parametrize("user", ['q"uote', "back\\slash", "a/b", "ü", "<x>"])
 def test_users_with_characters_that_json_escapes_are_found(tmp_path: Path, user: str) -> None:
     table = CommitTable(tmp_path / "t")
     table.append(add(), user="somebody")
