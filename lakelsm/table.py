@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -408,5 +409,5 @@ def _checked_columns(columns: Sequence[str]) -> list[str]:
 def _filtered(frame: DataFrame, where: str) -> DataFrame:
     try:
         return frame.where(where)
-    except AnalysisException as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise InvalidInputError(f"Condition {where!r} is wrong: {first_line(error)}") from error

@@ -197,6 +197,8 @@ INVALID: dict[str, tuple[Call, str]] = {
         "column 'kk' of the predicate does not exist; available columns: dt, k",
     ),
     "a condition that is no truth value": (lambda t: t.table.read(where="k"), "Condition 'k' is wrong: .*not a boolean"),
+    "a condition that fails on a row": (lambda t: t.table.delete("CAST(v AS INT) = 1"), "fails on a row .*cannot be cast"),
+    "a condition that Spark alone refuses": (lambda t: t.table.read(where="v COLLATE x = 'a'"), "Condition .* is wrong"),
     "a condition of a delete": (lambda t: t.table.delete("kk = 1"), "column 'kk' of the predicate does not exist"),
     "a condition of a compaction on values": (
         lambda t: t.table.compact(where="v = 'a'"),

@@ -2,8 +2,8 @@
 
 A task's exception reaches the driver as text. Two kinds of text are lakelsm's: the refusal of a row by an expression
 (its message begins with `CHECK_MARK`), and a LakelsmError that a Python task raised (its traceback ends with it) or
-handed over as a row (`error_text`). A third is Spark's own: a data file of the table that its Parquet reader cannot read,
-and workers of another Python.
+handed over as a row (`error_text`). Others are Spark's own: a data file of the table that its Parquet reader cannot read,
+workers of another Python, and an expression of the user's that fails on a row.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 
 from lakelsm import errors
 from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError
@@ -27,6 +27,10 @@ _RAISED = re.compile(
 )
 _CHECKED = re.compile(r"\[USER_RAISED_EXCEPTION\] " + re.escape(CHECK_MARK) + r"(.*?)(?: SQLSTATE|$)", re.MULTILINE)
 _OTHER_PYTHON = re.compile(r"^ModuleNotFoundError: No module named 'lakelsm\b|\[PYTHON_VERSION_MISMATCH\]", re.MULTILINE)
+#: SQL's classes of 'data exception' and of errors that an expression raises; patterns that are none.
+_FAILING_EXPRESSION = re.compile(
+    r"(\[[A-Z_.]+\] .*?) *SQLSTATE: (?:22|P0)|(\[INVALID_FORMAT\S*\] .*?) *SQLSTATE|(PatternSyntaxException: .*)"
+)
 _UNREADABLE = re.compile(
     r"\[(?:FAILED_READ_FILE|PATH_NOT_FOUND)\S*\] .*?(?:reading file|does not exist:) (?:file:)?(/.+?)\."
     r"(?: File does not exist| +SQLSTATE|\s*$)",
@@ -77,9 +81,14 @@ def lakelsm_error(text: str, root: str) -> LakelsmError | None:
                 f"Data file {path} is missing or cannot be read, but the table names it: restore the file, or read "
                 "a snapshot from before it."
             )
+    failing = _FAILING_EXPRESSION.search(text)
+    if failing is not None:
+        reason = next(filter(None, failing.groups()))
+        return InvalidInputError(f"An expression fails on a row of the DataFrame, and nothing is visible: {reason}")
     return None
 
 
-def first_line(error: AnalysisException) -> str:
-    """What Spark found wrong, without the plan that it prints below."""
-    return str(error).splitlines()[0]
+def first_line(error: PySparkException | Py4JJavaError) -> str:
+    """What Spark found wrong, without the plan or the Java stack that it prints below."""
+    text = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+    return str(text).splitlines()[0]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakelsm import Catalog
+from lakelsm import Catalog, InvalidInputError
 from lakelsm.spark import session as session_module
 from lakelsm.spark.session import SparkUnavailableError, resolve_session
 from lakelsm.spark.task_errors import lakelsm_error
@@ -198,6 +198,22 @@ def test_a_task_that_ran_in_another_python_is_told_in_one_line(text: str) -> Non
     error = lakelsm_error(text, "/wh/db.db/t")
     assert isinstance(error, SparkUnavailableError)
     assert "PYSPARK_PYTHON" in str(error) and "spark.pyspark.python" in str(error) and "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[CAST_INVALID_INPUT] The value 'x' is wrong. SQLSTATE: 22018\n== SQL ==\nCAST(v AS INT)", "The value 'x'"),
+        ("o1.collect\n: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] By zero. SQLSTATE: 22012", "By zero."),
+        ("[USER_RAISED_EXCEPTION] my own check SQLSTATE: P0001", "my own check"),
+        ("[INVALID_FORMAT.ESC_AT_THE_END] The format is invalid: 'a'. SQLSTATE: 42601", "The format is invalid"),
+        ("java.util.regex.PatternSyntaxException: Unclosed group near index 1\n(\n\tat java.base", "Unclosed group"),
+    ],
+)
+def test_an_expression_of_the_user_that_fails_on_a_row_is_an_input_error_of_one_line(text: str, reason: str) -> None:
+    error = lakelsm_error(text, "/wh/db.db/t")
+    assert isinstance(error, InvalidInputError)
+    assert reason in str(error) and "\n" not in str(error) and "SQLSTATE" not in str(error)
 
 
 def test_a_users_own_missing_module_stays_as_it_is() -> None:
