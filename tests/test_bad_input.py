@@ -184,9 +184,13 @@ INVALID: dict[str, tuple[Call, str]] = {
     ),
     "a partition value of another type": (
         lambda t: t.table.overwrite(good(t), {"dt": "someday"}),
-        "Partition value dt='someday' is no DATE",
+        "partition value dt is 'someday'; it must be a DATE",
     ),
-    "a NULL partition value": (lambda t: t.table.overwrite(good(t), {"dt": None}), "Partition value dt is NULL"),
+    "a NULL partition value": (lambda t: t.table.overwrite(good(t), {"dt": None}), "partition value dt is None; it must"),
+    "a partition value that would be cut": (
+        lambda t: t.table.overwrite(good(t), {"dt": datetime.datetime(2020, 1, 1, 5)}),
+        "must be a DATE NOT NULL as it is: Arrow would make it",
+    ),
     "a row outside the overwritten partition": (
         lambda t: t.table.overwrite(good(t), {"dt": NEXT_DAY}),
         "a row's 'dt' is not the overwritten partition's '2020-01-02'",
@@ -197,7 +201,7 @@ INVALID: dict[str, tuple[Call, str]] = {
         "column 'kk' of the predicate does not exist; available columns: dt, k",
     ),
     "a condition that is no truth value": (lambda t: t.table.read(where="k"), "Condition 'k' is wrong: .*not a boolean"),
-    "a condition that fails on a row": (lambda t: t.table.delete("CAST(v AS INT) = 1"), "fails on a row .*cannot be cast"),
+    "a condition that fails on a row": (lambda t: t.table.delete("CAST(v AS INT) = 1"), "fails on a row .*cannot be"),
     "a condition that Spark alone refuses": (lambda t: t.table.read(where="v COLLATE x = 'a'"), "Condition .* is wrong"),
     "a condition of a delete": (lambda t: t.table.delete("kk = 1"), "column 'kk' of the predicate does not exist"),
     "a condition of a compaction on values": (

@@ -201,5 +201,8 @@ def _json_text_needle(text: str) -> bytes | None:
 
 
 def _utc(millis: int) -> str:
-    moment = datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=millis)
-    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{millis % 1000:03d} UTC"
+    try:
+        moment = datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=millis)
+    except OverflowError:  # Spark's years go far below 1 and above 9999.
+        return f"{millis} ms since 1970"
+    return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00") + " UTC"

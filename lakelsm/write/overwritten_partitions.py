@@ -34,15 +34,20 @@ def checked_partition(store: TableStore, partition: object) -> dict[str, object]
 
 
 def _partition_value(field: DataField, value: object) -> object:
-    """A partition's value as its column has it; text is read as the column's type."""
+    """A partition's value as its column has it; text is read as the column's type, all else has to be a value of it."""
     target = python_arrow(field.type)
+    argument = f"partition value {field.name}"
     try:
         scalar = pa.scalar(value, pa.string()).cast(target) if isinstance(value, str) else pa.scalar(value, target)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise InvalidInputError(f"Partition value {field.name}={value!r} is no {field.type.sql()}: {error}") from error
+        raise wrong_argument(argument, value, f"a {field.type.sql()} ({error})") from error
     if not scalar.is_valid and not field.type.nullable:
-        raise InvalidInputError(f"Partition value {field.name} is NULL, and the column is {field.type.sql()}.")
-    return scalar.cast(pa.int32()).as_py() if pa.types.is_time32(target) else scalar.as_py()
+        raise wrong_argument(argument, value, f"a {field.type.sql()}")
+    found = scalar.cast(pa.int32()).as_py() if pa.types.is_time32(target) else scalar.as_py()
+    exact = isinstance(value, str) or pa.types.is_floating(target)
+    if not exact and value not in (found, scalar.as_py()):
+        raise wrong_argument(argument, value, f"a {field.type.sql()} as it is: Arrow would make it {found!r}")
+    return found
 
 
 def replaced_partitions(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date
 from decimal import Decimal
 
 from pyspark.sql import Column, DataFrame
@@ -179,8 +179,8 @@ def _floored(column: Column, kind: DataType) -> Column:
 
 
 def _literal(value: object, target: T.DataType) -> Column:
-    """A constant; a time without zone passes as text, as PySpark would read it in the machine's zone."""
-    text = isinstance(value, datetime) and value.tzinfo is None
+    """A constant; dates and times without zone pass as text: PySpark takes the machine's zone, and not all years."""
+    text = isinstance(value, date) and getattr(value, "tzinfo", None) is None
     return F.lit(str(value) if text else value).cast(target)
 
 

@@ -139,3 +139,11 @@ def test_the_hint_moves_forward_only(table: CommitTable) -> None:
     table.file_io.write(table.paths.latest_hint, b"40")
     assert table.snapshots.write_latest_hint(12)
     assert table.file_io.read(table.paths.latest_hint) == b"12"
+
+
+@pytest.mark.parametrize(
+    ("millis", "shown"), [(-(10**15), "-1000000000000000 ms since 1970"), (-62_135_596_800_000, "0001-01-01 00:00:00")]
+)
+def test_a_time_before_all_snapshots_is_shown_whatever_its_year(table: CommitTable, millis: int, shown: str) -> None:
+    with pytest.raises(SnapshotNotFoundError, match=shown):
+        table.snapshots.at_or_before(millis)

@@ -204,7 +204,7 @@ def test_a_task_that_ran_in_another_python_is_told_in_one_line(text: str) -> Non
     ("text", "reason"),
     [
         ("[CAST_INVALID_INPUT] The value 'x' is wrong. SQLSTATE: 22018\n== SQL ==\nCAST(v AS INT)", "The value 'x'"),
-        ("o1.collect\n: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] By zero. SQLSTATE: 22012", "By zero."),
+        ("o1.collect\n: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Zero. SQLSTATE: 22012", "Zero."),
         ("[USER_RAISED_EXCEPTION] my own check SQLSTATE: P0001", "my own check"),
         ("[INVALID_FORMAT.ESC_AT_THE_END] The format is invalid: 'a'. SQLSTATE: 42601", "The format is invalid"),
         ("java.util.regex.PatternSyntaxException: Unclosed group near index 1\n(\n\tat java.base", "Unclosed group"),

@@ -46,6 +46,13 @@ def test_names_in_another_case_are_the_tables(spark: SparkSession) -> None:
     }
 
 
+def test_a_fixed_partition_may_be_of_any_year(spark: SparkSession) -> None:
+    schema = create_schema("k INT, d DATE", ["k", "d"], ["d"], {"bucket": "1"}, None, 0)
+    frame = spark.createDataFrame([(1,)], "k INT")
+    for day in (datetime.date.min, datetime.date.max):
+        assert prepared(frame, schema, d=day).collect()[0].d == day
+
+
 def test_a_frame_whose_columns_differ_by_case_only_is_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([(1, "a", "b")], "k INT, v STRING, w STRING").toDF("k", "v", "V")
     with pytest.raises(InvalidInputError, match="column V, v more than once: rename or drop one"):
