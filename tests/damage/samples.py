@@ -1,0 +1,98 @@
+"""Small tables that have every kind of file, and what an undamaged one says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import CommitKind, Tag
+from lakelsm.merge.run_reader import RunReader
+from lakelsm.options import ChangelogProducer
+from lakelsm.read.changelog_plan import ChangelogMode, plan_changelog
+from lakelsm.read.read_plan import plan_read
+from lakelsm.schema_evolution import AddColumn
+from lakelsm.types import AtomicType
+from tests.compact.local_table import ADDED, Row
+from tests.read.file_engine import FileTable
+
+COLUMNS = "dt STRING NOT NULL, id INT NOT NULL, v STRING, n BIGINT"
+
+#: Rows of a table, sorted as text: NULLs and numbers have no common order.
+Answer = list[str]
+
+
+class SampleTable(FileTable):
+    """A table whose files may be of several schemas, read as `Table` plans it."""
+
+    def append(self, rows: list[Row], **options: str) -> None:
+        self._commit(CommitKind.APPEND, self._columns(rows), ADDED, None, options)
+
+    def answer(self) -> Answer:
+        """The rows of the newest snapshot."""
+        store = self.store
+        return _sorted(self.scanned(plan_read(store, store.snapshots.latest(), None)).to_pylist())
+
+    def tagged(self) -> Answer:
+        """The rows of the tag."""
+        store = self.store
+        snapshot = store.snapshots.tag("kept").snapshot
+        return _sorted(self.scanned(plan_read(store, snapshot, None)).select(["dt", "id", "v", "n"]).to_pylist())
+
+    def told(self) -> Answer:
+        """All changes that a changelog producer kept."""
+        store = self.store
+        plan = plan_changelog(store, 0, store.snapshots.latest_id() or 0, ChangelogMode.CHANGELOG, None)
+        return _sorted(self.changes(plan).to_pylist())
+
+    def _reader(self, columns: Any) -> RunReader:
+        store = self.store
+        return RunReader(store.file_io, store.schema, store.schemas.read_all(), tuple(columns), 1 << 20)
+
+
+def batch(first: int, count: int, text: str, extra: tuple[object, ...] = ()) -> list[Row]:
+    return [(f"p{key % 2}", key, f"{text}{key}", key * 7, *extra) for key in range(first, first + count)]
+
+
+def build(root: Path, options: Mapping[str, str]) -> SampleTable:
+    """A table with two schemas, a tag, statistics, files on level 0 and above, and what its options add."""
+    table = SampleTable(root, COLUMNS, ("dt", "id"), ("dt",), **options)
+    table.append(batch(0, 9, "a"))
+    table.append(batch(0, 9, "b"))
+    _keep(table)
+    table.compact(full=True)
+    table.alter(AddColumn("x", AtomicType("INT")))
+    table.append(batch(3, 9, "c", (1,)))
+    table.append(batch(5, 9, "d", (2,)))
+    return table
+
+
+def _keep(table: SampleTable) -> None:
+    paths = TablePaths(str(table.root))
+    table.store.file_io.write(paths.tag("kept"), Tag(table.latest).to_json().encode())
+
+
+def _sorted(rows: list[dict[str, object]]) -> Answer:
+    return sorted(repr(tuple(row.values())) for row in rows)
+
+
+#: Options of each table.
+SAMPLES: Mapping[str, Mapping[str, str]] = {
+    "changelog": {"bucket": "2", "changelog_producer": "input"},
+    "dynamic": {"bucket": "-1", "dynamic_bucket__target_row_num": "3"},
+    "partial-update": {"bucket": "1", "merge_engine": "partial-update"},
+    "aggregation": {"bucket": "2", "merge_engine": "aggregation", "fields__n__aggregate_function": "sum"},
+    "lookup": {"bucket": "1", "changelog_producer": "lookup", "file__compression": "none"},
+}
+
+#: What is asked of a table before and after a write and a compaction.
+Question = Callable[[SampleTable], Answer]
+
+
+def questions(name: str) -> dict[str, Question]:
+    """What a sample answers."""
+    asked: dict[str, Question] = {"read": SampleTable.answer, "tag": SampleTable.tagged}
+    if SAMPLES[name].get("changelog_producer", ChangelogProducer.NONE.value) != ChangelogProducer.NONE.value:
+        asked["changelog"] = SampleTable.told
+    return asked

@@ -1,0 +1,33 @@
+"""Random damage to every kind of file: the right rows or a typed error, never other rows, another error or a hang."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.damage.samples import SAMPLES, build
+from tests.damage.trial import prepare, run
+
+#: Trials of a run of the tests; `make fuzz` makes more.
+_TRIALS = int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "40"))
+
+
+@pytest.mark.property
+def test_a_damaged_table_gives_the_right_rows_or_a_typed_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    samples = [prepare(tmp_path, name, build) for name in SAMPLES]
+    counts: Counter[str] = Counter()
+    faults: list[str] = []
+    for number in range(_TRIALS):
+        done, findings = run(samples[number % len(samples)], tmp_path, Random(number))
+        counts.update(finding.verdict for finding in findings)
+        for finding in findings:
+            if finding.verdict not in ("right", "refused"):
+                faults.append(f"trial {number}, {done}: {finding.verdict} {finding.step}: {finding.said[:300]}")
+    print(f"{_TRIALS} damaged tables: {dict(counts)}")
+    assert not faults, "\n".join(faults)
+    assert counts["refused"] and counts["right"]

@@ -1,0 +1,137 @@
+"""One trial: a copy of a table with one damaged file is read, written to and compacted, and its answers are judged."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+from types import FrameType
+
+from lakelsm.errors import LakelsmError
+from tests.damage.damages import DAMAGES
+from tests.damage.samples import SAMPLES, Answer, SampleTable, batch, questions
+
+_KINDS = ("manifest-list", "index-manifest", "manifest", "snapshot", "schema", "tag", "changelog", "index", "data")
+
+#: Longest time of one step in seconds.
+_PATIENCE = 60
+
+
+class _TookTooLongError(BaseException):
+    """A step that hangs."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An undamaged table, its files by kind, and its answers before and after a write and a compaction."""
+
+    name: str
+    root: Path
+    kinds: Mapping[str, Sequence[Path]]
+    before: Mapping[str, Answer]
+    after: Mapping[str, Answer]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What became of one step of a trial: 'right', 'refused', or a fault."""
+
+    verdict: str
+    step: str
+    said: str = ""
+
+
+def prepare(folder: Path, name: str, build: Callable[[Path, Mapping[str, str]], SampleTable]) -> Sample:
+    """Build a sample and learn its answers."""
+    root = folder / name
+    table = build(root, SAMPLES[name])
+    asked = questions(name)
+    before = {question: ask(table) for question, ask in asked.items()}
+    copy = _copied(root, folder / f"{name}-written")
+    change(copy)
+    after = {question: ask(copy) for question, ask in asked.items()}
+    files = sorted(path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    kinds: dict[str, list[Path]] = {}
+    for path in files:
+        kinds.setdefault(kind_of(path), []).append(path)
+    return Sample(name, root, kinds, before, after)
+
+
+def kind_of(path: Path) -> str:
+    """The kind of a file by its path in the table."""
+    name = path.name
+    if name in ("LATEST", "EARLIEST"):
+        return "hint"
+    for start in _KINDS:
+        if name.startswith(f"{start}-"):
+            return start
+    return "other"
+
+
+def change(table: SampleTable) -> None:
+    """The write and the compaction of a trial."""
+    table.append(batch(6, 9, "e", (3,)))
+    table.compact(full=True)
+
+
+def run(sample: Sample, folder: Path, chance: Random) -> tuple[str, list[Finding]]:
+    """Damage one file of a copy of the sample; return what was done, and what became of each step."""
+    root = folder / "trial"
+    shutil.rmtree(root, ignore_errors=True)
+    table = _copied(sample.root, root)
+    kind = chance.choice(sorted(sample.kinds))
+    target = chance.choice(sample.kinds[kind])
+    damage = chance.choice(DAMAGES)
+    data = (root / target).read_bytes()
+    others = [(root / other).read_bytes() for other in sample.kinds[kind] if other != target]
+    damaged = damage(data, [other for other in others if other != data], chance)
+    done = f"{sample.name}: {damage.__name__} of {kind} {target}"
+    (root / target).unlink()  # The copy shares its files with the sample.
+    if damaged is not None:
+        (root / target).write_bytes(damaged)
+    asked = questions(sample.name)
+    findings = [_judged(step, partial(ask, table), sample.before[step]) for step, ask in asked.items()]
+    findings.append(_judged("write and compact", partial(change, table), None))
+    if findings[-1].verdict == "right":
+        findings += [_judged(f"{step} after", partial(ask, table), sample.after[step]) for step, ask in asked.items()]
+    return done, findings
+
+
+def _judged(step: str, act: Callable[[], Answer | None], expected: Answer | None) -> Finding:
+    try:
+        with _in_time():
+            found = act()
+    except LakelsmError as error:
+        return Finding("refused", step, str(error))
+    except _TookTooLongError:
+        return Finding("hang", step)
+    except Exception as error:  # noqa: BLE001 Whatever else comes out is what the trial looks for.
+        return Finding("untyped", step, f"{type(error).__name__}: {error}")
+    if found == expected:
+        return Finding("right", step)
+    return Finding("silent", step, f"{found} instead of {expected}")
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise _TookTooLongError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(_PATIENCE)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _copied(root: Path, target: Path) -> SampleTable:
+    shutil.copytree(root, target, copy_function=os.link)
+    return SampleTable(target)
