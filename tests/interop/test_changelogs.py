@@ -16,6 +16,7 @@ from lakelsm.write.prepare import KIND
 from tests.interop.engine_cases import CASES, EngineCase
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import ROW_KINDS, Changes, JavaPaimon, Peer
+from tests.interop.samples import rows_of
 from tests.interop.test_java_changelog import BATCHES, CHANGES, COLUMNS
 from tests.interop.value_form import in_order, unordered_of_arrow
 from tests.read.test_changelog_states import table_below
@@ -77,6 +78,28 @@ def test_both_tell_the_same_difference_of_two_snapshots(
         # Java leaves the row before an update out, and the one after it has the kind that it was written with.
         expected = [(row[0][0], *row[1:]) for row in java.changes(path, first, last, "diff")]
         assert in_order((row[0][0], *row[1:]) for row in found if row[0] != "-U") == in_order(expected)
+
+
+def test_deltas_differ_from_java_as_documented(
+    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path
+) -> None:
+    """docs/differences.md: Java tells the rows of each commit, and of `first-row` none."""
+    java = peers("java-paimon")
+    assert isinstance(java, JavaPaimon)
+    columns = "k INT, v STRING"
+    batches = [
+        (rows_of(columns, {"k": [1, 2], "v": ["a", "a"]}), None),
+        (rows_of(columns, {"k": [1, 3], "v": ["b", "b"]}), None),
+    ]
+    told_by_java = {"deduplicate": [("+I", 1, "a"), ("+I", 1, "b"), ("+I", 2, "a"), ("+I", 3, "b")], "first-row": []}
+    kept = {"deduplicate": "b", "first-row": "a"}
+    for engine in kept:
+        table = path.with_name(engine)
+        java.create(table, columns, ["k"], options={"bucket": "1", "merge-engine": engine})
+        java.write_all(table, batches, {"write-only": "true"})
+        assert in_order(java.changes(table, 0, 2, "delta")) == told_by_java[engine]
+        found = [tuple(row) for row in ours.table(table).changelog(0, 2, mode="delta").collect()]
+        assert in_order(found) == [("+I", 1, kept[engine]), ("+I", 2, "a"), ("+I", 3, "b")]
 
 
 def changes_of(case: EngineCase, producer: str, folder: Path) -> list[Changes]:
