@@ -149,8 +149,8 @@ def _missing(stored: pq.ParquetSchema, schema: TableSchema) -> str | None:
     """A column that a file of ``schema`` must have and has not. Partition columns may be left out."""
     needed = set(schema.field_names) - set(schema.partition_keys) - set(stored.names)
     if needed:  # The names above are those of leaves; these columns are nested or missing.
-        needed -= {stored.column(at).path.split(".")[0] for at in range(len(stored))}
-        needed -= {stored.column(at).path for at in range(len(stored))}
+        paths = [f"{stored.column(at).path}." for at in range(len(stored))]
+        needed -= {name for name in needed if any(path.startswith(f"{name}.") for path in paths)}
     return min(needed, default=None)
 
 

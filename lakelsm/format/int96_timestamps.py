@@ -7,6 +7,7 @@ day, which Spark cuts towards zero and not down; here they are never negative. E
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,11 @@ _MICROS_PER_DAY = 86_400_000_000
 _MOST_DAYS = ((1 << 63) - (1 << 54)) // _MICROS_PER_DAY
 
 
-def int96_columns(schema: pq.ParquetSchema) -> frozenset[str]:
-    """The columns of a file (top level) that are, or hold, INT96 values."""
+def have_int96(schema: pq.ParquetSchema, names: Iterable[str]) -> bool:
+    """Whether one of the columns (top level) of a file is, or holds, INT96 values. Names may have dots, as paths have."""
     leaves = (schema.column(at) for at in range(len(schema)))
-    return frozenset(leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96")
+    paths = [f"{leaf.path}." for leaf in leaves if leaf.physical_type == "INT96"]
+    return bool(paths) and any(path.startswith(f"{name}.") for name in names for path in paths)
 
 
 def from_int96(values: pa.Array) -> pa.Array:

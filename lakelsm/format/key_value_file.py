@@ -14,7 +14,7 @@ from lakelsm.format.column_evolution import cast_column, evolve_array
 from lakelsm.format.column_stats import StatsCollector, StatsMode, column_modes
 from lakelsm.format.decode_steps import DecodeSteps, batch_bytes
 from lakelsm.format.file_check import PARQUET_ERRORS, RANGED_ROOTS, FileCheck, unreadable
-from lakelsm.format.int96_timestamps import int96_columns
+from lakelsm.format.int96_timestamps import have_int96
 from lakelsm.format.parquet_footer import metadata_with_int96_as_bytes, read_footer
 from lakelsm.options import TableOptions
 from lakelsm.schema import TableSchema
@@ -76,7 +76,7 @@ class KeyValueReader:
             self._file = opened(source)
             if check is not None:
                 check.footer(path, self._file.metadata)
-            if not int96_columns(self._file.schema).isdisjoint(self._names()):
+            if have_int96(self._file.schema, self._names()):
                 self._file = opened(source, metadata_with_int96_as_bytes(read_footer(source)))
         except PARQUET_ERRORS as error:
             raise unreadable(path, error) from error
@@ -145,7 +145,9 @@ class KeyValueReader:
         columns = self._file.metadata.row_group(group)
         for at in range(columns.num_columns):
             column = columns.column(at)
-            if column.path_in_schema == source.name and column.statistics is not None and column.statistics.has_min_max:
+            if self._file.schema.column(at).name != source.name or column.path_in_schema != source.name:
+                continue  # A member `b` of a column `a` has the path of a column `a.b`, but not its name.
+            if column.statistics is not None and column.statistics.has_min_max:
                 below = high is not None and column.statistics.min > high
                 above = low is not None and column.statistics.max < low
                 return not (below or above)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import datetime
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +15,14 @@ from pyspark.sql import types as T
 import lakelsm
 from lakelsm import Catalog
 from lakelsm.errors import InvalidInputError
-from lakelsm.merge.run_reader import RunFile, RunReader
+from lakelsm.format.file_check import ExpectedFile, FileCheck
+from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
 from lakelsm.read.changelog_frame import check_added_columns
 from lakelsm.read.task_scan import FILE_NAME, POSITION, StoredRows, parted_by_reader
 from lakelsm.schema import create_schema
 from lakelsm.storage import LocalFileIO
-from tests.merge.run_files import reader_of, write_run
+from tests.merge.run_files import layout_of, reader_of, rows_table, write_files, write_run
+from tests.nano_times import python_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -211,3 +214,16 @@ def _new_columns(tree: ast.Module) -> Iterator[str]:
             yield first.value
         if isinstance(first, ast.Name) and first.id in constants:
             yield constants[first.id]
+
+
+def test_columns_with_dots_are_not_taken_for_members(tmp_path: Path) -> None:
+    columns = "a ROW<b BIGINT>, `a.b` BIGINT, `t.u` TIMESTAMP(9), `r.s` ROW<x TIMESTAMP(9)>"
+    schema = create_schema(columns, ["a.b"])
+    late = datetime.datetime(9999, 12, 31, 23, 59, 59)
+    rows = [(at, 0, {"a.b": at, "a": {"b": 1000 + at}, "t.u": late, "r.s": {"x": late}}) for at in range(6)]
+    (run,) = reader_of(schema).open_runs(MergeUnit((write_run(tmp_path, schema, rows, group_rows=2),), (2,), (4,)))
+    found = [row for table in run for row in python_rows(table.select(["a.b", "a", "t.u", "r.s"]))]
+    assert found == [row for _, _, row in rows[2:4]]
+    (meta,) = write_files(tmp_path, layout_of(schema), [rows_table(schema, rows)])
+    (check,) = FileCheck.of([ExpectedFile.of(meta, b"")], schema)
+    check.stored(LocalFileIO().filesystem(), f"{tmp_path}/{meta.file_name}")
