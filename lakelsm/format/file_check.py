@@ -19,7 +19,7 @@ from pyarrow import fs as arrow_fs
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.binary_row import decode_rows
 from lakelsm.format.data_file_meta import DataFileMeta
-from lakelsm.schema import TableSchema
+from lakelsm.schema import KEY_FIELD_PREFIX, TableSchema
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField
 
 #: What pyarrow raises on damaged Parquet bytes.
@@ -30,6 +30,8 @@ RANGED_ROOTS = (*INTEGER_ROOTS, "VARCHAR", "DATE")
 
 #: Bytes of a text that are compared: writers may cut the statistics of long ones, but not so short.
 _COMPARED_BYTES = 16
+
+_SYSTEM_COLUMNS = ("_SEQUENCE_NUMBER", "_VALUE_KIND")
 
 _REMEDY = "Restore the file, or read a snapshot from before it."
 
@@ -98,9 +100,10 @@ class FileCheck:
         expected, schema = self.expected, self.schema
         if footer.num_rows != expected.row_count:
             raise _replaced(path, f"{footer.num_rows} rows", str(expected.row_count))
-        missing = _missing(footer.schema, schema)
-        if missing is not None:
-            raise _replaced(path, f"no column {missing!r}", f"schema {schema.id}, which has it")
+        missing, unknown = _other_columns(footer.schema, schema)
+        if missing or unknown:
+            column = f"no column {min(missing)!r}" if missing else f"a column {min(unknown)!r}"
+            raise _replaced(path, column, f"schema {schema.id}, which has {'one' if missing else 'none'}")
         found = _range(footer, "_SEQUENCE_NUMBER")
         low, high = expected.min_sequence_number, expected.max_sequence_number
         if found is not None and not low <= found[0] <= found[1] <= high:
@@ -145,13 +148,24 @@ def _raw(column: pa.Array) -> list[Any]:
     return list((column if physical is None else column.cast(physical)).to_pylist())
 
 
-def _missing(stored: pq.ParquetSchema, schema: TableSchema) -> str | None:
-    """A column that a file of ``schema`` must have and has not. Partition columns may be left out."""
-    needed = set(schema.field_names) - set(schema.partition_keys) - set(stored.names)
-    if needed:  # The names above are those of leaves; these columns are nested or missing.
-        paths = [f"{stored.column(at).path}." for at in range(len(stored))]
-        needed -= {name for name in needed if any(path.startswith(f"{name}.") for path in paths)}
-    return min(needed, default=None)
+def _other_columns(stored: pq.ParquetSchema, schema: TableSchema) -> tuple[set[str], set[str]]:
+    """Columns that a file of ``schema`` must have and has not, and such as it has and must not. Partition columns may be
+    left out.
+    """
+    keys = {KEY_FIELD_PREFIX + name for name in schema.trimmed_primary_keys}
+    known = {*schema.field_names, *keys, *_SYSTEM_COLUMNS}
+    needed = set(schema.field_names) - set(schema.partition_keys)
+    found = set(stored.names)
+    if found - known or needed - found:  # The names are those of leaves: some columns are nested, or it is another file.
+        found = {_root(stored.column(at).path, known) for at in range(len(stored))}
+    return needed - found, found - known
+
+
+def _root(path: str, known: set[str]) -> str:
+    """The known column that a leaf is of, else the leaf. Names may have dots."""
+    parts = path.split(".")
+    roots = (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+    return next((root for root in roots if root in known), path)
 
 
 def _range(footer: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:

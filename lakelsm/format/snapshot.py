@@ -18,7 +18,7 @@ from lakelsm.json_document import parse_object
 SNAPSHOT_VERSION = 3
 #: ``commitIdentifier`` of a batch job that names none. Persisted: do not change
 BATCH_COMMIT_IDENTIFIER = 9223372036854775807
-#: Key of the checksums of a snapshot, by file name and `_OWN`. Persisted: do not change
+#: Key of the checksums of a snapshot: by file name, of its properties, and `_OWN` of `_SEALED`. Persisted: do not change
 CHECKSUMS_KEY = "lakelsm.checksums"
 _OWN = "snapshot"
 _CHECKSUM = re.compile("[0-9a-f]{8}")
@@ -93,23 +93,21 @@ class Snapshot:
         Other engines pass over the key, and leave it out of the snapshots and tags that they make of this one.
         """
         files = {name: f"{checksum:08x}" for name, checksum in checksums.items() if checksum is not None}
-        named = replace(self, extra={**self.extra, CHECKSUMS_KEY: files})
-        return replace(named, extra={**named.extra, CHECKSUMS_KEY: {**files, _OWN: named._checksum()}})
+        return replace(self, extra={**self.extra, CHECKSUMS_KEY: {**files, **self._own_checksums()}})
 
     def is_intact(self) -> bool:
-        """Whether the snapshot has no checksum of its own, or the right one."""
+        """Whether what it says has the checksums that its writer gave it, if any."""
         kept = self._kept_checksums()
-        files = {name: text for name, text in kept.items() if name != _OWN}
-        return _OWN not in kept or replace(self, extra={**self.extra, CHECKSUMS_KEY: files})._checksum() == kept[_OWN]
+        return all(kept.get(name, text) == text for name, text in self._own_checksums().items())
 
     def _kept_checksums(self) -> Mapping[str, object]:
         kept = self.extra.get(CHECKSUMS_KEY)
         return kept if isinstance(kept, dict) else {}
 
-    def _checksum(self) -> str:
-        """CRC-32 of all that it says but its time, which decides no rows."""
-        values = {key: value for key, value in self._to_object().items() if key != "timeMillis"}
-        return f"{zlib.crc32(json.dumps(values, sort_keys=True, default=repr).encode('ascii')):08x}"
+    def _own_checksums(self) -> dict[str, str]:
+        """CRC-32 of what decides rows, and of the properties where it has some."""
+        own = {_OWN: _crc([getattr(self, name) for name in _SEALED])}
+        return own if self.properties is None else {**own, "properties": _crc(self.properties)}
 
     def to_json(self) -> str:
         """Return the text of the snapshot file; absent optional keys are left out."""
@@ -199,6 +197,23 @@ _FILE_NAME_KEYS = (
 _MAP_KEYS = {"log_offsets": int, "properties": str}
 #: The years 1 to 9999.
 _FIRST_MILLIS, _LAST_MILLIS = -62_135_596_800_000, 253_402_300_799_999
+#: What the checksum of a snapshot is of. Persisted: do not change
+_SEALED = (
+    "id",
+    "schema_id",
+    "base_manifest_list",
+    "base_manifest_list_size",
+    "delta_manifest_list",
+    "delta_manifest_list_size",
+    "changelog_manifest_list",
+    "changelog_manifest_list_size",
+    "index_manifest",
+    "commit_user",
+    "commit_identifier",
+    "commit_kind",
+    "total_record_count",
+    "delta_record_count",
+)
 #: Java's order of keys, for readers of the file; no reader depends on it.
 _KEY_ORDER = [
     "version",
@@ -260,6 +275,10 @@ def _snapshot(values: Mapping[str, Any], source: str) -> Snapshot:
     if not snapshot.is_intact():
         raise CorruptTableError(f"{source} does not have the checksum that its writer gave it: restore the file.")
     return snapshot
+
+
+def _crc(value: object) -> str:
+    return f"{zlib.crc32(json.dumps(value, sort_keys=True, default=repr).encode('ascii')):08x}"
 
 
 def _dump(values: Mapping[str, object]) -> str:

@@ -23,7 +23,7 @@ from lakelsm.spark.session import SparkUnavailableError, python_remedy
 CHECK_MARK = "lakelsm: "
 
 _RAISED = re.compile(
-    r"^(?:\[USER_RAISED_EXCEPTION\] |\S*\.)?lakelsm\.errors\.(\w+): (.*?)(?: *SQLSTATE: \w+)?$", re.MULTILINE
+    r"^(?:.*\[USER_RAISED_EXCEPTION\] |\S*\.)?lakelsm\.errors\.(\w+): (.*?)(?: *SQLSTATE: \w+)?$", re.MULTILINE
 )
 _CHECKED = re.compile(r"\[USER_RAISED_EXCEPTION\] " + re.escape(CHECK_MARK) + r"(.*?)(?: SQLSTATE|$)", re.MULTILINE)
 _OTHER_PYTHON = re.compile(r"^ModuleNotFoundError: No module named 'lakelsm\b|\[PYTHON_VERSION_MISMATCH\]", re.MULTILINE)

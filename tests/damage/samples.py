@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind, Tag
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.options import ChangelogProducer
 from lakelsm.read.changelog_plan import ChangelogMode, plan_changelog
 from lakelsm.read.read_plan import plan_read
+from lakelsm.schema import TableSchema
 from lakelsm.schema_evolution import AddColumn
 from lakelsm.types import AtomicType
 from tests.compact.local_table import ADDED, Row
@@ -48,7 +50,17 @@ class SampleTable(FileTable):
 
     def _reader(self, columns: Any) -> RunReader:
         store = self.store
-        return RunReader(store.file_io, store.schema, store.schemas.read_all(), tuple(columns), 1 << 20)
+        return RunReader(store.file_io, store.schema, _Schemas(store.schemas), tuple(columns), 1 << 20)
+
+
+class _Schemas(dict[int, TableSchema]):
+    """The schemas that files turn out to need."""
+
+    def __init__(self, schemas: SchemaStore) -> None:
+        self._schemas = schemas
+
+    def __missing__(self, number: int) -> TableSchema:
+        return self._schemas.get(number)
 
 
 def batch(first: int, count: int, text: str, extra: tuple[object, ...] = ()) -> list[Row]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -122,3 +123,24 @@ def test_schema_changes_refuse_no_older_file(tmp_path: Path) -> None:
     table.write((9, "w", 1))
     store = table.store
     check_files(store.file_io, {number: store.schemas.get(number) for number in (0, 1)}, run_files(table))
+
+
+def test_a_file_with_a_column_that_its_schema_has_not_is_refused(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", "id INT NOT NULL, payload STRING")
+    table.write(*rows(0, 5))
+    (file,) = run_files(table)
+    schema = table.root / "schema" / "schema-0"
+    schema.write_text(schema.read_text().replace("payload", "paxload"))
+    assert "no column 'paxload'" in refusal(table, file)
+    document = json.loads(schema.read_text())
+    document["fields"].pop()
+    schema.write_text(json.dumps(document))
+    assert "has a column 'payload', but its manifest entry says schema 0, which has none" in refusal(table, file)
+
+
+def test_nested_columns_and_names_with_dots_are_known(tmp_path: Path) -> None:
+    columns = "id INT NOT NULL, `a.b` ROW<x INT, v ARRAY<INT>>, r ROW<id INT>, m MAP<STRING, INT>, v STRING"
+    table = LocalTable(tmp_path / "t", columns)
+    table.write((1, {"x": 1, "v": [2]}, {"id": 3}, [("k", 1)], "v"))
+    store = table.store
+    check_files(store.file_io, {0: store.schema}, run_files(table))
