@@ -7,7 +7,7 @@ day, which Spark cuts towards zero and not down; here they are never negative. E
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,16 @@ _MICROS_PER_DAY = 86_400_000_000
 _MOST_DAYS = ((1 << 63) - (1 << 54)) // _MICROS_PER_DAY
 
 
-def have_int96(schema: pq.ParquetSchema, names: Iterable[str]) -> bool:
-    """Whether one of the columns (top level) of a file is, or holds, INT96 values. Names may have dots, as paths have."""
+def have_int96(schema: pq.ParquetSchema, names: Collection[str]) -> bool:
+    """Whether one of the columns (top level) of a file is, or holds, INT96 values."""
+    return any(leaf.physical_type == "INT96" for leaf in leaves_of(schema, names))
+
+
+def leaves_of(schema: pq.ParquetSchema, names: Collection[str]) -> list[pq.ColumnSchema]:
+    """The leaves of columns (top level) of a file. Names may have dots as paths have, so a leaf may be one too many."""
+    starts = tuple(f"{name}." for name in names)
     leaves = (schema.column(at) for at in range(len(schema)))
-    paths = [f"{leaf.path}." for leaf in leaves if leaf.physical_type == "INT96"]
-    return bool(paths) and any(path.startswith(f"{name}.") for name in names for path in paths)
+    return [leaf for leaf in leaves if f"{leaf.path}.".startswith(starts)]
 
 
 def from_int96(values: pa.Array) -> pa.Array:

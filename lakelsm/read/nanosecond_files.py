@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow.parquet as pq
 
 from lakelsm.format.file_check import PARQUET_ERRORS, unreadable
-from lakelsm.format.int96_timestamps import FLOORED_MARK, stored_type
+from lakelsm.format.int96_timestamps import FLOORED_MARK, leaves_of, stored_type
 from lakelsm.merge.run_reader import RunFile
 from lakelsm.schema import TableSchema
 from lakelsm.schema_evolution import column_mapping
@@ -53,8 +53,7 @@ def _columns_with_nanoseconds(stored: TableSchema, schema: TableSchema) -> froze
 
 
 def _is_left(footer: pq.FileMetaData, names: frozenset[str]) -> bool:
-    leaves = [footer.schema.column(at) for at in range(len(footer.schema))]
-    leaves = [leaf for leaf in leaves if leaf.path.split(".")[0] in names]
+    leaves = leaves_of(footer.schema, names)
     if any("nanoseconds" in str(leaf.logical_type) for leaf in leaves):
         return True
     key, value = FLOORED_MARK

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as T
 
@@ -16,6 +17,7 @@ import lakelsm
 from lakelsm import Catalog
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.file_check import ExpectedFile, FileCheck
+from lakelsm.format.int96_timestamps import leaves_of
 from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
 from lakelsm.read.changelog_frame import check_added_columns
 from lakelsm.read.task_scan import FILE_NAME, POSITION, StoredRows, parted_by_reader
@@ -227,3 +229,5 @@ def test_columns_with_dots_are_not_taken_for_members(tmp_path: Path) -> None:
     (meta,) = write_files(tmp_path, layout_of(schema), [rows_table(schema, rows)])
     (check,) = FileCheck.of([ExpectedFile.of(meta, b"")], schema)
     check.stored(LocalFileIO().filesystem(), f"{tmp_path}/{meta.file_name}")
+    footer = pq.read_metadata(f"{tmp_path}/{meta.file_name}")
+    assert [leaf.path for leaf in leaves_of(footer.schema, ["t.u", "r.s"])] == ["t.u", "r.s.x"]
