@@ -41,6 +41,9 @@ POSTPONE_BUCKET = -2
 #: Names that mean a directory, or nothing.
 _NO_NAMES = frozenset(["", ".", ".."])
 
+#: Bytes of the longest name that file systems take.
+_NAME_BYTES = 255
+
 _ID_NAME = re.compile(r"(?:snapshot|schema|changelog)-(\d+)")
 
 
@@ -246,8 +249,18 @@ class TablePaths:
         return f"{self.tag_dir}/tag-{name}"
 
     def partition_dir(self, partition: PartitionText) -> str:
-        """Return the directory of a partition: the root where ``partition`` is empty."""
+        """Return the directory of a partition: the root where ``partition`` is empty.
+
+        Raises InvalidInputError for a value that makes a name too long for a directory.
+        """
         parts = [f"{escape_path_name(key)}={escape_path_name(value)}" for key, value in partition]
+        for (key, value), part in zip(partition, parts):
+            size = len(part.encode())
+            if size > _NAME_BYTES:
+                raise InvalidInputError(
+                    f"Partition value {key}={value[:40]!r}... makes a directory name of {size} bytes, and file systems "
+                    f"take {_NAME_BYTES} at most: shorten the value, or choose another partition column."
+                )
         return "/".join([self.root, *parts])
 
     def bucket_dir(self, partition: PartitionText, bucket: int) -> str:

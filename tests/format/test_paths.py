@@ -271,3 +271,10 @@ def test_a_file_at_an_external_path_is_refused_by_name() -> None:
     refuse_external_path(None, "data-1.parquet")
     with pytest.raises(UnsupportedFeatureError, match=r"data-1.parquet .* file:/x .*data-file.external-paths"):
         refuse_external_path("file:/x", "data-1.parquet")
+
+
+def test_a_partition_value_that_makes_too_long_a_name_is_named() -> None:
+    paths = TablePaths("/wh/t")
+    assert paths.partition_dir([("p", "x" * 253)]).endswith("x" * 253)
+    with pytest.raises(InvalidInputError, match=r"Partition value p='(:){40}'\.\.\. makes a directory name of 260 bytes"):
+        paths.partition_dir([("p", ":" * 86)])
