@@ -156,16 +156,17 @@ def _other_columns(stored: pq.ParquetSchema, schema: TableSchema) -> tuple[set[s
     known = {*schema.field_names, *keys, *_SYSTEM_COLUMNS}
     needed = set(schema.field_names) - set(schema.partition_keys)
     found = set(stored.names)
-    if found - known or needed - found:  # The names are those of leaves: some columns are nested, or it is another file.
-        found = {_root(stored.column(at).path, known) for at in range(len(stored))}
-    return needed - found, found - known
+    if not (found - known or needed - found):
+        return set(), set()
+    # The names are those of leaves: some columns are nested, or it is another file. Names may have dots as paths have.
+    roots = {path: known & _starts(path) for path in (stored.column(at).path for at in range(len(stored)))}
+    return needed.difference(*roots.values()), {path for path, names in roots.items() if not names}
 
 
-def _root(path: str, known: set[str]) -> str:
-    """The known column that a leaf is of, else the leaf. Names may have dots."""
+def _starts(path: str) -> set[str]:
+    """What may be the name of the column (top level) of a leaf."""
     parts = path.split(".")
-    roots = (".".join(parts[:count]) for count in range(1, len(parts) + 1))
-    return next((root for root in roots if root in known), path)
+    return {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
 
 
 def _range(footer: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:
