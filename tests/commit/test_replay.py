@@ -8,6 +8,8 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.replay import HIGHEST_IDENTIFIER_PROPERTY
@@ -16,6 +18,7 @@ from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lakelsm.storage import LocalFileIO
 from tests.commit.commit_table import CommitTable, add, file, interfering, upgrade
 
+_Steps = list[tuple[str, int]]
 APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE
 
 
@@ -159,6 +162,34 @@ def test_snapshots_that_expire_while_a_batch_is_written_may_hold_it(table: Commi
     with pytest.raises(BatchHistoryExpiredError):
         committer.commit(OVERWRITE, CommitMessage([entry]), "job", 4)
     assert "ours@0" not in table.live_names()
+
+
+_STEPS = st.tuples(st.sampled_from(["commit", "commit", "commit", "compact", "expire"]), st.integers(0, 4))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(_STEPS, max_size=9))
+def test_no_batch_is_lost_or_doubled_in_any_history(tmp_path_factory: pytest.TempPathFactory, steps: _Steps) -> None:
+    table = CommitTable(tmp_path_factory.mktemp("t"))
+    landed: set[int] = set()
+    for what, number in steps:
+        ids = table.snapshots.ids()
+        if what == "expire":
+            expire(table, *ids[: min(number, len(ids) - 1)])
+        elif what == "compact":
+            level = max((entry.file.level for entry in table.live()), default=0) + 1
+            for entry in table.live()[:1]:
+                table.committer().commit(COMPACT, CommitMessage(upgrade(entry, level)), "job", number)
+        else:
+            if not any(snapshot.commit_kind is APPEND for snapshot in table.snapshots.of_user("job")):
+                landed.clear()  # A user of whom nothing is retained is a new one.
+            try:
+                outcome = commit(table, number)
+            except BatchHistoryExpiredError:
+                assert table.snapshots.earliest_id() != 1
+            else:
+                assert outcome.already_committed == (number in landed)
+                landed.add(number)
 
 
 class CountingFileIO(LocalFileIO):
