@@ -28,7 +28,7 @@ _MOST_BUCKETS = 1_000_000
 #: The least memory of a task: below it a batch of each of a few runs no longer fits.
 _LEAST_TASK_MEMORY = 16 << 20
 #: Bytes of the longest name that file systems take.
-_NAME_BYTES = 255
+LONGEST_NAME = 255
 _SHOWN = 80
 
 
@@ -65,8 +65,8 @@ def checked_file_name(argument: str, value: Given, wanted: str, *, affix: str = 
             raise wrong_argument(argument, value, f"{wanted}, without a slash")
         if any(character < " " or "\x7f" <= character <= "\x9f" for character in value):
             raise wrong_argument(argument, value, f"{wanted}, without control characters")
-        if len((value + affix).encode()) > _NAME_BYTES:
-            raise wrong_argument(argument, value, f"{wanted}, of at most {_NAME_BYTES - len(affix)} bytes")
+        if len((value + affix).encode()) > LONGEST_NAME:
+            raise wrong_argument(argument, value, f"{wanted}, of at most {LONGEST_NAME - len(affix)} bytes")
     return value
 
 
@@ -74,8 +74,8 @@ def checked_location(argument: str, value: str) -> str:
     """A path or URI whose parts are names; the storage judges its scheme."""
     wanted = "a text, the absolute path or file: URI of a directory, such as '/data/warehouse'"
     checked_name(argument, value, wanted)
-    if any(len(part.encode()) > _NAME_BYTES for part in value.split("/")):
-        raise wrong_argument(argument, value, f"a path whose parts have at most {_NAME_BYTES} bytes")
+    if any(len(part.encode()) > LONGEST_NAME for part in value.split("/")):
+        raise wrong_argument(argument, value, f"a path whose parts have at most {LONGEST_NAME} bytes")
     return value
 
 
@@ -117,6 +117,16 @@ def checked_names(argument: str, value: object) -> list[str]:
     if not isinstance(value, Sequence) or isinstance(value, (bytes, bytearray)):
         raise wrong_argument(argument, value, wanted)
     return [checked_name(argument, each, wanted) for each in value]
+
+
+def checked_projection(columns: Sequence[str] | None) -> list[str] | None:
+    """The columns of a read, each once; None for all."""
+    if columns is None:
+        return None
+    names = checked_names("columns", columns)
+    if not names or len(set(names)) < len(names):
+        raise wrong_argument("columns", columns, "a list of column names, each once (leave it out for all)")
+    return names
 
 
 def option_texts(argument: str, value: object) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from lakelsm.arguments import LONGEST_NAME
 from lakelsm.errors import InvalidInputError
 from lakelsm.identifiers import alike, folded, hint
 from lakelsm.merge_engine_rules import check_merge_engine
@@ -320,6 +321,10 @@ def _map_layout(schema: TableSchema, options: TableOptions) -> None:
             )
 
 
+#: Bytes of a file's name after its prefix, at most: a uuid, a counter, the format.
+_FILE_NAME_REST = 80
+
+
 def _file_prefixes(_schema: TableSchema, options: TableOptions) -> None:
     prefixes = {"data-file.prefix": options.data_file_prefix, "changelog-file.prefix": options.changelog_file_prefix}
     for key, prefix in prefixes.items():
@@ -327,6 +332,12 @@ def _file_prefixes(_schema: TableSchema, options: TableOptions) -> None:
             raise InvalidInputError(
                 f"option '{key}' = {prefix!r} is the start of a file's name and must not have a slash or NUL: files lie "
                 "in their bucket's directory; take them out"
+            )
+        size = len(prefix.encode(errors="replace"))
+        if size > LONGEST_NAME - _FILE_NAME_REST:
+            raise InvalidInputError(
+                f"option '{key}' has {size} bytes, and a file's name has to go on after it: use at most "
+                f"{LONGEST_NAME - _FILE_NAME_REST}"
             )
 
 

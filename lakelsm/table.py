@@ -18,9 +18,9 @@ from lakelsm.arguments import (
     checked_flag,
     checked_location,
     checked_name,
-    checked_names,
     checked_number,
     checked_point,
+    checked_projection,
     checked_seconds,
     checked_snapshot_id,
     checked_tag,
@@ -32,7 +32,7 @@ from lakelsm.arguments import (
 from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user
 from lakelsm.commit.table_store import TableStore
 from lakelsm.compact.after_write import compact_after_write
-from lakelsm.compact.compaction_plan import CompactionScope, check_buckets
+from lakelsm.compact.compaction_plan import CompactionScope, check_buckets, check_partition_predicate
 from lakelsm.compact.compactor import (
     DEFAULT_TASK_MEMORY,
     CompactionLimits,
@@ -41,8 +41,7 @@ from lakelsm.compact.compactor import (
 )
 from lakelsm.errors import InvalidInputError, LakelsmError
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from lakelsm.lsm.predicate import Predicate, is_exact
-from lakelsm.lsm.predicate import columns as predicate_columns
+from lakelsm.lsm.predicate import Predicate
 from lakelsm.lsm.predicate_parser import parse_where
 from lakelsm.merge_engine_rules import check_deletable
 from lakelsm.options import TableOptions
@@ -51,7 +50,7 @@ from lakelsm.read.read_plan import ReadPlan, plan_read
 from lakelsm.read.scan_frame import scan_frame
 from lakelsm.read.system_frames import buckets_frame, files_frame, snapshots_frame
 from lakelsm.read.time_travel import changelog_range, chosen_snapshot, millis_of
-from lakelsm.schema import TableSchema, check_unique
+from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted
 from lakelsm.spark.frames import checked_frame
 from lakelsm.spark.session import checked_session, resolve_session
@@ -206,7 +205,7 @@ class Table:
         buckets and files by the manifests alone. ``timestamp`` is a datetime or 'YYYY-MM-DD HH:MM:SS' in the session's
         time zone: the newest snapshot that is not later. At most one of the last three may be given.
         """
-        names = None if columns is None else _checked_columns(columns)
+        names = checked_projection(columns)
         plan, store = self._plan(where, snapshot_id, timestamp, tag)
         with translated(store.paths.root):
             frame = scan_frame(self.spark, store, plan)
@@ -291,9 +290,12 @@ class Table:
         numbers = checked_buckets("buckets", buckets)
         checked_condition(where)
         store = self._store()
+        predicate = None if where is None else self._parsed(store, where)
+        if predicate is not None:
+            check_partition_predicate(store, predicate)
         if numbers is not None:
             check_buckets(store, numbers)
-        scope = CompactionScope(full, self._partition_predicate(store, where), numbers)
+        scope = CompactionScope(full, predicate, numbers)
         return Compactor(self.spark, store).compact(scope, limits, dry_run=dry_run, commit_user=user)
 
     # -- looking ---------------------------------------------------------------------------------------------------
@@ -355,18 +357,6 @@ class Table:
     def _millis(self, timestamp: str | datetime) -> int:
         return millis_of(self.spark, timestamp)
 
-    def _partition_predicate(self, store: TableStore, where: str | None) -> Predicate | None:
-        if where is None:
-            return None
-        predicate = self._parsed(store, where)
-        others = predicate_columns(predicate) - set(store.schema.partition_keys)
-        if others or not is_exact(predicate):
-            raise InvalidInputError(
-                f"Condition {where!r} must be on partition columns ({', '.join(store.schema.partition_keys) or 'none'}) "
-                "alone, compared with literals: a compaction takes partitions whole."
-            )
-        return predicate
-
     def _replayed(self, store: TableStore, user: str, identifier: int) -> CommitResult | None:
         earlier = store.committer().committed(user, identifier)
         if earlier is None:
@@ -396,14 +386,6 @@ def _identity(commit_user: str | None, batch_id: int | None = None) -> tuple[str
         raise InvalidInputError("batch_id needs commit_user: a batch is known by both.")
     user = str(uuid.uuid4()) if commit_user is None else checked_commit_user(commit_user)
     return user, BATCH_COMMIT_IDENTIFIER if batch_id is None else checked_batch_id(batch_id)
-
-
-def _checked_columns(columns: Sequence[str]) -> list[str]:
-    names = checked_names("columns", columns)
-    if not names:
-        raise wrong_argument("columns", columns, "a list of at least one column name (leave it out for all)")
-    check_unique(names, "column in columns:")
-    return names
 
 
 def _filtered(frame: DataFrame, where: str) -> DataFrame:

@@ -194,6 +194,13 @@ def test_harmless_options_are_accepted(options: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("key", ["data-file.prefix", "changelog-file.prefix"])
+def test_a_file_prefix_leaves_room_for_the_rest_of_the_name(key: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"'{key}' has 176 bytes.*use at most 175"):
+        validate_table(_schema({key: "ü" * 88}))
+    validate_table(_schema({key: "x" * 175}))
+
+
+@pytest.mark.parametrize("key", ["data-file.prefix", "changelog-file.prefix"])
 @pytest.mark.parametrize("prefix", ["../../x", "a/b-", "/tmp/x-", "x\0"])
 def test_a_file_prefix_that_leads_to_another_directory_is_refused(key: str, prefix: str) -> None:
     for validate in (validate_table, validate_existing_table):

@@ -18,7 +18,7 @@ from lakelsm.format.manifest import ManifestEntry, ManifestFileMeta
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lsm.compact_task import CompactPlan, drops_deletes, min_compaction_file_size, plan_compaction
 from lakelsm.lsm.levels import FileRange, level_count, sorted_runs
-from lakelsm.lsm.predicate import Predicate
+from lakelsm.lsm.predicate import Predicate, columns, is_exact
 from lakelsm.lsm.pruning import partitions_that_may_match
 from lakelsm.lsm.universal_compaction import CompactionPolicy, estimate_last_full, full_compaction, pick
 from lakelsm.merge.record_expiry import RecordExpiry
@@ -98,6 +98,16 @@ def plan_table(
             top = level_count(files, store.options.num_levels) - 1
             chosen.append(BucketCompaction(partition, bucket, plan, top))
     return CompactionPlan(snapshot, entries, tuple(chosen), epoch_millis)
+
+
+def check_partition_predicate(store: TableStore, predicate: Predicate) -> None:
+    """Raises InvalidInputError for a condition that does not choose whole partitions."""
+    keys = store.schema.partition_keys
+    if not columns(predicate) <= set(keys) or not is_exact(predicate):
+        raise InvalidInputError(
+            f"where must be on partition columns ({', '.join(keys) or 'none'}) alone, compared with literals: a "
+            "compaction takes partitions whole."
+        )
 
 
 def check_buckets(store: TableStore, numbers: Collection[int]) -> None:

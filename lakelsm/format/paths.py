@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lakelsm.arguments import LONGEST_NAME
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.partition_path import escape_path_name, partition_label, partition_text, unescape_path_name
 
@@ -41,8 +42,6 @@ POSTPONE_BUCKET = -2
 #: Names that mean a directory, or nothing.
 _NO_NAMES = frozenset(["", ".", ".."])
 
-#: Bytes of the longest name that file systems take.
-_NAME_BYTES = 255
 
 _ID_NAME = re.compile(r"(?:snapshot|schema|changelog)-(\d+)")
 
@@ -256,10 +255,10 @@ class TablePaths:
         parts = [f"{escape_path_name(key)}={escape_path_name(value)}" for key, value in partition]
         for (key, value), part in zip(partition, parts):
             size = len(part.encode())
-            if size > _NAME_BYTES:
+            if size > LONGEST_NAME:
                 raise InvalidInputError(
                     f"Partition value {key}={value[:40]!r}... makes a directory name of {size} bytes, and file systems "
-                    f"take {_NAME_BYTES} at most: shorten the value, or choose another partition column."
+                    f"take {LONGEST_NAME} at most: shorten the value, or choose another partition column."
                 )
         return "/".join([self.root, *parts])
 
