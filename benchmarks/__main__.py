@@ -18,7 +18,7 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from benchmarks.config import ENGINE_OPERATIONS, OPERATIONS, BenchConfig
+from benchmarks.config import ENGINE_OPERATIONS, INTEGRITY_OPERATIONS, OPERATIONS, BenchConfig
 from benchmarks.report import ENGINE, table, verdicts
 from benchmarks.timing import Measurement
 
@@ -168,7 +168,10 @@ def run(config: BenchConfig, with_spark: bool) -> list[Measurement]:
     if planning:
         runner.lane("prepare-metadata", sys.executable, "benchmarks.planning_lane", ("prepare",))
         runner.lane("-".join(planning), sys.executable, "benchmarks.planning_lane", planning)
-    ours = {*_METADATA_OPERATIONS, *ENGINE_OPERATIONS}
+    integrity = [name for name in INTEGRITY_OPERATIONS if name in wanted]
+    if integrity:
+        runner.lane("integrity", sys.executable, "benchmarks.integrity_lane", integrity)
+    ours = {*_METADATA_OPERATIONS, *ENGINE_OPERATIONS, *INTEGRITY_OPERATIONS}
     peer_operations = [name for name in config.operations if name not in ours]
     for name, python in config.peer_pythons.items() if peer_operations else ():
         runner.lane(name, python, "benchmarks.peer_runner", peer_operations, name)

@@ -15,7 +15,15 @@ WHERE = "quantity < 100"
 ENGINE_OPERATIONS = ("engine-read", "engine-compact")
 """The merge engines beside deduplicate, on tables of their own with one more column."""
 
-OPERATIONS = ("load", "upsert", "read", "where", "count", "compact", *ENGINE_OPERATIONS, "plan", "commit")
+INTEGRITY_OPERATIONS = ("integrity-write", "integrity-read", "integrity-scan")
+"""What checksums and durable files cost."""
+
+OPERATIONS = (
+    *("load", "upsert", "read", "where", "count", "compact"),
+    *ENGINE_OPERATIONS,
+    *("plan", "commit"),
+    *INTEGRITY_OPERATIONS,
+)
 
 
 @dataclass(frozen=True)

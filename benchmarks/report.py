@@ -21,6 +21,9 @@ TITLES = {
     "engine-compact": "full compaction by merge engine",
     "plan": "planning (metadata only)",
     "commit": "commit of 10 files (metadata only)",
+    "integrity-write": "files as a task writes them (rows / 4)",
+    "integrity-read": "files as a task reads them (rows / 4)",
+    "integrity-scan": "files as Spark scans them (rows / 4)",
 }
 ENGINE = "lakelsm"
 DEDUPLICATE = f"{ENGINE} deduplicate"
@@ -63,6 +66,9 @@ TARGETS = (
     Target("plan", "", 2.0),
     Target("plan", "", float(1 << 30), "memory"),
     Target("commit", "", 1.0),
+    Target("integrity-write", "without checksums", 1.05),
+    Target("integrity-read", "without checks", 1.05),
+    Target("integrity-scan", "without checks", 1.05),
 )
 
 
