@@ -136,3 +136,23 @@ def test_the_same_delete_again_is_a_no_op_that_says_so(spark: SparkSession, crea
     again = table.delete("k = 1", commit_user="u", batch_id=2)
     assert (again.snapshot_id, again.already_committed) == (first.snapshot_id, True)
     assert read(table) == {1: "back", 2: "b"}
+
+
+def test_a_delete_in_a_table_with_row_kinds_and_partitions_removes_what_matches(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from lakelsm import Catalog
+
+    columns = "dt STRING, k INT, v STRING, op STRING"
+    table = Catalog(str(tmp_path), spark).create_table(
+        "db.t",
+        columns,
+        primary_key=["dt", "k"],
+        partition_by=["dt"],
+        options={"bucket": "2", "rowkind.field": "op", "write-only": "true"},
+    )
+    values = [(dt, k, "v", "+I") for dt in ("a", "b") for k in range(4)]
+    table.write(spark.createDataFrame(values, columns))
+    assert table.delete("dt = 'a' AND k > 1 AND op = '+I'").rows == 2
+    table.compact(full=True)
+    assert {(row.dt, row.k) for row in table.read().collect()} == {("a", 0), ("a", 1), *(("b", k) for k in range(4))}
