@@ -45,8 +45,10 @@ def checked_text(argument: str, value: Given, wanted: str, *, optional: bool = F
         raise wrong_argument(argument, value, wanted)
     if not blank and not value.strip():
         raise wrong_argument(argument, value, f"{wanted}, not blank")
-    if any("\ud800" <= character <= "\udfff" for character in value):
-        raise wrong_argument(argument, value, f"{wanted}; half of a surrogate pair is no character")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise wrong_argument(argument, value, f"{wanted}; half of a surrogate pair is no character") from None
     return value
 
 
@@ -112,7 +114,7 @@ def checked_condition(value: Given, *, optional: bool = True) -> Given:
 def checked_names(argument: str, value: object) -> list[str]:
     """A list of column names."""
     if isinstance(value, str):
-        raise wrong_argument(argument, value, f"a list: write [{value!r}]")
+        raise wrong_argument(argument, value, f"a list: write [{_shown(value)}]")
     wanted = "a list of column names, such as ['id']"
     if not isinstance(value, Sequence) or isinstance(value, (bytes, bytearray)):
         raise wrong_argument(argument, value, wanted)
@@ -186,9 +188,12 @@ def checked_buckets(argument: str, value: object) -> frozenset[int] | None:
     given = _numbers_of(value) if isinstance(value, str) else value
     if not isinstance(given, (Sequence, Set)) or isinstance(given, (bytes, bytearray)):
         raise wrong_argument(argument, value, wanted)
-    numbers = [_integer(number) for number in islice(given, _MOST_BUCKETS + 1)]
+    members = list(islice(given, _MOST_BUCKETS + 1))
+    if not 0 < len(members) <= _MOST_BUCKETS:
+        raise wrong_argument(argument, value, wanted)
+    numbers = [_integer(member) for member in members]
     known = frozenset(number for number in numbers if number is not None and 0 <= number <= _LAST_BUCKET)
-    if not 0 < len(numbers) <= _MOST_BUCKETS or not known.issuperset(numbers):
+    if not known.issuperset(numbers):
         raise wrong_argument(argument, value, wanted)
     return known
 

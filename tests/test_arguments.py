@@ -14,10 +14,20 @@ import pytest
 from lakelsm import Catalog, InvalidInputError, Table, UnsupportedFeatureError
 from lakelsm.arguments import (
     checked_buckets,
+    checked_condition,
+    checked_file_name,
+    checked_flag,
+    checked_location,
+    checked_names,
     checked_number,
     checked_point,
+    checked_projection,
     checked_seconds,
+    checked_tag,
     checked_task_memory,
+    checked_text,
+    checked_time,
+    option_text,
     option_texts,
     wrong_argument,
 )
@@ -34,6 +44,7 @@ from lakelsm.schema_evolution import (
     UpdateComment,
 )
 from lakelsm.types import parse_type
+from tests.hostile_values import plain_values
 
 INT = parse_type("INT")
 HALF = "\ud800"
@@ -332,6 +343,35 @@ def test_numbers_of_numpy_become_numbers_of_python() -> None:
     assert type(checked_number("id", np.int32(3), least=1)) is int
     assert type(checked_point("start", np.int64(3), least=1)) is int  # type: ignore[arg-type]
     assert option_texts("options", {"bucket": np.int16(3)}) == {"bucket": "3"}
+
+
+CHECKS: dict[str, Callable[[Any], object]] = {
+    "text": lambda value: checked_text("a", value, "a text"),
+    "location": lambda value: checked_location("a", value),
+    "file name": lambda value: checked_file_name("a", value, "a name"),
+    "flag": lambda value: checked_flag("a", value),
+    "number": lambda value: checked_number("a", value, least=1),
+    "condition": lambda value: checked_condition(value),
+    "projection": lambda value: checked_projection(value),
+    "names": lambda value: checked_names("a", value),
+    "options": lambda value: option_texts("a", value),
+    "option": lambda value: option_text("key", value),
+    "time": lambda value: checked_time("a", value),
+    "point": lambda value: checked_point("a", value, least=0),
+    "tag": lambda value: checked_tag("a", value),
+    "buckets": lambda value: checked_buckets("a", value),
+    "seconds": lambda value: checked_seconds("a", value),
+    "memory": lambda value: checked_task_memory("a", value),
+}
+
+
+@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+def test_a_check_takes_a_hostile_value_or_refuses_it_in_a_short_message(check: Callable[[Any], object]) -> None:
+    for value in plain_values():
+        try:
+            check(value)
+        except InvalidInputError as error:
+            assert len(str(error).encode()) < 500
 
 
 def test_the_value_in_a_message_is_short_and_its_own_faults_do_not_matter() -> None:

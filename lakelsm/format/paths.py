@@ -42,7 +42,6 @@ POSTPONE_BUCKET = -2
 #: Names that mean a directory, or nothing.
 _NO_NAMES = frozenset(["", ".", ".."])
 
-
 _ID_NAME = re.compile(r"(?:snapshot|schema|changelog)-(\d+)")
 
 
