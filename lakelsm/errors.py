@@ -4,6 +4,7 @@
 * :class:`UnsupportedFeatureError` — the table or request needs a part that lakelsm does not have.
 * :class:`CommitConflictError` — somebody else committed first; redo the work on the newest snapshot.
 * :class:`CorruptTableError` — metadata or data on storage is missing or damaged; report it.
+* :class:`StorageError` — the file system refused a write; mend that (space, permission) and run again.
 """
 
 from __future__ import annotations
@@ -59,3 +60,7 @@ class CommitOutcomeUnknownError(LakelsmError):
 
 class CorruptTableError(LakelsmError):
     """A file that the table's metadata names is missing or cannot be decoded."""
+
+
+class StorageError(LakelsmError, OSError):
+    """The file system refused a write. What the file belonged to is not committed."""

@@ -24,6 +24,7 @@ from lakelsm.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
     InvalidInputError,
+    StorageError,
     UnsupportedFeatureError,
 )
 from lakelsm.format.index_manifest import IndexManifestEntry
@@ -148,7 +149,7 @@ class CommitRun:
         self._may_be_visible = True
         try:
             published = publish(self._env.file_io, path, data, self._env.sleep)
-        except UnsupportedFeatureError:
+        except (UnsupportedFeatureError, StorageError):
             self._may_be_visible = False
             raise
         self._may_be_visible = published

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakelsm.errors import CommitOutcomeUnknownError
+from lakelsm.errors import CommitOutcomeUnknownError, StorageError
 from lakelsm.storage import FileIO
 
 #: Attempts to reach a certain answer, and the wait between them in seconds.
@@ -17,7 +17,8 @@ def publish(file_io: FileIO, path: str, data: bytes, sleep: Callable[[float], No
 
     A request may land though its answer is an error or "exists", so the file is read back and compared (a
     snapshot carries a uuid: equal bytes are this very snapshot). Where nothing is found after an error, the
-    same bytes are sent again: should the first request land late, it carries the same content. Raises
+    same bytes are sent again: should the first request land late, it carries the same content. Raises StorageError
+    when the file system refused before anything was sent,
     CommitOutcomeUnknownError when the store gives no certain answer, and UnsupportedFeatureError when it
     cannot create-if-absent.
     """
@@ -28,6 +29,10 @@ def publish(file_io: FileIO, path: str, data: bytes, sleep: Callable[[float], No
         try:
             if file_io.create_if_absent(path, data):
                 return True
+        except StorageError:
+            # Nothing was sent, so nothing can be visible, unless an earlier try was.
+            if failure is None:
+                raise
         except OSError as error:
             failure = error
         try:

@@ -185,7 +185,9 @@ class Compactor:
             reader, layout, spec, expiry, plan.epoch_millis, rule, layout.for_changelog(store.options)
         )
         units.sort(key=lambda unit: -sum(section.cost for section in unit.sections))
-        return collect_messages(run_units(self._spark, units, task, MESSAGE_SCHEMA), store.paths.root)
+        directories = {unit.directory for unit in units}
+        tasks = run_units(self._spark, units, task, MESSAGE_SCHEMA)
+        return collect_messages(tasks, store, task.names, lambda: directories)
 
     def _discard(self, written: TaskMessages) -> None:
         """Delete files that no snapshot names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import starmap
 from tempfile import TemporaryDirectory
@@ -15,7 +15,7 @@ from pyarrow.fs import LocalFileSystem
 from lakelsm.format.data_file_meta import DataFileMeta
 from lakelsm.format.key_value_file import FileLayout
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.format.paths import FileNames
+from lakelsm.format.paths import AttemptNames, FileNames
 from lakelsm.format.rolling_writer import RollingWriter
 from lakelsm.merge.changelog import ChangelogRule, ChangelogSource, MergedRange, merge_to_top, merge_with_lookup
 from lakelsm.merge.kernel import MergeSpec
@@ -66,10 +66,11 @@ class RewriteTask:
     epoch_millis: int = 0
     rule: ChangelogRule | None = None
     changelog_layout: FileLayout | None = None
+    names: AttemptNames = field(default_factory=AttemptNames.new)
 
     def __call__(self, unit: RewriteUnit) -> Iterator[pa.RecordBatch]:
         """Merge and write one unit; yield its message: the ADD entries of the new files."""
-        filesystem, names = self.reader.file_io.filesystem(), FileNames(str(uuid4()))
+        filesystem, names = self.reader.file_io.filesystem(), FileNames(self.names.uuid())
         level, directory = unit.output_level, unit.directory
         durable = self.reader.file_io.make_durable if self.layout.durable else None
         data = RollingWriter(filesystem, directory, names, self.layout, level, _FILE_SOURCE_COMPACT, durable)
@@ -84,11 +85,11 @@ class RewriteTask:
                         if merged.changes is not None:
                             changelog.write(merged.changes)
             entries, changes = unit_entries(unit, data.close()), unit_entries(unit, changelog.close())
+            yield TaskMessages(entries, changelog_entries=changes).to_batch()
         except BaseException:
             data.abort()
             changelog.abort()
             raise
-        yield TaskMessages(entries, changelog_entries=changes).to_batch()
 
     def _merged(self, unit: RewriteUnit, section: MergeUnit) -> Iterator[MergedRange]:
         """The merged rows of a section, range by range, without what the output leaves out."""

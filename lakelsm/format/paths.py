@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import uuid4
 
 from lakelsm.arguments import LONGEST_NAME
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
@@ -15,6 +16,7 @@ from lakelsm.format.partition_path import escape_path_name, partition_label, par
 
 __all__ = [
     "POSTPONE_BUCKET",
+    "AttemptNames",
     "CommitFileNames",
     "PartitionText",
     "TablePaths",
@@ -41,6 +43,9 @@ POSTPONE_BUCKET = -2
 
 #: Names that mean a directory, or nothing.
 _NO_NAMES = frozenset(["", ".", ".."])
+
+#: Characters of a uuid that the files of one job share.
+_MARK_LENGTH = 18
 
 _ID_NAME = re.compile(r"(?:snapshot|schema|changelog)-(\d+)")
 
@@ -113,6 +118,29 @@ def refuse_external_path(external_path: str | None, file_name: str) -> None:
 
 def _is_plain(name: str) -> bool:
     return name not in _NO_NAMES and "/" not in name and "\0" not in name
+
+
+@dataclass(frozen=True)
+class AttemptNames:
+    """Names of all files that the tasks of one job write: their uuids begin with the same 60 random bits.
+
+    So the files of a task can be told though its message was lost.
+    """
+
+    mark: str
+
+    @staticmethod
+    def new() -> AttemptNames:
+        """Names that no other job has."""
+        return AttemptNames(str(uuid4())[:_MARK_LENGTH])
+
+    def uuid(self) -> str:
+        """Return the uuid for the names of one writer."""
+        return self.mark + str(uuid4())[_MARK_LENGTH:]
+
+    def owns(self, file_name: str) -> bool:
+        """Whether a file was written by this job."""
+        return self.mark in file_name
 
 
 class FileNames:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
+from lakelsm.errors import LakelsmError
 from lakelsm.format.binary_row import encode_row
 from lakelsm.format.column_evolution import cast_column
 from lakelsm.format.data_file_meta import DataFileMeta
@@ -19,6 +21,7 @@ from lakelsm.format.parquet_encoding import encoding_options
 from lakelsm.format.parquet_footer import Int96Sink
 from lakelsm.format.paths import FileNames
 from lakelsm.format.required_parts import filled_parts
+from lakelsm.refused_writes import refused_write
 from lakelsm.schema import KEY_FIELD_PREFIX
 from lakelsm.types import DataType
 
@@ -56,6 +59,7 @@ class RollingWriter:
         self._pending_bytes = 0
         self._open: _OpenFile | None = None
         self._closed: list[DataFileMeta] = []
+        self._begun: list[str] = []
 
     def write(self, rows: pa.Table) -> None:
         """Append rows; their keys are above all that was written before."""
@@ -74,21 +78,20 @@ class RollingWriter:
         self._flush()
         self._roll()
         if self._make_durable is not None and self._closed:
-            self._make_durable(self._directory, [meta.file_name for meta in self._closed])
+            with _refused(self._directory):
+                self._make_durable(self._directory, [meta.file_name for meta in self._closed])
         return self._closed
 
     def abort(self) -> None:
-        """Close and delete everything that was written."""
+        """Close and delete everything that was written, closed files included. Raises nothing: a failure is under way."""
         if self._open is not None:
             self._open.discard()
-            self._delete(self._open.name)
-        for meta in self._closed:
-            self._delete(meta.file_name)
-
-    def _delete(self, name: str) -> None:
-        path = f"{self._directory}/{name}"
-        if self._filesystem.get_file_info(path).type != arrow_fs.FileType.NotFound:
-            self._filesystem.delete_file(path)
+            self._open = None
+        for name in self._begun:
+            path = f"{self._directory}/{name}"
+            with suppress(OSError):
+                if self._filesystem.get_file_info(path).type != arrow_fs.FileType.NotFound:
+                    self._filesystem.delete_file(path)
 
     def _flush(self) -> None:
         if not self._pending:
@@ -96,16 +99,33 @@ class RollingWriter:
         rows = pa.concat_tables(self._pending)
         self._pending, self._pending_bytes = [], 0
         if self._open is None:
-            self._filesystem.create_dir(self._directory, recursive=True)
             name = self._names.next(self._layout.prefix)
-            self._open = _OpenFile(self._filesystem, f"{self._directory}/{name}", name, self._layout, self._arrow_schema)
-        if self._open.append(rows) >= self._layout.target_file_size:
+            self._begun.append(name)
+            path = f"{self._directory}/{name}"
+            with _refused(path):
+                self._filesystem.create_dir(self._directory, recursive=True)
+                self._open = _OpenFile(self._filesystem, path, name, self._layout, self._arrow_schema)
+        with _refused(f"{self._directory}/{self._open.name}"):
+            size = self._open.append(rows)
+        if size >= self._layout.target_file_size:
             self._roll()
 
     def _roll(self) -> None:
         if self._open is not None:
-            self._closed.append(self._open.finish(self._level, self._file_source))
+            with _refused(f"{self._directory}/{self._open.name}"):
+                self._closed.append(self._open.finish(self._level, self._file_source))
             self._open = None
+
+
+@contextmanager
+def _refused(path: str) -> Iterator[None]:
+    """Raise what the file system refuses as a StorageError that names the file."""
+    try:
+        yield
+    except LakelsmError:
+        raise
+    except OSError as error:
+        raise refused_write(path, error) from error
 
 
 class _OpenFile:
@@ -194,9 +214,10 @@ class _OpenFile:
         )
 
     def discard(self) -> None:
-        """Close the handles of a file that will be deleted."""
-        self._writer.close()
-        self._sink.close()
+        """Close the handles of a file that will be deleted; on a full disk even that fails."""
+        for handle in (self._writer, self._sink):
+            with suppress(OSError, ValueError, pa.ArrowException):
+                handle.close()
 
 
 def _key_row(row: pa.Table, types: Sequence[DataType]) -> bytes:

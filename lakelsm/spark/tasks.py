@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 import pickle
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, DataFrameReader, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -22,6 +24,9 @@ Unit = TypeVar("Unit")
 
 #: Column of a task's error in frames that a user runs.
 _ERROR = "_KEY__ERROR"
+
+#: Seconds to wait for the tasks of a failed job.
+_LONGEST_END = 60.0
 
 _LISTING_JOB_FROM = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
@@ -74,6 +79,36 @@ def run_units(
                 yield from task(pickle.loads(packed[index]))
 
     return spark.range(0, len(packed), 1, max(len(packed), 1)).mapInArrow(run, schema)
+
+
+def collect_to_end(frame: DataFrame, tag: str) -> list[Row]:
+    """``frame.collect()`` which, when it fails, returns only after the job's tasks have ended.
+
+    Spark gives up a job while tasks of it still run, and they may go on to write files. ``tag`` is the job's alone.
+    """
+    context = frame.sparkSession.sparkContext
+    context.addJobTag(tag)
+    try:
+        return frame.collect()
+    except BaseException:
+        context.cancelJobsWithTag(tag)
+        deadline = time.monotonic() + _LONGEST_END
+        while _runs(context, tag) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        raise
+    finally:
+        context.removeJobTag(tag)
+
+
+def _runs(context: SparkContext, tag: str) -> bool:
+    """Whether a task of a tag's jobs runs."""
+    tracker = context.statusTracker()
+    # PySpark's tracker knows no tags.
+    for job in map(tracker.getJobInfo, context._jsc.sc().statusTracker().getJobIdsForTag(tag)):
+        for stage in map(tracker.getStageInfo, () if job is None else job.stageIds):
+            if stage is not None and stage.numActiveTasks > 0:
+                return True
+    return False
 
 
 def read_units(

@@ -15,7 +15,11 @@ from urllib.parse import urlsplit
 from pyarrow import fs as arrow_fs
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
+from lakelsm.refused_writes import refused_write
 from lakelsm.storage.file_io import FileIO
+
+# What link(2) says where it surely made no name.
+_REFUSALS = frozenset({errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENAMETOOLONG})
 
 # What link(2) says where a file system has no hard links at all (the temporary file has one link and lies in
 # the target's directory, so neither too many links nor another device can be the true reason).
@@ -97,20 +101,24 @@ class LocalFileIO:
         temporary = self._write_temporary(path, data, durable)
         try:
             os.replace(temporary, path)
-        except BaseException:
-            self.delete(temporary)
-            raise
+        except OSError as error:
+            self._abandon(temporary)
+            raise refused_write(path, error, len(data)) from error
         if durable:
             _sync_directory(os.path.dirname(path))
 
     def make_durable(self, directory: str, names: Sequence[str]) -> None:
         """Sync each file, then the directory and those above it up to the table's, which may all be new."""
         for name in names:
-            descriptor = os.open(f"{directory}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+            path = f"{directory}/{name}"
             try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+            except OSError as error:
+                raise refused_write(path, error) from error
         folder = os.path.realpath(directory)
         _sync_directory(folder)
         while self._root is not None and folder.startswith(f"{self._root}/"):
@@ -138,9 +146,11 @@ class LocalFileIO:
                     "cannot commit on it without the risk of overwriting another writer. Use a file system "
                     "with hard links."
                 ) from failure
+            if failure.errno in _REFUSALS and not _is_same_file(temporary, path):
+                raise refused_write(path, failure, len(data)) from failure
             raise
         finally:
-            self.delete(temporary)
+            self._abandon(temporary)
         _sync_directory(os.path.dirname(path))
         return True
 
@@ -183,25 +193,36 @@ class LocalFileIO:
                 "out of it: put the files themselves in their place."
             )
 
+    def _abandon(self, temporary: str) -> None:
+        """Delete a temporary file. It is no part of the table, so a failure to do so hides nothing else."""
+        with contextlib.suppress(OSError):
+            self.delete(temporary)
+
     def _write_temporary(self, path: str, data: bytes, durable: bool) -> str:
-        """Write the content beside the target under a name that no reader parses (it starts with a dot)."""
+        """Write the content beside the target under a name that no reader parses (it starts with a dot).
+
+        Raises StorageError, with nothing left behind, where the file system refuses.
+        """
         folder, name = os.path.split(path)
         self._keep_inside(folder)
         temporary = os.path.join(folder, f".{name}.{uuid.uuid4()}.tmp")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         try:
-            descriptor = os.open(temporary, flags, 0o666)
-        except FileNotFoundError:
-            _make_directories(folder)
-            descriptor = os.open(temporary, flags, 0o666)
-        try:
+            try:
+                descriptor = os.open(temporary, flags, 0o666)
+            except FileNotFoundError:
+                _make_directories(folder)
+                descriptor = os.open(temporary, flags, 0o666)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
                 file.flush()
                 if durable:
                     os.fsync(file.fileno())
+        except OSError as error:
+            self._abandon(temporary)
+            raise refused_write(path, error, len(data)) from error
         except BaseException:
-            self.delete(temporary)
+            self._abandon(temporary)
             raise
         return temporary
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +34,7 @@ from lakelsm.write.bucket_expression import with_bucket
 from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket
 from lakelsm.write.hash_indexes import HashIndexes, hash_indexes
 from lakelsm.write.level0_task import Level0Job
-from lakelsm.write.messages import MESSAGE_SCHEMA, TaskMessages, collect_messages
+from lakelsm.write.messages import MESSAGE_SCHEMA, TaskMessages, collect_messages, written_directories
 from lakelsm.write.overwrite_upgrade import upgraded_for_overwrite
 from lakelsm.write.prepare import BUCKET, KIND, ORDER, sort_columns
 from lakelsm.write.written_keys import others_wrote_keys
@@ -204,7 +204,8 @@ class BatchWriter:
         )
         order = [*sort_columns(store.schema), *([F.col(ORDER)] if keeps_input else [])]
         frame = self._in_buckets(rows, indexes).sortWithinPartitions(*order)
-        return collect_messages(map_in_arrow(frame, job, MESSAGE_SCHEMA), store.paths.root)
+        tasks = map_in_arrow(frame, job, MESSAGE_SCHEMA)
+        return collect_messages(tasks, store, job.names, partial(written_directories, store))
 
     def _in_buckets(self, rows: DataFrame, indexes: HashIndexes | None) -> DataFrame:
         """The rows with their bucket, so shuffled that the rows of a key meet in one task."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from uuid import uuid4
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from lakelsm.format.hash_index import encode_hashes
 from lakelsm.format.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
 from lakelsm.format.key_value_file import FileLayout, conform, key_types, row_schema
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.format.paths import FileNames, TablePaths, partition_text
+from lakelsm.format.paths import AttemptNames, FileNames, TablePaths, partition_text
 from lakelsm.format.rolling_writer import RollingWriter
 from lakelsm.merge.batch_check import check_batch
 from lakelsm.merge.kernel import MergeSpec, merge_rows
@@ -52,6 +52,7 @@ class Level0Job:
     batch_bytes: int
     hash_indexes: Mapping[tuple[bytes, int], HashIndex] | None = None
     changelog_layout: FileLayout | None = None
+    names: AttemptNames = field(default_factory=AttemptNames.new)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all rows of a task (ordered by partition, bucket and key) and yield one batch of messages."""
@@ -99,6 +100,7 @@ class _Level0Task:
         self._partition_types = [field.type for field in self._schema.partition_fields]
         self._messages = TaskMessages()
         self._bucket: _BucketWriter | None = None
+        self._buckets: list[_BucketFiles] = []
 
     def write(self, rows: pa.Table) -> None:
         """Split rows at each change of partition or bucket and hand them to the bucket's writer."""
@@ -113,6 +115,7 @@ class _Level0Task:
             if self._bucket is None or not self._bucket.is_for(partition, bucket):
                 self._close_bucket()
                 self._bucket = _BucketWriter(self._job, self._filesystem, partition, values_of, bucket)
+                self._buckets.append(self._bucket.files)
             self._bucket.write(values.slice(start, stop - start))
 
     def finish(self) -> TaskMessages:
@@ -121,14 +124,31 @@ class _Level0Task:
         return self._messages
 
     def abort(self) -> None:
-        """Delete what the failing bucket wrote; files of finished buckets are left to orphan removal."""
-        if self._bucket is not None:
-            self._bucket.abort()
+        """Delete what the task wrote, files of finished buckets included."""
+        for bucket in self._buckets:
+            bucket.abort()
 
     def _close_bucket(self) -> None:
         if self._bucket is not None:
             self._messages.add(self._bucket.finish())
             self._bucket = None
+
+
+@dataclass
+class _BucketFiles:
+    """The files that a task wrote for one bucket."""
+
+    file_io: FileIO
+    writers: list[RollingWriter]
+    indexes: list[str] = field(default_factory=list)
+
+    def abort(self) -> None:
+        """Delete them. Raises nothing: a failure is under way."""
+        for writer in self.writers:
+            writer.abort()
+        for path in self.indexes:
+            with suppress(OSError):
+                self.file_io.delete(path)
 
 
 class _BucketWriter:
@@ -155,13 +175,14 @@ class _BucketWriter:
         ]
         directory = job.paths.bucket_dir(texts, bucket)
         job.file_io.check_directory(directory)
-        names = FileNames(str(uuid4()))
+        names = FileNames(job.names.uuid())
         durable = job.file_io.make_durable if job.layout.durable else None
         self._writer = RollingWriter(filesystem, directory, names, job.layout, 0, _FILE_SOURCE_APPEND, durable)
         self._changelog: RollingWriter | None = None
         if job.changelog_layout is not None:
             layout = job.changelog_layout
             self._changelog = RollingWriter(filesystem, directory, names, layout, 0, _FILE_SOURCE_APPEND, durable)
+        self.files = _BucketFiles(job.file_io, [w for w in (self._writer, self._changelog) if w is not None])
         self._held: pa.Table | None = None
         self._next_sequence = job.first_sequence
         self._hashes: list[np.ndarray] = []
@@ -193,12 +214,6 @@ class _BucketWriter:
         entries = self._entries(self._writer.close())
         changes = [] if self._changelog is None else self._entries(self._changelog.close())
         return TaskMessages(entries, self._write_hash_index(), changes)
-
-    def abort(self) -> None:
-        """Delete the files of this bucket."""
-        self._writer.abort()
-        if self._changelog is not None:
-            self._changelog.abort()
 
     def _entries(self, files: Sequence[DataFileMeta]) -> list[ManifestEntry]:
         return [
@@ -239,8 +254,9 @@ class _BucketWriter:
         every = np.union1d(known, np.concatenate(self._hashes))
         if index is not None and len(every) == len(known):
             return []
-        name = f"index-{uuid4()}-0"
+        name = f"index-{self._job.names.uuid()}-0"
         data = encode_hashes(every)
         self._job.file_io.write(self._job.paths.index(name), data, durable=self._job.layout.durable)
+        self.files.indexes.append(self._job.paths.index(name))
         meta = IndexFileMeta(HASH_INDEX, name, len(data), len(every))
         return [IndexManifestEntry(FileKind.ADD, self._partition, self._bucket, meta)]

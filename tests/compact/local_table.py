@@ -55,6 +55,22 @@ class InlineSpark:
         self.tasks = 0
         self.after_tasks: Callable[[], None] | None = None
 
+    def nothing(self, *arguments: object) -> Any:
+        """Tags mean nothing here, as a job's tasks have ended when it fails."""
+        return []
+
+    addJobTag = removeJobTag = cancelJobsWithTag = getJobIdsForTag = nothing
+
+    def itself(self) -> InlineSpark:
+        return self
+
+    sc = statusTracker = itself
+    getJobInfo = getStageInfo = nothing
+
+    @property
+    def _jsc(self) -> InlineSpark:
+        return self
+
     def range(self, start: int, stop: int, step: int, partitions: int) -> _InlineFrame:
         assert partitions == stop - start, "one unit a task"
         return _InlineFrame(self, range(start, stop, step))
@@ -62,7 +78,7 @@ class InlineSpark:
 
 class _InlineFrame:
     def __init__(self, spark: InlineSpark, ids: range) -> None:
-        self._spark = spark
+        self.sparkSession = self._spark = spark
         self._ids = ids
 
     def mapInArrow(self, run: Run, schema: str) -> _InlineFrame:

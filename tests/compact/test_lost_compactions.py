@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from lakelsm.commit.snapshot_manager import SnapshotManager
 from lakelsm.compact.compaction_plan import CompactionScope
 from lakelsm.compact.compactor import Compactor
-from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError
+from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, StorageError
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.schema_evolution import AddColumn
 from lakelsm.storage import LocalFileIO
@@ -186,3 +188,39 @@ def test_a_compaction_that_began_before_a_column_was_added_does_not_lose_its_val
     assert table.rows() == rows
     assert table.compact().status == "done"
     assert table.rows() == rows
+
+
+def test_a_failing_task_takes_the_files_of_those_that_were_done_with_it(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", "p INT NOT NULL, id INT NOT NULL, v STRING", ("p", "id"), ("p",), bucket="2")
+    for text in "ab":
+        table.write(*((part, key, text) for part in range(3) for key in range(8)))
+    before = table.data_files()
+    broken = table.path_of(table.live()[-1])
+    whole = broken.read_bytes()
+    broken.write_bytes(whole[:200] + b"damage" + whole[206:])
+    with pytest.raises(CorruptTableError, match=broken.name):
+        table.compact()
+    assert table.spark.tasks > 1, "others were done before"
+    assert table.data_files() == before
+    broken.write_bytes(whole)
+    assert table.compact().status == "done"
+
+
+def test_on_a_full_disk_nothing_is_published_and_the_space_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = two_commits(tmp_path)
+    before = {path for path in table.root.rglob("*") if path.is_file()}
+    real = os.fsync
+
+    def full(descriptor: int) -> None:
+        if "snapshot" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(StorageError, match=r"snapshot-3 cannot be written \(\d+ bytes\): No space left on device"):
+            table.compact()
+    assert {path for path in table.root.rglob("*") if path.is_file()} == before
+    assert table.compact().status == "done"

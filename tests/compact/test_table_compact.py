@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from lakelsm import Catalog, InvalidInputError, Table
+from lakelsm import Catalog, CorruptTableError, InvalidInputError, Table
 from lakelsm.compact import compactor
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER
 from lakelsm.schema_evolution import AddColumn
@@ -146,3 +146,40 @@ def test_a_compaction_without_batch_id_is_never_taken_for_a_replay(spark: SparkS
         assert table.compact(full=True, commit_user="nightly").status == "done"
     identifiers = {row.commit_identifier for row in table.snapshots().collect() if row.commit_kind == "COMPACT"}
     assert identifiers == {BATCH_COMMIT_IDENTIFIER}
+
+
+def data_files(root: Path) -> set[Path]:
+    return set(root.rglob("bucket-*/*"))
+
+
+def test_jobs_that_fail_leave_none_of_their_files(spark: SparkSession, tmp_path: Path) -> None:
+    table = Catalog(str(tmp_path), spark).create_table(
+        "d.n",
+        "dt STRING, id BIGINT, v TINYINT",
+        primary_key=["dt", "id"],
+        partition_by=["dt"],
+        options={
+            "bucket": "2",
+            "write-only": "true",
+            "merge-engine": "aggregation",
+            "fields.v.aggregate-function": "sum",
+        },
+    )
+
+    def rows(worst: int) -> list[dict[str, object]]:
+        return [{"dt": day, "id": key, "v": worst if day == "d" else 1} for day in "abcd" for key in (1, 1, 2, 3)]
+
+    for _ in range(2):
+        table.write(spark.createDataFrame(rows(1), "dt STRING, id BIGINT, v TINYINT"))
+    before = data_files(tmp_path)
+    with pytest.raises(InvalidInputError, match="'v'"):
+        table.write(spark.createDataFrame(rows(100), "dt STRING, id BIGINT, v TINYINT"))
+    assert data_files(tmp_path) == before
+    broken = sorted(path for path in before if "dt=d" in str(path))[0]
+    whole = broken.read_bytes()
+    broken.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(CorruptTableError, match=broken.name):
+        table.compact(full=True)
+    assert data_files(tmp_path) == before
+    broken.write_bytes(whole)
+    assert table.compact(full=True).status == "done"

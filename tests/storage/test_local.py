@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs as arrow_fs
 
-from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError, UnsupportedFeatureError
 from lakelsm.storage import FileIO, LocalFileIO, open_storage
 
 
@@ -282,3 +282,39 @@ def test_deleting_a_directory_deletes_links_in_it_and_refuses_to_be_led_by_one(t
     LocalFileIO().delete_dir(str(linked.root))
     assert not linked.root.exists()
     assert (linked.outside / "f").read_bytes() == b"content"
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EMFILE, errno.EIO])
+@pytest.mark.parametrize("call", ["open", "fsync", "replace"])
+def test_a_write_that_the_system_refuses_is_told_and_leaves_nothing(
+    code: int, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_io, path = LocalFileIO(), str(tmp_path / "manifest-1")
+
+    def refused(*arguments: object, **more: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, refused)
+        with pytest.raises(StorageError) as raised:
+            file_io.write(path, b"twelve bytes")
+    message = str(raised.value)
+    assert message.startswith(f"{path} cannot be written (12 bytes): {os.strerror(code)}")
+    assert ("bytes are free there" in message) is (code in (errno.ENOSPC, errno.EDQUOT))
+    assert message.endswith(", and run it again.")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_to_delete_a_temporary_file_does_not_hide_why_the_write_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def broken(path: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "unlink", broken)
+    with pytest.raises(StorageError, match="No space left"):
+        LocalFileIO().create_if_absent(str(tmp_path / "snapshot-1"), b"{}")

@@ -261,3 +261,26 @@ def test_a_large_batch_of_spark_is_merged_in_pieces_of_the_bound(tmp_path: Path,
     written = write(tmp_path, wide, batch_bytes=100_000)
     assert max(merged) < 220_000, "at most two parts, and the row that was held back"
     assert sum(entry.file.row_count for entry in written.entries) == 1_000
+
+
+def test_a_failing_bucket_takes_the_files_of_the_buckets_before_with_it(tmp_path: Path) -> None:
+    def rows(parts: str, keys: range) -> Iterator[pa.RecordBatch]:
+        return batches([(part, bucket, key, "x", 0) for part in parts for bucket in range(2) for key in keys])
+
+    def parts() -> Iterator[pa.RecordBatch]:
+        yield from rows("ab", range(9))
+        assert any(tmp_path.rglob("*.parquet")), "buckets are done"
+        yield from rows("b", range(5, 0, -1))
+        raise OSError("the input ended")
+
+    with pytest.raises(OSError, match="the input ended"):
+        list(job_of(tmp_path, batch_bytes=1)(parts()))
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_message_that_is_not_taken_leaves_no_file(tmp_path: Path) -> None:
+    messages = job_of(tmp_path)(batches([("a", 0, 1, "x", 0)]))
+    next(messages)
+    assert any(tmp_path.rglob("*.parquet"))
+    messages.close()  # type: ignore[attr-defined]
+    assert not any(tmp_path.rglob("*.parquet"))

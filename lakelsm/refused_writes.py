@@ -1,0 +1,38 @@
+"""What the file system says when it refuses a write, told with the file, the space and the remedy."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+
+from lakelsm.errors import StorageError
+
+_REMEDIES = {
+    errno.EACCES: "Give this process the permission to write there",
+    errno.EPERM: "Give this process the permission to write there",
+    errno.EROFS: "Mount the file system so that it can be written",
+    errno.EMFILE: "Raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "Raise the system's limit of open files",
+    errno.ENOSPC: "Free space on that file system",
+    errno.EDQUOT: "Free space, or raise the quota",
+    errno.EFBIG: "Raise the limit of a file's size (ulimit -f)",
+}
+
+
+def refused_write(path: str, error: OSError, needed: int | None = None) -> StorageError:
+    """Return the error for a file that cannot be written; ``needed`` is its size in bytes where that is known."""
+    reason = os.strerror(error.errno) if error.errno else " ".join(str(error).split())
+    size = "" if needed is None else f" ({needed} bytes)"
+    free = f"; {_free(path)} bytes are free there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    remedy = _REMEDIES.get(error.errno or 0, "Mend what the file system says")
+    return StorageError(
+        f"{path} cannot be written{size}: {reason}{free}. Nothing of this commit is visible. {remedy}, and run it again."
+    )
+
+
+def _free(path: str) -> int:
+    folder = os.path.dirname(path)
+    while not os.path.isdir(folder) and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+    return shutil.disk_usage(folder).free
