@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from lakelsm.commit.committer import Committer
 from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.commit.snapshot_manager import SnapshotManager
+from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.binary_row import decode_row, decode_rows
 from lakelsm.format.column_evolution import comparable_values
 from lakelsm.format.paths import TablePaths, partition_label, partition_text
@@ -85,9 +88,12 @@ class TableStore:
         return dict(zip(self.schema.partition_keys, decode_row(partition, self.partition_types)))
 
     def comparable_partitions(self, partitions: Sequence[bytes]) -> list[tuple[Any, ...]]:
-        """The values of stored partitions as conditions compare them: TIMESTAMP(7..9) are floored to microseconds."""
+        """The values of stored partitions as conditions compare them: TIMESTAMP(7..9) are floored to microseconds.
+
+        A column with a date or time that Python's calendar does not have gives values that compare with nothing.
+        """
         columns = decode_rows(list(partitions), self.partition_types)
-        return list(zip(*(comparable_values(*pair) for pair in zip(columns, self.partition_types))))
+        return list(zip(*(_comparable(*pair) for pair in zip(columns, self.partition_types))))
 
     def partition_text(self, partition: bytes) -> list[tuple[str, str]]:
         """The partition as its directory names it: (column, text) in order."""
@@ -106,3 +112,10 @@ class TableStore:
     def data_path(self, partition: bytes, bucket: int, file_name: str) -> str:
         """Where a data file lies."""
         return self.paths.data_file(self.partition_text(partition), bucket, file_name)
+
+
+def _comparable(column: pa.Array, kind: DataType) -> list[Any]:
+    try:
+        return comparable_values(column, kind)
+    except UnsupportedFeatureError:
+        return [object() if valid else None for valid in column.is_valid().to_pylist()]
