@@ -37,7 +37,8 @@ class CommitMessage:
 
     ``base_snapshot_id`` is the snapshot that an append took its sequence numbers and buckets from (None:
     the table had no snapshot); everything committed after it is checked. Other kinds are checked against
-    the newest snapshot and ignore it. ``rows_as_of``: the append was worked out from rows, as a delete is, and
+    the newest snapshot and ignore it. ``base_total_buckets``: the number of buckets that all its files were found to
+    have, where the writer had to look. ``rows_as_of``: the append was worked out from rows, as a delete is, and
     they are known to be unchanged up to this snapshot; it holds only while nobody writes their keys after it.
 
     ``overwrite_partitions`` says which partitions an OVERWRITE replaces (None: the whole table).
@@ -48,6 +49,7 @@ class CommitMessage:
     index_adds: Sequence[IndexManifestEntry] = ()
     index_deletes: Sequence[IndexManifestEntry] = ()
     base_snapshot_id: int | None = None
+    base_total_buckets: int | None = None
     rows_as_of: int | None = None
     overwrite_partitions: PartitionFilter | None = None
 

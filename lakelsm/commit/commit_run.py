@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from lakelsm.commit.bucket_record import with_total_buckets
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
 from lakelsm.commit.conflict import Conflict, ConflictKind, Intervening, check_append, check_changes, check_rows_read
 from lakelsm.commit.json_file import checked_bytes
@@ -359,6 +360,8 @@ class CommitRun:
         schema_id = self._schemas.latest_id()
         watermarks = [w for w in (request.watermark, latest.watermark if latest else None) if w is not None]
         changelog = request.message.changelog_entries
+        properties = {**request.properties, **self._replay.properties}
+        properties = with_total_buckets(properties, latest, request.message, delta)
         return Snapshot(
             id=1 if latest is None else latest.id + 1,
             schema_id=schema_id,
@@ -380,7 +383,7 @@ class CommitRun:
             writer_version=env.writer_version,
             watermark=max(watermarks, default=None),
             statistics=request.statistics or inherited_statistics(env.file_io, env.paths, latest, schema_id),
-            properties=with_max_sequence({**request.properties, **self._replay.properties}, previous, delta) or None,
+            properties=with_max_sequence(properties, previous, delta) or None,
             next_row_id=(latest.next_row_id or 0) if latest else 0,
             operation=request.operation,
         )

@@ -168,13 +168,13 @@ class BatchWriter:
         partitions: Callable[[set[bytes]], PartitionFilter | None] | None,
     ) -> CommitMessage:
         touched = {entry.partition for entry in written.entries}
-        if partitions is None:
-            check_bucket_count(self._store, base, touched)
+        found = check_bucket_count(self._store, base, touched) if partitions is None else None
         return CommitMessage(
             entries=upgraded_for_overwrite(self._store, written.entries) if partitions else written.entries,
             changelog_entries=written.changelog_entries,
             index_adds=written.index_entries,
             base_snapshot_id=None if base is None else base.id,
+            base_total_buckets=found,
             overwrite_partitions=partitions(touched) if partitions else None,
         )
 

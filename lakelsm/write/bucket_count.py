@@ -4,31 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from lakelsm.commit.bucket_record import recorded_total_buckets
 from lakelsm.commit.scan import read_live_entries
 from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.snapshot import Snapshot
 
 
-def check_bucket_count(store: TableStore, snapshot: Snapshot | None, partitions: Collection[bytes]) -> None:
+def check_bucket_count(store: TableStore, snapshot: Snapshot | None, partitions: Collection[bytes]) -> int | None:
     """Raise InvalidInputError when a partition to be appended to has files of another number of fixed buckets.
 
-    Reads manifests only where the table's option ``bucket`` has ever been another than now.
+    Reads manifests only where the snapshot does not record the number; then returns the one that all files have, if so.
     """
     ours = store.options.bucket
-    if snapshot is None or ours <= 0 or not partitions:
-        return
-    known = {schema.options.get("bucket") for schema in store.schemas.read_all().values()}
-    if len(known | {store.schema.options.get("bucket")}) == 1:
-        return
-    others = read_live_entries(
+    if snapshot is None or ours <= 0 or not partitions or recorded_total_buckets(snapshot) == ours:
+        return None
+    elsewhere = read_live_entries(
         store.file_io,
         store.paths,
         snapshot,
-        keep_partitions=lambda found: [partition in partitions for partition in found],
-        keep_buckets=lambda buckets, totals: (totals > 0) & (totals != ours),
+        keep_buckets=lambda buckets, totals: totals != ours,
         stats=False,
     )
+    others = [entry for entry in elsewhere if entry.partition in partitions and entry.total_buckets > 0]
     if others:
         theirs = others[0].total_buckets
         values = store.partition_values(others[0].partition)
@@ -38,3 +36,4 @@ def check_bucket_count(store: TableStore, snapshot: Snapshot | None, partitions:
             f"{where} has files of {theirs} buckets, and this write has 'bucket' = '{ours}': overwrite the partition "
             f"to give it the new number, or set the table's option back to '{theirs}'."
         )
+    return None if elsewhere else ours

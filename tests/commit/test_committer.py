@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lakelsm.commit.bucket_record import TOTAL_BUCKETS_PROPERTY
 from lakelsm.commit.commit_identity import checked_batch_id
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.scan import read_delta_entries, read_index_entries
@@ -31,6 +32,8 @@ APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.O
 @pytest.fixture
 def table(tmp_path: Path) -> CommitTable:
     return CommitTable(tmp_path / "t")
+
+BUCKETS = {TOTAL_BUCKETS_PROPERTY: "2"}
 
 
 def rewrite_snapshot(table: CommitTable, snapshot_id: int, **changes: object) -> None:
@@ -64,7 +67,7 @@ def test_a_snapshot_says_who_what_and_when(table: CommitTable) -> None:
         7,
     )
     assert (snapshot.commit_kind, snapshot.operation, snapshot.watermark) == (APPEND, "MERGE", 55)
-    assert snapshot.properties == {"k": "v", MAX_SEQUENCE_PROPERTY: "9"}
+    assert snapshot.properties == {"k": "v", **BUCKETS, MAX_SEQUENCE_PROPERTY: "9"}
     assert snapshot.uuid and snapshot.writer_version and snapshot.writer_version.startswith("lakelsm-")
     assert (snapshot.next_row_id, snapshot.changelog_record_count, snapshot.index_manifest) == (0, None, None)
     assert snapshot == table.snapshots.get(1)
@@ -78,12 +81,12 @@ def test_watermark_time_and_sequence_bound_never_go_back(table: CommitTable) -> 
     committer.commit(OVERWRITE, CommitMessage([add(file(seq=(3, 4)))]), "u", watermark=40)
     latest = table.snapshots.get(2)
     assert (latest.watermark, latest.time_millis) == (50, 5000)
-    assert latest.properties == {MAX_SEQUENCE_PROPERTY: "99"}
+    assert latest.properties == {**BUCKETS, MAX_SEQUENCE_PROPERTY: "99"}
 
 
 def test_properties_of_the_caller_are_not_carried_over(table: CommitTable) -> None:
     table.committer().commit(APPEND, CommitMessage([add()]), "u", properties={"k": "v"})
-    assert table.append(add(file(seq=(10, 11)))).properties == {MAX_SEQUENCE_PROPERTY: "11"}
+    assert table.append(add(file(seq=(10, 11)))).properties == {**BUCKETS, MAX_SEQUENCE_PROPERTY: "11"}
 
 
 def test_the_sequence_bound_is_restored_after_a_writer_without_it(table: CommitTable) -> None:
