@@ -184,7 +184,8 @@ class Table:
                 rows = _filtered(scan_frame(self.spark, store, plan_read(store, snapshot, predicate)), where)
             kind = store.options.rowkind_field or _KIND
             marked = rows.withColumn(kind, F.lit("-D"))
-            return prepare(marked, store.schema, store.options, None if store.options.rowkind_field else kind)
+            name = None if store.options.rowkind_field else kind
+            return prepare(marked, store.schema, store.options, name, stored=True)
 
         return self._finish(store, BatchWriter(self.spark, store).delete(retractions, user, identifier), user, identifier)
 

@@ -17,7 +17,7 @@ KINDS = {"+I": INSERT, "-U": UPDATE_BEFORE, "+U": UPDATE_AFTER, "-D": DELETE}
 def sort_value(value: Any) -> tuple[Any, ...]:
     """A value as something that Python compares as Paimon compares the values of one column.
 
-    NULL is the smallest. Text and bytes compare by unsigned bytes. -0.0 is below 0.0, and NaN above all numbers.
+    NULL is the smallest. Text and bytes compare by unsigned bytes. -0.0 is 0.0, and NaN above all numbers.
     """
     if value is None:
         return (0,)
@@ -25,9 +25,15 @@ def sort_value(value: Any) -> tuple[Any, ...]:
         return (1, value.encode("utf-8"))
     if isinstance(value, float):
         if math.isnan(value):
-            return (1, 1, 0.0, 0)
-        return (1, 0, value, math.copysign(1.0, value))
+            return (1, 1, 0.0)
+        return (1, 0, value)
     return (1, value)
+
+
+def java_value(value: Any) -> tuple[Any, ...]:
+    """The same as Java's ``Double.compare``, which has -0.0 below 0.0."""
+    is_number = isinstance(value, float) and not math.isnan(value)
+    return (*sort_value(value), math.copysign(1.0, value)) if is_number else sort_value(value)
 
 
 def sort_key(values: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:

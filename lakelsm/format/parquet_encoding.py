@@ -19,12 +19,15 @@ def encoding_options(schema: pa.Schema, ascending: Collection[str]) -> dict[str,
 
     ``ascending`` names columns whose values rise or nearly do (keys, sequence numbers): those that Parquet keeps as
     integers are written plainly, as no dictionary helps them. Deltas would be smaller and faster still, but Paimon
-    reads them only from 1.0.1 on. INT96 columns have no statistics, as their bytes do not compare as times.
+    reads them only from 1.0.1 on. INT96 columns have no statistics, as their bytes do not compare as times; nor have
+    floats, where a NaN would be in no range, though it is the greatest number to Spark.
     """
     leaves = {field.name: list(_leaves(field.name, field.type)) for field in schema}
     plain = [name for name in ascending if _is_integer(schema.field(name).type)]
     others = [path for name, paths in leaves.items() if name not in plain for path, _ in paths]
-    counted = [path for paths in leaves.values() for path, kind in paths if kind != INT96]
+    counted = [
+        path for paths in leaves.values() for path, kind in paths if kind != INT96 and not pa.types.is_floating(kind)
+    ]
     return {
         "use_dictionary": others if others else False,
         "dictionary_pagesize_limit": DICTIONARY_BYTES,

@@ -115,7 +115,7 @@ def _extreme(values: Values, events: Events, greatest: bool) -> Indices:
     found = np.full(groups.count, -1)
     if not len(chosen):
         return found
-    keys = order_keys([values.at(chosen)])
+    keys = order_keys([values.at(chosen)], signed_zeros=True)
     if keys.dtype.kind != "u":
         keys = np.unique(keys, return_inverse=True)[1].reshape(-1)
     best = (np.maximum if greatest else np.minimum).reduceat(keys, firsts)

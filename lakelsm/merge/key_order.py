@@ -2,7 +2,7 @@
 
 The result is a uint64 array where the encoded key fits eight bytes and an array of equally wide byte strings
 otherwise, so that numpy sorts, groups and searches rows of any key without a loop. NULL sorts first; numbers by
-value; -0.0 below 0.0 and NaN last, as Java's ``Double.compare``; text and binary by unsigned bytes.
+value, 0.0 and -0.0 as one and every NaN as one, last; text and binary by unsigned bytes. docs/keys.md says why.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ _PADDED_LIMIT = 48
 _NUMPY_INTEGERS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
-def order_keys(columns: Sequence[pa.Array | pa.ChunkedArray]) -> OrderKeys:
+def order_keys(columns: Sequence[pa.Array | pa.ChunkedArray], signed_zeros: bool = False) -> OrderKeys:
     """Return one comparable value per row of ``columns`` (most significant column first).
 
-    Values of two calls must not be compared with each other: widths and ranks depend on the rows given.
+    Values of two calls must not be compared with each other: widths and ranks depend on the rows given. With
+    ``signed_zeros`` -0.0 is below 0.0, as Java's ``Double.compare`` has it.
     """
     parts: list[tuple[npt.NDArray[np.uint64], int]] = []
     for column in columns:
-        parts.extend(_column_words(_contiguous(column)))
+        parts.extend(_column_words(_contiguous(column), signed_zeros))
     total = sum(width for _, width in parts)
     if total <= 8:
         return _packed(parts)
@@ -68,13 +69,13 @@ def _packed(parts: Sequence[tuple[npt.NDArray[np.uint64], int]]) -> OrderKeys:
     return packed
 
 
-def _column_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
+def _column_words(column: pa.Array, signed_zeros: bool) -> list[tuple[npt.NDArray[np.uint64], int]]:
     """Return the column as unsigned words, most significant first, each with its width in bytes."""
     if column.null_count == 0:
-        return _value_words(column)
+        return _value_words(column, signed_zeros)
     valid = column.is_valid()
     flags = valid.to_numpy(zero_copy_only=False)
-    words = _value_words(_fill_nulls(column))
+    words = _value_words(_fill_nulls(column), signed_zeros)
     return [(flags.astype(np.uint64), 1), *((np.where(flags, word, np.uint64(0)), width) for word, width in words)]
 
 
@@ -86,7 +87,7 @@ def _fill_nulls(column: pa.Array) -> pa.Array:
     return pc.fill_null(column, False) if pa.types.is_boolean(kind) else column
 
 
-def _value_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
+def _value_words(column: pa.Array, signed_zeros: bool) -> list[tuple[npt.NDArray[np.uint64], int]]:
     kind = column.type
     if _is_text(kind):
         return _text_words(column)
@@ -102,7 +103,7 @@ def _value_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
     width = kind.bit_width // 8
     raw = np.frombuffer(column.buffers()[1], dtype=_NUMPY_INTEGERS[width])[column.offset : column.offset + len(column)]
     if pa.types.is_floating(kind):
-        return [(_float_words(raw, column), width)]
+        return [(_float_words(raw, signed_zeros), width)]
     return [(_signed_words(raw), width)]
 
 
@@ -123,10 +124,12 @@ def _signed_words(raw: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     return flipped
 
 
-def _float_words(raw: npt.NDArray[Any], column: pa.Array) -> npt.NDArray[np.uint64]:
+def _float_words(raw: npt.NDArray[Any], signed_zeros: bool) -> npt.NDArray[np.uint64]:
     """IEEE bits made monotonous; every NaN becomes the one that sorts last."""
     bits = raw.dtype.itemsize * 8
     unsigned = raw.view(f"u{raw.dtype.itemsize}").astype(np.uint64)
+    if not signed_zeros:
+        unsigned[raw.view(f"f{raw.dtype.itemsize}") == 0] = 0
     sign = np.uint64(1 << (bits - 1))
     all_ones = np.uint64((1 << bits) - 1)
     ordered = np.where(unsigned & sign, unsigned ^ all_ones, unsigned | sign)

@@ -9,6 +9,7 @@ rows add the merged rows of contested keys, made by tasks (see merged_rows).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -149,13 +150,23 @@ def _scan(
         if source is None:
             columns.append(F.lit(None).cast(to_spark(field.type)).alias(field.name))
         else:
-            columns.append(evolved(quoted(source.name), source.type, field.type).alias(field.name))
+            column = evolved(quoted(source.name), source.type, field.type)
+            columns.append(_kept_from_footers(column, to_spark(field.type)).alias(field.name))
     stored += [T.StructField(name, _SYSTEM_TYPES[name]) for name in system]
     if stale is not None:
         stored.append(T.StructField(_ROW_INDEX, T.LongType()))
     with listing_on_driver(spark):
         frame = parquet_reader(spark, T.StructType(stored)).parquet(*(literal_path(file.path) for file in files))
     return _shown(frame, columns, _SCAN_PLACE, stale, system)
+
+
+def _kept_from_footers(column: Column, kind: T.DataType) -> Column:
+    """The same values, which Spark's Parquet reader cannot compare with statistics and dictionaries.
+
+    It knows NaN for the greatest number and -0.0 for 0.0, while Parquet's statistics tell nothing of NaN, and its
+    dictionaries keep the zeros apart: conditions on floats would lose such rows.
+    """
+    return F.nanvl(column, F.lit(math.nan).cast(kind)) if kind in (T.FloatType(), T.DoubleType()) else column
 
 
 @dataclass(frozen=True)

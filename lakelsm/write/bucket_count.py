@@ -29,8 +29,7 @@ def check_bucket_count(store: TableStore, snapshot: Snapshot | None, partitions:
     others = [entry for entry in elsewhere if entry.partition in partitions and entry.total_buckets > 0]
     if others:
         theirs = others[0].total_buckets
-        values = store.partition_values(others[0].partition)
-        partition = ", ".join(f"{name}={value}" for name, value in values.items())
+        partition = store.partition_label(others[0].partition)
         where = f"Partition {partition} of table {store.name}" if partition else f"Table {store.name}"
         raise InvalidInputError(
             f"{where} has files of {theirs} buckets, and this write has 'bucket' = '{ours}': overwrite the partition "

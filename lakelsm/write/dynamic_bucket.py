@@ -98,7 +98,7 @@ def _groups(heads: Sequence[pa.Array], rows: int) -> Iterator[tuple[int, npt.NDA
     if not heads:
         yield 0, np.arange(rows)
         return
-    _, first, inverse = np.unique(order_keys(heads), return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(order_keys(heads, signed_zeros=True), return_index=True, return_inverse=True)
     for group, row in enumerate(first.tolist()):
         yield row, np.flatnonzero(inverse == group)
 

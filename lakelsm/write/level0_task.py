@@ -105,7 +105,7 @@ class _Level0Task:
     def write(self, rows: pa.Table) -> None:
         """Split rows at each change of partition or bucket and hand them to the bucket's writer."""
         heads = [*self._schema.partition_keys, BUCKET]
-        starts = np.flatnonzero(group_starts(order_keys([rows.column(name) for name in heads])))
+        starts = np.flatnonzero(group_starts(order_keys([rows.column(name) for name in heads], signed_zeros=True)))
         stops = np.append(starts[1:], len(rows))
         values = conform(rows, self._row_schema)
         for start, stop in zip(starts.tolist(), stops.tolist()):

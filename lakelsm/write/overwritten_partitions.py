@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 import pyarrow as pa
@@ -47,7 +48,7 @@ def _partition_value(field: DataField, value: object) -> object:
     exact = isinstance(value, str) or pa.types.is_floating(target)
     if not exact and value not in (found, scalar.as_py()):
         raise wrong_argument(argument, value, f"a {field.type.sql()} as it is: Arrow would make it {found!r}")
-    return found
+    return math.nan if isinstance(found, float) and math.isnan(found) else found  # One NaN, as keys are stored.
 
 
 def replaced_partitions(

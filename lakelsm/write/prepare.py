@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from datetime import date
@@ -15,11 +16,13 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.identifiers import folded, match
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.schema import TableSchema
-from lakelsm.spark.columns import quoted
+from lakelsm.spark.columns import quoted, quoted_all
 from lakelsm.spark.spark_types import relaxed, to_spark
 from lakelsm.spark.task_errors import CHECK_MARK
 from lakelsm.types import MAX_LENGTH, AtomicType, DataField, DataType
 from lakelsm.write.value_faults import value_faults
+
+_FLOATS = (T.FloatType(), T.DoubleType())
 
 #: Columns that travel beside the table's own through the shuffle.
 KIND = "_VALUE_KIND"
@@ -46,11 +49,13 @@ def prepare(
     options: TableOptions,
     row_kind: str | None = None,
     fixed: Mapping[str, object] | None = None,
+    stored: bool = False,
 ) -> DataFrame:
     """Return ``frame`` as rows to write: the table's columns in schema order, then `KIND` and `ORDER`.
 
     ``row_kind`` names a column of +I, -U, +U and -D that is not stored; without it the table's ``rowkind.field``
     decides, else every row is +I. ``fixed`` gives constant columns (a static partition) that the frame may leave out.
+    ``stored``: the rows are the table's own, whose keys are left as they are, since they say where a row lies.
     Later rows of the frame have a greater `ORDER`. Wrong columns and types raise InvalidInputError here; NULL in a
     NOT NULL column, a text longer than its type and an unknown row kind fail the write when its rows are read.
 
@@ -64,7 +69,7 @@ def prepare(
         fixed = {**dict.fromkeys(untouched), **fixed}
     _check_columns(frame, schema, row_kind, fixed)
     sources = {field.name: field.dataType for field in frame.schema.fields}
-    columns = [_column(schema, field, sources, fixed) for field in schema.fields]
+    columns = [_column(schema, field, sources, fixed, stored) for field in schema.fields]
     columns.append(_kind_column(sources, schema, options, row_kind).alias(KIND))
     rows = frame.select(*columns, F.monotonically_increasing_id().alias(ORDER))
     if options.ignore_delete:
@@ -76,15 +81,14 @@ def prepare(
 
 def sort_columns(schema: TableSchema) -> list[Column]:
     """Columns that order prepared rows by partition, bucket and key as Paimon orders keys."""
-    order: list[Column] = [quoted(name) for name in schema.partition_keys]
-    order.append(F.col(BUCKET))
-    for name in schema.trimmed_primary_keys:
-        column = quoted(name)
-        order.append(column)
-        if to_spark(schema.field(name).type) in (T.FloatType(), T.DoubleType()):
-            # Spark takes -0.0 for 0.0; Paimon sorts it first.
-            order.append(F.when((column == 0) & column.cast("string").startswith("-"), 0).otherwise(1))
-    return order
+    partition: list[Column] = []
+    for field in schema.partition_fields:
+        column = quoted(field.name)
+        partition.append(column)
+        if to_spark(field.type) in _FLOATS:
+            # Spark takes -0.0 for 0.0; they are two partitions.
+            partition.append((column == 0) & column.cast("string").startswith("-"))
+    return [*partition, F.col(BUCKET), *quoted_all(schema.trimmed_primary_keys)]
 
 
 def _in_names_of_table(
@@ -121,7 +125,11 @@ def _check_columns(frame: DataFrame, schema: TableSchema, row_kind: str | None, 
 
 
 def _column(
-    schema: TableSchema, field: DataField, sources: Mapping[str, T.DataType], fixed: Mapping[str, object]
+    schema: TableSchema,
+    field: DataField,
+    sources: Mapping[str, T.DataType],
+    fixed: Mapping[str, object],
+    stored: bool,
 ) -> Column:
     target = relaxed(to_spark(field.type))
     if field.name not in sources:
@@ -135,8 +143,9 @@ def _column(
         )
     if relaxed(source) != target:
         column = column.cast(target)
-    if field.name in schema.primary_keys or field.name in schema.partition_keys:
-        column = _floored(column, field.type)
+    if not stored and (field.name in schema.primary_keys or field.name in schema.partition_keys):
+        zeros = field.name in schema.partition_keys
+        column = _one_bit_pattern(column, target, zeros) if target in _FLOATS else _floored(column, field.type)
     checked = column
     limit = field.type.length if isinstance(field.type, AtomicType) else None
     if limit is not None and limit < MAX_LENGTH:
@@ -153,8 +162,8 @@ def _column(
         checked = F.when(column.isNull(), F.raise_error(F.lit(message))).otherwise(checked)
     if field.name in fixed:
         message = f"{CHECK_MARK}a row's '{field.name}' is not the overwritten partition's '{fixed[field.name]}'"
-        same = column.eqNullSafe(_literal(fixed[field.name], target))
-        checked = F.when(same, checked).otherwise(F.raise_error(F.lit(message)))
+        wanted = _literal(fixed[field.name], target)
+        checked = F.when(column.eqNullSafe(wanted), wanted).otherwise(F.raise_error(F.lit(message)))
     return checked.alias(field.name)
 
 
@@ -166,6 +175,13 @@ def _remedy(source: T.DataType, target: T.DataType) -> str:
             "cast it to timestamp_ntz before the write"
         )
     return f"cast it to {target.simpleString()} before the write"
+
+
+def _one_bit_pattern(column: Column, target: T.DataType, zeros: bool) -> Column:
+    """A key as it is stored, as buckets and partitions go by the bits: one NaN, and 0.0 for -0.0 unless both may be."""
+    zero, nan = (F.lit(value).cast(target) for value in (0.0, math.nan))
+    numbers = column if zeros else F.when(column == 0, zero).otherwise(column)
+    return F.when(F.isnan(column), nan).otherwise(numbers)
 
 
 def _floored(column: Column, kind: DataType) -> Column:

@@ -12,7 +12,7 @@ from typing import Any
 from pyroaring import BitMap, BitMap64
 
 from lakelsm.format.roaring64 import decode_roaring64, encode_roaring64
-from tests.oracle import sort_key, sort_value
+from tests.oracle import java_value, sort_key
 
 INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
@@ -88,10 +88,10 @@ class Function:
         return held if value is None else None
 
     def _max(self, held: Any, value: Any) -> Any:
-        return value if sort_value(held) < sort_value(value) else held
+        return value if java_value(held) < java_value(value) else held
 
     def _min(self, held: Any, value: Any) -> Any:
-        return value if sort_value(held) > sort_value(value) else held
+        return value if java_value(held) > java_value(value) else held
 
     def _bool_and(self, held: bool, value: bool) -> bool:
         return held and value

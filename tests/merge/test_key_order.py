@@ -148,11 +148,16 @@ def test_binary_compares_by_unsigned_bytes() -> None:
     assert np.argsort(order_keys([pa.array(values, pa.binary())])).tolist() == [3, 4, 1, 2, 0]
 
 
-def test_all_nans_are_one_key_above_infinity_and_the_zeros_are_two() -> None:
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_all_nans_are_one_key_above_infinity_and_the_zeros_are_one(kind: pa.DataType) -> None:
     bits = np.array([0x7FF8000000000000, 0xFFF8000000000000, 0x7FF0000000000001], dtype=np.uint64)
     nans = pa.array(bits.view(np.float64))
-    keys = order_keys([pa.concat_arrays([nans, pa.array([INF, -0.0, 0.0])])])
-    assert keys[0] == keys[1] == keys[2] > keys[3] > keys[5] > keys[4]
+    column = pa.concat_arrays([nans, pa.array([INF, -0.0, 0.0, 5e-324 if kind == pa.float64() else 1e-45, -1e-40])])
+    for columns in ([column.cast(kind)], [column.cast(kind), pa.array(["x" * 9] * len(column))]):
+        keys = order_keys(columns)
+        assert keys[0] == keys[1] == keys[2] > keys[3] > keys[6] > keys[5] == keys[4] > keys[7]
+        signed = order_keys(columns, signed_zeros=True)
+        assert signed[0] == signed[1] == signed[2] > signed[3] > signed[6] > signed[5] > signed[4] > signed[7]
 
 
 def test_nanoseconds_are_part_of_the_order() -> None:
@@ -191,4 +196,4 @@ def test_the_comparator_of_the_oracle_is_a_total_order() -> None:
     ordered = sorted(
         values, key=cmp_to_key(lambda a, b: (sort_key([a]) > sort_key([b])) - (sort_key([a]) < sort_key([b])))
     )
-    assert [repr(value) for value in ordered] == ["None", "-inf", "-0.0", "0.0", "inf", "nan"]
+    assert [repr(value) for value in ordered] == ["None", "-inf", "0.0", "-0.0", "inf", "nan"]

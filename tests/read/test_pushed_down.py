@@ -52,13 +52,13 @@ def test_a_projection_reaches_every_scan(table: Table) -> None:
 
 
 def test_a_condition_reaches_every_scan_and_the_answer_is_right(table: Table) -> None:
-    found = table.read().where("v > 47 AND x IS NOT NULL").select("id", "v")
+    found = table.read().where("v > 47 AND w IS NOT NULL").select("id", "v")
     scans = parquet_scans(found)
     assert len(scans) == 2
     for columns, filters in scans:
-        assert columns == {"id", "v", "x"}
+        assert columns == {"id", "v", "w"}
         assert "GreaterThan(v,47)" in filters
-        assert "IsNotNull(x)" in filters
+        assert "IsNotNull(w)" in filters
     assert rows_of(found) == sorted([(48, 48), (49, 49), *((i, i) for i in range(100, 150))], key=repr)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import struct
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -196,7 +197,7 @@ KEYS = {
     "STRING": ["", "a", "a\0", "é", "\U0001f600" * 20],
     "BYTES": [b"", b"\x00", b"\xff"],
     "DATE": [dt.date(1, 1, 1), dt.date(1899, 12, 31)],
-    "DOUBLE": [-0.0, 0.0, NAN, -math.inf],
+    "DOUBLE": [0.0, NAN, -math.inf],
     "BOOLEAN": [False, True],
 }
 
@@ -218,6 +219,29 @@ def test_keys_of_a_type_are_upserted_by_value(keyed: dict[str, Table], type_name
         table.write(table.spark.createDataFrame([(key, version) for key in values], struct))
     plain = ((bytes(k) if isinstance(k, bytearray) else k, v) for k, v in rows_of(table.read()))
     assert sorted(map(repr, plain)) == sorted(repr((key, 2)) for key in values)
+
+
+@pytest.mark.parametrize("buckets", ["1", "16", "-1"])
+def test_zeros_and_nans_are_one_key_each(spark: SparkSession, tmp_path: Path, buckets: str) -> None:
+    table = create(spark, tmp_path, "k DOUBLE, f FLOAT, v INT, x DOUBLE", ["k", "f"], options={"bucket": buckets})
+    kinds = table.read().schema
+    odd = struct.unpack(">d", bytes.fromhex("fff0000000000001"))[0]
+    for keys in ([0.0, -0.0, NAN, odd, 1.0], [-0.0, 2.0, odd, 0.0], [NAN, -0.0]):
+        table.write(spark.createDataFrame([(key, key, at, key) for at, key in enumerate(keys)], kinds))
+    wanted = [(0.0, 0.0, 1), (1.0, 1.0, 4), (2.0, 2.0, 1), (NAN, NAN, 0)]
+
+    def shown(condition: str) -> list[tuple[Any, ...]]:
+        found = rows_of(table.read(where=condition).select("k", "f", "v"))
+        assert repr(found) == repr(rows_of(table.read().where(condition).select("k", "f", "v")))
+        return found
+
+    for _ in range(2):
+        assert repr(shown("v >= 0")) == repr(wanted)
+        assert repr(shown("k = 0.0D")) == repr(shown("k = -0.0D")) == repr(shown("x = 0.0D")) == repr(wanted[:1])
+        assert repr(shown("k = double('NaN')")) == repr(shown("x > 7")) == repr(wanted[3:])
+        table.compact(full=True)
+    table.delete("f >= 0 AND f < 0.5")
+    assert repr(shown("v >= 0")) == repr(wanted[1:])
 
 
 @pytest.mark.parametrize("buckets", ["1", "2", "-1"])
