@@ -31,8 +31,10 @@ BLOCK_BYTES = 16 * 1024
 #: expand 8 to 50 times (measured); 260 times where all statistics of 2,000 columns are null.
 _LEAST_PLAIN_BYTES = 8 << 20
 _MOST_EXPANSION = 256
-#: Records that a file may have: so many, and one a byte. A record holds a file's name, which takes 20 bytes (measured).
+#: Records that a file may have: so many, and one for each so many bytes. A record of a writer takes 20 bytes where all
+#: names share a uuid; 2, where they are numbered and all else is the same (measured).
 _LEAST_RECORDS = 10_000
+_RECORD_BYTES = 2
 #: What fastavro and the framing below raise on damaged bytes.
 DECODE_ERRORS = (
     ValueError,
@@ -201,7 +203,7 @@ def _parse(data: bytes, source: str) -> Container:
         raise EOFError("the header is cut off")
     blocks = []
     room = _LEAST_PLAIN_BYTES + _MOST_EXPANSION * len(data)
-    records = _LEAST_RECORDS + len(data)
+    records = _LEAST_RECORDS + len(data) // _RECORD_BYTES
     while position < len(data):
         count, position = _read_long(data, position)
         size, position = _read_long(data, position)

@@ -337,7 +337,7 @@ def _plain(node: Node, *arguments: str) -> bool:
 
 
 def _number(text: str) -> Literal | None:
-    if re.fullmatch(r"\d+", text):
+    if re.fullmatch(r"\d{1,400}", text):  # Python reads no more than 4,300 digits, and no type of Spark has so many.
         return Literal("integer", int(text))
     try:
         if re.fullmatch(r"\d*\.\d*", text):

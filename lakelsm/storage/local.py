@@ -58,7 +58,7 @@ class LocalFileIO:
                 raise CorruptTableError(
                     f"{path} has {status.st_size} bytes, and a file of its kind has {limit} at most: restore the file."
                 )
-            return file.read() if limit is None else file.read(limit)
+            return file.read()
 
     def check_file(self, path: str) -> None:
         """Raise CorruptTableError unless the path is free or a regular file; its directory has been checked."""

@@ -63,6 +63,8 @@ _ELSEWHERE = {
 }
 _UNSUPPORTED = frozenset(["GEOMETRY", "GEOGRAPHY", "INTERVAL", "RAW", "LEGACY"])
 _NOT_NULL = "NOT NULL"
+#: Characters of a type text that an error shows.
+_MOST_SHOWN = 200
 #: Digits of the largest length.
 _DIGITS = len(str(MAX_LENGTH))
 
@@ -157,7 +159,7 @@ class _Parser:
             match = _TOKEN.match(text, position)
             if match is None:
                 raise InvalidInputError(
-                    f"cannot read type text '{text}' at position {position}: unclosed quote"
+                    f"cannot read type text '{_shown(text)}' at position {position}: unclosed quote"
                 )
             kind = match.lastgroup or ""
             raw = match.group(kind)
@@ -180,8 +182,8 @@ class _Parser:
         token = self._peek()
         hint = "; name key columns in primary_key=[...]" if token.keyword == "PRIMARY" else ""
         raise InvalidInputError(
-            f"cannot read type text '{self._text}' at position {token.position}: "
-            f"expected {wanted}, found '{token.text}'{hint}"
+            f"cannot read type text '{_shown(self._text)}' at position {token.position}: "
+            f"expected {wanted}, found '{_shown(token.text)}'{hint}"
         )
 
     def _take(self, punct: str) -> bool:
@@ -334,6 +336,11 @@ class _Parser:
             fields.append(DataField(UNASSIGNED_ID, name, data_type, description, default))
             if not self._take(","):
                 return tuple(fields)
+
+
+def _shown(text: str) -> str:
+    """A text as an error shows it: the beginning of a very long one."""
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 __all__ = ["JsonType", "field_from_json", "parse_columns", "parse_type"]

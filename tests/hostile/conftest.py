@@ -15,7 +15,7 @@ def _sound_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("sound")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make(tmp_path_factory: pytest.TempPathFactory, _sound_table: Path) -> Callable[[], HostileTable]:
     """Makes copies of one small table, to tamper with."""
     return lambda: hostile_table(tmp_path_factory.mktemp("hostile"), _sound_table)

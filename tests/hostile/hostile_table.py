@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -14,7 +16,8 @@ from typing import Any
 
 from lakelsm.commit.scan import read_index_entries
 from lakelsm.errors import LakelsmError
-from lakelsm.format.snapshot import Tag
+from lakelsm.format.manifest import decode_manifest_list, encode_manifest_list
+from lakelsm.format.snapshot import CHECKSUMS_KEY, Tag
 from lakelsm.read.changelog_plan import ChangelogMode, plan_changelog
 from lakelsm.read.read_plan import plan_read
 from tests.compact.local_table import LocalTable, Row
@@ -186,8 +189,20 @@ def _template(folder: Path) -> Path:
     (root / "tag").mkdir()
     (root / "tag" / "tag-kept").write_text(tag.to_json())
     table.delete(("b", 6, None, None), ("b", 7, None, None))
+    _forget_checksums(root)
     assert sorted(_read(root)) == sorted(ROWS)
     return root
+
+
+def _forget_checksums(root: Path) -> None:
+    """Leave the table without checksums and sizes of its metadata, as other writers do and as whoever tampers can."""
+    for path in root.glob("manifest/manifest-list-*"):
+        metas = decode_manifest_list(path.read_bytes(), path.name)
+        path.write_bytes(encode_manifest_list([replace(meta, checksum=None) for meta in metas]))
+    for path in [*root.glob("snapshot/snapshot-*"), *root.glob("tag/*")]:
+        document = json.loads(path.read_bytes())
+        kept = {key: value for key, value in document.items() if key != CHECKSUMS_KEY and not key.endswith("ListSize")}
+        path.write_text(json.dumps(kept))
 
 
 def hostile_table(folder: Path, template_folder: Path) -> HostileTable:

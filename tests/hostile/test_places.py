@@ -36,27 +36,23 @@ def rename_in_snapshot(key: str) -> Callable[[Path, str], None]:
 def rename_in_list(path: Path, name: str) -> None:
     first, *others = decode_manifest_list(path.read_bytes(), "list")
     path.write_bytes(encode_manifest_list([replace(first, file_name=name), *others]))
-    forget_list_sizes(path.parent.parent)
 
 
 def rewrite_manifests(table_root: Path, change: Callable[[ManifestEntry], ManifestEntry]) -> None:
     """Change all entries of all manifests, and keep their sizes in the lists."""
-    sizes = {}
     for path in (table_root / "manifest").glob("manifest-*"):
         if "list" not in path.name:
             entries = [change(entry) for entry in decode_manifest(path.read_bytes(), "manifest")]
             path.write_bytes(encode_manifest(entries))
-            sizes[path.name] = path.stat().st_size
+    tell_manifest_sizes(table_root)
+
+
+def tell_manifest_sizes(table_root: Path) -> None:
+    """Give the manifest lists the sizes that manifests have now."""
     for path in (table_root / "manifest").glob("manifest-list-*"):
         metas = decode_manifest_list(path.read_bytes(), "list")
-        path.write_bytes(encode_manifest_list([replace(m, file_size=sizes[m.file_name]) for m in metas]))
-    forget_list_sizes(table_root)
-
-
-def forget_list_sizes(table_root: Path) -> None:
-    for path in [*table_root.glob("snapshot/snapshot-*"), *table_root.glob("tag/*")]:
-        document = json.loads(path.read_bytes())
-        path.write_text(json.dumps({key: value for key, value in document.items() if not key.endswith("ListSize")}))
+        sizes = [(path.parent / meta.file_name).stat().st_size for meta in metas]
+        path.write_bytes(encode_manifest_list([replace(m, file_size=size) for m, size in zip(metas, sizes)]))
 
 
 def rename_in_manifest(path: Path, name: str) -> None:

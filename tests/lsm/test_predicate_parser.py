@@ -205,3 +205,9 @@ def test_is_refused(sql: str, message: str) -> None:
 def test_deep_nesting_is_refused_with_a_message() -> None:
     with pytest.raises(InvalidInputError, match="deep"):
         _parse("(" * 5000 + "i = 1" + ")" * 5000)
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "9" * 100_000])
+def test_a_number_of_thousands_of_digits_prunes_nothing(digits: str) -> None:
+    for text in (f"i = {digits}", f"i < -{digits}", f"f = 1e{digits}"):
+        assert not is_exact(_parse(text))

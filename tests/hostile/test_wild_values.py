@@ -1,0 +1,160 @@
+"""Tables whose metadata have values that no writer writes: every operation ends, with a typed error or without."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import fastavro
+from hypothesis import event, given, note
+from hypothesis import strategies as st
+
+from lakelsm.format.avro_container import read_container, read_records, write_container
+from tests.examples import examples
+from tests.hostile.hostile_table import HostileTable
+from tests.hostile.test_places import tell_manifest_sizes
+
+Make = Callable[[], HostileTable]
+
+#: Values of JSON that stand where another is expected, and extremes of what is.
+WILD_JSON: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    1,
+    2**31,
+    -(2**31) - 1,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+    2**64,
+    0.5,
+    1e300,
+    float("nan"),
+    float("inf"),
+    10**400,
+    "",
+    "..",
+    "a/b",
+    "../../../outside/LATEST",
+    "\0",
+    "\ud800",
+    "x" * 300,
+    "9" * 5000,
+    "-1",
+    "NaN",
+    "ARRAY<" * 5000,
+    "ARRAY<" * 63 + "INT" + ">" * 63,
+    "VECTOR<FLOAT, 3>",
+    "INT NOT NULL",
+    "TIMESTAMP(9)",
+    [],
+    {},
+    [[]],
+    ["id", "id"],
+    {"a": 1},
+    {"type": "ARRAY", "element": "INT"},
+    [None],
+    list(range(1000)),
+]
+
+#: Values of Avro's types.
+WILD_NUMBERS = [0, -1, 1, 2, 3, 7, 127, 2**15, 2**31 - 1, -(2**31), 2**40, 2**62, 2**63 - 1, -(2**63)]
+WILD_TEXTS = ["", "..", "a/b", "\0", "x", "x" * 300, "HASH", "DELETION_VECTORS", "\x7f" * 5000]
+WILD_BYTES = [b"", b"\0", b"\xff" * 12, b"\0\0\0\1" + b"\0" * 16, b"\0\0\0\1" + b"\xff" * 16, b"\x7f\xff\xff\xff" * 5]
+
+#: Fields of 32 bits.
+INTS = {
+    *("_VERSION", "_KIND", "_BUCKET", "_TOTAL_BUCKETS", "_LEVEL", "_FILE_SOURCE"),
+    *("_MIN_BUCKET", "_MAX_BUCKET", "_MIN_LEVEL", "_MAX_LEVEL", "f1", "f2"),
+}
+
+FILES = ["schema", "snapshot", "tag", "base list", "delta list", "manifest", "index manifest"]
+
+
+def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to each value in a document."""
+    items: Iterator[tuple[Any, Any]] = iter(())
+    if isinstance(document, dict):
+        items = iter(document.items())
+    elif isinstance(document, (list, tuple)):
+        items = enumerate(document)  # type: ignore[assignment]
+    for key, value in items:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+def value_at(document: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        document = document[key]
+    return document
+
+
+def put(document: Any, path: tuple[Any, ...], value: Any) -> None:
+    value_at(document, path[:-1])[path[-1]] = value
+
+
+def wild_json(path: Path, draw: st.DataObject) -> str:
+    """Replace, remove or add one value of a JSON file; return what was done."""
+    document = json.loads(path.read_bytes())
+    where = draw.draw(st.sampled_from(sorted(places(document), key=str)))
+    if draw.draw(st.integers(0, 9)) == 0:
+        del value_at(document, where[:-1])[where[-1]]
+        text = json.dumps(document)
+        done = f"no {where}"
+    else:
+        value = draw.draw(st.sampled_from(WILD_JSON))
+        put(document, where, value)
+        text = json.dumps(document)
+        done = f"{where} = {str(value)[:20]!r}"
+    path.write_text(text)
+    return done
+
+
+def wild_avro(path: Path, draw: st.DataObject) -> str:
+    """Replace one value of an Avro file by another of its type; return what was done."""
+    container = read_container(path.read_bytes(), path.name)
+    records = read_records(container)
+    if not records:
+        return "nothing"
+    where = draw.draw(st.sampled_from(sorted(places(records), key=str)))
+    old = value_at(records, where)
+    value: Any = old
+    if isinstance(old, bool) or old is None:
+        value = None
+    elif isinstance(old, int):
+        value = draw.draw(st.sampled_from(WILD_NUMBERS))
+        if where[-1] in INTS:
+            value = max(-(2**31), min(2**31 - 1, value))
+    elif isinstance(old, str):
+        value = draw.draw(st.sampled_from(WILD_TEXTS))
+    elif isinstance(old, bytes):
+        flipped = st.integers(0, max(0, len(old) - 1)).map(lambda at: old[:at] + b"\xff" + old[at + 1 :])
+        value = draw.draw(st.one_of(st.sampled_from(WILD_BYTES), flipped, st.binary(max_size=40)))
+    elif isinstance(old, list):
+        value = draw.draw(st.sampled_from([[], old * 2, old[:1] * 50_000]))
+    elif isinstance(old, dict) and len(where) == 1:
+        records.extend([dict(old)] * draw.draw(st.sampled_from([1, 500])))
+    put(records, where, value)
+    schema = fastavro.schema.parse_schema(dict(container.schema))
+    path.write_bytes(write_container(schema, records, "zstd"))
+    return f"{where} = {str(value)[:20]!r}"
+
+
+@examples(25)
+@given(draw=st.data())
+def test_whatever_the_metadata_say_every_operation_ends_with_a_typed_error_or_none(
+    make: Make, draw: st.DataObject
+) -> None:
+    table = make()
+    kind = draw.draw(st.sampled_from(FILES))
+    path = table.kinds[kind]
+    change = wild_json if kind in ("schema", "snapshot", "tag") else wild_avro
+    note(f"{kind}: {change(path, draw)}")
+    if kind == "manifest":
+        tell_manifest_sizes(table.root)
+    outcomes = table.judge()
+    event(f"{kind}: {sum(error is not None for error in outcomes.values())} refused")
