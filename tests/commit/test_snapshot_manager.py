@@ -119,7 +119,8 @@ def test_users_with_characters_that_json_escapes_are_found(tmp_path: Path, user:
     table = CommitTable(tmp_path / "t")
     table.append(add(), user="somebody")
     path = table.paths.snapshot_file(1)
-    escaped = json.dumps({**json.loads(table.file_io.read(path)), "commitUser": user}).replace("/", "\\/")
+    values = {**json.loads(table.file_io.read(path)), "commitUser": user, "properties": {}}
+    escaped = json.dumps(values).replace("/", "\\/")
     table.file_io.write(path, escaped.encode("ascii"))
     assert table.snapshots.newest_of_user(user) is not None
 
