@@ -102,8 +102,11 @@ class FileCheck:
             raise _replaced(path, f"{footer.num_rows} rows", str(expected.row_count))
         missing, unknown = _other_columns(footer.schema, schema)
         if missing or unknown:
-            column = f"no column {min(missing)!r}" if missing else f"a column {min(unknown)!r}"
-            raise _replaced(path, column, f"schema {schema.id}, which has {'one' if missing else 'none'}")
+            column, has = (f"no column {min(missing)!r}", "one") if missing else (f"a column {min(unknown)!r}", "none")
+            raise CorruptTableError(
+                f"Data file {path} has {column}, but schema-{schema.id}, which its manifest entry names, has {has}: the "
+                f"data file or the schema file was damaged or replaced. {_REMEDY}"
+            )
         found = _range(footer, "_SEQUENCE_NUMBER")
         low, high = expected.min_sequence_number, expected.max_sequence_number
         if found is not None and not low <= found[0] <= found[1] <= high:

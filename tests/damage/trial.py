@@ -14,7 +14,7 @@ from random import Random
 from types import FrameType
 
 from lakelsm.errors import LakelsmError
-from tests.damage.damages import DAMAGES
+from tests.damage.damages import DAMAGES, delete, empty
 from tests.damage.samples import SAMPLES, Answer, SampleTable, batch, questions
 
 _KINDS = ("manifest-list", "index-manifest", "manifest", "snapshot", "schema", "tag", "changelog", "index", "data")
@@ -88,6 +88,8 @@ def run(sample: Sample, folder: Path, chance: Random) -> tuple[str, list[Finding
     kind = chance.choice(sorted(sample.kinds))
     target = chance.choice(sample.kinds[kind])
     damage = chance.choice(DAMAGES)
+    if damage is delete and kind == "snapshot" and target == max(sample.kinds[kind]):
+        damage = empty  # Without its newest snapshot a table is as after a rollback.
     data = (root / target).read_bytes()
     others = [(root / other).read_bytes() for other in sample.kinds[kind] if other != target]
     damaged = damage(data, [other for other in others if other != data], chance)

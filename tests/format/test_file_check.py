@@ -135,7 +135,7 @@ def test_a_file_with_a_column_that_its_schema_has_not_is_refused(tmp_path: Path)
     document = json.loads(schema.read_text())
     document["fields"].pop()
     schema.write_text(json.dumps(document))
-    assert "has a column 'payload', but its manifest entry says schema 0, which has none" in refusal(table, file)
+    assert "has a column 'payload', but schema-0, which its manifest entry names, has none" in refusal(table, file)
 
 
 def test_nested_columns_and_names_with_dots_are_known(tmp_path: Path) -> None:
