@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -236,4 +236,4 @@ def test_a_call_with_hostile_values_is_refused_or_accepted_and_the_table_keeps_i
         for at, (name, right) in enumerate(copy.right(method).items()):
             pool = world.pool if name == hostile or at in others else right
             values[name] = pool[picks[at] % len(pool)]
-        attempt(copy, method, values)
+        event(attempt(copy, method, values))
