@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lakelsm import Catalog, InvalidInputError, Table, UnsupportedFeatureError
+from lakelsm import Catalog, InvalidInputError, Table, TableNotFoundError, UnsupportedFeatureError
 from lakelsm.arguments import (
     checked_buckets,
     checked_condition,
@@ -124,6 +124,14 @@ def test_a_warehouse_that_cannot_hold_a_directory_is_named(tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidInputError, match=r"file cannot hold the table's directory .*Not a directory"):
         Catalog(str(tmp_path / "file")).create_table("db.t", "k INT", primary_key=["k"], options={"bucket": "1"})
+
+
+def test_a_path_below_a_file_holds_no_table(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TableNotFoundError, match="file is no Paimon table"):
+        Table.for_path(str(tmp_path / "file"))
+    with pytest.raises(TableNotFoundError, match=r"Table db.t does not exist: the database has no tables"):
+        Catalog(str(tmp_path / "file")).table("db.t")
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,8 @@ class LocalFileIO:
         except FileNotFoundError:
             return []
         except NotADirectoryError as error:
+            if not os.path.lexists(path):  # A part of the path before its end is a file.
+                return []
             raise CorruptTableError(f"{path} is no directory: restore it.") from error
 
     def write(self, path: str, data: bytes, durable: bool = True) -> None:
