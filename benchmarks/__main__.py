@@ -18,7 +18,7 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from benchmarks.config import ENGINE_OPERATIONS, INTEGRITY_OPERATIONS, OPERATIONS, BenchConfig
+from benchmarks.config import ENGINE_OPERATIONS, INTEGRITY_OPERATIONS, MEMORY_OPERATIONS, OPERATIONS, BenchConfig
 from benchmarks.report import ENGINE, table, verdicts
 from benchmarks.timing import Measurement
 
@@ -171,7 +171,10 @@ def run(config: BenchConfig, with_spark: bool) -> list[Measurement]:
     integrity = [name for name in INTEGRITY_OPERATIONS if name in wanted]
     if integrity:
         runner.lane("integrity", sys.executable, "benchmarks.integrity_lane", integrity)
-    ours = {*_METADATA_OPERATIONS, *ENGINE_OPERATIONS, *INTEGRITY_OPERATIONS}
+    memory = [name for name in MEMORY_OPERATIONS if name in wanted]
+    if memory and with_spark:
+        runner.lane("memory", sys.executable, "benchmarks.memory_lane", memory)
+    ours = {*_METADATA_OPERATIONS, *ENGINE_OPERATIONS, *INTEGRITY_OPERATIONS, *MEMORY_OPERATIONS}
     peer_operations = [name for name in config.operations if name not in ours]
     for name, python in config.peer_pythons.items() if peer_operations else ():
         runner.lane(name, python, "benchmarks.peer_runner", peer_operations, name)

@@ -18,11 +18,15 @@ ENGINE_OPERATIONS = ("engine-read", "engine-compact")
 INTEGRITY_OPERATIONS = ("integrity-write", "integrity-read", "integrity-scan")
 """What checksums and durable files cost."""
 
+MEMORY_OPERATIONS = ("memory-compact", "memory-read")
+"""What a task holds of rows whose width their encoding hides."""
+
 OPERATIONS = (
     *("load", "upsert", "read", "where", "count", "compact"),
     *ENGINE_OPERATIONS,
     *("plan", "commit"),
     *INTEGRITY_OPERATIONS,
+    *MEMORY_OPERATIONS,
 )
 
 

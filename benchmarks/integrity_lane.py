@@ -40,6 +40,7 @@ from lakelsm.storage import LocalFileIO
 #: The table is this many times smaller than that of the other lanes.
 _SHARE = 4
 _BATCH_ROWS = 1 << 17
+_BATCH_BYTES = 16 << 20
 _NO_PARTITION = bytes(12)
 
 
@@ -77,7 +78,7 @@ class Files:
             check = FileCheck.of([ExpectedFile.of(meta, _NO_PARTITION)], self.schema)[0] if checked else None
             path, mapping = f"{self.directory}/{meta.file_name}", column_mapping(self.schema, self.schema)
             reader = KeyValueReader(LocalFileIO().filesystem(), path, mapping, check=check)
-            found += sum(len(batch) for _, batch in reader.batches(lambda: _BATCH_ROWS))
+            found += sum(len(batch) for _, batch in reader.batches(lambda: _BATCH_BYTES))
         return found
 
 

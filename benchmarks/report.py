@@ -24,6 +24,8 @@ TITLES = {
     "integrity-write": "files as a task writes them (rows / 4)",
     "integrity-read": "files as a task reads them (rows / 4)",
     "integrity-scan": "files as Spark scans them (rows / 4)",
+    "memory-compact": "full compaction of 1.4 GB in dictionaries, 128 MiB a task",
+    "memory-read": "merge-on-read of 1.4 GB in dictionaries",
 }
 ENGINE = "lakelsm"
 DEDUPLICATE = f"{ENGINE} deduplicate"
@@ -31,6 +33,9 @@ _MIB = 1 << 20
 
 #: What a compaction task may hold by default. A worker's interpreter and libraries are counted in here.
 _WORKER_BYTES = 512 << 20
+
+#: What a worker takes before it has read a row: the interpreter, its libraries, the allocators' reserve.
+_BARE_WORKER_BYTES = 224 << 20
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,8 @@ TARGETS = (
     Target("integrity-write", "without checksums", 1.05),
     Target("integrity-read", "without checks", 1.05),
     Target("integrity-scan", "without checks", 1.05),
+    Target("memory-compact", "", float(_BARE_WORKER_BYTES + (128 << 20)), "worker memory"),
+    Target("memory-read", "", float(_BARE_WORKER_BYTES + (256 << 20)), "worker memory"),
 )
 
 

@@ -1,0 +1,85 @@
+"""What a task holds of rows whose width their encoding hides: ``python -m benchmarks.memory_lane CONFIG OUT``.
+
+A table of 1.4 GB of rows lies in files of a few MB, as each of its ten columns has 80 different values of 1 KB. It is
+compacted whole with `TASK_MEMORY` a task, and read merged; what counts is the largest worker.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from benchmarks.config import KEY, BenchConfig
+from benchmarks.engine import NAME, open_table
+from benchmarks.floors import drain
+from benchmarks.session import open_session
+from benchmarks.timing import Contender, Measurement, measure, use_cores
+from benchmarks.workspace import build, copy_table, remove
+from lakelsm import Catalog
+
+#: ``--max-task-memory`` of the compaction.
+TASK_MEMORY = 128 << 20
+
+_ROWS, _RUNS = 150_000, 5
+_COLUMNS = tuple(f"c{number}" for number in range(10))
+_VALUES, _CHARACTERS = 80, 1024
+
+
+def _rows(spark: SparkSession, run: int) -> DataFrame:
+    """Rows of one run: all in the first one, every tenth in the others."""
+    value = F.lpad((F.col(KEY) * 7919 % _VALUES).cast("string"), _CHARACTERS, "x")
+    ids = spark.range(0, _ROWS) if run == 0 else spark.range(run, _ROWS, 10)
+    return ids.select(KEY, *(value.alias(name) for name in _COLUMNS))
+
+
+def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
+    """memory-compact and memory-read."""
+    source, scratch = config.root / "dictionary", config.scratch / "dictionary"
+
+    def make(target: Path) -> None:
+        columns = ", ".join(f"{name} STRING" for name in _COLUMNS)
+        options = {"bucket": "1", "write-only": "true", "merge-engine": "partial-update"}
+        table = Catalog(config.scratch.as_uri()).create_table(
+            "memory.t", f"{KEY} BIGINT NOT NULL, {columns}", primary_key=[KEY], options=options
+        )
+        for number in range(_RUNS):
+            table.write(_rows(spark, number))
+        copy_table(config.scratch / "memory.db" / "t", target)
+        remove(config.scratch / "memory.db")
+
+    def compact() -> object:
+        return open_table(scratch).compact(full=True, max_task_memory=TASK_MEMORY).rows_written
+
+    def check(written: object) -> None:
+        assert written == _ROWS, f"wrong answer: {written} rows written of {_ROWS}"
+
+    build(source, make)
+    contenders = {
+        "memory-compact": Contender(NAME, compact, lambda: copy_table(source, scratch), lambda: remove(scratch), check),
+        "memory-read": Contender(NAME, lambda: drain(open_table(source).read())),
+    }
+    results: list[Measurement] = []
+    for operation in config.operations:
+        results += measure(operation, [contenders[operation]], config.repeat, config.slow_seconds)
+    return results
+
+
+def main(argv: list[str]) -> int:
+    """Entry point of the subprocess."""
+    config = BenchConfig.from_json(Path(argv[0]).read_text(encoding="utf-8"))
+    use_cores(config.cores)
+    spark = open_session(config)
+    try:
+        results = run(config, spark)
+    finally:
+        spark.stop()
+    Path(argv[1]).write_text(json.dumps([result.to_dict() for result in results]), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
