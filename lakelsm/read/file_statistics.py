@@ -18,6 +18,9 @@ from lakelsm.schema import TableSchema
 from lakelsm.schema_evolution import column_mapping
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, python_arrow
 
+_EPOCH = date(1970, 1, 1)
+_TICKS_OF_A_DAY = {"ms": 86_400_000, "us": 86_400_000_000}
+
 _Layout = tuple[int, tuple[str, ...] | None]
 
 
@@ -75,8 +78,11 @@ def _same_order(source: DataField, column: DataField) -> bool:
 def _values(bounds: pa.Array, column: DataField) -> list[Any]:
     """Bounds as Python values; None for those that Python's calendar does not have."""
     values = cast_column(bounds, python_arrow(column.type))
-    if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
-        low, high = (pa.scalar(day, pa.date32()).cast(pa.timestamp("us")).value for day in (date.min, date.max))
-        micros = values.cast(pa.timestamp("us")).cast(pa.int64())
-        values = pc.if_else(pc.and_(pc.greater_equal(micros, low), pc.less(micros, high)), values, None)
+    kind = values.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        per_day = _TICKS_OF_A_DAY[kind.unit] if pa.types.is_timestamp(kind) else 1
+        ticks = values.cast(pa.int64() if pa.types.is_timestamp(kind) else pa.int32())
+        low, high = ((day - _EPOCH).days * per_day for day in (date.min, date.max))
+        known = pc.and_(pc.greater_equal(ticks, low), pc.less(ticks, high + per_day))
+        values = pc.if_else(known, values, None)
     return comparable_values(values, column.type)

@@ -98,3 +98,33 @@ def test_java_reads_what_lakelsm_wrote(ours: LakelsmTables, peers: Callable[[str
     assert java.read(path) == expected
     java.compact(path)
     assert ours.read(path) == expected
+
+
+@pytest.mark.parametrize("legacy", ["true", "false"])
+def test_keys_and_partitions_with_nanoseconds_of_any_year_are_shared(
+    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, legacy: str
+) -> None:
+    java = peers("java-paimon")
+    columns = "p TIMESTAMP(9), k TIMESTAMP(9), v INT"
+    fields = parse_columns(columns)
+    days = times_of_nanos([FIRST + 2, LAST, -1]).to_pylist()
+    times = times_of_nanos([FIRST + 2, -1, -1000, -1001, 0, LAST]).to_pylist()
+
+    def batch(value: int, keys: list[bytes]) -> pa.Table:
+        values = {"p": [day for day in days for _ in keys], "k": keys * len(days), "v": [value] * len(days) * len(keys)}
+        return pa.table({field.name: pa.array(values[field.name], to_arrow(field.type)) for field in fields})
+
+    options = {"bucket": "4", "write-only": "true", "partition.legacy-name": legacy}
+    java.create(path, columns, ["p", "k"], ["p"], options)
+    java.write(path, batch(1, times))
+    java.write(path, batch(2, times[1:3]))
+    expected = rows_of_arrow(pa.concat_tables([batch(1, [times[0], *times[3:]]), batch(2, times[1:3])]), fields)
+    assert ours.read_nanos(path) == java.read(path) == expected
+    condition = "p = TIMESTAMP_NTZ'9999-12-31 23:59:59.999999' AND k = TIMESTAMP_NTZ'1969-12-31 23:59:59.999999'"
+    assert [row.v for row in ours.table(path).read(where=condition).collect()] == [2, 2], "-1 and -1000 ns look alike"
+    ours.compact(path)
+    assert ours.read_nanos(path) == java.read(path) == expected
+    # Keys of whole microseconds are lakelsm's too: they hash to the same buckets.
+    whole = times_of_nanos([-1000, 0]).to_pylist()
+    ours.write(path, batch(3, whole).slice(2, 2))
+    assert len(java.read(path)) == len(ours.read(path)) == len(expected) + 2, "a partition is cut to microseconds, too"

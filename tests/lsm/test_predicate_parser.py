@@ -174,6 +174,13 @@ def test_nanoseconds_leave_room_for_the_cut_to_microseconds() -> None:
     assert evaluate(predicate, {"ts9": NOON + timedelta(microseconds=2)}) is False
 
 
+def test_digits_beyond_a_timestamps_precision_are_compared_as_they_are_stored() -> None:
+    for precision, micros in ((0, 500_000), (1, 250_000), (3, 123_000), (4, 123_456)):
+        field = DataField(0, "t", _type("TIMESTAMP", precision=precision))
+        moment = NOON + timedelta(microseconds=micros)
+        assert evaluate(parse_where(f"t = '{moment}'", (field,), None), {"t": moment}) is True
+
+
 def test_a_long_chain_of_or_is_no_problem() -> None:
     predicate = _parse(" OR ".join(f"i = {n}" for n in range(3000)))
     assert evaluate(predicate, {"i": 2999}) is True
