@@ -124,6 +124,14 @@ INVALID: dict[str, tuple[Call, str]] = {
         r"column 'code' is longer than VARCHAR\(3\) allows",
     ),
     "no DataFrame": (lambda t: t.table.write([(1, "a")]), "frame is a list; it must be a Spark DataFrame: write spark"),
+    "a stream": (
+        lambda t: t.table.write(t.spark.readStream.format("rate").load()),
+        "frame is a stream: write its batches, frame.writeStream.foreachBatch",
+    ),
+    "a Column as a condition": (
+        lambda t: t.table.read(where=good(t)["k"] == 1),  # type: ignore[arg-type]
+        "where is a pyspark.*Column; it must be an SQL condition as text",
+    ),
     "an unknown row kind": (
         lambda t: t.table.write(good(t).selectExpr("*", "'X' AS op"), row_kind="op"),
         r"row kind of column 'op' must be \+I, -U, \+U or -D and cannot be null: X",
@@ -238,6 +246,13 @@ def test_bad_input_is_named_with_its_remedy_and_changes_nothing(tables: Tables, 
     call, message = INVALID[name]
     with tables.unchanged(), pytest.raises(InvalidInputError, match=message):
         call(tables)
+
+
+def test_a_frame_of_another_session_of_the_application_is_written(tables: Tables) -> None:
+    other = tables.spark.newSession()
+    other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    tables.table.write(other.createDataFrame([(DAY, 7, "g", "x", 7)], SPARK_COLUMNS))
+    assert [row.v for row in tables.table.read(where="k = 7").collect()] == ["g"]
 
 
 def test_an_unknown_table_is_told_with_those_that_there_are(tables: Tables) -> None:
