@@ -59,47 +59,35 @@ _FROM_SPARK: dict[type[T.DataType], AtomicType] = {
 
 
 def to_spark(data_type: DataType) -> T.DataType:
-    """The Spark type of a Paimon type. Raises UnsupportedFeatureError for a type that lakelsm does not read."""
+    """The Spark type of a Paimon type. Raises UnsupportedFeatureError for a type that lakelsm does not read.
+
+    Nested parts can be NULL for Spark, as in what it reads from Parquet by itself: its conversion to Arrow takes a part
+    that cannot, below a row that is NULL, for a fault.
+    """
     if isinstance(data_type, AtomicType):
         if data_type.root == "DECIMAL":
             return T.DecimalType(data_type.precision or 10, data_type.scale or 0)
         if data_type.root in _SIMPLE:
             return _SIMPLE[data_type.root]
     if isinstance(data_type, ArrayType):
-        return T.ArrayType(to_spark(data_type.element), data_type.element.nullable)
+        return T.ArrayType(to_spark(data_type.element))
     if isinstance(data_type, MapType):
-        return T.MapType(to_spark(data_type.key), to_spark(data_type.value), data_type.value.nullable)
+        return T.MapType(to_spark(data_type.key), to_spark(data_type.value))
     if isinstance(data_type, MultisetType):
-        return T.MapType(to_spark(data_type.element), T.IntegerType(), False)
+        return T.MapType(to_spark(data_type.element), T.IntegerType())
     if isinstance(data_type, RowType):
-        return to_struct(data_type.fields)
+        return T.StructType([_spark_field(member, nullable=True) for member in data_type.fields])
     raise UnsupportedFeatureError(f"Columns of type {data_type} are not supported by lakelsm.")
 
 
 def to_struct(fields: tuple[DataField, ...]) -> T.StructType:
     """The Spark schema of columns; comments become Spark's column comments."""
-    return T.StructType(
-        [
-            T.StructField(
-                field.name,
-                to_spark(field.type),
-                field.type.nullable,
-                {"comment": field.description} if field.description else None,
-            )
-            for field in fields
-        ]
-    )
+    return T.StructType([_spark_field(field, field.type.nullable) for field in fields])
 
 
-def relaxed(kind: T.DataType) -> T.DataType:
-    """The type with NULL allowed in all its parts, as the columns of any DataFrame can be cast to it."""
-    if isinstance(kind, T.ArrayType):
-        return T.ArrayType(relaxed(kind.elementType), True)
-    if isinstance(kind, T.MapType):
-        return T.MapType(relaxed(kind.keyType), relaxed(kind.valueType), True)
-    if isinstance(kind, T.StructType):
-        return T.StructType([T.StructField(member.name, relaxed(member.dataType), True) for member in kind.fields])
-    return kind
+def _spark_field(field: DataField, nullable: bool) -> T.StructField:
+    comment = {"comment": field.description} if field.description else None
+    return T.StructField(field.name, to_spark(field.type), nullable, comment)
 
 
 def to_spark_arrow(fields: tuple[DataField, ...]) -> pa.Schema:

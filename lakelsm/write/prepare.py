@@ -17,7 +17,7 @@ from lakelsm.identifiers import folded, match
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.schema import TableSchema
 from lakelsm.spark.columns import quoted, quoted_all
-from lakelsm.spark.spark_types import relaxed, to_spark
+from lakelsm.spark.spark_types import to_spark
 from lakelsm.spark.task_errors import CHECK_MARK
 from lakelsm.types import MAX_LENGTH, AtomicType, DataField, DataType
 from lakelsm.write.value_faults import value_faults
@@ -131,7 +131,7 @@ def _column(
     fixed: Mapping[str, object],
     stored: bool,
 ) -> Column:
-    target = relaxed(to_spark(field.type))
+    target = to_spark(field.type)
     if field.name not in sources:
         return _literal(fixed[field.name], target).alias(field.name)
     column = quoted(field.name)
@@ -141,7 +141,7 @@ def _column(
             f"Column '{field.name}' is {source.simpleString()} in the DataFrame and {target.simpleString()} in the "
             f"table ({field.type.sql()}): {_remedy(source, target)}."
         )
-    if relaxed(source) != target:
+    if source != target:
         column = column.cast(target)
     if not stored and (field.name in schema.primary_keys or field.name in schema.partition_keys):
         zeros = field.name in schema.partition_keys

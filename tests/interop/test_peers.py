@@ -186,7 +186,8 @@ def test_not_null_inside_nested_columns_is_shared(
     peer = peers("java-paimon")
     columns = (
         "k INT, r ROW<x INT NOT NULL, q ROW<z STRING NOT NULL> NOT NULL>, a ARRAY<ROW<p INT NOT NULL>>, "
-        "m MAP<STRING, BIGINT NOT NULL>, l ARRAY<ARRAY<INT NOT NULL> NOT NULL>"
+        "m MAP<STRING, BIGINT NOT NULL>, l ARRAY<ARRAY<INT NOT NULL> NOT NULL>, "
+        "t ROW<i TIMESTAMP(3) WITH LOCAL TIME ZONE, s STRING NOT NULL>"
     )
 
     def rows(first: int) -> pa.Table:
@@ -195,6 +196,7 @@ def test_not_null_inside_nested_columns_is_shared(
             "a": [[{"p": 1}, None], None, []],
             "m": [[("a", 1)], None, []],
             "l": [[[1, 2], []], None, []],
+            "t": [{"i": ALL_TYPES["TIMESTAMP(3) WITH LOCAL TIME ZONE"][0], "s": "s"}, None, None],
         }
         return rows_of(columns, {"k": list(range(first, first + 3)), **values})
 
