@@ -31,6 +31,17 @@ _LONGEST_END = 60.0
 _LISTING_JOB_FROM = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
 
+#: A file that is missing or damaged is an error, and dates are of one calendar: settings of the session that say
+#: otherwise would change rows.
+_READER_OPTIONS = {
+    "parquet.page.verify-checksum.enabled": "true",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+}
+
+
 @contextmanager
 def listing_on_driver(spark: SparkSession) -> Iterator[None]:
     """Let Spark look up the files of a scan on the driver.
@@ -46,8 +57,8 @@ def listing_on_driver(spark: SparkSession) -> Iterator[None]:
 
 
 def parquet_reader(spark: SparkSession, schema: StructType) -> DataFrameReader:
-    """A reader of Parquet files that verifies the checksums of pages which have some."""
-    return spark.read.schema(schema).option("parquet.page.verify-checksum.enabled", "true")
+    """A reader of Parquet files that verifies the checksums of pages which have some, whatever the session is set to."""
+    return spark.read.schema(schema).options(**_READER_OPTIONS)
 
 
 @cache
