@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakelsm.format.avro_container import decode_records, read_container, write_container
+from lakelsm.format.file_checksums import checksum_header, checksums_of
 from lakelsm.format.manifest_entry import FileKind
 from lakelsm.format.manifest_schema import INDEX_MANIFEST_SCHEMA, INDEX_MANIFEST_VERSION
 from lakelsm.format.paths import check_names
@@ -41,7 +42,10 @@ class GlobalIndexMeta:
 
 @dataclass(frozen=True)
 class IndexFileMeta:
-    """One index file. ``row_count`` is the number of hashes (HASH) or of vectors (DELETION_VECTORS) in it."""
+    """One index file. ``row_count`` is the number of hashes (HASH) or of vectors (DELETION_VECTORS) in it.
+
+    ``checksum`` is the CRC-32 of its bytes (None: unknown).
+    """
 
     index_type: str
     file_name: str
@@ -50,6 +54,7 @@ class IndexFileMeta:
     dv_ranges: tuple[DeletionVectorRange, ...] | None = None
     external_path: str | None = None
     global_index: GlobalIndexMeta | None = None
+    checksum: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,8 @@ class IndexManifestEntry:
 
 def encode_index_manifest(entries: Sequence[IndexManifestEntry], compression: str = "zstandard") -> bytes:
     """Encode the complete list of live index files into the bytes of an index manifest."""
-    return write_container(INDEX_MANIFEST_SCHEMA, [_to_record(entry) for entry in entries], compression)
+    header = checksum_header([entry.file.checksum for entry in entries])
+    return write_container(INDEX_MANIFEST_SCHEMA, [_to_record(entry) for entry in entries], compression, metadata=header)
 
 
 def decode_index_manifest(data: bytes, source: str) -> list[IndexManifestEntry]:
@@ -72,9 +78,13 @@ def decode_index_manifest(data: bytes, source: str) -> list[IndexManifestEntry]:
 
     Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
     """
-    entries = decode_records(read_container(data, source), INDEX_MANIFEST_VERSION, _from_record, "index manifest")
+    container = read_container(data, source)
+    entries = decode_records(container, INDEX_MANIFEST_VERSION, _from_record, "index manifest")
     check_names([entry.file.file_name for entry in entries], "_FILE_NAME", source)
-    return entries
+    checksums = checksums_of(container, len(entries))
+    return [
+        replace(entry, file=replace(entry.file, checksum=checksum)) for entry, checksum in zip(entries, checksums)
+    ]
 
 
 def _to_record(entry: IndexManifestEntry) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro_container import decode_records, read_container, write_container
 from lakelsm.format.data_file_meta import EMPTY_STATS, SimpleStats
+from lakelsm.format.file_checksums import checksum_header, checksums_of
 from lakelsm.format.manifest_entry import FileKind, ManifestEntry
 from lakelsm.format.manifest_record import stats_from_record, stats_to_record
 from lakelsm.format.manifest_schema import MANIFEST_LIST_SCHEMA, MANIFEST_VERSION
@@ -17,9 +17,6 @@ from lakelsm.format.paths import check_names
 
 if TYPE_CHECKING:
     from lakelsm.types import DataType
-#: Key in a list's header: the CRC-32 of each of its manifests in hexadecimal, or '-'. Other readers pass over it.
-#: Persisted: do not change
-_CHECKSUMS = "lakelsm.manifest-checksums"
 
 
 @dataclass(frozen=True)
@@ -52,9 +49,8 @@ class ManifestFileMeta:
 
 def encode_manifest_list(metas: Sequence[ManifestFileMeta], compression: str = "zstandard") -> bytes:
     """Encode a manifest list file (an empty one is valid: the base list of a first snapshot)."""
-    checksums = " ".join("-" if meta.checksum is None else f"{meta.checksum:08x}" for meta in metas)
-    records = [_to_record(meta) for meta in metas]
-    return write_container(MANIFEST_LIST_SCHEMA, records, compression, metadata={_CHECKSUMS: checksums})
+    header = checksum_header([meta.checksum for meta in metas])
+    return write_container(MANIFEST_LIST_SCHEMA, [_to_record(meta) for meta in metas], compression, metadata=header)
 
 
 def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
@@ -65,16 +61,7 @@ def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
     container = read_container(data, source)
     metas = decode_records(container, MANIFEST_VERSION, _from_record, "manifest list")
     check_names([meta.file_name for meta in metas], "_FILE_NAME", source)
-    checksums = container.metadata.get(_CHECKSUMS, b"").decode("ascii", "replace").split()
-    if not checksums:
-        return metas
-    try:
-        return [
-            replace(meta, checksum=None if text == "-" else int(text, 16))
-            for meta, text in zip(metas, checksums, strict=True)
-        ]
-    except ValueError as error:
-        raise CorruptTableError(f"{source} has damaged checksums in its header: {error}") from error
+    return [replace(meta, checksum=checksum) for meta, checksum in zip(metas, checksums_of(container, len(metas)))]
 
 
 def summarize(

@@ -5,6 +5,7 @@ A hash that a damaged index lacks would be taken for a new key: it would get a s
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -41,6 +42,7 @@ class HashIndex:
     bucket: str
     file_size: int
     row_count: int
+    checksum: int | None = None
 
     def read(self, file_io: FileIO) -> npt.NDArray[np.int32]:
         """Return the hashes. Raises CorruptTableError unless the file is there and is what the manifest describes."""
@@ -53,6 +55,11 @@ class HashIndex:
             raise CorruptTableError(
                 f"HASH index file {self.path} of {self.bucket} has {len(hashes)} hashes in {len(data)} bytes, but the "
                 f"index manifest says {self.row_count} in {self.file_size}: {_REMEDY}"
+            )
+        if self.checksum is not None and zlib.crc32(data) != self.checksum:
+            raise CorruptTableError(
+                f"HASH index file {self.path} of {self.bucket} does not have the checksum that the index manifest says: "
+                f"{_REMEDY}"
             )
         return hashes
 
@@ -78,7 +85,8 @@ def hash_indexes(store: TableStore, base: Snapshot | None) -> HashIndexes:
             )
         refuse_external_path(entry.file.external_path, entry.file.file_name)
         path = store.paths.index(entry.file.file_name)
-        found[place] = HashIndex(path, _bucket(store, entry), entry.file.file_size, entry.file.row_count)
+        file = entry.file
+        found[place] = HashIndex(path, _bucket(store, entry), file.file_size, file.row_count, file.checksum)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -258,5 +259,5 @@ class _BucketWriter:
         data = encode_hashes(every)
         self._job.file_io.write(self._job.paths.index(name), data, durable=self._job.layout.durable)
         self.files.indexes.append(self._job.paths.index(name))
-        meta = IndexFileMeta(HASH_INDEX, name, len(data), len(every))
+        meta = IndexFileMeta(HASH_INDEX, name, len(data), len(every), checksum=zlib.crc32(data))
         return [IndexManifestEntry(FileKind.ADD, self._partition, self._bucket, meta)]
