@@ -50,7 +50,8 @@ class Catalog:
     ) -> Table:
         """Create ``database.table`` and return it.
 
-        Columns come as a Spark schema, a pyarrow schema or DDL text in Paimon's types. Raises InvalidInputError for a bad
+        Columns come as a Spark schema, a pyarrow schema or DDL text in Paimon's types. Their names differ by more than
+        case, as Spark ignores it. Raises InvalidInputError for a bad
         schema or option, UnsupportedFeatureError for a feature that lakelsm has not built, TableAlreadyExistsError
         unless ``if_not_exists``. Options are text; numbers and booleans are taken as their text.
         """

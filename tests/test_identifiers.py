@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelsm.arguments import checked_file_name
 from lakelsm.errors import InvalidInputError
 from lakelsm.identifiers import alike, check_new_name, folded, hint, match
 from lakelsm.schema import TableSchema, create_schema
@@ -61,6 +62,12 @@ def test_an_exact_name_is_preferred_and_an_ambiguous_one_is_none() -> None:
 def test_a_new_name_that_nobody_could_use_is_refused(name: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         check_new_name(name)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x7f", "a\x85b", "a\0"])
+def test_a_name_of_a_directory_has_no_control_characters(name: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"without (control characters|the NUL character)"):
+        checked_file_name("name", name, "a name")
 
 
 @pytest.mark.parametrize("name", ["é" * 127, "a b", "_x", ".x", "a.b", "`", "漢", "\U0001f600", "a\u2028b"])
