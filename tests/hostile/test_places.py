@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.index_manifest import decode_index_manifest, encode_index_manifest
@@ -21,6 +24,7 @@ from lakelsm.format.manifest import (
     encode_manifest_list,
 )
 from tests.compact.local_table import LocalTable
+from tests.examples import examples
 from tests.hostile.hostile_table import NEW_ROW, HostileTable
 
 Make = Callable[[], HostileTable]
@@ -193,6 +197,21 @@ def test_what_takes_a_files_place_is_neither_opened_nor_waited_for(make: Make, k
             assert operation not in SPARED.get(kind, ()), error
     if kind not in SPARED and "nothing" not in replacement:
         assert outcomes["read"] is not None and str(path) in str(outcomes["read"])
+
+
+@examples(10)
+@given(draw=st.data())
+def test_whatever_takes_the_place_of_any_files_or_directories(make: Make, draw: st.DataObject) -> None:
+    table = make()
+    everything = sorted(path.relative_to(table.root) for path in table.root.rglob("*"))
+    for place in draw.draw(st.lists(st.sampled_from(everything), min_size=1, max_size=3, unique=True)):
+        path = table.root / place
+        if path.is_symlink() or not path.exists():
+            continue  # Below one that is gone.
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        REPLACEMENTS[draw.draw(st.sampled_from(sorted(REPLACEMENTS)))](path, table.outside)
+    outcomes = table.judge()
+    event(f"{sum(error is not None for error in outcomes.values())} refused")
 
 
 @pytest.mark.parametrize("name", ["schema", "snapshot", "manifest", "index", "p=a", "p=a/bucket-0", "tag"])
