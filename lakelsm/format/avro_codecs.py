@@ -109,9 +109,12 @@ def _to_snappy(plain: bytes) -> bytes:
     return cast("bytes", pa.compress(plain, codec="snappy", asbytes=True)) + zlib.crc32(plain).to_bytes(4, "big")
 
 
+#: What xz may take for its dictionary, whose size stands in the block. Level 9, the highest, has 65 MB.
+_XZ_MEMORY = 80 << 20
+
 _STREAMS: dict[str, Callable[[], _Decompressor]] = {
     "bzip2": bz2.BZ2Decompressor,
-    "xz": lzma.LZMADecompressor,
+    "xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY),
     "zstandard": zstd.ZstdDecompressor,
 }
 #: Avro's codecs by the names that files have, each with what writes its blocks. Persisted: do not change.

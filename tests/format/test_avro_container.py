@@ -112,6 +112,15 @@ def test_a_block_that_expands_beyond_its_files_size_is_refused_in_little_memory(
         tracemalloc.stop()
 
 
+def test_an_xz_block_cannot_ask_for_a_dictionary_of_any_size() -> None:
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 1 << 30}]
+    packed = lzma.compress(b"\2a", filters=filters)
+    with pytest.raises(CorruptTableError, match=r"m is no readable Avro file: .*[Mm]emory"):
+        read_container(container([(1, packed)], "xz"), "m")
+    best = read_container(container([(1, lzma.compress(b"\2a", preset=9))], "xz"), "m")
+    assert read_records(best) == [{"x": b"a"}]
+
+
 def test_many_blocks_share_one_allowance() -> None:
     block = zstd.compress(bytes(4 << 20))
     with pytest.raises(CorruptTableError, match="expands to more than"):
@@ -126,7 +135,7 @@ def test_several_frames_of_one_block_share_it_too() -> None:
     assert [record["x"] for record in read_records(small)] == [b"a", b"b"]
 
 
-@pytest.mark.parametrize("codec", ["zstandard", "deflate"])
+@pytest.mark.parametrize("codec", ["zstandard", "deflate", "bzip2", "xz"])
 def test_a_compressed_block_that_is_cut_off_is_refused(codec: str) -> None:
     packed = PACKERS[codec](b"\x14" + b"0123456789")
     assert read_records(read_container(container([(1, packed)], codec), "m")) == [{"x": b"0123456789"}]

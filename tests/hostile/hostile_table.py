@@ -14,12 +14,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pyarrow as pa
+
 from lakelsm.commit.scan import read_index_entries
 from lakelsm.errors import LakelsmError
 from lakelsm.format.manifest import decode_manifest_list, encode_manifest_list
 from lakelsm.format.snapshot import CHECKSUMS_KEY, Tag
 from lakelsm.read.changelog_plan import ChangelogMode, plan_changelog
 from lakelsm.read.read_plan import plan_read
+from lakelsm.types import to_arrow
 from tests.compact.local_table import LocalTable, Row
 from tests.read.file_engine import FileTable
 
@@ -139,7 +142,15 @@ def _looked_at(root: Path) -> None:
 
 
 def _write(root: Path) -> None:
-    LocalTable(root).write(NEW_ROW)
+    """A row as the table's schema has it now, if it can be one."""
+    table = LocalTable(root)
+    values = dict(zip(("p", "id", "v", "a"), NEW_ROW))
+    try:
+        fields = table.store.schema.fields
+        columns = {field.name: pa.array([values.get(field.name)], to_arrow(field.type)) for field in fields}
+    except pa.ArrowException:
+        return
+    table.write_columns(pa.table(columns))
 
 
 def _compact(root: Path) -> None:
