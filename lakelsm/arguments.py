@@ -29,6 +29,8 @@ _MOST_BUCKETS = 1_000_000
 _LEAST_TASK_MEMORY = 16 << 20
 #: Bytes of the longest name that file systems take.
 LONGEST_NAME = 255
+#: Bytes of the longest location: systems take 4,096 with all that lies below it.
+_LONGEST_LOCATION = 2048
 _SHOWN = 80
 
 
@@ -78,6 +80,8 @@ def checked_location(argument: str, value: str) -> str:
     checked_name(argument, value, wanted)
     if any(len(part.encode()) > LONGEST_NAME for part in value.split("/")):
         raise wrong_argument(argument, value, f"a path whose parts have at most {LONGEST_NAME} bytes")
+    if len(value.encode()) > _LONGEST_LOCATION:
+        raise wrong_argument(argument, value, f"a path of at most {_LONGEST_LOCATION} bytes")
     return value
 
 

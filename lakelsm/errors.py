@@ -63,4 +63,4 @@ class CorruptTableError(LakelsmError):
 
 
 class StorageError(LakelsmError, OSError):
-    """The file system refused a write. What the file belonged to is not committed."""
+    """The file system refused a write or a read. What a file that was written belonged to is not committed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from lakelsm.arguments import (
     option_texts,
     wrong_argument,
 )
+from lakelsm.errors import StorageError
 from lakelsm.schema_evolution import (
     AddColumn,
     DropColumn,
@@ -69,6 +71,7 @@ WRONG_LOCATIONS: list[tuple[Any, str]] = [
     ("/a\0b", "without the NUL character"),
     (f"/a{HALF}", "half of a surrogate pair"),
     ("/a/" + "b" * 256, "parts have at most 255 bytes"),
+    ("/a" * 1025, "a path of at most 2048 bytes"),
     ("file://host/x", "write file:///host/x"),
     ("http://[", "a location must be a path or a file: URI"),
 ]
@@ -124,6 +127,21 @@ def test_a_warehouse_that_cannot_hold_a_directory_is_named(tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidInputError, match=r"file cannot hold the table's directory .*Not a directory"):
         Catalog(str(tmp_path / "file")).create_table("db.t", "k INT", primary_key=["k"], options={"bucket": "1"})
+
+
+def test_what_the_file_system_does_not_let_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for call in (Table.for_path, lambda path: Catalog(path).list_databases(), lambda path: Catalog(path).table("db.t")):
+        with pytest.raises(StorageError, match=r"loop.* cannot be read: Too many levels of symbolic links"):
+            call(str(tmp_path / "loop"))
+    Catalog(str(tmp_path)).create_table("db.t", "k INT", primary_key=["k"], options={"bucket": "1"})
+
+    def refuse(*_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("lakelsm.storage.local.os.open", refuse)
+    with pytest.raises(StorageError, match=r"schema-0 cannot be read: Permission denied. Give this process"):
+        Catalog(str(tmp_path)).table("db.t")
 
 
 def test_a_path_below_a_file_holds_no_table(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs as arrow_fs
 
-from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError, UnsupportedFeatureError
 from lakelsm.refused_writes import refused_write
 from lakelsm.storage.file_io import FileIO
 
@@ -50,8 +50,7 @@ class LocalFileIO:
         """Return the whole content of a file of at most ``limit`` bytes. Raises FileNotFoundError when there is none."""
         self._keep_inside(path)
         _require_regular(path, _status(path))
-        # Without O_NONBLOCK a FIFO that took the file's place in the meantime would wait for a writer.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with os.fdopen(_opened(path), "rb") as file:
             status = os.fstat(file.fileno())
             _require_regular(path, status)
             if limit is not None and status.st_size > limit:
@@ -97,6 +96,8 @@ class LocalFileIO:
             if not os.path.lexists(path):  # A part of the path before its end is a file.
                 return []
             raise CorruptTableError(f"{path} is no directory: restore it.") from error
+        except OSError as error:
+            raise _refused_read(path, error) from error
 
     def write(self, path: str, data: bytes, durable: bool = True) -> None:
         """Replace or create a file in one step (temporary dot-file in the same directory, then rename)."""
@@ -268,7 +269,26 @@ def _status(path: str) -> os.stat_result:
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG):
             raise CorruptTableError(f"{path} cannot be reached ({error.strerror}): restore the file.") from error
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise _refused_read(path, error) from error
+
+
+def _opened(path: str) -> int:
+    """A descriptor to read from. Without O_NONBLOCK a FIFO that took the file's place would wait for a writer."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
         raise
+    except OSError as error:
+        raise _refused_read(path, error) from error
+
+
+def _refused_read(path: str, error: OSError) -> StorageError:
+    return StorageError(
+        f"{path} cannot be read: {error.strerror}. Give this process the permission to read there, or mend what the file "
+        "system says."
+    )
 
 
 def _require_regular(path: str, status: os.stat_result) -> None:
