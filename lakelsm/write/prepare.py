@@ -174,6 +174,8 @@ def _remedy(source: T.DataType, target: T.DataType) -> str:
             "in Paimon TIMESTAMP has no time zone, and Spark's timestamp is TIMESTAMP_LTZ: declare the column so, or "
             "cast it to timestamp_ntz before the write"
         )
+    if source.typeName() == "time":  # Spark has it from 4.1 on.
+        return "write it as milliseconds of the day, time_to_millis(column): Spark's cast to int gives seconds"
     return f"cast it to {target.simpleString()} before the write"
 
 

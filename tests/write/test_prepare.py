@@ -206,3 +206,13 @@ def test_a_faulty_part_fails_the_write_and_is_named(spark: SparkSession, column:
     frame = frame.selectExpr("*", *(f"NULL AS {name}" for name in others))
     with pytest.raises(Exception, match=fault):
         prepared(frame, schema_of(REQUIRED)).collect()
+
+
+def test_sparks_time_is_refused_with_the_unit_to_write(spark: SparkSession) -> None:
+    from pyspark.sql import types as T
+
+    if not hasattr(T, "TimeType"):
+        pytest.skip("this Spark has no TIME")
+    frame = spark.sql("SELECT 1 AS k, TIME'01:00:00' AS t")
+    with pytest.raises(InvalidInputError, match=r"Column 't' is time\(6\).*time_to_millis"):
+        prepared(frame, schema_of("k INT, t TIME(3)"))
