@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +43,7 @@ from lakelsm.compact.compactor import (
 from lakelsm.errors import InvalidInputError, LakelsmError
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakelsm.lsm.predicate import Predicate
-from lakelsm.lsm.predicate_parser import parse_where
+from lakelsm.lsm.predicate_parser import parse_where, shown_condition
 from lakelsm.merge_engine_rules import check_deletable
 from lakelsm.options import TableOptions
 from lakelsm.read.changelog_frame import changelog_frame, check_added_columns
@@ -61,6 +62,12 @@ from lakelsm.write.prepare import prepare
 
 #: The column of row kinds that a delete adds to the rows it read.
 _KIND = "_KEY__KIND"
+
+_AND = re.compile(r"\band\b", re.IGNORECASE)
+
+#: From so many ANDs on a condition is a single expression to Spark. It would take them apart and put them together
+#: again as a chain, whose depth overflows its stack.
+_MANY_ANDS = 500
 
 
 @dataclass(frozen=True)
@@ -392,6 +399,8 @@ def _identity(commit_user: str | None, batch_id: int | None = None) -> tuple[str
 
 def _filtered(frame: DataFrame, where: str) -> DataFrame:
     try:
-        return frame.where(where)
+        if len(_AND.findall(where)) < _MANY_ANDS:
+            return frame.where(where)
+        return frame.where(F.expr(where).eqNullSafe(True))
     except (PySparkException, Py4JJavaError) as error:
-        raise InvalidInputError(f"Condition {where!r} is wrong: {first_line(error)}") from error
+        raise InvalidInputError(f"Condition {shown_condition(where)} is wrong: {first_line(error)}") from error

@@ -78,10 +78,13 @@ def parse_where(sql: str, fields: Sequence[DataField], session_time_zone: str | 
     scope.check_columns(tree)
     if any(not any(value for name, value in node.args.items() if name != "this") for node in tree.find_all(exp.In)):
         raise InvalidInputError(
-            f"predicate {_shown(sql)} has an empty list: IN () is true for no row; write FALSE, or give it a value"
+            f"predicate {shown_condition(sql)} has an empty list: IN () is true for no row; write FALSE, or give "
+            "it a value"
         )
     if isinstance(tree, exp.Literal):
-        raise InvalidInputError(f"predicate {_shown(sql)} is a value, not a condition; compare it with something")
+        raise InvalidInputError(
+            f"predicate {shown_condition(sql)} is a value, not a condition; compare it with something"
+        )
     return scope.convert(tree)
 
 
@@ -100,7 +103,7 @@ def _parse(sql: str, shortened: str) -> Node:
     if type(tree).__name__ in ("Block", "Command", "Semicolon"):
         position = sql.find(";") + 1
         raise InvalidInputError(
-            f"cannot parse predicate {_shown(sql)}: column {position}: more than one condition"
+            f"cannot parse predicate {shown_condition(sql)}: column {position}: more than one condition"
         )
     return tree
 
@@ -115,10 +118,10 @@ def _syntax_error(sql: str, error: SqlglotError) -> InvalidInputError:
             where = f"line {first.get('line')}, column {column}, near {near[-_SHOWN:]!r}"
     else:
         where = f"column {len(sql.rstrip())}: a text, a name or a comment is not closed"
-    return InvalidInputError(f"cannot parse predicate {_shown(sql)}: {where}")
+    return InvalidInputError(f"cannot parse predicate {shown_condition(sql)}: {where}")
 
 
-def _shown(sql: str) -> str:
+def shown_condition(sql: str) -> str:
     """The condition as messages have it: not whole where it is very long."""
     return repr(sql) if len(sql) <= _SHOWN else f"{sql[:_SHOWN]!r}... ({len(sql)} characters)"
 

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from lakelsm import errors
-from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError
+from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, StorageError
 from lakelsm.spark.session import SparkUnavailableError, python_remedy
 
 #: Starts the message of every row check.
@@ -31,6 +31,7 @@ _OTHER_PYTHON = re.compile(r"^ModuleNotFoundError: No module named 'lakelsm\b|\[
 _FAILING_EXPRESSION = re.compile(
     r"(\[[A-Z_.]+\] .*?) *SQLSTATE: (?:22|P0)|(\[INVALID_FORMAT\S*\] .*?) *SQLSTATE|(PatternSyntaxException: .*)"
 )
+_DISK_FULL = re.compile(r"java\.io\.\w+: .*?(No space left on device|Disk quota exceeded)")
 _UNREADABLE = re.compile(
     r"\[(?:FAILED_READ_FILE|PATH_NOT_FOUND)\S*\] .*?(?:reading file|does not exist:) (?:file:)?(/.+?)\."
     r"(?: File does not exist| +SQLSTATE|\s*$)",
@@ -74,6 +75,12 @@ def lakelsm_error(text: str, root: str) -> LakelsmError | None:
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, LakelsmError):
             return kind(message)
+    full = _DISK_FULL.search(text)
+    if full is not None:
+        return StorageError(
+            f"Spark met a full disk ({full[1]}), and nothing of this commit is visible: free space below "
+            "spark.local.dir, where it keeps shuffled and sorted rows, or name another directory, and run it again."
+        )
     for found in _UNREADABLE.findall(text):
         path = "/" + found.lstrip("/")  # Spark writes file:/x and file:///x.
         if path.startswith(root.rstrip("/") + "/"):

@@ -105,3 +105,11 @@ def test_with_a_sequence_field_a_newer_file_may_hold_the_older_version(
     assert rows_of(made.read("v = 99")) == [(2, 99, 9)]
     assert rows_of(made.read("v = 10")) == [(1, 10, 5)]
     assert rows_of(made.read("s = 1")) == []
+
+
+def test_thousands_of_terms_do_not_overflow_sparks_stack(table: Table) -> None:
+    values = [f"(v != {at} OR v IS NULL)" for at in range(2_500) if at != 42]
+    found = rows_of(table.read(where=" AND ".join([*values, "v >= 0"])))
+    assert found == [(42, 42, "a"), (42, 42, "b")]
+    found = rows_of(table.read(where=f"id IN ({', '.join(map(str, range(98, 20_000)))}) AND p = 'a'"))
+    assert found == [(98, 98, "a"), (99, 99, "a")]
