@@ -237,7 +237,7 @@ def check_unique(names: Sequence[str], what: str) -> None:
 
 def _columns(columns: Sequence[DataField] | pa.Schema | str) -> tuple[DataField, ...]:
     if isinstance(columns, str):
-        return parse_columns(columns)
+        return parse_columns(checked_text("schema", columns, "DDL text such as 'id INT, v STRING'", blank=True))
     if isinstance(columns, pa.Schema):
         return tuple(field_from_arrow(column) for column in columns)
     if isinstance(columns, Sequence) and all(isinstance(column, DataField) for column in columns):

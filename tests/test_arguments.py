@@ -157,6 +157,7 @@ def test_a_path_below_a_file_holds_no_table(tmp_path: Path) -> None:
     [
         ({"schema": None}, "columns are a DDL text"),
         ({"schema": 5}, "columns are a DDL text"),
+        ({"schema": f"k INT, {HALF} INT"}, "schema is .*half of a surrogate pair"),
         ({"primary_key": "k"}, r"primary_key is 'k'; it must be a list: write \['k'\]"),
         ({"primary_key": [1]}, "primary_key is 1; it must be a list of column names"),
         ({"primary_key": {"k"}}, "primary_key is {'k'}; it must be a list of column names"),

@@ -57,7 +57,7 @@ def public_methods() -> Iterator[Method]:
 METHODS = [method for method in public_methods() if method.parameters]
 #: Methods that write when they accept what they are given, and what of them changes rows.
 WRITING = {"create_table", "alter_table", "drop_table", "write", "overwrite", "delete", "compact"}
-CHANGING_ROWS = {"drop_table", "delete"}
+CHANGING_ROWS = {"drop_table", "delete", "overwrite"}
 
 TRAVEL = {"snapshot_id": [None, 1], "timestamp": [None, datetime.datetime(2999, 1, 1)], "tag": [None]}
 COMMIT = {"commit_user": [None, "u"], "batch_id": [None, 3]}
