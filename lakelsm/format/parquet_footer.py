@@ -148,8 +148,6 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 def _struct(data: memoryview, at: int, level: int) -> tuple[Struct, int]:
     """A struct and where it ends."""
-    if level > _MOST_LEVELS:
-        raise pa.ArrowInvalid("a Parquet footer is nested too deeply")
     fields: Struct = []
     field = 0
     while data[at]:
@@ -168,6 +166,8 @@ def _struct(data: memoryview, at: int, level: int) -> tuple[Struct, int]:
 
 def _read(data: memoryview, at: int, kind: int, level: int) -> tuple[Any, int]:
     """A value that is no Boolean field, and where it ends."""
+    if level > _MOST_LEVELS:
+        raise pa.ArrowInvalid("a Parquet footer is nested too deeply")
     if kind in (_I16, _I32, _I64):
         return _varint(data, at)
     if kind == _STRUCT:
