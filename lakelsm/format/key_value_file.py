@@ -107,9 +107,11 @@ class KeyValueReader:
         left = allowance()
         steps = DecodeSteps(self._file.metadata.row_group(group), left)
         pending: list[pa.Table] = []
+        missing = self._file.metadata.row_group(group).num_rows
         for batch in self._steps(group, steps):
             pending.append(self._conform(batch))
             rows, size = len(batch), batch_bytes(pending[-1])
+            missing -= rows
             del batch  # Nothing is held while the caller works, and while the next step is read.
             left -= size
             if left <= 0:
@@ -120,6 +122,8 @@ class KeyValueReader:
                 del joined
                 left = allowance()
             steps.decoded(rows, size, left)
+        if missing:  # A damaged page header can end a column early, which Arrow takes for the end of all.
+            raise unreadable(self._path, ValueError(f"row group {group} ends {missing} rows early"))
         if pending:
             yield start, pa.concat_tables(pending)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from pathlib import Path
@@ -144,3 +145,19 @@ def test_nested_columns_and_names_with_dots_are_known(tmp_path: Path) -> None:
     table.write((1, {"x": 1, "v": [2]}, {"id": 3}, [("k", 1)], "v"))
     store = table.store
     check_files(store.file_io, {0: store.schema}, run_files(table))
+
+
+def test_a_page_header_that_ends_its_column_early_loses_no_rows(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    table.write(*rows(0, 5))
+    (file,) = run_files(table)
+    data = Path(file.path).read_bytes()
+    schemas, seen = {0: table.store.schema}, set()
+    reader = RunReader(table.store.file_io, table.store.schema, schemas, ("id", "v"), 1 << 20)
+    first = pq.read_metadata(file.path).row_group(0).column(4)
+    for at in range(first.dictionary_page_offset or first.data_page_offset, first.data_page_offset + 30):
+        for value in (0, 1, 2, 121):
+            Path(file.path).write_bytes(data[:at] + bytes([value]) + data[at + 1 :])
+            with contextlib.suppress(CorruptTableError):
+                seen.add(sum(map(len, list(reader.open_runs(MergeUnit(((file,),)))[0]))))
+    assert seen == {5}
