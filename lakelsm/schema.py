@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.arguments import checked_names, checked_text, option_texts
+from lakelsm.arguments import checked_names, checked_text, option_texts, wrong_argument
 from lakelsm.errors import CorruptTableError, InvalidInputError
 from lakelsm.identifiers import check_new_name, hint, match
 from lakelsm.json_document import parse_object
@@ -175,7 +175,9 @@ def create_schema(
     kept = option_texts("options", options)
     primary = _keys("primary_key", primary_key, kept.pop("primary-key", None))
     partition = _keys("partition_by", partition_by, kept.pop("partition", None))
-    fields, highest = assign_field_ids(_columns(columns))
+    given = _columns(columns)
+    _check_texts(given)
+    fields, highest = assign_field_ids(given)
     check_columns(fields, primary, partition)
     check_new_names(fields)
     nullable = kept.get("primary-key.nullable", "false").strip().lower() == "true"
@@ -245,6 +247,22 @@ def _columns(columns: Sequence[DataField] | pa.Schema | str) -> tuple[DataField,
     raise InvalidInputError(
         f"a table's columns are a DDL text, a pyarrow.Schema or DataFields, not {type(columns).__name__}"
     )
+
+
+def _check_texts(columns: Sequence[DataField]) -> None:
+    """Raises InvalidInputError for names and comments that are no text, and types that are none."""
+    for column in columns:
+        checked_text("the name of a column", column.name, "a text", blank=True)
+        checked_text(f"the comment of column '{column.name}'", column.description, "a text", optional=True, blank=True)
+        _check_type(column)
+        if isinstance(column.type, RowType):
+            _check_texts(column.type.fields)
+
+
+def _check_type(column: DataField) -> None:
+    kind: object = column.type
+    if not isinstance(kind, DataType):
+        raise wrong_argument(f"the type of column '{column.name}'", kind, "one of lakelsm.types, as parse_type gives it")
 
 
 def _keys(argument: str, names: Sequence[str], from_option: str | None) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ from lakelsm.schema_evolution import (
     UpdateColumnType,
     UpdateComment,
 )
-from lakelsm.types import parse_type
+from lakelsm.types import DataField, parse_type
 from tests.hostile_values import plain_values
 
 INT = parse_type("INT")
@@ -157,6 +157,10 @@ def test_a_path_below_a_file_holds_no_table(tmp_path: Path) -> None:
     [
         ({"schema": None}, "columns are a DDL text"),
         ({"schema": 5}, "columns are a DDL text"),
+        ({"schema": [DataField(0, HALF, INT)]}, "the name of a column is .*half of a surrogate pair"),
+        ({"schema": [DataField(0, 5, INT)]}, "the name of a column is 5"),  # type: ignore[arg-type]
+        ({"schema": [DataField(0, "k", "INT")]}, "the type of column 'k' is 'INT'"),  # type: ignore[arg-type]
+        ({"schema": [DataField(0, "k", INT, 5)]}, "the comment of column 'k' is 5"),  # type: ignore[arg-type]
         ({"schema": f"k INT, {HALF} INT"}, "schema is .*half of a surrogate pair"),
         ({"primary_key": "k"}, r"primary_key is 'k'; it must be a list: write \['k'\]"),
         ({"primary_key": [1]}, "primary_key is 1; it must be a list of column names"),
