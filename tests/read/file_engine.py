@@ -6,7 +6,7 @@ What Spark does in a read (scanning files, leaving out the hidden rows) is done 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from lakelsm.read.changelog_plan import ChangelogMode, ChangelogPlan, plan_chang
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.read_plan import ReadPlan, plan_read
 from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows
-from lakelsm.schema import create_schema
+from lakelsm.schema import TableSchema, create_schema
 from lakelsm.schema_rules import check_rules
 from lakelsm.storage import LocalFileIO
 from lakelsm.unbuilt_features import REFUSED_BY_FEATURE
@@ -163,11 +163,22 @@ class FileTable(LocalTable):
 
     def _reader(self, columns: Sequence[str]) -> RunReader:
         store = self.store
-        return RunReader(store.file_io, store.schema, {store.schema.id: store.schema}, tuple(columns), 1 << 20)
+        return RunReader(store.file_io, store.schema, _Schemas(store.schemas.get), tuple(columns), 1 << 20)
 
     def _file_rows(self, file: RunFile, names: Sequence[str]) -> pa.Table:
         (run,) = self._reader(names).open_runs(MergeUnit(((file,),)))
         return pa.concat_tables(run)
+
+
+class _Schemas(dict[int, TableSchema]):
+    """The schemas that files name, read when they are asked for."""
+
+    def __init__(self, get: Callable[[int], TableSchema]) -> None:
+        super().__init__()
+        self._get = get
+
+    def __missing__(self, schema_id: int) -> TableSchema:
+        return self._get(schema_id)
 
 
 def _as_tuples(changes: pa.Table) -> list[tuple[Any, ...]]:
