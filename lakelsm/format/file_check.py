@@ -28,6 +28,9 @@ PARQUET_ERRORS = (OSError, ValueError, OverflowError, pa.ArrowException)
 #: Types whose Parquet statistics compare as keys do.
 RANGED_ROOTS = (*INTEGER_ROOTS, "VARCHAR", "DATE")
 
+#: How Parquet keeps such types, where not as INT32.
+_PHYSICAL = {"BIGINT": "INT64", "VARCHAR": "BYTE_ARRAY"}
+
 #: Bytes of a text that are compared: writers may cut the statistics of long ones, but not so short.
 _COMPARED_BYTES = 16
 
@@ -109,6 +112,9 @@ class FileCheck:
                 f"Data file {path} has {column}, but schema-{schema.id}, which its manifest entry names, has {has}: the "
                 f"data file or the schema file was damaged or replaced. {_REMEDY}"
             )
+        retyped = _retyped(footer.schema, schema)
+        if retyped is not None:
+            raise _replaced(path, f"another Parquet type for {retyped!r}", f"schema {schema.id}")
         found = _range(footer, "_SEQUENCE_NUMBER")
         low, high = expected.min_sequence_number, expected.max_sequence_number
         if found is not None and not low <= found[0] <= found[1] <= high:
@@ -172,6 +178,19 @@ def _starts(path: str) -> set[str]:
     """What may be the name of the column (top level) of a leaf."""
     parts = path.split(".")
     return {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+
+
+def _retyped(stored: pq.ParquetSchema, schema: TableSchema) -> str | None:
+    """A column of numbers, text or dates that the file has as something else.
+
+    pyarrow ends the process, rather than raise, where a column's metadata is of another type than its schema: no metadata
+    of columns is looked at before this.
+    """
+    fields = (field for field in schema.fields if isinstance(field.type, AtomicType) and field.type.root in RANGED_ROOTS)
+    expected = {field.name: _PHYSICAL.get(field.type.root, "INT32") for field in fields}
+    expected["_SEQUENCE_NUMBER"] = "INT64"
+    leaves = (stored.column(at) for at in range(len(stored)))
+    return next((leaf.path for leaf in leaves if leaf.physical_type != expected.get(leaf.path, leaf.physical_type)), None)
 
 
 def _range(footer: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:

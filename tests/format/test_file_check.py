@@ -161,3 +161,15 @@ def test_a_page_header_that_ends_its_column_early_loses_no_rows(tmp_path: Path) 
             with contextlib.suppress(CorruptTableError):
                 seen.add(sum(map(len, list(reader.open_runs(MergeUnit(((file,),)))[0]))))
     assert seen == {5}
+
+
+def test_a_column_of_another_parquet_type_is_refused_before_pyarrow_looks_at_it(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", "id INT NOT NULL, payload BIGINT")
+    table.write(*((number, number) for number in range(5)))
+    (file,) = run_files(table)
+    data = Path(file.path).read_bytes()
+    at = data.index(b"\x07payload") - 5
+    assert data[at : at + 2] == b"\x15\x04"  # The type, INT64.
+    Path(file.path).write_bytes(data[: at + 1] + b"\x06" + data[at + 2 :])  # INT96.
+    assert pq.read_metadata(file.path).schema.column(4).physical_type == "INT96"
+    assert "another Parquet type for 'payload'" in refusal(table, file)
