@@ -2,7 +2,7 @@
 
 A footer does not tell: dictionaries and run lengths hide the width of values, and rows of one group can differ a
 thousandfold. So few rows are decoded first, and each step is measured: the next one is at most twice as long, and no
-longer than fits. Steps stay short beside a batch, in case that its rows grow wide; long ones are no faster.
+longer than fits. Steps stay short beside a batch, in case that its rows grow wide; long ones are hardly faster.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 _FIRST_ROWS = 32
-_MOST_ROWS = 4096
+_MOST_ROWS = 16384
 _LEAST_MOST_ROWS = 256
 
-#: A step is short enough to fit if its rows turn out to have so many bytes.
-_WIDE_ROW = 4096
+#: A step is short enough to fit if its rows turn out to have so many bytes. Where memory is ample, longer steps are
+#: faster, and cost less than the bound if they turn out so.
+_WIDE_ROW, _WIDE_ROW_AMPLE = 4096, 1024
+_AMPLE = 4 << 20
 
 #: Bytes of one value that a footer's count of values stands for at least.
 _VALUE_BYTES = 8
@@ -37,7 +39,8 @@ class DecodeSteps:
         # No value is longer than its column's pages, so this many rows of any width fit.
         widest = sum(max(column.total_uncompressed_size, column.num_values * _VALUE_BYTES) for column in columns)
         self.rows = max(1, min(_FIRST_ROWS, allowance // max(widest, 1)))
-        self._most = max(_LEAST_MOST_ROWS, min(_MOST_ROWS, allowance // _WIDE_ROW))
+        wide = _WIDE_ROW if allowance < _AMPLE else _WIDE_ROW_AMPLE
+        self._most = max(_LEAST_MOST_ROWS, min(_MOST_ROWS, allowance // wide))
 
     def decoded(self, rows: int, size: int, left: int) -> None:
         """Learn from a step of ``rows`` rows that took ``size`` bytes; ``left`` bytes may follow."""
