@@ -345,7 +345,7 @@ def _number(text: str) -> Literal | None:
     try:
         if re.fullmatch(r"\d*\.\d*", text):
             return Literal("decimal", Decimal(text))
-        if re.fullmatch(r"(\d+\.?\d*|\.\d+)[eE][+-]?\d+", text):
+        if re.fullmatch(r"(\d+(\.\d*)?|\.\d+)[eE][+-]?\d+", text):
             return Literal("double", float(text)) if isfinite(float(text)) else None
     except InvalidOperation:
         return None
