@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakelsm.errors import InvalidInputError
 
@@ -35,7 +35,8 @@ class DataFileMeta:
     ``min_key`` and ``max_key`` are BinaryRows (with arity) of the trimmed primary key.
     ``creation_time_millis`` is the writer's local wall clock read as if it were UTC. ``value_stats_cols``
     names the columns of ``value_stats`` (None: every value column in schema order). ``file_source`` is 0 for
-    new input and 1 for a compaction's output.
+    new input and 1 for a compaction's output. ``footer_checksum`` is the CRC-32 of the Parquet footer, which
+    manifests of lakelsm keep (None: unknown).
     """
 
     file_name: str
@@ -59,6 +60,7 @@ class DataFileMeta:
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
     write_cols_sequences: tuple[int, ...] | None = None
+    footer_checksum: int | None = field(default=None, compare=False)
 
     def upgraded(self, level: int) -> DataFileMeta:
         """Return the meta of the same physical file moved up to ``level`` (everything else is kept).

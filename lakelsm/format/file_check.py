@@ -2,12 +2,14 @@
 
 Parquet's page checksums tell damaged bytes, but not a whole, older file in another's place. A file is known again by its
 size and row count, the range of its sequence numbers, the range of its leading key column, and its partition: all of it
-stands in the entry and in the file's footer, so that the check costs no request. Footers and page headers have no
-checksum in Parquet: what of them is in the entry too is checked, the rest is what decoding finds.
+stands in the entry and in the file's footer, so that the check costs no request. Manifests of lakelsm also have the
+checksum of the footer, which has none in Parquet; it is compared before anything in the footer is decoded. Of files of
+other writers, and of page headers, decoding finds the rest.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +21,7 @@ from pyarrow import fs as arrow_fs
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.binary_row import decode_rows
 from lakelsm.format.data_file_meta import DataFileMeta
+from lakelsm.format.parquet_footer import read_footer
 from lakelsm.schema import KEY_FIELD_PREFIX, TableSchema
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField
 
@@ -53,6 +56,7 @@ class ExpectedFile:
     min_sequence_number: int
     max_sequence_number: int
     partition: bytes
+    footer_checksum: int | None = None
 
     @staticmethod
     def of(file: DataFileMeta, partition: bytes) -> ExpectedFile:
@@ -65,6 +69,7 @@ class ExpectedFile:
             file.min_sequence_number,
             file.max_sequence_number,
             partition,
+            file.footer_checksum,
         )
 
 
@@ -85,17 +90,23 @@ class FileCheck:
         """Raise CorruptTableError unless the file at ``path`` is there and is the expected one."""
         try:
             with filesystem.open_input_file(path) as source:
-                self.size(path, source.size())
+                self.content(path, source)
                 self.footer(path, pq.read_metadata(source))
         except PARQUET_ERRORS as error:
             raise unreadable(path, error) from error
 
-    def size(self, path: str, size: int) -> None:
-        """Raise CorruptTableError unless a file has the size that its manifest entry says."""
+    def content(self, path: str, source: pa.NativeFile) -> None:
+        """Raise CorruptTableError unless an open file has the size and the footer that its manifest entry says."""
+        size, checksum = source.size(), self.expected.footer_checksum
         if size != self.expected.file_size:
             raise CorruptTableError(
                 f"Data file {path} has {size} bytes, but its manifest entry says {self.expected.file_size}: it was cut "
                 f"off, extended or replaced. {_REMEDY}"
+            )
+        if checksum is not None and zlib.crc32(read_footer(source)) != checksum:
+            raise CorruptTableError(
+                f"Data file {path} does not have the footer whose checksum its manifest keeps: it was damaged or "
+                f"replaced. {_REMEDY}"
             )
 
     def footer(self, path: str, footer: pq.FileMetaData) -> None:

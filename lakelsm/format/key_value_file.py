@@ -72,7 +72,7 @@ class KeyValueReader:
         try:
             source = filesystem.open_input_file(path)
             if check is not None:
-                check.size(path, source.size())
+                check.content(path, source)
             self._file = opened(source)
             if check is not None:
                 check.footer(path, self._file.metadata)

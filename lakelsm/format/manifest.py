@@ -8,6 +8,7 @@ import numpy as np
 
 from lakelsm.format.avro_container import write_container
 from lakelsm.format.data_file_meta import EMPTY_ROW, EMPTY_STATS, DataFileMeta, SimpleStats
+from lakelsm.format.file_checksums import checksum_header
 from lakelsm.format.manifest_batch import open_manifests
 from lakelsm.format.manifest_entry import EntryIdentity, FileKind, ManifestEntry
 from lakelsm.format.manifest_list import (
@@ -40,7 +41,8 @@ __all__ = [
 
 def encode_manifest(entries: Sequence[ManifestEntry], compression: str = "zstandard") -> bytes:
     """Encode ``entries``, in order, into the bytes of a manifest file."""
-    return write_container(MANIFEST_SCHEMA, [entry_to_record(entry) for entry in entries], compression)
+    header = checksum_header([entry.file.footer_checksum for entry in entries])
+    return write_container(MANIFEST_SCHEMA, [entry_to_record(entry) for entry in entries], compression, metadata=header)
 
 
 def decode_manifest(data: bytes, source: str) -> list[ManifestEntry]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro_container import Container, decode_records, read_container
 from lakelsm.format.avro_lanes import UnsupportedLayoutError
+from lakelsm.format.file_checksums import checksums_of
 from lakelsm.format.manifest_columns import EntryColumns
 from lakelsm.format.manifest_entry import EntryIdentity, ManifestEntry
 from lakelsm.format.manifest_record import entry_from_record
@@ -112,5 +113,7 @@ def _open(containers: Sequence[Container]) -> EntryBatch:
     for container in containers:
         found = decode_records(container, MANIFEST_VERSION, entry_from_record, "manifest")
         check_names([entry.file.file_name for entry in found], "_FILE_NAME", container.source)
+        for entry, checksum in zip(found, checksums_of(container, len(found))):
+            entry.file.footer_checksum = checksum
         entries += found
     return EntryList(entries)

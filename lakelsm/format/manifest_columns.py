@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import repeat
 from typing import Any, TypeAlias
 
@@ -15,6 +16,7 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro_container import Container, refuse_version
 from lakelsm.format.avro_lanes import ListColumn, LongColumn, SliceColumn, decode_columns
 from lakelsm.format.data_file_meta import EMPTY_STATS, DataFileMeta, SimpleStats
+from lakelsm.format.file_checksums import checksums_of
 from lakelsm.format.manifest_entry import EntryIdentity, FileKind, ManifestEntry
 from lakelsm.format.manifest_schema import DATA_FILE_SCHEMA, MANIFEST_VERSION
 from lakelsm.format.paths import check_names
@@ -52,6 +54,7 @@ class EntryColumns:
         UnsupportedLayoutError on a schema that only fastavro understands.
         """
         self._source = ", ".join(container.source for container in containers)
+        self._containers = containers
         decoded = decode_columns(containers, _WANTED)
         self.count = decoded.count
         self._data = decoded.data
@@ -134,7 +137,12 @@ class EntryColumns:
             self._optional_longs("_FILE._FIRST_ROW_ID", rows),
             self._text_tuples("_FILE._WRITE_COLS", rows),
             self._long_tuples("_FILE._WRITE_COLS_SEQUENCES", rows),
+            map(self._footer_checksums.__getitem__, rows.tolist()),
         )
+
+    @cached_property
+    def _footer_checksums(self) -> list[int | None]:
+        return [crc for container in self._containers for crc in checksums_of(container, container.record_count)]
 
     def _stats(self, path: str, rows: Longs) -> Iterable[SimpleStats]:
         return map(

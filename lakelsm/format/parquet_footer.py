@@ -33,9 +33,12 @@ Struct = list[tuple[int, int, Any]]
 
 
 def read_footer(source: pa.NativeFile) -> bytes:
-    """The Thrift bytes of the footer of an open file that Arrow has opened as Parquet before."""
+    """The Thrift bytes of the footer of an open file. Raises ArrowInvalid where the file cannot have one."""
     size = source.size()
-    (length,) = struct.unpack("<I", source.read_at(TAIL_BYTES, size - TAIL_BYTES)[:4])
+    tail = source.read_at(TAIL_BYTES, size - TAIL_BYTES) if size > TAIL_BYTES else b""
+    length = int.from_bytes(tail[:4], "little")
+    if len(tail) != TAIL_BYTES or not 0 < length <= size - TAIL_BYTES - len(MAGIC):
+        raise pa.ArrowInvalid("the length of the Parquet footer is not in the file")
     footer: bytes = source.read_at(length, size - TAIL_BYTES - length)
     return footer
 

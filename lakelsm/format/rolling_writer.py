@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -18,7 +19,7 @@ from lakelsm.format.data_file_meta import DataFileMeta
 from lakelsm.format.int96_timestamps import FLOORED_MARK, stored_field
 from lakelsm.format.key_value_file import KIND_FIELD, SEQUENCE_FIELD, FileLayout, file_schema
 from lakelsm.format.parquet_encoding import encoding_options
-from lakelsm.format.parquet_footer import Int96Sink
+from lakelsm.format.parquet_footer import Int96Sink, read_footer
 from lakelsm.format.paths import FileNames
 from lakelsm.format.required_parts import filled_parts
 from lakelsm.refused_writes import refused_write
@@ -195,9 +196,11 @@ class _OpenFile:
         assert self._first is not None and self._last is not None and self._sequences is not None
         types = [field.type for field in self._layout.schema.key_fields]
         value_stats, value_stats_cols = self._value_stats.finish()
+        with self._filesystem.open_input_file(self._path) as stored:
+            size, footer = stored.size(), read_footer(stored)
         return DataFileMeta(
             file_name=self.name,
-            file_size=self._filesystem.get_file_info(self._path).size,
+            file_size=size,
             row_count=self._rows,
             min_key=_key_row(self._first, types),
             max_key=_key_row(self._last, types),
@@ -211,6 +214,7 @@ class _OpenFile:
             delete_row_count=self._deletes,
             file_source=file_source,
             value_stats_cols=value_stats_cols,
+            footer_checksum=zlib.crc32(footer),
         )
 
     def discard(self) -> None:

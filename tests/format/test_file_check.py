@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -22,6 +23,12 @@ def run_files(table: LocalTable) -> list[RunFile]:
     entries = sorted(table.live(), key=lambda entry: (entry.partition, entry.file.min_sequence_number))
     make = MergeUnits(table.store, entries)
     return [make.file_of(entry) for entry in entries]
+
+
+def of_another_writer(file: RunFile) -> RunFile:
+    """The same file, as a manifest without checksums of footers names it."""
+    assert file.expected is not None
+    return replace(file, expected=replace(file.expected, footer_checksum=None))
 
 
 def refusal(table: LocalTable, file: RunFile) -> str:
@@ -56,6 +63,29 @@ def test_pages_are_written_with_checksums_and_a_flipped_bit_is_found(tmp_path: P
     assert table.latest.id == 2
 
 
+def test_a_flipped_byte_of_a_footer_is_found_before_anything_decodes_it(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    table.write(*rows(0, 50))
+    (file,) = run_files(table)
+    sound = Path(file.path).read_bytes()
+    length = int.from_bytes(sound[-8:-4], "little")
+    for at in range(len(sound) - 8 - length, len(sound) - 4):
+        damaged = bytearray(sound)
+        damaged[at] ^= 1 << at % 8
+        Path(file.path).write_bytes(damaged)
+        assert "footer" in refusal(table, file)
+
+
+def test_checksums_of_footers_stay_with_their_files(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", manifest__merge_min_count="2")
+    for first in range(4):
+        table.write(*rows(first * 10, 9))
+    known = {entry.file.footer_checksum for entry in table.live()}
+    assert len(known) == 4 and None not in known
+    table.compact()
+    assert None not in {entry.file.footer_checksum for entry in table.live()}
+
+
 @pytest.mark.parametrize("damage", ["cut", "extended", "empty"])
 def test_a_file_of_another_size_is_refused(tmp_path: Path, damage: str) -> None:
     table = LocalTable(tmp_path / "t")
@@ -81,7 +111,8 @@ def test_an_older_file_of_the_same_size_is_no_substitute(tmp_path: Path) -> None
     old, new = run_files(table)
     assert old.file_size == new.file_size
     shutil.copy(old.path, new.path)
-    assert "sequence numbers 0 to 4, but its manifest entry says 5 to 9" in refusal(table, new)
+    assert "sequence numbers 0 to 4, but its manifest entry says 5 to 9" in refusal(table, of_another_writer(new))
+    assert "footer" in refusal(table, new)
 
 
 def test_the_file_of_another_bucket_with_the_same_numbers_is_no_substitute(tmp_path: Path) -> None:
@@ -93,7 +124,7 @@ def test_the_file_of_another_bucket_with_the_same_numbers_is_no_substitute(tmp_p
     one, two = (str(table.path_of(by_rows[bucket][0])) for bucket in (0, 1))
     shutil.copy(one, two)
     (file,) = (file for file in run_files(table) if file.path == two)
-    assert "manifest entry says" in refusal(table, file)
+    assert "manifest entry says" in refusal(table, of_another_writer(file))
 
 
 def test_the_file_of_another_partition_is_no_substitute(tmp_path: Path) -> None:
@@ -103,7 +134,7 @@ def test_the_file_of_another_partition_is_no_substitute(tmp_path: Path) -> None:
     table.overwrite(*(("b", number) for number in range(9)), partitions=lambda partition: b"b" in partition)
     one, two = run_files(table)
     shutil.copy(one.path, two.path)
-    said = refusal(table, two)
+    said = refusal(table, of_another_writer(two))
     assert "dt from b'a'" in said or "sequence numbers" in said
 
 
@@ -114,7 +145,7 @@ def test_a_file_without_a_column_of_its_schema_is_refused(tmp_path: Path) -> Non
     data = Path(file.path).read_bytes()
     Path(file.path).write_bytes(data.replace(b"payload", b"paxload"))
     assert pq.read_metadata(file.path).schema.names[-1] == "paxload"
-    assert "no column 'payload'" in refusal(table, file)
+    assert "no column 'payload'" in refusal(table, of_another_writer(file))
 
 
 def test_schema_changes_refuse_no_older_file(tmp_path: Path) -> None:
@@ -172,4 +203,4 @@ def test_a_column_of_another_parquet_type_is_refused_before_pyarrow_looks_at_it(
     assert data[at : at + 2] == b"\x15\x04"  # The type, INT64.
     Path(file.path).write_bytes(data[: at + 1] + b"\x06" + data[at + 2 :])  # INT96.
     assert pq.read_metadata(file.path).schema.column(4).physical_type == "INT96"
-    assert "another Parquet type for 'payload'" in refusal(table, file)
+    assert "another Parquet type for 'payload'" in refusal(table, of_another_writer(file))
