@@ -201,7 +201,9 @@ def _retyped(stored: pq.ParquetSchema, schema: TableSchema) -> str | None:
     expected = {field.name: _PHYSICAL.get(field.type.root, "INT32") for field in fields}
     expected["_SEQUENCE_NUMBER"] = "INT64"
     leaves = (stored.column(at) for at in range(len(stored)))
-    return next((leaf.path for leaf in leaves if leaf.physical_type != expected.get(leaf.path, leaf.physical_type)), None)
+    # A member b of a ROW a has the path of a column a.b, but another name.
+    kept = {leaf.name: leaf.physical_type for leaf in leaves if leaf.name == leaf.path}
+    return next((name for name, kind in kept.items() if kind != expected.get(name, kind)), None)
 
 
 def _range(footer: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:

@@ -37,9 +37,11 @@ def verdict(table: Table, file: Path, expected: list[str]) -> str:
         first = str(error).splitlines()[0]
         return "refused" if "lakelsm.errors.CorruptTableError" in first and str(file) in first else f"untyped: {first}"
     except Py4JJavaError as error:
-        # Damage that Spark's own reader meets, alone or with a task, is told in its words: no expression comes between.
+        # Damage that Spark's own reader meets is told in its words: no expression comes between. Where several stages
+        # fail at once, Spark counts them first.
         said = str(error)
-        return "refused" if "FAILED_READ_FILE" in said and str(file) in said else f"untyped: {said}"
+        told = "FAILED_READ_FILE" in said or "lakelsm.errors.CorruptTableError" in said
+        return "refused" if told and str(file) in said else f"untyped: {said}"
     return "right" if rows == expected else f"silent: {rows}"
 
 

@@ -171,9 +171,9 @@ def test_a_file_with_a_column_that_its_schema_has_not_is_refused(tmp_path: Path)
 
 
 def test_nested_columns_and_names_with_dots_are_known(tmp_path: Path) -> None:
-    columns = "id INT NOT NULL, `a.b` ROW<x INT, v ARRAY<INT>>, r ROW<id INT>, m MAP<STRING, INT>, v STRING"
+    columns = "id INT NOT NULL, `a.b` ROW<x INT, v ARRAY<INT>>, r ROW<id INT>, `r.id` STRING, m MAP<STRING, INT>, v INT"
     table = LocalTable(tmp_path / "t", columns)
-    table.write((1, {"x": 1, "v": [2]}, {"id": 3}, [("k", 1)], "v"))
+    table.write((1, {"x": 1, "v": [2]}, {"id": 3}, "c", [("k", 1)], 5))
     store = table.store
     check_files(store.file_io, {0: store.schema}, run_files(table))
 
