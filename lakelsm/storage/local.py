@@ -179,7 +179,10 @@ class LocalFileIO:
     def mkdirs(self, path: str) -> None:
         """Make a directory and its parents; it is no error when it exists."""
         self._keep_inside(path)
-        _make_directories(path)
+        try:
+            _make_directories(path)
+        except FileExistsError as error:
+            raise CorruptTableError(f"{path} is no directory: restore it.") from error
 
     def filesystem(self) -> arrow_fs.FileSystem:
         """Return Arrow's local file system."""

@@ -139,6 +139,13 @@ def test_missing_files_and_directories(tmp_path: Path) -> None:
     assert not file_io.exists(missing)
 
 
+def test_a_file_in_the_place_of_a_directory_is_refused_by_name(tmp_path: Path) -> None:
+    taken = tmp_path / "schema"
+    taken.write_bytes(b"")
+    with pytest.raises(CorruptTableError, match=f"{taken} is no directory"):
+        LocalFileIO().mkdirs(str(taken))
+
+
 def test_it_travels_to_tasks_and_names_the_arrow_file_system() -> None:
     copy = pickle.loads(pickle.dumps(LocalFileIO()))
     assert isinstance(copy.filesystem(), arrow_fs.LocalFileSystem)
