@@ -150,7 +150,8 @@ def _known_ranges(files: Sequence[ExpectedFile], schema: TableSchema) -> list[li
     if files and _is_ranged(leading):
         lows, highs = (_raw(decode_rows(rows, keys)[0]) for rows in zip(*((f.min_key, f.max_key) for f in files)))
         for known, low, high in zip(ranges, lows, highs):
-            known.append((leading.name, low, high))
+            if low is not None and high is not None:  # Statistics leave out the NULLs of `primary-key.nullable`.
+                known.append((leading.name, low, high))
     if schema.partition_keys:
         columns = decode_rows([file.partition for file in files], [field.type for field in schema.partition_fields])
         for field, column in zip(schema.partition_fields, columns):

@@ -10,10 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelsm.errors import CorruptTableError
+from lakelsm.format.binary_row import EMPTY_ROW, encode_row
+from lakelsm.format.file_check import ExpectedFile, FileCheck
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
 from lakelsm.read.checked_files import check_files
 from lakelsm.read.merge_units import MergeUnits
+from lakelsm.schema import create_schema
 from lakelsm.schema_evolution import AddColumn, RenameColumn
 from lakelsm.types import AtomicType
 from tests.compact.local_table import LocalTable, Row
@@ -176,6 +179,13 @@ def test_nested_columns_and_names_with_dots_are_known(tmp_path: Path) -> None:
     table.write((1, {"x": 1, "v": [2]}, {"id": 3}, "c", [("k", 1)], 5))
     store = table.store
     check_files(store.file_io, {0: store.schema}, run_files(table))
+
+
+def test_a_bound_that_is_null_is_compared_with_nothing() -> None:
+    schema = create_schema("id INT, v STRING", ["id"], (), {"primary-key.nullable": "true"}, None, 0)
+    low, high = (encode_row([value], [AtomicType("INT")]) for value in (None, 1))
+    (check,) = FileCheck.of([ExpectedFile(100, 2, low, high, 0, 1, EMPTY_ROW)], schema)
+    assert list(check.ranges) == []
 
 
 def test_a_page_header_that_ends_its_column_early_loses_no_rows(tmp_path: Path) -> None:
