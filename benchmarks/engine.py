@@ -13,7 +13,7 @@ from benchmarks.workspace import build, check_count, copy_table, remove
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lakelsm.format.manifest_entry import ManifestEntry
+    from lakelsm.format.manifest.entry import ManifestEntry
 
 NAME = "lakelsm"
 
@@ -189,9 +189,9 @@ class Engine:
 
 def plan_files(path: Path, where: str | None) -> int:
     """Plan a read of the table from its metadata, without Spark; the number of files that it would scan."""
-    from lakelsm.commit.table_store import TableStore
-    from lakelsm.lsm.predicate_parser import parse_where
-    from lakelsm.read.read_plan import plan_read
+    from lakelsm.plan.read_plan import plan_read
+    from lakelsm.predicate.parser import parse_where
+    from lakelsm.snapshots.table_store import TableStore
 
     store = TableStore.open(path.as_uri())
     predicate = None if where is None else parse_where(where, store.schema.fields)
@@ -201,10 +201,11 @@ def plan_files(path: Path, where: str | None) -> int:
 def commit_files(path: Path, entries: Sequence[ManifestEntry]) -> None:
     """Commit an APPEND of these manifest entries, without Spark."""
     from lakelsm.commit.commit_message import CommitMessage
-    from lakelsm.commit.table_store import TableStore
+    from lakelsm.commit.committer import Committer
     from lakelsm.format.snapshot import CommitKind
+    from lakelsm.snapshots.table_store import TableStore
 
     store = TableStore.open(path.as_uri())
     base = store.snapshots.latest_id()
     message = CommitMessage(entries=entries, base_snapshot_id=base)
-    store.committer().commit(CommitKind.APPEND, message, "bench")
+    Committer.of(store).commit(CommitKind.APPEND, message, "bench")

@@ -28,13 +28,13 @@ from benchmarks.floors import drain
 from benchmarks.session import open_session
 from benchmarks.timing import Contender, Measurement, measure, use_cores
 from benchmarks.workspace import remove
-from lakelsm.format.file_check import ExpectedFile, FileCheck
-from lakelsm.format.key_value_file import FileLayout, KeyValueReader, row_schema
+from lakelsm.format.data_file.file_check import ExpectedFile, FileCheck
+from lakelsm.format.data_file.key_value_file import FileLayout, KeyValueReader, row_schema
+from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.paths import FileNames
-from lakelsm.format.rolling_writer import RollingWriter
 from lakelsm.options import TableOptions
-from lakelsm.schema import TableSchema, create_schema
-from lakelsm.schema_evolution import column_mapping
+from lakelsm.schema.evolution import column_mapping
+from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.storage import LocalFileIO
 
 #: The table is this many times smaller than that of the other lanes.

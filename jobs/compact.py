@@ -7,7 +7,7 @@ import sys
 from pyspark.sql import SparkSession
 
 try:
-    from lakelsm.cli import compact_main
+    from lakelsm.cli.compact import compact_main
 except ModuleNotFoundError as error:
     if error.name != "lakelsm":
         raise

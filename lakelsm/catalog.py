@@ -10,13 +10,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from lakelsm.arguments import checked_file_name, checked_flag, checked_location, checked_name, wrong_argument
-from lakelsm.commit.schema_store import SchemaStore
-from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError
 from lakelsm.format.paths import TablePaths, database_path, table_path
-from lakelsm.schema import create_schema
-from lakelsm.schema_evolution import SchemaChange, apply_changes, check_changes
-from lakelsm.schema_validation import validate_table
+from lakelsm.schema.evolution import SchemaChange, apply_changes, check_changes
+from lakelsm.schema.table_schema import create_schema
+from lakelsm.schema.validation import validate_table
+from lakelsm.snapshots.schema_store import SchemaStore
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.session import checked_session
 from lakelsm.spark.spark_types import from_struct
 from lakelsm.storage import open_storage

@@ -31,9 +31,8 @@ from lakelsm.arguments import (
     wrong_argument,
 )
 from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user
-from lakelsm.commit.table_store import TableStore
+from lakelsm.commit.committer import Committer
 from lakelsm.compact.after_write import compact_after_write
-from lakelsm.compact.compaction_plan import CompactionScope, check_buckets, check_partition_predicate
 from lakelsm.compact.compactor import (
     DEFAULT_TASK_MEMORY,
     CompactionLimits,
@@ -42,22 +41,25 @@ from lakelsm.compact.compactor import (
 )
 from lakelsm.errors import InvalidInputError, LakelsmError
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from lakelsm.lsm.predicate import Predicate
-from lakelsm.lsm.predicate_parser import parse_where, shown_condition
-from lakelsm.merge_engine_rules import check_deletable
 from lakelsm.options import TableOptions
+from lakelsm.plan.compaction_plan import CompactionScope, check_buckets, check_partition_predicate
+from lakelsm.plan.overwritten_partitions import checked_partition, replaced_partitions
+from lakelsm.plan.read_plan import ReadPlan, plan_read
+from lakelsm.plan.time_travel import changelog_range, chosen_snapshot
+from lakelsm.predicate.parser import parse_where, shown_condition
+from lakelsm.predicate.predicate import Predicate
 from lakelsm.read.changelog_frame import changelog_frame, check_added_columns
-from lakelsm.read.read_plan import ReadPlan, plan_read
 from lakelsm.read.scan_frame import scan_frame
 from lakelsm.read.system_frames import buckets_frame, files_frame, snapshots_frame
-from lakelsm.read.time_travel import changelog_range, chosen_snapshot, millis_of
-from lakelsm.schema import TableSchema
+from lakelsm.schema.engine_rules import check_deletable
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import quoted
 from lakelsm.spark.frames import checked_frame
 from lakelsm.spark.session import checked_session, resolve_session
 from lakelsm.spark.task_errors import first_line, translated
+from lakelsm.spark.times import millis_of
 from lakelsm.write.batch_write import BatchResult, BatchWriter
-from lakelsm.write.overwritten_partitions import checked_partition, replaced_partitions
 from lakelsm.write.prepare import prepare
 
 #: The column of row kinds that a delete adds to the rows it read.
@@ -367,7 +369,7 @@ class Table:
         return millis_of(self.spark, timestamp)
 
     def _replayed(self, store: TableStore, user: str, identifier: int) -> CommitResult | None:
-        earlier = store.committer().committed(user, identifier)
+        earlier = Committer.of(store).committed(user, identifier)
         if earlier is None:
             return None
         return CommitResult(None if earlier.snapshot is None else earlier.snapshot.id, already_committed=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.format.column_evolution import cast_column
+from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, nano_timestamps
 
 

@@ -33,7 +33,7 @@ from lakelsm.arguments import (
     wrong_argument,
 )
 from lakelsm.errors import StorageError
-from lakelsm.schema_evolution import (
+from lakelsm.schema.evolution import (
     AddColumn,
     DropColumn,
     MoveColumn,

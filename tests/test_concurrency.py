@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakelsm.commit.scan import read_delta_entries, read_index_entries, read_live_entries
-from lakelsm.commit.table_store import TableStore
-from lakelsm.format.bucket_hash import key_hashes
-from lakelsm.format.hash_index import decode_hashes
+from lakelsm.format.index.hash_index import decode_hashes
 from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.format.snapshot import CommitKind
+from lakelsm.snapshots.manifest_scan import read_delta_entries, read_index_entries, read_live_entries
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import AtomicType
 
 if TYPE_CHECKING:

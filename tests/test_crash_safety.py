@@ -20,10 +20,10 @@ import pytest
 
 from lakelsm.commit.commit_message import COMMIT_STEPS
 from lakelsm.commit.committer import Committer
-from lakelsm.commit.scan import read_delta_entries, read_live_entries
-from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import CommitOutcomeUnknownError
 from lakelsm.format.snapshot import CommitKind
+from lakelsm.snapshots.manifest_scan import read_delta_entries, read_live_entries
+from lakelsm.snapshots.table_store import TableStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,7 +73,7 @@ def _commit_and_die(root: str, work: bytes, fatal: str) -> None:
             os._exit(9)
 
     kind, message, arguments, named = pickle.loads(work)
-    TableStore.open(root).committer(step).commit(kind, message, *arguments, **named)
+    Committer.of(TableStore.open(root), step).commit(kind, message, *arguments, **named)
 
 
 @dataclass
@@ -158,7 +158,7 @@ def prepared(action: Action, root: Path, spark: SparkSession) -> bytes:
 def kill(root: Path, work: bytes, step: str) -> None:
     """Run the commit in a process that dies after a step."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lakelsm.commit.table_store"])
+    context.set_forkserver_preload(["lakelsm.snapshots.table_store"])
     process = context.Process(target=_commit_and_die, args=(str(root), work, step))
     process.start()
     process.join(120)

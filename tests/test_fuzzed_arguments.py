@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakelsm import Catalog, LakelsmError, Table, schema_evolution
-from lakelsm.commit.table_store import TableStore
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import parse_type
 from tests.examples import examples
 from tests.hostile_values import plain_values, spark_values

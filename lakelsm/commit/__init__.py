@@ -1,1 +1,1 @@
-"""Reading and publishing snapshots: scan, optimistic commit, conflict rules."""
+"""Publication: the optimistic commit, its conflict rules, and the one rule for deleting what was not published."""

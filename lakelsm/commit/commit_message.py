@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from lakelsm.format.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
+from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
 
@@ -23,8 +23,9 @@ COMMIT_STEPS = (
     "hint-written",
 )
 
+
 #: Tells whether an overwrite replaces a partition, given its stored BinaryRow (with arity).
-PartitionFilter = Callable[[bytes], bool]
+ReplacedPartitions = Callable[[bytes], bool]
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class CommitMessage:
     base_snapshot_id: int | None = None
     base_total_buckets: int | None = None
     rows_as_of: int | None = None
-    overwrite_partitions: PartitionFilter | None = None
+    overwrite_partitions: ReplacedPartitions | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -6,21 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from lakelsm.commit.bucket_record import with_total_buckets
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
 from lakelsm.commit.conflict import Conflict, ConflictKind, Intervening, check_append, check_changes, check_rows_read
-from lakelsm.commit.json_file import checked_bytes
-from lakelsm.commit.key_rank import rank_keys
 from lakelsm.commit.live_files import LiveFiles, combine_index
-from lakelsm.commit.manifest_files import ManifestFiles
 from lakelsm.commit.manifest_merge import MergePolicy, merge_manifests
+from lakelsm.commit.manifest_writer import ManifestFiles
 from lakelsm.commit.publish import publish
 from lakelsm.commit.replay import ReplayCheck
-from lakelsm.commit.scan import read_manifest, read_manifest_metas
-from lakelsm.commit.schema_store import SchemaStore
-from lakelsm.commit.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence
-from lakelsm.commit.snapshot_manager import MAX_SNAPSHOT_BYTES, SnapshotManager
-from lakelsm.commit.statistics_file import inherited_statistics
 from lakelsm.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
@@ -28,11 +20,19 @@ from lakelsm.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from lakelsm.format.index_manifest import IndexManifestEntry
+from lakelsm.format.index.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.paths import TablePaths, partition_label
 from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.schema import TableSchema
+from lakelsm.merge.key_rank import rank_keys
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.bucket_record import with_total_buckets
+from lakelsm.snapshots.checked_json import checked_bytes
+from lakelsm.snapshots.manifest_scan import read_manifest, read_manifest_metas
+from lakelsm.snapshots.schema_store import SchemaStore
+from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence
+from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES, SnapshotManager
+from lakelsm.snapshots.statistics_file import inherited_statistics
 from lakelsm.storage import FileIO
 
 
@@ -361,7 +361,9 @@ class CommitRun:
         watermarks = [w for w in (request.watermark, latest.watermark if latest else None) if w is not None]
         changelog = request.message.changelog_entries
         properties = {**request.properties, **self._replay.properties}
-        properties = with_total_buckets(properties, latest, request.message, delta)
+        message = request.message
+        found = message.base_total_buckets if latest is not None and latest.id == message.base_snapshot_id else None
+        properties = with_total_buckets(properties, latest, found, delta)
         return Snapshot(
             id=1 if latest is None else latest.id + 1,
             schema_id=schema_id,

@@ -18,7 +18,8 @@ from lakelsm.format.manifest import FileKind
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lakelsm.options import TableOptions
-from lakelsm.schema import TableSchema
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO
 
 __all__ = ["Committer", "writer_version"]
@@ -92,6 +93,11 @@ class Committer:
             chance=chance,
             step=step,
         )
+
+    @staticmethod
+    def of(store: TableStore, step: Callable[[str], None] = _no_step) -> Committer:
+        """A committer for one operation on a table; ``step`` is called after each durable step."""
+        return Committer(store.file_io, store.paths, store.schema, store.options, step=step)
 
     def commit(
         self,

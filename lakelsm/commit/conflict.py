@@ -14,7 +14,7 @@ from enum import Enum
 from itertools import pairwise
 
 from lakelsm.errors import BucketAssignConflictError, CommitConflictError, RowsChangedError, SequenceConflictError
-from lakelsm.format.index_manifest import HASH_INDEX, IndexManifestEntry
+from lakelsm.format.index.index_manifest import HASH_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import EntryIdentity, FileKind, ManifestEntry
 from lakelsm.format.snapshot import CommitKind
 

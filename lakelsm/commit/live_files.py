@@ -6,18 +6,18 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from lakelsm.commit.commit_message import PartitionFilter
-from lakelsm.commit.manifest_prune import select_manifests
-from lakelsm.commit.scan import (
+from lakelsm.commit.commit_message import ReplacedPartitions
+from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, HASH_INDEX, IndexManifestEntry
+from lakelsm.format.manifest import ManifestEntry, ManifestFileMeta
+from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.manifest_prune import select_manifests
+from lakelsm.snapshots.manifest_scan import (
     read_delta_entries,
     read_index_entries,
     read_live_entries,
     read_manifest_metas,
 )
-from lakelsm.format.index_manifest import DELETION_VECTORS_INDEX, HASH_INDEX, IndexManifestEntry
-from lakelsm.format.manifest import ManifestEntry, ManifestFileMeta
-from lakelsm.format.paths import TablePaths
-from lakelsm.format.snapshot import Snapshot
 from lakelsm.storage import FileIO
 from lakelsm.types import AtomicType, DataType
 
@@ -61,7 +61,7 @@ class LiveFiles:
         self._live = snapshot.delta_manifest_list, live
         return live
 
-    def of_partitions(self, snapshot: Snapshot | None, wanted: PartitionFilter | None) -> list[ManifestEntry]:
+    def of_partitions(self, snapshot: Snapshot | None, wanted: ReplacedPartitions | None) -> list[ManifestEntry]:
         """Return the live files of the partitions that a filter accepts (None: all)."""
         if snapshot is None:
             return []
@@ -69,7 +69,7 @@ class LiveFiles:
             self._live = snapshot.delta_manifest_list, self._of_partitions(snapshot, wanted)
         return self._live[1]
 
-    def _of_partitions(self, snapshot: Snapshot, wanted: PartitionFilter | None) -> list[ManifestEntry]:
+    def _of_partitions(self, snapshot: Snapshot, wanted: ReplacedPartitions | None) -> list[ManifestEntry]:
         if wanted is None:
             return read_live_entries(self._file_io, self._paths, snapshot)
         accepts = wanted
@@ -97,7 +97,7 @@ class LiveFiles:
         return [] if snapshot is None else read_index_entries(self._file_io, self._paths, snapshot)
 
 
-def _may_hold(meta: ManifestFileMeta, accepts: PartitionFilter) -> bool:
+def _may_hold(meta: ManifestFileMeta, accepts: ReplacedPartitions) -> bool:
     """Whether a manifest may hold an accepted partition; told only where it holds a single one."""
     stats = meta.partition_stats
     known = bool(stats.null_counts) and all(count == 0 for count in stats.null_counts or ())

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from lakelsm.commit.manifest_prune import select_manifests
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.manifest import EntryIdentity, FileKind, ManifestEntry, ManifestFileMeta
+from lakelsm.snapshots.manifest_prune import select_manifests
 from lakelsm.types import DataType
 
 ReadManifest = Callable[[ManifestFileMeta], list[ManifestEntry]]

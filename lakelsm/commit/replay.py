@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lakelsm.commit.commit_message import CommitOutcome, CommitRequest
-from lakelsm.commit.scan import read_delta_entries
-from lakelsm.commit.snapshot_manager import SnapshotManager
 from lakelsm.errors import BatchHistoryExpiredError, CorruptTableError
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from lakelsm.snapshots.manifest_scan import read_delta_entries
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.storage import FileIO
 
 #: Compactions carry the identifier of the write that they follow, or any; they say nothing about writes.

@@ -1,1 +1,1 @@
-"""Compaction: planned from metadata, rewritten in Spark tasks under a memory bound, committed all or nothing."""
+"""Compaction carried out: the rewrite task, the compactor, and the compaction that follows a write."""

@@ -10,19 +10,21 @@ from dataclasses import asdict, dataclass, replace
 from pyspark.sql import SparkSession
 
 from lakelsm.commit.commit_message import CommitMessage
-from lakelsm.commit.table_store import TableStore
-from lakelsm.compact.compaction_plan import BucketCompaction, CompactionPlan, CompactionScope, plan_table
+from lakelsm.commit.committer import Committer
+from lakelsm.commit.task_messages import MESSAGE_SCHEMA, TaskMessages
 from lakelsm.compact.rewrite_task import RewriteTask
-from lakelsm.compact.rewrite_units import changelog_rule, rewrite_units
 from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, LakelsmError
-from lakelsm.format.key_value_file import FileLayout
+from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.merge.run_reader import RunReader
+from lakelsm.plan.compaction_plan import BucketCompaction, CompactionPlan, CompactionScope, plan_table
+from lakelsm.plan.rewrite_units import changelog_rule, rewrite_units
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark.task_messages import collect_messages
 from lakelsm.spark.tasks import run_units
-from lakelsm.write.messages import MESSAGE_SCHEMA, TaskMessages, collect_messages
 
 #: Memory of one compaction task in bytes, unless the caller says otherwise.
 DEFAULT_TASK_MEMORY = 512 << 20
@@ -148,7 +150,8 @@ class Compactor:
         message = CommitMessage([*_replaced(plan, buckets), *written.entries], written.changelog_entries)
         properties = {FULL_COMPACTION_PROPERTY: "true"} if completes_full else None
         try:
-            outcome = self._store.committer().commit(CommitKind.COMPACT, message, user, identifier, properties=properties)
+            committer = Committer.of(self._store)
+            outcome = committer.commit(CommitKind.COMPACT, message, user, identifier, properties=properties)
         except CommitConflictError:
             self._discard(written)
             return CompactionResult(self._store.name, "conflict")

@@ -12,44 +12,26 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
-from lakelsm.format.data_file_meta import DataFileMeta
-from lakelsm.format.key_value_file import FileLayout
+from lakelsm.commit.task_messages import TaskMessages
+from lakelsm.format.data_file.key_value_file import FileLayout
+from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.paths import AttemptNames, FileNames
-from lakelsm.format.rolling_writer import RollingWriter
 from lakelsm.merge.changelog import ChangelogRule, ChangelogSource, MergedRange, merge_to_top, merge_with_lookup
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.key_order import OrderKeys
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.record_expiry import RecordExpiry
-from lakelsm.merge.run_reader import FILE_COLUMN, MergeUnit, RunFile, RunReader
+from lakelsm.merge.run_reader import FILE_COLUMN, RunReader
 from lakelsm.merge.streaming import key_ranges, merge_runs, without_retractions
-from lakelsm.write.messages import TaskMessages
+from lakelsm.plan.rewrite_units import RewriteUnit
 
 #: Persisted: do not change.
 _FILE_SOURCE_APPEND, _FILE_SOURCE_COMPACT = 0, 1
 
 #: Runs that are merged at once.
 _FAN_IN = 64
-
-
-@dataclass(frozen=True)
-class RewriteUnit:
-    """Sections in key order whose merged rows go to one stream of files.
-
-    ``looks_up``: level 0 is among them, and the table looks rows up. ``changelog``: the changes are recorded. Without
-    ``writes_data`` nothing else is: the files move up as they are.
-    """
-
-    sections: tuple[MergeUnit, ...]
-    partition: bytes
-    bucket: int
-    total_buckets: int
-    directory: str
-    output_level: int
-    drop_delete: bool
-    looks_up: bool = False
-    changelog: bool = False
-    writes_data: bool = True
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.errors import UnsupportedFeatureError
-from lakelsm.format.binary_row import decode_rows
 from lakelsm.format.java_floating import double_text, float_text
+from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.types import AtomicType, DataType
 from lakelsm.types.nano_timestamps import nanos_of
 

@@ -1,4 +1,4 @@
-"""Pure planning on metadata: levels, sections, compaction units, predicates, pruning, splits.
+"""Pure planning on metadata: levels, sections, compaction units, pruning, splits.
 
 Nothing here reads a file, a clock or a random number, and nothing imports Spark: every function maps frozen
 values to frozen values. Keys are opaque: the caller maps the minimum and maximum keys of all files of a

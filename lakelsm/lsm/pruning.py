@@ -25,8 +25,8 @@ from typing import Any
 
 from lakelsm.lsm.interval_partition import overlap_groups
 from lakelsm.lsm.levels import FileRange
-from lakelsm.lsm.predicate import Predicate, restrict
-from lakelsm.lsm.predicate_stats import ColumnBounds, StatsTable, may_match
+from lakelsm.predicate.predicate import Predicate, restrict
+from lakelsm.predicate.statistics import ColumnBounds, StatsTable, may_match
 
 
 class VersionRule(Enum):

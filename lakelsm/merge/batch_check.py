@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.merge import first_row, partial_update
-from lakelsm.merge.aggregate_functions import FUNCTIONS
 from lakelsm.merge.engine_result import DELETE
+from lakelsm.merge.engines import first_row, partial_update
 from lakelsm.merge.events import retraction_refused
+from lakelsm.merge.functions.aggregate_functions import FUNCTIONS
 from lakelsm.merge.grouped_rows import Mask, is_retract
 from lakelsm.merge.merge_spec import VALUE_KIND, ColumnRule, MergeSpec
 from lakelsm.options import MergeEngine

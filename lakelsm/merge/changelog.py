@@ -8,12 +8,12 @@ from enum import Enum
 import numpy as np
 import pyarrow as pa
 
+from lakelsm.merge.functions.value_codes import differs
 from lakelsm.merge.grouped_rows import Indices, Mask, is_retract
 from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.key_order import OrderKeys
 from lakelsm.merge.levels import NO_LEVEL, KeyGroups, combined_rows
 from lakelsm.merge.merge_spec import VALUE_KIND, MergeSpec
-from lakelsm.merge.value_codes import differs
 from lakelsm.options import MergeEngine
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = 0, 1, 2, 3  # Persisted: do not change.

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.merge.aggregation import merge_aggregation
 from lakelsm.merge.engine_result import EngineResult, put_together
-from lakelsm.merge.first_row import merge_first_row
+from lakelsm.merge.engines.aggregation import merge_aggregation
+from lakelsm.merge.engines.first_row import merge_first_row
+from lakelsm.merge.engines.partial_update import merge_partial_update
 from lakelsm.merge.grouped_rows import GroupedRows, Indices, Mask, grouped_rows, is_retract
 from lakelsm.merge.key_order import OrderKeys, group_starts
 from lakelsm.merge.merge_spec import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
-from lakelsm.merge.partial_update import merge_partial_update
 from lakelsm.options import MergeEngine
 
 __all__ = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.options.option_values import parse_boolean, parse_names
-from lakelsm.schema import TableSchema
+from lakelsm.schema.table_schema import TableSchema
 
 #: System columns of key-value rows. Persisted: do not change
 SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"

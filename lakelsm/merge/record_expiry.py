@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.format.column_evolution import cast_column
+from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.options import TableOptions
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
-from lakelsm.format.decode_steps import batch_bytes
-from lakelsm.format.file_check import ExpectedFile, FileCheck
-from lakelsm.format.key_value_file import KeyValueReader
+from lakelsm.format.data_file.decode_steps import batch_bytes
+from lakelsm.format.data_file.file_check import FileCheck
+from lakelsm.format.data_file.key_value_file import KeyValueReader
 from lakelsm.merge.key_order import order_keys
-from lakelsm.schema import TableSchema
-from lakelsm.schema_evolution import column_mapping
+from lakelsm.merge.merge_unit import Key, MergeUnit, RunFile
+from lakelsm.schema.evolution import column_mapping
+from lakelsm.schema.table_schema import TableSchema
 from lakelsm.storage import FileIO
 from lakelsm.types import to_arrow
 
@@ -25,74 +24,10 @@ from lakelsm.types import to_arrow
 FILE_COLUMN = "_KEY__FILE"
 POSITION_COLUMN = "_KEY__POSITION"
 
-#: What a byte costs that is read to look keys up, beside one that is merged and written again.
-LOOK_UP_COST = 0.25
-
 _MAX_READ_AHEAD = 1 << 18
 _MIN_READ_AHEAD = 1 << 13
 #: Merging holds a batch of each run, their concatenation, the keys and the merged rows: about so many copies.
 _COPIES = 5
-
-#: Values of the trimmed primary key, in its order.
-Key = tuple[object, ...]
-
-
-@dataclass(frozen=True)
-class RunFile:
-    """One data file of a run. ``path`` is as the file system has it; ``local``: a scratch file of this machine.
-
-    ``expected`` is what the manifest entry says of it (None: a scratch file, which has none).
-    """
-
-    path: str
-    schema_id: int
-    row_count: int
-    file_size: int
-    local: bool = False
-    level: int = 0
-    expected: ExpectedFile | None = field(default=None, compare=False)
-
-    @property
-    def name(self) -> str:
-        """The last part of the path."""
-        return self.path.rsplit("/", 1)[-1]
-
-
-@dataclass(frozen=True)
-class MergeUnit:
-    """Files whose rows are merged together: ``runs`` oldest first, the files of each in key order.
-
-    Only rows with ``lower`` <= key < ``upper`` belong to the unit (None: no bound). ``looked_up`` are runs below the
-    output of a compaction: they stay as they are, and the merge looks there for keys of the unit, which all lie in
-    ``reach`` (both inclusive).
-    """
-
-    runs: tuple[tuple[RunFile, ...], ...]
-    lower: Key | None = None
-    upper: Key | None = None
-    looked_up: tuple[tuple[RunFile, ...], ...] = ()
-    reach: tuple[Key, Key] | None = None
-
-    @property
-    def every_run(self) -> tuple[tuple[RunFile, ...], ...]:
-        """The runs, after those that are looked up."""
-        return (*self.looked_up, *self.runs)
-
-    @cached_property
-    def files(self) -> tuple[RunFile, ...]:
-        """The files of `every_run`; a row's `FILE_COLUMN` is the place here."""
-        return tuple(file for run in self.every_run for file in run)
-
-    @cached_property
-    def levels(self) -> npt.NDArray[np.int64]:
-        """The level of each of the ``files``."""
-        return np.array([file.level for file in self.files], dtype=np.int64)
-
-    @property
-    def cost(self) -> int:
-        """Bytes of the files of the runs, and a share of those that are looked up."""
-        looked_up = sum(file.file_size for run in self.looked_up for file in run)
-        return sum(file.file_size for run in self.runs for file in run) + int(looked_up * LOOK_UP_COST)
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Reads: a plan from metadata, and the DataFrame that carries it out."""
+"""Reads carried out: what tasks merge, and the DataFrames that users get."""

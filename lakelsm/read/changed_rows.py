@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.format.key_value_file import conform
+from lakelsm.format.data_file.key_value_file import conform
 from lakelsm.merge.changelog import merge_difference
 from lakelsm.merge.kernel import MergeSpec
-from lakelsm.merge.run_reader import FILE_COLUMN, MergeUnit, RunReader
+from lakelsm.merge.merge_unit import MergeUnit
+from lakelsm.merge.run_reader import FILE_COLUMN, RunReader
 from lakelsm.merge.streaming import key_ranges, merge_runs
-from lakelsm.read.changelog_plan import DifferenceUnit
+from lakelsm.plan.changelog_plan import DifferenceUnit
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import InvalidInputError
-from lakelsm.format.key_value_file import KIND_FIELD, SEQUENCE_FIELD
-from lakelsm.identifiers import match
+from lakelsm.format.data_file.key_value_file import KIND_FIELD, SEQUENCE_FIELD
 from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
-from lakelsm.merge.run_reader import MergeUnit, RunReader
+from lakelsm.merge.merge_unit import MergeUnit
+from lakelsm.merge.run_reader import RunReader
+from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.read.changed_rows import Differences, MergedChanges
-from lakelsm.read.changelog_plan import ChangelogPlan
 from lakelsm.read.scan_frame import file_scans, file_schemas
 from lakelsm.read.task_scan import FILE_NAME, TASK_MEMORY
-from lakelsm.schema import TableSchema
+from lakelsm.schema.identifiers import match
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import quoted_all
 from lakelsm.spark.spark_types import to_spark_arrow, to_struct
 from lakelsm.spark.tasks import read_units

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from lakelsm.format.file_check import FileCheck
-from lakelsm.merge.run_reader import RunFile
-from lakelsm.schema import TableSchema
+from lakelsm.format.data_file.file_check import FileCheck
+from lakelsm.merge.merge_unit import RunFile
+from lakelsm.schema.table_schema import TableSchema
 from lakelsm.storage import FileIO
 
 _THREADS = 16

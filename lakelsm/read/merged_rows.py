@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.format.key_value_file import conform
+from lakelsm.format.data_file.key_value_file import conform
 from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.kernel import MergeSpec, contested, merge_rows
 from lakelsm.merge.key_order import OrderKeys
 from lakelsm.merge.levels import merge_candidates
-from lakelsm.merge.run_reader import FILE_COLUMN, MergeUnit, RunFile, RunReader
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.merge.run_reader import FILE_COLUMN, RunReader
 from lakelsm.merge.streaming import key_ranges, without_retractions
 
 

@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow.parquet as pq
 
-from lakelsm.format.file_check import PARQUET_ERRORS, unreadable
-from lakelsm.format.int96_timestamps import FLOORED_MARK, leaves_of, stored_type
-from lakelsm.merge.run_reader import RunFile
-from lakelsm.schema import TableSchema
-from lakelsm.schema_evolution import column_mapping
+from lakelsm.format.data_file.file_check import PARQUET_ERRORS, unreadable
+from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK, leaves_of, stored_type
+from lakelsm.merge.merge_unit import RunFile
+from lakelsm.schema.evolution import column_mapping
+from lakelsm.schema.table_schema import TableSchema
 from lakelsm.storage import FileIO
 from lakelsm.types import to_arrow
 

@@ -18,18 +18,19 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakelsm.commit.table_store import TableStore
 from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
-from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.merge.run_reader import RunReader
+from lakelsm.plan.read_plan import ReadPlan
 from lakelsm.read.checked_files import check_files
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.nanosecond_files import nanosecond_files
-from lakelsm.read.read_plan import ReadPlan
 from lakelsm.read.stale_rows import CHUNK_BITS, STALE_CHUNK, STALE_FILE, STALE_SCHEMA, STALE_WORDS, StaleRows
 from lakelsm.read.task_scan import FILE_NAME, POSITION, TASK_MEMORY, parted_by_reader, task_scan
-from lakelsm.schema import TableSchema
-from lakelsm.schema_evolution import column_mapping
+from lakelsm.schema.evolution import column_mapping
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.column_evolution import evolved
 from lakelsm.spark.columns import quoted, quoted_all
 from lakelsm.spark.paths import literal_path

@@ -18,7 +18,8 @@ from pyspark.sql import types as T
 
 from lakelsm.merge.kernel import VALUE_KIND, MergeSpec, contested, is_retract, surviving_rows
 from lakelsm.merge.key_order import OrderKeys
-from lakelsm.merge.run_reader import FILE_COLUMN, POSITION_COLUMN, MergeUnit, RunReader
+from lakelsm.merge.merge_unit import MergeUnit
+from lakelsm.merge.run_reader import FILE_COLUMN, POSITION_COLUMN, RunReader
 from lakelsm.merge.streaming import key_ranges
 
 #: Rows of a file that share one bitmap: two to this power.

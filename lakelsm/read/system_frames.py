@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakelsm.commit.scan import read_delta_metas, read_live_entries
-from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.snapshots.manifest_scan import read_delta_metas, read_live_entries
+from lakelsm.snapshots.table_store import TableStore
 
 _SNAPSHOTS = pa.schema(
     [

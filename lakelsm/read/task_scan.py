@@ -16,12 +16,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from lakelsm.commit.table_store import TableStore
-from lakelsm.format.key_value_file import KIND_FIELD, SEQUENCE_FIELD, conform
-from lakelsm.identifiers import alike, folded
+from lakelsm.format.data_file.key_value_file import KIND_FIELD, SEQUENCE_FIELD, conform
 from lakelsm.lsm.splits import pack_in_order
-from lakelsm.merge.run_reader import POSITION_COLUMN, MergeUnit, RunFile, RunReader
-from lakelsm.schema import KEY_FIELD_PREFIX, TableSchema
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.merge.run_reader import POSITION_COLUMN, RunReader
+from lakelsm.schema.identifiers import alike, folded
+from lakelsm.schema.table_schema import KEY_FIELD_PREFIX, TableSchema
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow
 from lakelsm.spark.tasks import run_units
 from lakelsm.types import DataField, rows_within

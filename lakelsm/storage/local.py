@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from pyarrow import fs as arrow_fs
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError, UnsupportedFeatureError
-from lakelsm.refused_writes import refused_write
 from lakelsm.storage.file_io import FileIO
+from lakelsm.storage.refused_writes import refused_write
 
 # What link(2) says where it surely made no name.
 _REFUSALS = frozenset({errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENAMETOOLONG})

@@ -1,1 +1,1 @@
-"""Writes: rows to buckets, batches to level-0 files, and the commit of them."""
+"""Writes carried out: rows to buckets, batches to level-0 files, and the redo after a lost race."""

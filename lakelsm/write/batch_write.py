@@ -10,9 +10,9 @@ from typing import TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, PartitionFilter
-from lakelsm.commit.sequence_base import table_max_sequence
-from lakelsm.commit.table_store import TableStore
+from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, ReplacedPartitions
+from lakelsm.commit.committer import Committer
+from lakelsm.commit.task_messages import MESSAGE_SCHEMA, TaskMessages
 from lakelsm.errors import (
     BucketAssignConflictError,
     CommitConflictError,
@@ -20,22 +20,24 @@ from lakelsm.errors import (
     RowsChangedError,
     SequenceConflictError,
 )
-from lakelsm.format.key_value_file import FileLayout
+from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.options import ChangelogProducer
-from lakelsm.read.merge_units import MergeUnits
+from lakelsm.plan.bucket_count import check_bucket_count
+from lakelsm.plan.merge_units import MergeUnits
+from lakelsm.plan.overwrite_upgrade import upgraded_for_overwrite
 from lakelsm.read.scan_frame import file_scans
 from lakelsm.read.task_scan import FILE_NAME
+from lakelsm.snapshots.hash_indexes import HashIndexes, hash_indexes
+from lakelsm.snapshots.sequence_base import table_max_sequence
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import map_in_arrow, quoted_all
-from lakelsm.write.bucket_count import check_bucket_count
+from lakelsm.spark.task_messages import collect_messages, written_directories
 from lakelsm.write.bucket_expression import with_bucket
 from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket
-from lakelsm.write.hash_indexes import HashIndexes, hash_indexes
 from lakelsm.write.level0_task import Level0Job
-from lakelsm.write.messages import MESSAGE_SCHEMA, TaskMessages, collect_messages, written_directories
-from lakelsm.write.overwrite_upgrade import upgraded_for_overwrite
 from lakelsm.write.prepare import BUCKET, KIND, ORDER, sort_columns
 from lakelsm.write.written_keys import others_wrote_keys
 
@@ -84,7 +86,7 @@ class BatchWriter:
     def overwrite(
         self,
         rows: DataFrame,
-        partitions: Callable[[set[bytes]], PartitionFilter | None],
+        partitions: Callable[[set[bytes]], ReplacedPartitions | None],
         commit_user: str,
         identifier: int = BATCH_COMMIT_IDENTIFIER,
     ) -> BatchResult:
@@ -97,7 +99,7 @@ class BatchWriter:
         kind: CommitKind,
         commit_user: str,
         identifier: int,
-        partitions: Callable[[set[bytes]], PartitionFilter | None] | None = None,
+        partitions: Callable[[set[bytes]], ReplacedPartitions | None] | None = None,
         operation: str | None = None,
     ) -> BatchResult:
         spoiled: list[TaskMessages] = []
@@ -144,7 +146,7 @@ class BatchWriter:
         """Commit; again where others came first in the range of the keys that were read, but wrote none of them."""
         for _ in range(_MAX_REDO):
             try:
-                committer = self._store.committer(self._step)
+                committer = Committer.of(self._store, self._step)
                 return committer.commit(kind, message, commit_user, identifier, operation=operation)
             except RowsChangedError:
                 known, newest = message.rows_as_of, self._store.snapshots.latest_id()
@@ -165,7 +167,7 @@ class BatchWriter:
         self,
         written: TaskMessages,
         base: Snapshot | None,
-        partitions: Callable[[set[bytes]], PartitionFilter | None] | None,
+        partitions: Callable[[set[bytes]], ReplacedPartitions | None] | None,
     ) -> CommitMessage:
         touched = {entry.partition for entry in written.entries}
         found = check_bucket_count(self._store, base, touched) if partitions is None else None

@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakelsm.format.bucket_hash import BucketFunction, bucket_ids
-from lakelsm.format.column_evolution import cast_column
-from lakelsm.schema import TableSchema
+from lakelsm.format.data_file.column_evolution import cast_column
+from lakelsm.format.row.bucket_hash import BucketFunction, bucket_ids
+from lakelsm.schema.table_schema import TableSchema
 from lakelsm.spark.columns import map_in_arrow, quoted
 from lakelsm.types import AtomicType, DataField, to_arrow
 from lakelsm.write.prepare import BUCKET

@@ -11,16 +11,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakelsm.format.binary_row import encode_row
-from lakelsm.format.bucket_hash import key_hashes
-from lakelsm.format.column_evolution import cast_column
+from lakelsm.format.data_file.column_evolution import cast_column
+from lakelsm.format.row.binary_row import encode_row
+from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import TableOptions
-from lakelsm.schema import TableSchema
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.hash_indexes import MAX_BUCKETS, HashIndex, HashIndexes, check_one_bucket_a_hash
 from lakelsm.spark.columns import map_in_arrow, quoted_all
 from lakelsm.storage import FileIO
 from lakelsm.types import to_arrow
-from lakelsm.write.hash_indexes import MAX_BUCKETS, HashIndex, HashIndexes, check_one_bucket_a_hash
 from lakelsm.write.prepare import BUCKET
 
 _HASH = "_KEY_HASH"

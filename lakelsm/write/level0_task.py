@@ -11,22 +11,22 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
+from lakelsm.commit.task_messages import TaskMessages
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.binary_row import encode_row
-from lakelsm.format.bucket_hash import key_hashes
-from lakelsm.format.data_file_meta import DataFileMeta
-from lakelsm.format.hash_index import encode_hashes
-from lakelsm.format.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
-from lakelsm.format.key_value_file import FileLayout, conform, key_types, row_schema
+from lakelsm.format.data_file.key_value_file import FileLayout, conform, key_types, row_schema
+from lakelsm.format.data_file.rolling_writer import RollingWriter
+from lakelsm.format.index.hash_index import encode_hashes
+from lakelsm.format.index.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.paths import AttemptNames, FileNames, TablePaths, partition_text
-from lakelsm.format.rolling_writer import RollingWriter
+from lakelsm.format.row.binary_row import encode_row
+from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.merge.batch_check import check_batch
 from lakelsm.merge.kernel import MergeSpec, merge_rows
 from lakelsm.merge.key_order import OrderKeys, group_starts, order_keys
+from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import FileIO
-from lakelsm.write.hash_indexes import HashIndex
-from lakelsm.write.messages import TaskMessages
 from lakelsm.write.prepare import BUCKET, ORDER
 
 _FILE_SOURCE_APPEND = 0  # Persisted: do not change.

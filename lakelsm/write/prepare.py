@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.identifiers import folded, match
 from lakelsm.options import MergeEngine, TableOptions
-from lakelsm.schema import TableSchema
+from lakelsm.schema.identifiers import folded, match
+from lakelsm.schema.table_schema import TableSchema
 from lakelsm.spark.columns import quoted, quoted_all
 from lakelsm.spark.spark_types import to_spark
 from lakelsm.spark.task_errors import CHECK_MARK

@@ -8,13 +8,13 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelsm.commit.conflict import Intervening, rewritten_in_range
-from lakelsm.commit.key_rank import rank_keys
-from lakelsm.commit.scan import read_delta_entries
-from lakelsm.commit.table_store import TableStore
-from lakelsm.format.key_value_file import key_types
+from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.read.merge_units import MergeUnits
+from lakelsm.merge.key_rank import rank_keys
+from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.read.scan_frame import file_scans, file_schemas
+from lakelsm.snapshots.manifest_scan import read_delta_entries
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import quoted
 from lakelsm.spark.task_errors import translated
 

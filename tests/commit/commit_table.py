@@ -10,16 +10,16 @@ from typing import Any
 
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.committer import Committer
-from lakelsm.commit.scan import read_live_entries, read_manifest_metas
-from lakelsm.commit.schema_store import SchemaStore
-from lakelsm.commit.snapshot_manager import SnapshotManager
-from lakelsm.format.binary_row import encode_row
-from lakelsm.format.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
+from lakelsm.format.index.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
 from lakelsm.format.manifest import EMPTY_STATS, DataFileMeta, FileKind, ManifestEntry, decode_manifest_list
 from lakelsm.format.paths import TablePaths
+from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.options import TableOptions
-from lakelsm.schema import TableSchema, create_schema
+from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.snapshots.manifest_scan import read_live_entries, read_manifest_metas
+from lakelsm.snapshots.schema_store import SchemaStore
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.storage import FileIO, LocalFileIO
 from lakelsm.types import AtomicType
 

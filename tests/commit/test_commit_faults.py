@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from lakelsm.commit.commit_message import COMMIT_STEPS, CommitMessage, CommitOutcome
-from lakelsm.commit.sequence_base import table_max_sequence
 from lakelsm.errors import CommitOutcomeUnknownError, SequenceConflictError, UnsupportedFeatureError
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import CommitKind
+from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.storage import LocalFileIO
 from tests.commit.commit_table import CommitTable, add, file, hash_index, upgrade
 

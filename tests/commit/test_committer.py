@@ -11,11 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lakelsm.commit.bucket_record import TOTAL_BUCKETS_PROPERTY
 from lakelsm.commit.commit_identity import checked_batch_id
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
-from lakelsm.commit.scan import read_delta_entries, read_index_entries
-from lakelsm.commit.sequence_base import MAX_SEQUENCE_PROPERTY
 from lakelsm.errors import (
     BucketAssignConflictError,
     CommitConflictError,
@@ -24,6 +21,9 @@ from lakelsm.errors import (
     SequenceConflictError,
 )
 from lakelsm.format.snapshot import CommitKind
+from lakelsm.snapshots.bucket_record import TOTAL_BUCKETS_PROPERTY
+from lakelsm.snapshots.manifest_scan import read_delta_entries, read_index_entries
+from lakelsm.snapshots.sequence_base import MAX_SEQUENCE_PROPERTY
 from tests.commit.commit_table import CommitTable, add, delete, file, hash_index, interfering, partition, upgrade
 
 APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE

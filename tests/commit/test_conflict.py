@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from lakelsm.commit.conflict import Conflict, ConflictKind, Intervening, check_append, check_changes, check_rows_read
-from lakelsm.commit.key_rank import rank_keys
 from lakelsm.errors import BucketAssignConflictError, CommitConflictError, RowsChangedError, SequenceConflictError
-from lakelsm.format.index_manifest import IndexManifestEntry
+from lakelsm.format.index.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import CommitKind
+from lakelsm.merge.key_rank import rank_keys
 from tests.commit.commit_table import INT, add, delete, file, hash_index, upgrade
 
 APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE

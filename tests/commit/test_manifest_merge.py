@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.commit.manifest_files import rolled
 from lakelsm.commit.manifest_merge import (
     MergePolicy,
     cancel,
@@ -17,7 +16,7 @@ from lakelsm.commit.manifest_merge import (
     needs_full_merge,
     plan_minor_merge,
 )
-from lakelsm.commit.scan import read_manifest_metas
+from lakelsm.commit.manifest_writer import rolled
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.manifest import (
     EMPTY_STATS,
@@ -27,6 +26,7 @@ from lakelsm.format.manifest import (
     encode_manifest,
     summarize,
 )
+from lakelsm.snapshots.manifest_scan import read_manifest_metas
 from tests.commit.commit_table import STRING, CommitTable, add, delete, file, upgrade
 
 POLICY = MergePolicy(target_size=100, min_count=3, full_threshold=1000)

@@ -12,31 +12,32 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import cloudpickle
 
-from lakelsm.commit.commit_message import CommitMessage, PartitionFilter
-from lakelsm.commit.scan import read_live_entries
-from lakelsm.commit.schema_store import SchemaStore
-from lakelsm.commit.sequence_base import table_max_sequence
-from lakelsm.commit.table_store import TableStore
-from lakelsm.compact.compaction_plan import CompactionScope
+from lakelsm.commit.commit_message import CommitMessage, ReplacedPartitions
+from lakelsm.commit.committer import Committer
+from lakelsm.commit.task_messages import TaskMessages
 from lakelsm.compact.compactor import CompactionLimits, CompactionResult, Compactor
-from lakelsm.format.binary_row import encode_row
-from lakelsm.format.bucket_hash import bucket_ids, key_hashes
-from lakelsm.format.index_manifest import decode_index_manifest
-from lakelsm.format.key_value_file import FileLayout
+from lakelsm.format.data_file.key_value_file import FileLayout
+from lakelsm.format.index.index_manifest import decode_index_manifest
 from lakelsm.format.manifest import ManifestEntry, decode_entries
 from lakelsm.format.paths import TablePaths
+from lakelsm.format.row.binary_row import encode_row
+from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.options import ChangelogProducer
-from lakelsm.schema import create_schema
-from lakelsm.schema_evolution import SchemaChange, apply_changes
+from lakelsm.plan.compaction_plan import CompactionScope
+from lakelsm.plan.overwrite_upgrade import upgraded_for_overwrite
+from lakelsm.schema.evolution import SchemaChange, apply_changes
+from lakelsm.schema.table_schema import create_schema
+from lakelsm.snapshots.hash_indexes import HashIndex, HashIndexes, hash_indexes
+from lakelsm.snapshots.manifest_scan import read_live_entries
+from lakelsm.snapshots.schema_store import SchemaStore
+from lakelsm.snapshots.sequence_base import table_max_sequence
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
 from lakelsm.types import to_arrow
 from lakelsm.write.dynamic_bucket import BucketPolicy, _Assigner
-from lakelsm.write.hash_indexes import HashIndex, HashIndexes, hash_indexes
 from lakelsm.write.level0_task import Level0Job
-from lakelsm.write.messages import TaskMessages
-from lakelsm.write.overwrite_upgrade import upgraded_for_overwrite
 from lakelsm.write.prepare import BUCKET, KIND, ORDER
 from tests.nano_times import column_of
 
@@ -144,7 +145,7 @@ class LocalTable:
     def delete(self, *rows: Row) -> Snapshot:
         return self.write(*rows, kind=DELETED)
 
-    def overwrite(self, *rows: Row, partitions: PartitionFilter | None = None) -> Snapshot:
+    def overwrite(self, *rows: Row, partitions: ReplacedPartitions | None = None) -> Snapshot:
         return self._commit(CommitKind.OVERWRITE, self._columns(rows), ADDED, partitions, {})
 
     def compact(
@@ -204,7 +205,7 @@ class LocalTable:
         kind: CommitKind,
         rows: pa.Table,
         row_kind: int,
-        partitions: PartitionFilter | None,
+        partitions: ReplacedPartitions | None,
         options: Mapping[str, str],
     ) -> Snapshot:
         keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
@@ -219,7 +220,7 @@ class LocalTable:
             base_snapshot_id=None if base is None else base.id,
             overwrite_partitions=partitions,
         )
-        outcome = store.committer().commit(kind, message, "writer")
+        outcome = Committer.of(store).commit(kind, message, "writer")
         assert outcome.snapshot is not None
         return outcome.snapshot
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from lakelsm.commit.scan import read_changelog_entries
-from lakelsm.compact.compaction_plan import CompactionScope
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.snapshot import CommitKind
+from lakelsm.plan.compaction_plan import CompactionScope
+from lakelsm.snapshots.manifest_scan import read_changelog_entries
 from tests.compact.local_table import LocalTable
 
 TOP = 5

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm.commit.snapshot_manager import SnapshotManager
-from lakelsm.compact.compaction_plan import CompactionScope
 from lakelsm.compact.compactor import Compactor
 from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, StorageError
 from lakelsm.format.snapshot import CommitKind
-from lakelsm.schema_evolution import AddColumn
+from lakelsm.plan.compaction_plan import CompactionScope
+from lakelsm.schema.evolution import AddColumn
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.storage import LocalFileIO
 from lakelsm.types import AtomicType
 from tests.compact.local_table import LocalTable

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lakelsm.format.roaring64 import decode_roaring64
+from lakelsm.format.index.roaring64 import decode_roaring64
 from lakelsm.types import (
     ArrayType,
     AtomicType,

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind, Tag
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.options import ChangelogProducer
-from lakelsm.read.changelog_plan import ChangelogMode, plan_changelog
-from lakelsm.read.read_plan import plan_read
-from lakelsm.schema import TableSchema
-from lakelsm.schema_evolution import AddColumn
+from lakelsm.plan.changelog_plan import ChangelogMode, plan_changelog
+from lakelsm.plan.read_plan import plan_read
+from lakelsm.schema.evolution import AddColumn
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.types import AtomicType
 from tests.compact.local_table import ADDED, Row
 from tests.read.file_engine import FileTable

@@ -11,8 +11,6 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
-from lakelsm.format.binary_row import encode_row
-from lakelsm.format.binary_row_decode import decode_rows
 from lakelsm.format.manifest import decode_manifest
 from lakelsm.format.paths import (
     CommitFileNames,
@@ -30,8 +28,10 @@ from lakelsm.format.paths import (
     temp_name,
     unescape_path_name,
 )
+from lakelsm.format.row.binary_row import encode_row
+from lakelsm.format.row.binary_row_decode import decode_rows
 from lakelsm.types import parse_type, to_arrow
-from tests.format.manifest_samples import golden_files
+from tests.format.manifest.manifest_samples import golden_files
 from tests.nano_times import times_of_nanos
 
 PATHS = TablePaths("/wh/db.db/t/")

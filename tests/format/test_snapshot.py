@@ -10,7 +10,7 @@ import pytest
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.snapshot import CommitKind, Snapshot, Tag
-from tests.format.manifest_samples import golden_files
+from tests.format.manifest.manifest_samples import golden_files
 
 MINIMUM = {
     "version": 3,

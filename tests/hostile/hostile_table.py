@@ -16,12 +16,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.commit.scan import read_index_entries
+from lakelsm.commit.committer import Committer
 from lakelsm.errors import LakelsmError
 from lakelsm.format.manifest import decode_manifest_list, encode_manifest_list
 from lakelsm.format.snapshot import CHECKSUMS_KEY, Tag
-from lakelsm.read.changelog_plan import ChangelogMode, plan_changelog
-from lakelsm.read.read_plan import plan_read
+from lakelsm.plan.changelog_plan import ChangelogMode, plan_changelog
+from lakelsm.plan.read_plan import plan_read
+from lakelsm.snapshots.manifest_scan import read_index_entries
 from lakelsm.types import to_arrow
 from tests.compact.local_table import LocalTable, Row
 from tests.read.file_engine import FileTable
@@ -138,7 +139,7 @@ def _looked_at(root: Path) -> None:
         plan_read(store, snapshot, None)
     store.snapshots.at_or_before(1 << 45)
     store.snapshots.tag_names()
-    store.committer().committed("nobody", 5)
+    Committer.of(store).committed("nobody", 5)
 
 
 def _write(root: Path) -> None:

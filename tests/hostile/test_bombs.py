@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.avro_container import read_container, write_container
-from lakelsm.format.manifest_schema import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
-from tests.format.test_avro_container import PACKERS, container, number
+from lakelsm.format.avro.container import read_container, write_container
+from lakelsm.format.manifest.avro_schemas import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
+from tests.format.avro.test_container import PACKERS, container, number
 from tests.hostile.hostile_table import HostileTable
 from tests.hostile.test_places import tell_manifest_sizes
 

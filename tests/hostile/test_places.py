@@ -15,7 +15,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
-from lakelsm.format.index_manifest import decode_index_manifest, encode_index_manifest
+from lakelsm.format.index.index_manifest import decode_index_manifest, encode_index_manifest
 from lakelsm.format.manifest import (
     ManifestEntry,
     decode_manifest,

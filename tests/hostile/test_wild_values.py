@@ -11,7 +11,7 @@ import fastavro
 from hypothesis import event, given, note
 from hypothesis import strategies as st
 
-from lakelsm.format.avro_container import read_container, read_records, write_container
+from lakelsm.format.avro.container import read_container, read_records, write_container
 from tests.examples import examples
 from tests.hostile.hostile_table import HostileTable
 from tests.hostile.test_places import tell_manifest_sizes

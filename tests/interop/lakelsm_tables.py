@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelsm import Catalog, Table
-from lakelsm.format.key_value_file import cast_column
-from lakelsm.schema_evolution import AddColumn, DropColumn, RenameColumn, SchemaChange, UpdateColumnType
+from lakelsm.format.data_file.key_value_file import cast_column
+from lakelsm.schema.evolution import AddColumn, DropColumn, RenameColumn, SchemaChange, UpdateColumnType
 from lakelsm.spark.spark_types import to_struct
 from lakelsm.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType, parse_type, to_arrow
 from tests.interop.arrow_merge import merged_rows

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.format.paths import TablePaths
-from lakelsm.schema import create_schema
+from lakelsm.schema.table_schema import create_schema
+from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.storage import open_storage
 from lakelsm.types import DataField, parse_columns, parse_type, type_to_json
 from tests.interop.side import Side

@@ -14,7 +14,7 @@ from decimal import Decimal
 from random import Random
 from typing import Any
 
-from lakelsm.merge.aggregate_functions import FUNCTIONS as KERNEL_FUNCTIONS
+from lakelsm.merge.functions.aggregate_functions import FUNCTIONS as KERNEL_FUNCTIONS
 from tests.merge.engine_oracle import Column, Record, Table
 
 #: A commit: pairs of a key and a record.

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelsm.commit.scan import read_live_entries
-from lakelsm.commit.table_store import TableStore
+from lakelsm.snapshots.manifest_scan import read_live_entries
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import parse_columns
 from tests.interop.arrow_merge import bucket_keys, file_levels
 from tests.interop.lakelsm_tables import LakelsmTables

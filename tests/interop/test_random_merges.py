@@ -13,7 +13,7 @@ import pytest
 
 from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, is_retract, merge_rows
 from lakelsm.merge.key_order import order_keys
-from lakelsm.schema import TableSchema
+from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import parse_columns
 from tests.examples import examples
 from tests.interop.arrow_merge import file_rows, merged_rows

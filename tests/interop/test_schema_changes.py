@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from lakelsm.schema import TableSchema, create_schema
-from lakelsm.schema_evolution import apply_changes
+from lakelsm.schema.evolution import apply_changes
+from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.types import ArrayType, DataField, DataType, MapType, RowType, parse_columns
 from tests.interop.lakelsm_tables import schema_change
 from tests.interop.peers import Change, Peer

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap, BitMap64
 
-from lakelsm.format.roaring64 import decode_roaring64, encode_roaring64
-from lakelsm.merge.sketch_functions import sketches_installed
+from lakelsm.format.index.roaring64 import decode_roaring64, encode_roaring64
+from lakelsm.merge.functions.sketch_functions import sketches_installed
 from tests.interop.arrow_merge import merged_rows
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import JavaPaimon, Peer

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.lsm.levels import FileRange
-from lakelsm.lsm.predicate_parser import parse_where
-from lakelsm.lsm.predicate_stats import ColumnBounds, StatsTable
 from lakelsm.lsm.pruning import (
     VersionRule,
     files_that_may_match,
     partitions_that_may_match,
     prune_stale_safe,
 )
-from tests.lsm.conditions import FIELDS
+from lakelsm.predicate.parser import parse_where
+from lakelsm.predicate.statistics import ColumnBounds, StatsTable
 from tests.lsm.planning_files import file
+from tests.predicate.conditions import FIELDS
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyroaring import BitMap, BitMap64
 
-from lakelsm.format.roaring64 import decode_roaring64, encode_roaring64
+from lakelsm.format.index.roaring64 import decode_roaring64, encode_roaring64
 from tests.oracle import java_value, sort_key
 
 INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}

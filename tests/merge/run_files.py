@@ -10,13 +10,14 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from lakelsm.format.data_file_meta import DataFileMeta
-from lakelsm.format.key_value_file import FileLayout, row_schema
+from lakelsm.format.data_file.key_value_file import FileLayout, row_schema
+from lakelsm.format.data_file.rolling_writer import RollingWriter
+from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.paths import FileNames
-from lakelsm.format.rolling_writer import RollingWriter
-from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.merge.run_reader import RunReader
 from lakelsm.options import TableOptions
-from lakelsm.schema import TableSchema
+from lakelsm.schema.table_schema import TableSchema
 from lakelsm.storage import LocalFileIO
 from tests.nano_times import column_of
 

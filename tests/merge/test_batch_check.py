@@ -9,7 +9,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.merge.batch_check import check_batch
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.options import TableOptions
-from lakelsm.schema import create_schema
+from lakelsm.schema.table_schema import create_schema
 
 INSERT, UPDATE_BEFORE, DELETE = 0, 1, 3
 SUM, MAX = {"fields.v.aggregate-function": "sum"}, {"fields.v.aggregate-function": "max"}

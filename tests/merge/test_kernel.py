@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lakelsm.merge.kernel import MergeSpec, is_retract, latest_rows, merge_rows
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import TableOptions
-from lakelsm.schema import create_schema
+from lakelsm.schema.table_schema import create_schema
 from tests.merge.changes import Shape, changes, shapes
 from tests.oracle import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, Change
 

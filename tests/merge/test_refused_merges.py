@@ -12,7 +12,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.merge.kernel import MergeSpec, merge_rows
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import TableOptions
-from lakelsm.schema import create_schema
+from lakelsm.schema.table_schema import create_schema
 from lakelsm.types import to_arrow
 
 INSERT, UPDATE_BEFORE, DELETE = 0, 1, 3

@@ -15,18 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.key_value_file import KeyValueReader
+from lakelsm.format.data_file.key_value_file import KeyValueReader
 from lakelsm.merge.kernel import MergeSpec
-from lakelsm.merge.run_reader import FILE_COLUMN, POSITION_COLUMN, MergeUnit, RunFile, RunReader
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.merge.run_reader import FILE_COLUMN, POSITION_COLUMN, RunReader
 from lakelsm.merge.streaming import merge_runs
-from lakelsm.schema import create_schema
-from lakelsm.schema_evolution import (
+from lakelsm.schema.evolution import (
     AddColumn,
     DropColumn,
     RenameColumn,
     UpdateColumnType,
     apply_changes,
 )
+from lakelsm.schema.table_schema import create_schema
 from lakelsm.types import parse_type
 from tests.examples import examples
 from tests.merge.run_files import Row, read_unit, reader_of, write_run

@@ -14,25 +14,26 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakelsm import unbuilt_features
-from lakelsm.commit.schema_store import SchemaStore
-from lakelsm.compact.compaction_plan import CompactionScope
-from lakelsm.format.key_value_file import row_schema
+from lakelsm.format.data_file.key_value_file import row_schema
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.merge.kernel import VALUE_KIND, MergeSpec
-from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.merge.run_reader import RunReader
 from lakelsm.options import ChangelogProducer, TableOptions
 from lakelsm.options.other_keys import check_new_keys
+from lakelsm.plan.changelog_plan import ChangelogMode, ChangelogPlan, plan_changelog, plan_difference
+from lakelsm.plan.compaction_plan import CompactionScope
+from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.read.changed_rows import Differences, MergedChanges
-from lakelsm.read.changelog_plan import ChangelogMode, ChangelogPlan, plan_changelog, plan_difference
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
-from lakelsm.read.read_plan import ReadPlan, plan_read
 from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows
-from lakelsm.schema import TableSchema, create_schema
-from lakelsm.schema_rules import check_rules
+from lakelsm.schema import unbuilt_features
+from lakelsm.schema.rules import check_rules
+from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.schema.unbuilt_features import REFUSED_BY_FEATURE
+from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.storage import LocalFileIO
-from lakelsm.unbuilt_features import REFUSED_BY_FEATURE
 from tests.compact.local_table import LocalTable
 from tests.conformance.cases import Case
 from tests.conformance.table_case import KindedRow

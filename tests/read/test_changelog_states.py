@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.format.paths import TablePaths
-from lakelsm.read.read_plan import plan_read
-from lakelsm.schema import create_schema
+from lakelsm.plan.read_plan import plan_read
+from lakelsm.schema.table_schema import create_schema
+from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.storage import LocalFileIO
 from tests.conformance.table_case import KindedRow
 from tests.examples import examples

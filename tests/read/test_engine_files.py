@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm.merge.sketch_functions import sketches_installed
+from lakelsm.merge.functions.sketch_functions import sketches_installed
 from tests.conformance.cases import Case
 from tests.conformance.outcomes import Status
 from tests.conformance.table_case import run_table_case

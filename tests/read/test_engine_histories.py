@@ -10,9 +10,9 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from lakelsm.commit.schema_store import SchemaStore
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.paths import TablePaths
+from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.storage import LocalFileIO
 from tests.conformance.table_case import KindedRow
 from tests.examples import examples

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from lakelsm import Table
-from lakelsm.commit.table_store import TableStore
-from lakelsm.read.read_plan import plan_read
+from lakelsm.plan.read_plan import plan_read
 from lakelsm.read.scan_frame import scan_frame
+from lakelsm.snapshots.table_store import TableStore
 from tests.read.tables import create, frame, rows_of
 from tests.read.test_pushed_down import parquet_scans
 

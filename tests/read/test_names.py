@@ -16,12 +16,13 @@ from pyspark.sql import types as T
 import lakelsm
 from lakelsm import Catalog
 from lakelsm.errors import InvalidInputError
-from lakelsm.format.file_check import ExpectedFile, FileCheck
-from lakelsm.format.int96_timestamps import leaves_of
-from lakelsm.merge.run_reader import MergeUnit, RunFile, RunReader
+from lakelsm.format.data_file.file_check import ExpectedFile, FileCheck
+from lakelsm.format.data_file.int96_timestamps import leaves_of
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.merge.run_reader import RunReader
 from lakelsm.read.changelog_frame import check_added_columns
 from lakelsm.read.task_scan import FILE_NAME, POSITION, StoredRows, parted_by_reader
-from lakelsm.schema import create_schema
+from lakelsm.schema.table_schema import create_schema
 from lakelsm.storage import LocalFileIO
 from tests.merge.run_files import layout_of, reader_of, rows_table, write_files, write_run
 from tests.nano_times import python_rows

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakelsm.merge.run_reader import RunFile
+from lakelsm.merge.merge_unit import RunFile
 from lakelsm.read.nanosecond_files import nanosecond_files
-from lakelsm.schema import TableSchema, create_schema
-from lakelsm.schema_evolution import DropColumn, apply_changes
+from lakelsm.schema.evolution import DropColumn, apply_changes
+from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.storage import LocalFileIO
 from tests.merge.run_files import write_run
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakelsm.commit.scan import read_index_entries, read_live_entries
-from lakelsm.commit.table_store import TableStore
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import CommitKind
+from lakelsm.snapshots.manifest_scan import read_index_entries, read_live_entries
+from lakelsm.snapshots.table_store import TableStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

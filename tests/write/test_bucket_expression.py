@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lakelsm.format.bucket_hash import bucket_ids
-from lakelsm.schema import TableSchema, create_schema
+from lakelsm.format.row.bucket_hash import bucket_ids
+from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.types import to_arrow
 
 if TYPE_CHECKING:

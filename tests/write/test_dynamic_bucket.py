@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.format.binary_row import encode_row
-from lakelsm.format.hash_index import encode_hashes
+from lakelsm.format.index.hash_index import encode_hashes
+from lakelsm.format.row.binary_row import encode_row
 from lakelsm.options import TableOptions
+from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import LocalFileIO
 from lakelsm.types import AtomicType
 from lakelsm.write.dynamic_bucket import MAX_BUCKETS, BucketPolicy, _Assigner
-from lakelsm.write.hash_indexes import HashIndex
 
 Hashes = npt.NDArray[np.int32]
 HERE = encode_row(["a"], [AtomicType("VARCHAR", length=9)])

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.format.key_value_file import FileLayout
+from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.manifest import decode_entries
 from lakelsm.format.paths import TablePaths
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.options import TableOptions
-from lakelsm.schema import create_schema
+from lakelsm.schema.table_schema import create_schema
 from lakelsm.storage import LocalFileIO
 from lakelsm.write.level0_task import Level0Job
 from lakelsm.write.prepare import BUCKET, KIND, ORDER

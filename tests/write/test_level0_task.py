@@ -15,19 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.binary_row import decode_row, encode_row
-from lakelsm.format.bucket_hash import key_hashes
-from lakelsm.format.hash_index import decode_hashes, encode_hashes
-from lakelsm.format.index_manifest import HASH_INDEX, IndexManifestEntry, decode_index_manifest
-from lakelsm.format.key_value_file import FileLayout
+from lakelsm.format.data_file.key_value_file import FileLayout
+from lakelsm.format.index.hash_index import decode_hashes, encode_hashes
+from lakelsm.format.index.index_manifest import HASH_INDEX, IndexManifestEntry, decode_index_manifest
 from lakelsm.format.manifest import FileKind, ManifestEntry, decode_entries
 from lakelsm.format.paths import TablePaths
+from lakelsm.format.row.binary_row import decode_row, encode_row
+from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.merge.kernel import MergeSpec, merge_rows
 from lakelsm.options import TableOptions
-from lakelsm.schema import TableSchema, create_schema
+from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import LocalFileIO
 from lakelsm.write import level0_task
-from lakelsm.write.hash_indexes import HashIndex
 from lakelsm.write.level0_task import Level0Job
 from lakelsm.write.prepare import BUCKET, KIND, ORDER
 

@@ -10,7 +10,7 @@ import pytest
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import TableOptions
-from lakelsm.schema import TableSchema, create_schema
+from lakelsm.schema.table_schema import TableSchema, create_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,0 +1,120 @@
+"""The metadata files of one commit: writing them under fresh names, and removing what was not used."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from lakelsm.format.index.index_manifest import IndexManifestEntry, encode_index_manifest
+from lakelsm.format.manifest import (
+    ManifestEntry,
+    ManifestFileMeta,
+    encode_manifest,
+    encode_manifest_list,
+    summarize,
+)
+from lakelsm.format.paths import CommitFileNames, TablePaths
+from lakelsm.storage import FileIO
+from lakelsm.types import DataType
+
+#: So many entries are encoded to estimate the size of all.
+_SAMPLE = 2000
+
+
+class ManifestFiles:
+    """Writes the metadata files of one commit under fresh names and remembers them.
+
+    ``target_size`` in bytes is where a manifest is closed and the next one begun.
+    """
+
+    def __init__(
+        self,
+        file_io: FileIO,
+        paths: TablePaths,
+        partition_types: Sequence[DataType],
+        compression: str,
+        target_size: int,
+        uuid: str,
+    ) -> None:
+        self._file_io = file_io
+        self._paths = paths
+        self._partition_types = partition_types
+        self._compression = compression
+        self._target_size = target_size
+        self._names = CommitFileNames(uuid)
+        self._created: set[str] = set()
+        self._checksums: dict[str, int] = {}
+
+    def write_manifests(self, entries: Sequence[ManifestEntry]) -> list[ManifestFileMeta]:
+        """Write entries, in order, into manifests of which all but the last reach the target size."""
+
+        def encode(part: Sequence[ManifestEntry]) -> bytes:
+            return encode_manifest(part, self._compression)
+
+        metas = []
+        for part, data in rolled(entries, encode, self._target_size):
+            name = self._write(self._names.manifest(), data)
+            meta = summarize(name, len(data), part, self._partition_types)
+            metas.append(replace(meta, checksum=self._checksums[name]))
+        return metas
+
+    def write_list(self, metas: Sequence[ManifestFileMeta]) -> tuple[str, int]:
+        """Write a manifest list; return its name and size."""
+        data = encode_manifest_list(metas, self._compression)
+        return self._write(self._names.manifest_list(), data), len(data)
+
+    def write_index(self, entries: Sequence[IndexManifestEntry]) -> str:
+        """Write an index manifest; return its name."""
+        data = encode_index_manifest(entries, self._compression)
+        return self._write(self._names.index_manifest(), data)
+
+    def checksum(self, name: str) -> int | None:
+        """The CRC-32 of a file that was written here."""
+        return self._checksums.get(name)
+
+    def delete_except(self, used: Iterable[str | None] = ()) -> None:
+        """Delete the files written so far whose names are not among ``used``. Best effort.
+
+        REQUIRES: it is certain that no snapshot names them.
+        """
+        for name in self._created - set(used):
+            with contextlib.suppress(OSError):
+                self._file_io.delete(self._paths.manifest(name))
+            self._created.discard(name)
+
+    def _write(self, name: str, data: bytes) -> str:
+        self._created.add(name)
+        self._checksums[name] = zlib.crc32(data)
+        self._file_io.write(self._paths.manifest(name), data)
+        return name
+
+
+def rolled(
+    entries: Sequence[ManifestEntry], encode: Callable[[Sequence[ManifestEntry]], bytes], target_size: int
+) -> Iterator[tuple[Sequence[ManifestEntry], bytes]]:
+    """Cut entries into parts whose encoded size reaches ``target_size`` bytes, all but the last.
+
+    A part below the target would be merged again by every later commit, so a part grows until it reaches it.
+    """
+    if not entries:
+        return
+    sample = entries[:_SAMPLE]
+    per_entry = len(encode(sample)) / len(sample)
+    if per_entry * len(entries) < 2 * target_size:
+        data = encode(entries)
+        if len(data) < 2 * target_size:
+            # Not enough for two full parts; up to twice the target in one is as good as a small rest.
+            yield entries, data
+            return
+    start = 0
+    while start < len(entries):
+        end = start + max(1, math.ceil(target_size * 1.02 / per_entry))
+        data = encode(entries[start:end])
+        while len(data) < target_size and end < len(entries):
+            end += max(1, math.ceil((target_size - len(data)) * 1.1 / per_entry))
+            data = encode(entries[start:end])
+        yield entries[start:end], data
+        start = end

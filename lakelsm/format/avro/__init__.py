@@ -1,0 +1,1 @@
+"""Avro object containers: framing, codecs, schemas, and decoding by columns."""

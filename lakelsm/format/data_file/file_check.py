@@ -1,0 +1,235 @@
+"""Whether a data file is the one that its manifest entry means.
+
+Parquet's page checksums tell damaged bytes, but not a whole, older file in another's place. A file is known again by its
+size and row count, the range of its sequence numbers, the range of its leading key column, and its partition: all of it
+stands in the entry and in the file's footer, so that the check costs no request. Manifests of lakelsm also have the
+checksum of the footer, which has none in Parquet; it is compared before anything in the footer is decoded. Of files of
+other writers, and of page headers, decoding finds the rest.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs as arrow_fs
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.data_file.parquet_footer import read_footer
+from lakelsm.format.manifest.data_file_meta import DataFileMeta
+from lakelsm.format.row.binary_row import decode_rows
+from lakelsm.schema.table_schema import KEY_FIELD_PREFIX, TableSchema
+from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField
+
+#: What pyarrow raises on damaged Parquet bytes.
+PARQUET_ERRORS = (OSError, ValueError, OverflowError, pa.ArrowException)
+
+#: Types whose Parquet statistics compare as keys do.
+RANGED_ROOTS = (*INTEGER_ROOTS, "VARCHAR", "DATE")
+
+#: How Parquet keeps such types, where not as INT32.
+_PHYSICAL = {"BIGINT": "INT64", "VARCHAR": "BYTE_ARRAY"}
+
+#: Bytes of a text that are compared: writers may cut the statistics of long ones, but not so short.
+_COMPARED_BYTES = 16
+
+_SYSTEM_COLUMNS = ("_SEQUENCE_NUMBER", "_VALUE_KIND")
+
+_REMEDY = "Restore the file, or read a snapshot from before it."
+
+#: A column's name with its smallest and largest value, as Parquet keeps them: numbers, or UTF-8.
+ColumnRange = tuple[str, object, object]
+
+
+@dataclass(frozen=True)
+class ExpectedFile:
+    """What a manifest entry says of its data file. Keys and the partition are BinaryRows with arity."""
+
+    file_size: int
+    row_count: int
+    min_key: bytes
+    max_key: bytes
+    min_sequence_number: int
+    max_sequence_number: int
+    partition: bytes
+    footer_checksum: int | None = None
+
+    @staticmethod
+    def of(file: DataFileMeta, partition: bytes) -> ExpectedFile:
+        """What the entry of ``file`` in ``partition`` says."""
+        return ExpectedFile(
+            file.file_size,
+            file.row_count,
+            file.min_key,
+            file.max_key,
+            file.min_sequence_number,
+            file.max_sequence_number,
+            partition,
+            file.footer_checksum,
+        )
+
+
+@dataclass(frozen=True)
+class FileCheck:
+    """Refuses a file that is not the expected one. ``schema`` is the one that it was written with."""
+
+    expected: ExpectedFile
+    ranges: Sequence[ColumnRange]
+    schema: TableSchema
+
+    @staticmethod
+    def of(files: Sequence[ExpectedFile], schema: TableSchema) -> list[FileCheck]:
+        """The checks of files of one schema."""
+        return [FileCheck(file, ranges, schema) for file, ranges in zip(files, _known_ranges(files, schema))]
+
+    def stored(self, filesystem: arrow_fs.FileSystem, path: str) -> None:
+        """Raise CorruptTableError unless the file at ``path`` is there and is the expected one."""
+        try:
+            with filesystem.open_input_file(path) as source:
+                self.content(path, source)
+                self.footer(path, pq.read_metadata(source))
+        except PARQUET_ERRORS as error:
+            raise unreadable(path, error) from error
+
+    def content(self, path: str, source: pa.NativeFile) -> None:
+        """Raise CorruptTableError unless an open file has the size and the footer that its manifest entry says."""
+        size, checksum = source.size(), self.expected.footer_checksum
+        if size != self.expected.file_size:
+            raise CorruptTableError(
+                f"Data file {path} has {size} bytes, but its manifest entry says {self.expected.file_size}: it was cut "
+                f"off, extended or replaced. {_REMEDY}"
+            )
+        if checksum is not None and zlib.crc32(read_footer(source)) != checksum:
+            raise CorruptTableError(
+                f"Data file {path} does not have the footer whose checksum its manifest keeps: it was damaged or "
+                f"replaced. {_REMEDY}"
+            )
+
+    def footer(self, path: str, footer: pq.FileMetaData) -> None:
+        """Raise CorruptTableError unless a file's footer agrees with its entry. Statistics that it lacks are let pass."""
+        expected, schema = self.expected, self.schema
+        # Readers go by the row groups, whose number a damaged footer may have wrong.
+        for rows in (footer.num_rows, sum(footer.row_group(group).num_rows for group in range(footer.num_row_groups))):
+            if rows != expected.row_count:
+                raise _replaced(path, f"{rows} rows", str(expected.row_count))
+        missing, unknown = _other_columns(footer.schema, schema)
+        if missing or unknown:
+            column, has = (f"no column {min(missing)!r}", "one") if missing else (f"a column {min(unknown)!r}", "none")
+            raise CorruptTableError(
+                f"Data file {path} has {column}, but schema-{schema.id}, which its manifest entry names, has {has}: the "
+                f"data file or the schema file was damaged or replaced. {_REMEDY}"
+            )
+        retyped = _retyped(footer.schema, schema)
+        if retyped is not None:
+            raise _replaced(path, f"another Parquet type for {retyped!r}", f"schema {schema.id}")
+        found = _range(footer, "_SEQUENCE_NUMBER")
+        low, high = expected.min_sequence_number, expected.max_sequence_number
+        if found is not None and not low <= found[0] <= found[1] <= high:
+            raise _replaced(path, f"sequence numbers {found[0]} to {found[1]}", f"{low} to {high}")
+        for name, *wanted in self.ranges:
+            found = _range(footer, name)
+            if found is not None and [_cut(value) for value in found] != [_cut(value) for value in wanted]:
+                raise _replaced(path, f"{name} from {found[0]!r} to {found[1]!r}", f"{wanted[0]!r} to {wanted[1]!r}")
+
+
+def unreadable(path: str, error: BaseException) -> CorruptTableError:
+    """The error for a data file that is missing or cannot be decoded."""
+    reason = "does not exist" if isinstance(error, FileNotFoundError) else f"is damaged or cannot be read: {error}"
+    return CorruptTableError(f"Data file {path}, which the table names, {reason.rstrip('.')}. {_REMEDY}")
+
+
+def _known_ranges(files: Sequence[ExpectedFile], schema: TableSchema) -> list[list[ColumnRange]]:
+    """For each file the columns whose range its entry tells exactly: the leading key's and the partition's."""
+    ranges: list[list[ColumnRange]] = [[] for _ in files]
+    keys = [field.type for field in schema.key_fields]
+    leading = schema.field(schema.trimmed_primary_keys[0])
+    if files and _is_ranged(leading):
+        lows, highs = (_raw(decode_rows(rows, keys)[0]) for rows in zip(*((f.min_key, f.max_key) for f in files)))
+        for known, low, high in zip(ranges, lows, highs):
+            if low is not None and high is not None:  # Statistics leave out the NULLs of `primary-key.nullable`.
+                known.append((leading.name, low, high))
+    if schema.partition_keys:
+        columns = decode_rows([file.partition for file in files], [field.type for field in schema.partition_fields])
+        for field, column in zip(schema.partition_fields, columns):
+            for known, value in zip(ranges, _raw(column) if _is_ranged(field) else ()):
+                if value is not None:
+                    known.append((field.name, value, value))
+    return ranges
+
+
+def _is_ranged(field: DataField) -> bool:
+    return isinstance(field.type, AtomicType) and field.type.root in RANGED_ROOTS
+
+
+def _raw(column: pa.Array) -> list[Any]:
+    """Values as Parquet keeps them."""
+    physical = pa.int32() if pa.types.is_date32(column.type) else pa.binary() if pa.types.is_string(column.type) else None
+    return list((column if physical is None else column.cast(physical)).to_pylist())
+
+
+def _other_columns(stored: pq.ParquetSchema, schema: TableSchema) -> tuple[set[str], set[str]]:
+    """Columns that a file of ``schema`` must have and has not, and such as it has and must not. Partition columns may be
+    left out.
+    """
+    keys = {KEY_FIELD_PREFIX + name for name in schema.trimmed_primary_keys}
+    known = {*schema.field_names, *keys, *_SYSTEM_COLUMNS}
+    needed = set(schema.field_names) - set(schema.partition_keys)
+    found = set(stored.names)
+    if not (found - known or needed - found):
+        return set(), set()
+    # The names are those of leaves: some columns are nested, or it is another file. Names may have dots as paths have.
+    roots = {path: known & _starts(path) for path in (stored.column(at).path for at in range(len(stored)))}
+    return needed.difference(*roots.values()), {path for path, names in roots.items() if not names}
+
+
+def _starts(path: str) -> set[str]:
+    """What may be the name of the column (top level) of a leaf."""
+    parts = path.split(".")
+    return {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+
+
+def _retyped(stored: pq.ParquetSchema, schema: TableSchema) -> str | None:
+    """A column of numbers, text or dates that the file has as something else.
+
+    pyarrow ends the process, rather than raise, where a column's metadata is of another type than its schema: no metadata
+    of columns is looked at before this.
+    """
+    fields = (field for field in schema.fields if isinstance(field.type, AtomicType) and field.type.root in RANGED_ROOTS)
+    expected = {field.name: _PHYSICAL.get(field.type.root, "INT32") for field in fields}
+    expected["_SEQUENCE_NUMBER"] = "INT64"
+    leaves = (stored.column(at) for at in range(len(stored)))
+    # A member b of a ROW a has the path of a column a.b, but another name.
+    kept = {leaf.name: leaf.physical_type for leaf in leaves if leaf.name == leaf.path}
+    return next((name for name, kind in kept.items() if kind != expected.get(name, kind)), None)
+
+
+def _range(footer: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:
+    """Smallest and largest value of a column; None where the file does not tell."""
+    leaves = footer.schema.names
+    if name not in leaves:
+        return None
+    lows, highs = [], []
+    for group in range(footer.num_row_groups):
+        column = footer.row_group(group).column(leaves.index(name))
+        if column.path_in_schema != name:
+            return None
+        statistics = column.statistics
+        if statistics is None or not statistics.has_min_max:
+            return None
+        lows.append(statistics.min_raw)
+        highs.append(statistics.max_raw)
+    return (min(lows), max(highs)) if lows else None
+
+
+def _cut(value: object) -> object:
+    return value[:_COMPARED_BYTES] if isinstance(value, bytes) else value
+
+
+def _replaced(path: str, found: str, expected: str) -> CorruptTableError:
+    return CorruptTableError(
+        f"Data file {path} has {found}, but its manifest entry says {expected}: it was damaged or replaced. {_REMEDY}"
+    )

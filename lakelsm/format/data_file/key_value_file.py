@@ -1,0 +1,248 @@
+"""Key-value Parquet files: rows of a primary-key table with their sequence number and kind (format.md 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs as arrow_fs
+
+from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
+from lakelsm.format.data_file.column_evolution import cast_column, evolve_array
+from lakelsm.format.data_file.column_stats import StatsCollector, StatsMode, column_modes
+from lakelsm.format.data_file.decode_steps import DecodeSteps, batch_bytes
+from lakelsm.format.data_file.file_check import PARQUET_ERRORS, RANGED_ROOTS, FileCheck, unreadable
+from lakelsm.format.data_file.int96_timestamps import have_int96
+from lakelsm.format.data_file.parquet_footer import metadata_with_int96_as_bytes, read_footer
+from lakelsm.options import TableOptions
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.types import AtomicType, DataField, DataType, arrow_field
+
+#: System columns, their Parquet field ids, and the prefix of key columns. Persisted: do not change
+SEQUENCE_FIELD = pa.field("_SEQUENCE_NUMBER", pa.int64(), False, {b"PARQUET:field_id": b"2147483646"})
+KIND_FIELD = pa.field("_VALUE_KIND", pa.int8(), False, {b"PARQUET:field_id": b"2147483645"})
+
+#: Bytes in memory of the rows of one row group, unless a caller says otherwise.
+ROW_GROUP_BYTES = 64 << 20
+
+#: A small target file size makes row groups smaller, as files end with a row group; but not smaller than this.
+_LEAST_GROUP_BYTES = 64 << 10
+
+
+def row_schema(fields: Sequence[DataField]) -> pa.Schema:
+    """The Arrow schema of key-value rows in memory: the two system columns, then ``fields``; no ``_KEY_`` copies."""
+    return pa.schema([SEQUENCE_FIELD, KIND_FIELD, *(arrow_field(field) for field in fields)])
+
+
+def file_schema(schema: TableSchema, thin: bool) -> pa.Schema:
+    """The Arrow schema of a file as it is written: the ``_KEY_`` columns (unless ``thin``), then `row_schema`."""
+    keys = [] if thin else [arrow_field(field) for field in schema.key_fields]
+    return pa.schema([*keys, *row_schema(schema.fields)])
+
+
+class KeyValueReader:
+    """Reads one data file as tables of `row_schema(fields)`, whatever schema the file was written with.
+
+    ``mapping`` pairs each wanted column with the file's column of the same field id (None: the file has none, the
+    column is NULL). Columns are found by name in the file, read by batches, and cast to the wanted types. A column's
+    reader buffers ``read_ahead`` bytes; row groups are never decoded whole.
+    Page checksums are verified where the file has some, and ``check`` refuses a file that is not the one expected.
+    Raises CorruptTableError, naming the file, when it is missing or cannot be decoded.
+    """
+
+    def __init__(
+        self,
+        filesystem: arrow_fs.FileSystem,
+        path: str,
+        mapping: Sequence[tuple[DataField, DataField | None]],
+        read_ahead: int = 1 << 18,
+        check: FileCheck | None = None,
+    ) -> None:
+        self._path = path
+        self._mapping = mapping
+        self._schema = row_schema([field for field, _ in mapping])
+
+        def opened(source: pa.NativeFile, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
+            return pq.ParquetFile(
+                source, metadata=metadata, buffer_size=read_ahead, pre_buffer=False, page_checksum_verification=True
+            )
+
+        try:
+            source = filesystem.open_input_file(path)
+            if check is not None:
+                check.content(path, source)
+            self._file = opened(source)
+            if check is not None:
+                check.footer(path, self._file.metadata)
+            if have_int96(self._file.schema, self._names()):
+                self._file = opened(source, metadata_with_int96_as_bytes(read_footer(source)))
+        except PARQUET_ERRORS as error:
+            raise unreadable(path, error) from error
+
+    def batches(
+        self, allowance: Callable[[], int], leading: str | None = None, low: object = None, high: object = None
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Yield (position of the first row, rows) in order.
+
+        ``allowance`` is asked before each batch for the bytes that it may have, decoded. Row groups are left out in
+        which the wanted column ``leading`` is surely below ``low`` or above ``high``.
+        """
+        start = 0
+        try:
+            for group in range(self._file.metadata.num_row_groups):
+                if leading is None or self._overlaps(group, leading, low, high):
+                    yield from self._gathered(group, start, allowance)
+                start += self._file.metadata.row_group(group).num_rows
+        except InvalidInputError:
+            raise
+        except UnsupportedFeatureError as error:
+            raise UnsupportedFeatureError(f"Data file {self._path} cannot be read: {error}.") from error
+        except PARQUET_ERRORS as error:
+            raise unreadable(self._path, error) from error
+
+    def _gathered(self, group: int, start: int, allowance: Callable[[], int]) -> Iterator[tuple[int, pa.Table]]:
+        """The batches of a row group, each put together from steps; ``start`` is the position of its first row."""
+        left = allowance()
+        steps = DecodeSteps(self._file.metadata.row_group(group), left)
+        pending: list[pa.Table] = []
+        missing = self._file.metadata.row_group(group).num_rows
+        for batch in self._steps(group, steps):
+            pending.append(self._conform(batch))
+            rows, size = len(batch), batch_bytes(pending[-1])
+            missing -= rows
+            del batch  # Nothing is held while the caller works, and while the next step is read.
+            left -= size
+            if left <= 0:
+                joined = pa.concat_tables(pending)
+                pending.clear()
+                begin, start = start, start + len(joined)
+                yield begin, joined
+                del joined
+                left = allowance()
+            steps.decoded(rows, size, left)
+        if missing:  # A damaged page header can end a column early, which Arrow takes for the end of all.
+            raise unreadable(self._path, ValueError(f"row group {group} ends {missing} rows early"))
+        if pending:
+            yield start, pa.concat_tables(pending)
+
+    def _steps(self, group: int, steps: DecodeSteps) -> Iterator[pa.RecordBatch]:
+        for batch in self._file.iter_batches(steps.rows, [group], self._names(), use_threads=False):
+            yield batch
+            del batch
+            self._file.reader.set_batch_size(steps.rows)
+
+    def _names(self) -> list[str]:
+        present = set(self._file.schema_arrow.names)
+        names = [SEQUENCE_FIELD.name, KIND_FIELD.name]
+        names += [source.name for _, source in self._mapping if source is not None and source.name in present]
+        return list(dict.fromkeys(names))
+
+    def _overlaps(self, group: int, leading: str, low: object, high: object) -> bool:
+        """Whether a row group can hold rows in a range of one column (both bounds inclusive, None: open)."""
+        if low is None and high is None:
+            return True
+        source = next((source for field, source in self._mapping if field.name == leading), None)
+        if source is None or not isinstance(source.type, AtomicType) or source.type.root not in RANGED_ROOTS:
+            return True
+        columns = self._file.metadata.row_group(group)
+        for at in range(columns.num_columns):
+            column = columns.column(at)
+            if self._file.schema.column(at).name != source.name or column.path_in_schema != source.name:
+                continue  # A member `b` of a column `a` has the path of a column `a.b`, but not its name.
+            if column.statistics is not None and column.statistics.has_min_max:
+                below = high is not None and column.statistics.min > high
+                above = low is not None and column.statistics.max < low
+                return not (below or above)
+        return True
+
+    def _conform(self, batch: pa.RecordBatch) -> pa.Table:
+        for field in (SEQUENCE_FIELD, KIND_FIELD):
+            if field.name not in batch.schema.names:
+                raise CorruptTableError(f"Data file {self._path} is no key-value file: it has no column {field.name}.")
+        columns = [batch.column(SEQUENCE_FIELD.name), batch.column(KIND_FIELD.name).cast(pa.int8())]
+        for (field, source), target in zip(self._mapping, list(self._schema)[2:]):
+            index = -1 if source is None else batch.schema.get_field_index(source.name)
+            if source is None or index < 0:
+                columns.append(pa.nulls(len(batch), target.type))
+            else:
+                columns.append(evolve_array(batch.column(index), source.type, field.type))
+        return pa.Table.from_arrays(columns, schema=self._schema)
+
+
+def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the columns of ``schema``, taken from ``rows`` by name and cast to its types."""
+    columns = [cast_column(rows.column(field.name), field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+@dataclass(frozen=True)
+class FileLayout:
+    """How data files of a table are written: everything of it that comes from schema and options.
+
+    ``target_file_size`` and ``row_group_bytes`` (in memory) are bytes; a file is closed at the first row group past the
+    target. ``stats_modes`` has one mode a column. ``durable``: files survive a power loss once a snapshot names them.
+    """
+
+    schema: TableSchema
+    thin: bool
+    compression: str
+    compression_level: int | None
+    target_file_size: int
+    row_group_bytes: int
+    prefix: str
+    stats_modes: tuple[StatsMode, ...]
+    stats_dense: bool
+    durable: bool = True
+
+    @staticmethod
+    def of(schema: TableSchema, options: TableOptions, row_group_bytes: int = ROW_GROUP_BYTES) -> FileLayout:
+        """The layout that a table's options ask for."""
+        compression = options.file_compression
+        modes = column_modes(
+            schema.field_names,
+            options.metadata_stats_mode,
+            options.field_options,
+            options.metadata_stats_keep_first_n_columns,
+            schema.trimmed_primary_keys if options.data_file_thin_mode else (),
+        )
+        return FileLayout(
+            schema=schema,
+            thin=options.data_file_thin_mode,
+            compression=compression,
+            compression_level=options.file_compression_zstd_level if compression == "zstd" else None,
+            target_file_size=options.target_file_size,
+            row_group_bytes=min(row_group_bytes, max(options.target_file_size, _LEAST_GROUP_BYTES)),
+            prefix=options.data_file_prefix,
+            stats_modes=modes,
+            stats_dense=options.metadata_stats_dense_store,
+            durable=options.lakelsm_durable_files,
+        )
+
+    def for_changelog(self, options: TableOptions) -> FileLayout:
+        """The layout of the table's changelog files: as its data files, unless an option says otherwise."""
+        compression = options.changelog_file_compression or self.compression
+        modes = self.stats_modes
+        if options.changelog_file_stats_mode is not None:
+            modes = column_modes(self.schema.field_names, options.changelog_file_stats_mode)
+        return replace(
+            self,
+            prefix=options.changelog_file_prefix,
+            compression="none" if compression == "uncompressed" else compression,
+            compression_level=options.file_compression_zstd_level if compression == "zstd" else None,
+            stats_modes=modes,
+        )
+
+    def new_value_stats(self) -> StatsCollector:
+        """A collector of the value columns' statistics for one file."""
+        return StatsCollector(self.schema.fields, self.stats_modes, self.stats_dense)
+
+    def new_key_stats(self) -> StatsCollector:
+        """A collector of the key's statistics for one file."""
+        return StatsCollector.for_keys([self.schema.field(name) for name in self.schema.trimmed_primary_keys])
+
+
+def key_types(schema: TableSchema) -> list[DataType]:
+    """The types of the trimmed primary key, in its order."""
+    return [field.type for field in schema.key_fields]

@@ -1,0 +1,234 @@
+"""Writing key-value Parquet files: sorted rows to files of about the target size, with their metadata (format.md 8)."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import fs as arrow_fs
+
+from lakelsm.errors import LakelsmError
+from lakelsm.format.data_file.column_evolution import cast_column
+from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK, stored_field
+from lakelsm.format.data_file.key_value_file import KIND_FIELD, SEQUENCE_FIELD, FileLayout, file_schema
+from lakelsm.format.data_file.parquet_encoding import encoding_options
+from lakelsm.format.data_file.parquet_footer import Int96Sink, read_footer
+from lakelsm.format.data_file.required_parts import filled_parts
+from lakelsm.format.manifest.data_file_meta import DataFileMeta
+from lakelsm.format.paths import FileNames
+from lakelsm.format.row.binary_row import encode_row
+from lakelsm.schema.table_schema import KEY_FIELD_PREFIX
+from lakelsm.storage.refused_writes import refused_write
+from lakelsm.types import DataType
+
+#: Rows of a row group at least, however wide they are.
+_LEAST_GROUP_ROWS = 256
+
+
+class RollingWriter:
+    """Writes sorted rows of one bucket to files of about the target size and returns their metadata.
+
+    Rows come as tables of `row_schema(schema.fields)` in key order, each key once in data files. ``names`` are unique to
+    the writer, or shared with the writer of the same rows' changelog. ``make_durable`` is called with the directory and
+    the names of all files when they are complete (None: a power loss may take them).
+    """
+
+    def __init__(
+        self,
+        filesystem: arrow_fs.FileSystem,
+        directory: str,
+        names: FileNames,
+        layout: FileLayout,
+        level: int,
+        file_source: int,
+        make_durable: Callable[[str, Sequence[str]], None] | None = None,
+    ) -> None:
+        self._make_durable = make_durable
+        self._filesystem = filesystem
+        self._directory = directory
+        self._names = names
+        self._layout = layout
+        self._level = level
+        self._file_source = file_source
+        self._arrow_schema = file_schema(layout.schema, layout.thin)
+        self._pending: list[pa.Table] = []
+        self._pending_bytes = 0
+        self._open: _OpenFile | None = None
+        self._closed: list[DataFileMeta] = []
+        self._begun: list[str] = []
+
+    def write(self, rows: pa.Table) -> None:
+        """Append rows; their keys are above all that was written before."""
+        if not len(rows):
+            return
+        step = max(_LEAST_GROUP_ROWS, int(len(rows) * self._layout.row_group_bytes / max(rows.nbytes, 1)))
+        for start in range(0, len(rows), step):
+            part = rows.slice(start, step)
+            self._pending.append(part)
+            self._pending_bytes += part.nbytes
+            if self._pending_bytes >= self._layout.row_group_bytes:
+                self._flush()
+
+    def close(self) -> list[DataFileMeta]:
+        """Finish the last file and return the metadata of all files in key order."""
+        self._flush()
+        self._roll()
+        if self._make_durable is not None and self._closed:
+            with _refused(self._directory):
+                self._make_durable(self._directory, [meta.file_name for meta in self._closed])
+        return self._closed
+
+    def abort(self) -> None:
+        """Close and delete everything that was written, closed files included. Raises nothing: a failure is under way."""
+        if self._open is not None:
+            self._open.discard()
+            self._open = None
+        for name in self._begun:
+            path = f"{self._directory}/{name}"
+            with suppress(OSError):
+                if self._filesystem.get_file_info(path).type != arrow_fs.FileType.NotFound:
+                    self._filesystem.delete_file(path)
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        rows = pa.concat_tables(self._pending)
+        self._pending, self._pending_bytes = [], 0
+        if self._open is None:
+            name = self._names.next(self._layout.prefix)
+            self._begun.append(name)
+            path = f"{self._directory}/{name}"
+            with _refused(path):
+                self._filesystem.create_dir(self._directory, recursive=True)
+                self._open = _OpenFile(self._filesystem, path, name, self._layout, self._arrow_schema)
+        with _refused(f"{self._directory}/{self._open.name}"):
+            size = self._open.append(rows)
+        if size >= self._layout.target_file_size:
+            self._roll()
+
+    def _roll(self) -> None:
+        if self._open is not None:
+            with _refused(f"{self._directory}/{self._open.name}"):
+                self._closed.append(self._open.finish(self._level, self._file_source))
+            self._open = None
+
+
+@contextmanager
+def _refused(path: str) -> Iterator[None]:
+    """Raise what the file system refuses as a StorageError that names the file."""
+    try:
+        yield
+    except LakelsmError:
+        raise
+    except OSError as error:
+        raise refused_write(path, error) from error
+
+
+class _OpenFile:
+    """One Parquet file being written, with the running figures of its metadata."""
+
+    def __init__(
+        self, filesystem: arrow_fs.FileSystem, path: str, name: str, layout: FileLayout, arrow_schema: pa.Schema
+    ) -> None:
+        self.name = name
+        self._path = path
+        self._filesystem = filesystem
+        self._layout = layout
+        self._arrow_schema = pa.schema(map(stored_field, arrow_schema))
+        self._sink = filesystem.open_output_stream(path)
+        self._int96 = Int96Sink(self._sink) if self._arrow_schema != arrow_schema else None
+        keys = layout.schema.trimmed_primary_keys
+        ascending = [SEQUENCE_FIELD.name, *keys, *([] if layout.thin else [KEY_FIELD_PREFIX + key for key in keys])]
+        self._writer = pq.ParquetWriter(
+            self._int96 or self._sink,
+            self._arrow_schema,
+            compression=layout.compression,
+            compression_level=layout.compression_level,
+            store_decimal_as_integer=True,
+            store_schema=False,
+            write_page_checksum=True,
+            **encoding_options(self._arrow_schema, ascending),
+        )
+        if self._int96 is not None:
+            self._writer.add_key_value_metadata(dict([FLOORED_MARK]))
+        self._value_stats = layout.new_value_stats()
+        self._key_stats = layout.new_key_stats()
+        self._rows = self._deletes = 0
+        self._sequences: tuple[int, int] | None = None
+        self._first: pa.Table | None = None
+        self._last: pa.Table | None = None
+
+    def append(self, rows: pa.Table) -> int:
+        """Write one row group; return the bytes of the file so far."""
+        schema = self._layout.schema
+        keys = rows.select(schema.trimmed_primary_keys)
+        values = rows.select(schema.field_names)
+        columns = [] if self._layout.thin else list(keys.columns)
+        columns += [rows.column(SEQUENCE_FIELD.name), rows.column(KIND_FIELD.name), *values.columns]
+        columns = [
+            filled_parts(cast_column(column, field.type), field) for column, field in zip(columns, self._arrow_schema)
+        ]
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._arrow_schema), row_group_size=len(rows))
+        self._value_stats.update(values)
+        self._key_stats.update(keys)
+        bounds = pc.min_max(rows.column(SEQUENCE_FIELD.name)).as_py()
+        low, high = self._sequences or (bounds["min"], bounds["max"])
+        self._sequences = (min(low, bounds["min"]), max(high, bounds["max"]))
+        self._deletes += pc.sum(pc.bit_wise_and(rows.column(KIND_FIELD.name), pa.scalar(1, pa.int8()))).as_py()
+        self._rows += len(rows)
+        self._first = self._first or keys.slice(0, 1)
+        self._last = keys.slice(len(keys) - 1)
+        return int(self._sink.tell())
+
+    def finish(self, level: int, file_source: int) -> DataFileMeta:
+        """Close the file and return its metadata."""
+        if self._int96 is not None:
+            self._int96.begin_end()
+        self._writer.close()
+        if self._int96 is not None:
+            self._int96.finish()
+        self._sink.close()
+        assert self._first is not None and self._last is not None and self._sequences is not None
+        types = [field.type for field in self._layout.schema.key_fields]
+        value_stats, value_stats_cols = self._value_stats.finish()
+        with self._filesystem.open_input_file(self._path) as stored:
+            size, footer = stored.size(), read_footer(stored)
+        return DataFileMeta(
+            file_name=self.name,
+            file_size=size,
+            row_count=self._rows,
+            min_key=_key_row(self._first, types),
+            max_key=_key_row(self._last, types),
+            key_stats=self._key_stats.finish()[0],
+            value_stats=value_stats,
+            min_sequence_number=self._sequences[0],
+            max_sequence_number=self._sequences[1],
+            schema_id=self._layout.schema.id,
+            level=level,
+            creation_time_millis=_local_wall_clock_millis(),
+            delete_row_count=self._deletes,
+            file_source=file_source,
+            value_stats_cols=value_stats_cols,
+            footer_checksum=zlib.crc32(footer),
+        )
+
+    def discard(self) -> None:
+        """Close the handles of a file that will be deleted; on a full disk even that fails."""
+        for handle in (self._writer, self._sink):
+            with suppress(OSError, ValueError, pa.ArrowException):
+                handle.close()
+
+
+def _key_row(row: pa.Table, types: Sequence[DataType]) -> bytes:
+    return encode_row([column[0] for column in row.columns], types)
+
+
+def _local_wall_clock_millis() -> int:
+    """Now as `_CREATION_TIME` has it: the local wall clock read as if it were UTC (format.md 6.2)."""
+    now = time.time()
+    return int(now * 1000) + time.localtime(now).tm_gmtoff * 1000

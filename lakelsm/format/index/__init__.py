@@ -1,0 +1,1 @@
+"""Index files and the index manifest that names them."""

@@ -1,0 +1,280 @@
+"""Entries of manifests as numpy columns: filter first, make Python objects of the rest (format.md 6.2)."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import repeat
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.avro.container import Container, refuse_version
+from lakelsm.format.avro.lanes import ListColumn, LongColumn, SliceColumn, decode_columns
+from lakelsm.format.manifest.avro_schemas import DATA_FILE_SCHEMA, MANIFEST_VERSION
+from lakelsm.format.manifest.data_file_meta import EMPTY_STATS, DataFileMeta, SimpleStats
+from lakelsm.format.manifest.entry import EntryIdentity, FileKind, ManifestEntry
+from lakelsm.format.manifest.file_checksums import checksums_of
+from lakelsm.format.paths import check_names
+
+Longs: TypeAlias = npt.NDArray[np.int64]
+
+_HEAD_FIELDS = ("_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_TOTAL_BUCKETS")
+_STATS_FIELDS = ("_KEY_STATS", "_VALUE_STATS")
+_PLAIN_FILE_FIELDS = tuple(
+    item["name"] for item in DATA_FILE_SCHEMA["fields"] if item["name"] not in _STATS_FIELDS
+)
+_WANTED = frozenset(
+    [
+        *_HEAD_FIELDS,
+        *(f"_FILE.{name}" for name in _PLAIN_FILE_FIELDS),
+        *(
+            f"_FILE.{stats}.{part}"
+            for stats in _STATS_FIELDS
+            for part in ("_MIN_VALUES", "_MAX_VALUES", "_NULL_COUNTS")
+        ),
+    ]
+)
+
+
+class EntryColumns:
+    """The entries of some manifests, in order. Rows are entry numbers; arrays have one value per entry.
+
+    ``partitions`` are the distinct partition rows and ``partition_codes`` says which one each entry has.
+    """
+
+    def __init__(self, containers: Sequence[Container]) -> None:
+        """Decode manifests that share one writer schema.
+
+        Raises CorruptTableError and UnsupportedFeatureError as decode_manifest does, and
+        UnsupportedLayoutError on a schema that only fastavro understands.
+        """
+        self._source = ", ".join(container.source for container in containers)
+        self._containers = containers
+        decoded = decode_columns(containers, _WANTED)
+        self.count = decoded.count
+        self._data = decoded.data
+        self._columns = decoded.columns
+        versions = self._longs("_VERSION")
+        if (versions != MANIFEST_VERSION).any():
+            wrong = versions[versions != MANIFEST_VERSION]
+            raise refuse_version(int(wrong[0]), MANIFEST_VERSION, self._source)
+        self.kinds = self._longs("_KIND")
+        if self.count and not 0 <= self.kinds.min() <= self.kinds.max() <= FileKind.DELETE:
+            raise CorruptTableError(f"{self._source} has an entry that neither adds nor deletes.")
+        self.buckets = self._longs("_BUCKET")
+        self.total_buckets = self._longs("_TOTAL_BUCKETS")
+        codes: dict[bytes, int] = {}
+        rows = np.arange(self.count)
+        self.partition_codes: Longs = np.fromiter(
+            (codes.setdefault(value, len(codes)) for value in self._bytes("_PARTITION", rows)),
+            np.int64,
+            self.count,
+        )
+        self.partitions = list(codes)
+
+    def file_names(self, rows: Longs) -> list[str]:
+        """Return the file names of the entries ``rows``."""
+        names = self._texts(self._bytes("_FILE._FILE_NAME", rows))
+        check_names(names, "_FILE_NAME", self._source)
+        return names
+
+    def identities(self, rows: Longs) -> list[EntryIdentity]:
+        """Return what identifies the files of the entries ``rows`` (see ManifestEntry.identity)."""
+        return list(
+            zip(
+                self._partitions_of(rows),
+                self.buckets[rows].tolist(),
+                self._longs("_FILE._LEVEL")[rows].tolist(),
+                self.file_names(rows),
+                self._extra_files(rows),
+                self._optional_bytes("_FILE._EMBEDDED_FILE_INDEX", rows),
+                self._optional_texts("_FILE._EXTERNAL_PATH", rows),
+                strict=True,
+            )
+        )
+
+    def entries(self, rows: Longs, stats: bool = True) -> list[ManifestEntry]:
+        """Make the entries ``rows``, in that order; without ``stats``, theirs are EMPTY_STATS."""
+        with _collector_paused():
+            return list(
+                map(
+                    ManifestEntry,
+                    [_KINDS[kind] for kind in self.kinds[rows].tolist()],
+                    self._partitions_of(rows),
+                    self.buckets[rows].tolist(),
+                    self.total_buckets[rows].tolist(),
+                    self._files(rows, stats),
+                )
+            )
+
+    def _files(self, rows: Longs, stats: bool) -> Iterable[DataFileMeta]:
+        """Make the file metas, field by field in the order of the dataclass."""
+        return map(
+            DataFileMeta,
+            self.file_names(rows),
+            self._longs("_FILE._FILE_SIZE")[rows].tolist(),
+            self._longs("_FILE._ROW_COUNT")[rows].tolist(),
+            self._bytes("_FILE._MIN_KEY", rows),
+            self._bytes("_FILE._MAX_KEY", rows),
+            self._stats("_FILE._KEY_STATS", rows) if stats else repeat(EMPTY_STATS, len(rows)),
+            self._stats("_FILE._VALUE_STATS", rows) if stats else repeat(EMPTY_STATS, len(rows)),
+            self._longs("_FILE._MIN_SEQUENCE_NUMBER")[rows].tolist(),
+            self._longs("_FILE._MAX_SEQUENCE_NUMBER")[rows].tolist(),
+            self._longs("_FILE._SCHEMA_ID")[rows].tolist(),
+            self._longs("_FILE._LEVEL")[rows].tolist(),
+            self._extra_files(rows),
+            self._optional_longs("_FILE._CREATION_TIME", rows),
+            self._optional_longs("_FILE._DELETE_ROW_COUNT", rows),
+            self._optional_bytes("_FILE._EMBEDDED_FILE_INDEX", rows),
+            self._optional_longs("_FILE._FILE_SOURCE", rows),
+            self._text_tuples("_FILE._VALUE_STATS_COLS", rows),
+            self._optional_texts("_FILE._EXTERNAL_PATH", rows),
+            self._optional_longs("_FILE._FIRST_ROW_ID", rows),
+            self._text_tuples("_FILE._WRITE_COLS", rows),
+            self._long_tuples("_FILE._WRITE_COLS_SEQUENCES", rows),
+            map(self._footer_checksums.__getitem__, rows.tolist()),
+        )
+
+    @cached_property
+    def _footer_checksums(self) -> list[int | None]:
+        return [crc for container in self._containers for crc in checksums_of(container, container.record_count)]
+
+    def _stats(self, path: str, rows: Longs) -> Iterable[SimpleStats]:
+        return map(
+            SimpleStats,
+            self._bytes(f"{path}._MIN_VALUES", rows),
+            self._bytes(f"{path}._MAX_VALUES", rows),
+            self._long_tuples(f"{path}._NULL_COUNTS", rows),
+        )
+
+    def _partitions_of(self, rows: Longs) -> list[bytes]:
+        return [self.partitions[code] for code in self.partition_codes[rows].tolist()]
+
+    def _extra_files(self, rows: Longs) -> list[tuple[str, ...]]:
+        return [names or () for names in self._text_tuples("_FILE._EXTRA_FILES", rows)]
+
+    def _column(self, path: str, kind: type[Any], required: bool) -> Any:
+        column = self._columns.get(path)
+        if column is None and not required:
+            return None
+        if not isinstance(column, kind) or (required and column.present is not None):
+            raise CorruptTableError(f"{self._source} is no manifest: field {path} is missing or wrong.")
+        return column
+
+    def _longs(self, path: str) -> Longs:
+        values: Longs = self._column(path, LongColumn, required=True).values
+        return values
+
+    def _bytes(self, path: str, rows: Longs) -> list[bytes]:
+        return _slices(self._data, self._column(path, SliceColumn, required=True), rows)
+
+    def _optional_longs(self, path: str, rows: Longs) -> list[int | None]:
+        column: LongColumn | None = self._column(path, LongColumn, required=False)
+        return [None] * len(rows) if column is None else _nullable_longs(column, rows)
+
+    def _optional_bytes(self, path: str, rows: Longs) -> Sequence[bytes | None]:
+        column: SliceColumn | None = self._column(path, SliceColumn, required=False)
+        if column is None:
+            return [None] * len(rows)
+        if column.present is None:
+            return _slices(self._data, column, rows)
+        present = column.present[rows]
+        if not present.any():
+            return [None] * len(rows)
+        values = zip(_slices(self._data, column, rows), present.tolist(), strict=True)
+        return [value if there else None for value, there in values]
+
+    def _optional_texts(self, path: str, rows: Longs) -> list[str | None]:
+        values = self._optional_bytes(path, rows)
+        return [None if value is None else self._texts([value])[0] for value in values]
+
+    def _texts(self, values: Iterable[bytes]) -> list[str]:
+        try:
+            return [str(value, "utf-8") for value in values]
+        except UnicodeDecodeError as error:
+            raise CorruptTableError(f"{self._source} has a name that is no text: {error}") from error
+
+    def _long_tuples(self, path: str, rows: Longs) -> list[tuple[Any, ...] | None]:
+        column: ListColumn | None = self._column(path, ListColumn, required=False)
+        if column is None or (column.present is not None and not column.present[rows].any()):
+            return [None] * len(rows)
+        if not isinstance(column.items, LongColumn):
+            raise CorruptTableError(f"{self._source} is no manifest: field {path} is missing or wrong.")
+        return _tuples(column, rows, _nullable_longs(column.items, _items_of(column, rows)))
+
+    def _text_tuples(self, path: str, rows: Longs) -> list[tuple[Any, ...] | None]:
+        column: ListColumn | None = self._column(path, ListColumn, required=False)
+        if column is None or (column.present is not None and not column.present[rows].any()):
+            return [None] * len(rows)
+        if not isinstance(column.items, SliceColumn):
+            raise CorruptTableError(f"{self._source} is no manifest: field {path} is missing or wrong.")
+        items = _slices(self._data, column.items, _items_of(column, rows))
+        distinct = list(set(items))
+        known = dict(zip(distinct, self._texts(distinct), strict=True))
+        shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        tuples = _tuples(column, rows, [known[value] for value in items])
+        return [None if names is None else shared.setdefault(names, names) for names in tuples]
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep the garbage collector from walking over a growing list of entries, none of which is garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+_KINDS = (FileKind.ADD, FileKind.DELETE)
+
+
+def _slices(data: bytes, column: SliceColumn, rows: Longs) -> list[bytes]:
+    starts = column.offsets[rows]
+    ends = starts + column.lengths[rows]
+    return [data[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def _nullable_longs(column: LongColumn, rows: Longs) -> list[Any]:
+    values: list[Any] = column.values[rows].tolist()
+    if column.present is not None:
+        for row in np.flatnonzero(~column.present[rows]).tolist():
+            values[row] = None
+    return values
+
+
+def _items_of(column: ListColumn, rows: Longs) -> Longs:
+    """Return the numbers of the items of ``rows``, one row's after another's."""
+    starts = column.offsets[rows]
+    lengths = column.offsets[rows + 1] - starts
+    shifts = starts - (np.cumsum(lengths) - lengths)
+    numbers: Longs = np.arange(int(lengths.sum())) + np.repeat(shifts, lengths)
+    return numbers
+
+
+def _tuples(column: ListColumn, rows: Longs, items: list[Any]) -> list[tuple[Any, ...] | None]:
+    """Cut ``items`` (those of ``rows``, in order) into one tuple a row, None where the array is null."""
+    lengths = column.offsets[rows + 1] - column.offsets[rows]
+    width = int(lengths[0]) if len(lengths) else 0
+    result: list[Any]
+    if not (lengths == width).all():
+        ends = np.cumsum(lengths)
+        result = [
+            tuple(items[start:end])
+            for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True)
+        ]
+    elif width == 0:
+        result = [()] * len(lengths)
+    else:
+        result = list(zip(*[iter(items)] * width, strict=True))
+    if column.present is not None:
+        for row in np.flatnonzero(~column.present[rows]).tolist():
+            result[row] = None
+    return result

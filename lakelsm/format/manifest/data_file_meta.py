@@ -1,0 +1,72 @@
+"""Metadata of one data file, as a manifest entry carries it (format.md 6.2 and 7)."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.format.row.binary_row import EMPTY_ROW
+
+
+@dataclass(slots=True)
+class SimpleStats:
+    """Bounds of some columns.
+
+    ``min_values`` and ``max_values`` are BinaryRows with their 4-byte arity; a null slot is an unknown bound.
+    ``null_counts`` has one count per column (None: unknown), or is None where the file says nothing.
+    """
+
+    min_values: bytes
+    max_values: bytes
+    null_counts: tuple[int | None, ...] | None
+
+
+#: Stats over no column. Shared: never mutate it.
+EMPTY_STATS = SimpleStats(EMPTY_ROW, EMPTY_ROW, ())
+
+
+@dataclass(slots=True)
+class DataFileMeta:
+    """One data or changelog file. Names and units are those of the ``_FILE`` record of format.md 6.2.
+
+    ``min_key`` and ``max_key`` are BinaryRows (with arity) of the trimmed primary key.
+    ``creation_time_millis`` is the writer's local wall clock read as if it were UTC. ``value_stats_cols``
+    names the columns of ``value_stats`` (None: every value column in schema order). ``file_source`` is 0 for
+    new input and 1 for a compaction's output. ``footer_checksum`` is the CRC-32 of the Parquet footer, which
+    manifests of lakelsm keep (None: unknown).
+    """
+
+    file_name: str
+    file_size: int
+    row_count: int
+    min_key: bytes
+    max_key: bytes
+    key_stats: SimpleStats
+    value_stats: SimpleStats
+    min_sequence_number: int
+    max_sequence_number: int
+    schema_id: int
+    level: int
+    extra_files: tuple[str, ...] = ()
+    creation_time_millis: int | None = None
+    delete_row_count: int | None = None
+    embedded_index: bytes | None = None
+    file_source: int | None = None
+    value_stats_cols: tuple[str, ...] | None = None
+    external_path: str | None = None
+    first_row_id: int | None = None
+    write_cols: tuple[str, ...] | None = None
+    write_cols_sequences: tuple[int, ...] | None = None
+    footer_checksum: int | None = field(default=None, compare=False)
+
+    def upgraded(self, level: int) -> DataFileMeta:
+        """Return the meta of the same physical file moved up to ``level`` (everything else is kept).
+
+        Raises InvalidInputError unless ``level`` is above the present one.
+        """
+        if level <= self.level:
+            raise InvalidInputError(f"File {self.file_name} of level {self.level} cannot move up to {level}.")
+        moved = copy(self)
+        moved.level = level
+        return moved

@@ -1,0 +1,48 @@
+"""One line of a manifest: a data file added to or deleted from a bucket (format.md 6.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from lakelsm.format.manifest.data_file_meta import DataFileMeta
+
+#: What says that two entries speak of the same file: partition, bucket, level, name, extra files, embedded
+#: index, external path (format.md 6.2).
+EntryIdentity = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
+
+
+class FileKind(IntEnum):
+    """What an entry does with its file. Persisted: do not change."""
+
+    ADD = 0
+    DELETE = 1
+
+
+@dataclass(slots=True)
+class ManifestEntry:
+    """``file`` is added to (kind 0) or deleted from (kind 1) ``bucket`` of ``partition``.
+
+    ``partition`` is the BinaryRow of the partition columns with its 4-byte arity (12 zero bytes if none).
+    ``total_buckets`` is the table's bucket count when the file was written: -1 dynamic, -2 postponed.
+    """
+
+    kind: int
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    file: DataFileMeta
+
+    @property
+    def identity(self) -> EntryIdentity:
+        """What a DELETE must repeat to take back an ADD; a file on another level is another identity."""
+        file = self.file
+        return (
+            self.partition,
+            self.bucket,
+            file.level,
+            file.file_name,
+            file.extra_files,
+            file.embedded_index,
+            file.external_path,
+        )

@@ -1,0 +1,142 @@
+"""Manifest lists: the manifests of a snapshot, with ranges that let a scan skip some (format.md 6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from lakelsm.format.avro.container import decode_records, read_container, write_container
+from lakelsm.format.manifest.avro_schemas import MANIFEST_LIST_SCHEMA, MANIFEST_VERSION
+from lakelsm.format.manifest.data_file_meta import EMPTY_STATS, SimpleStats
+from lakelsm.format.manifest.entry import FileKind, ManifestEntry
+from lakelsm.format.manifest.file_checksums import checksum_header, checksums_of
+from lakelsm.format.manifest.partition_stats import partition_stats
+from lakelsm.format.manifest.record import stats_from_record, stats_to_record
+from lakelsm.format.paths import check_names
+
+if TYPE_CHECKING:
+    from lakelsm.types import DataType
+
+
+@dataclass(frozen=True)
+class ManifestFileMeta:
+    """One manifest. Counts are of its entries; the ranges (None: unknown) are over all its entries' files.
+
+    ``partition_stats`` holds untruncated bounds of the partition columns; ``schema_id`` is the largest. ``checksum`` is
+    the CRC-32 of the manifest's bytes, which the lists of lakelsm keep (None: unknown).
+    """
+
+    file_name: str
+    file_size: int
+    num_added_files: int
+    num_deleted_files: int
+    partition_stats: SimpleStats
+    schema_id: int
+    min_bucket: int | None = None
+    max_bucket: int | None = None
+    min_level: int | None = None
+    max_level: int | None = None
+    min_row_id: int | None = None
+    max_row_id: int | None = None
+    checksum: int | None = field(default=None, compare=False)
+
+    @property
+    def entry_count(self) -> int:
+        """How many entries the manifest has."""
+        return self.num_added_files + self.num_deleted_files
+
+
+def encode_manifest_list(metas: Sequence[ManifestFileMeta], compression: str = "zstandard") -> bytes:
+    """Encode a manifest list file (an empty one is valid: the base list of a first snapshot)."""
+    header = checksum_header([meta.checksum for meta in metas])
+    return write_container(MANIFEST_LIST_SCHEMA, [_to_record(meta) for meta in metas], compression, metadata=header)
+
+
+def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
+    """Decode a manifest list file; ``source`` names it in errors.
+
+    Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
+    """
+    container = read_container(data, source)
+    metas = decode_records(container, MANIFEST_VERSION, _from_record, "manifest list")
+    check_names([meta.file_name for meta in metas], "_FILE_NAME", source)
+    return [replace(meta, checksum=checksum) for meta, checksum in zip(metas, checksums_of(container, len(metas)))]
+
+
+def summarize(
+    file_name: str,
+    file_size: int,
+    entries: Sequence[ManifestEntry],
+    partition_types: Sequence[DataType],
+) -> ManifestFileMeta:
+    """Return the list record of a manifest holding ``entries`` (at least one)."""
+    added = sum(entry.kind == FileKind.ADD for entry in entries)
+    buckets = [entry.bucket for entry in entries]
+    levels = [entry.file.level for entry in entries]
+    row_ids = _row_id_range(entries)
+    return ManifestFileMeta(
+        file_name=file_name,
+        file_size=file_size,
+        num_added_files=added,
+        num_deleted_files=len(entries) - added,
+        partition_stats=_partition_stats(entries, partition_types),
+        schema_id=max((entry.file.schema_id for entry in entries), default=0),
+        min_bucket=min(buckets, default=None),
+        max_bucket=max(buckets, default=None),
+        min_level=min(levels, default=None),
+        max_level=max(levels, default=None),
+        min_row_id=row_ids[0],
+        max_row_id=row_ids[1],
+    )
+
+
+def _row_id_range(entries: Sequence[ManifestEntry]) -> tuple[int | None, int | None]:
+    """First and last row id of row-tracking files; unknown as soon as one entry has none."""
+    first = [entry.file.first_row_id for entry in entries]
+    known = [row_id for row_id in first if row_id is not None]
+    if not known or len(known) != len(first):
+        return None, None
+    last = max(row_id + entry.file.row_count - 1 for row_id, entry in zip(known, entries, strict=True))
+    return min(known), last
+
+
+def _partition_stats(entries: Sequence[ManifestEntry], types: Sequence[DataType]) -> SimpleStats:
+    if not types:
+        return EMPTY_STATS
+    return partition_stats([entry.partition for entry in entries], types)
+
+
+def _to_record(meta: ManifestFileMeta) -> dict[str, Any]:
+    return {
+        "_VERSION": MANIFEST_VERSION,
+        "_FILE_NAME": meta.file_name,
+        "_FILE_SIZE": meta.file_size,
+        "_NUM_ADDED_FILES": meta.num_added_files,
+        "_NUM_DELETED_FILES": meta.num_deleted_files,
+        "_PARTITION_STATS": stats_to_record(meta.partition_stats),
+        "_SCHEMA_ID": meta.schema_id,
+        "_MIN_BUCKET": meta.min_bucket,
+        "_MAX_BUCKET": meta.max_bucket,
+        "_MIN_LEVEL": meta.min_level,
+        "_MAX_LEVEL": meta.max_level,
+        "_MIN_ROW_ID": meta.min_row_id,
+        "_MAX_ROW_ID": meta.max_row_id,
+    }
+
+
+def _from_record(record: Mapping[str, Any]) -> ManifestFileMeta:
+    return ManifestFileMeta(
+        file_name=record["_FILE_NAME"],
+        file_size=record["_FILE_SIZE"],
+        num_added_files=record["_NUM_ADDED_FILES"],
+        num_deleted_files=record["_NUM_DELETED_FILES"],
+        partition_stats=stats_from_record(record["_PARTITION_STATS"]),
+        schema_id=record["_SCHEMA_ID"],
+        min_bucket=record.get("_MIN_BUCKET"),
+        max_bucket=record.get("_MAX_BUCKET"),
+        min_level=record.get("_MIN_LEVEL"),
+        max_level=record.get("_MAX_LEVEL"),
+        min_row_id=record.get("_MIN_ROW_ID"),
+        max_row_id=record.get("_MAX_ROW_ID"),
+    )

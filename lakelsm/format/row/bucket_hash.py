@@ -1,0 +1,259 @@
+"""Which bucket a key belongs to: the 32-bit hash of its BinaryRow, and Paimon's three bucket functions.
+
+Facts: format.md section 10 and upstream `paimon-core/.../bucket/*.java`. The hash takes the row four bytes at
+a time; here one such step is done for a whole block of rows before the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.format.row.binary_row import Column, column_blocks, encode_rows, row_header
+from lakelsm.format.row.binary_row_slots import (
+    FieldSlots,
+    byte_layout,
+    field_slots,
+    normalise,
+    null_mask,
+    primitive_values,
+    require_row_type,
+)
+from lakelsm.format.row.hive_hash import hive_hashes
+from lakelsm.types import DataType
+
+Hashes = npt.NDArray[np.int32]
+UInts = npt.NDArray[np.uint32]
+BucketFunction = Literal["default", "mod", "hive"]
+
+_SEED = 42  # Persisted: do not change
+_C1, _C2 = 0xCC9E2D51, 0x1B873593  # Persisted: do not change
+_ADD = 0xE6546B64  # Persisted: do not change
+_F1, _F2 = 0x85EBCA6B, 0xC2B2AE35  # Persisted: do not change
+_FULL = 0xFFFFFFFF
+
+_BLOCK_ROWS = 1 << 14  # the working arrays of a block stay in the processor's cache
+_FEW_ROWS = 8  # below this many rows, plain integers are faster than arrays
+
+
+def hash_rows(rows: pa.BinaryArray) -> Hashes:
+    """Hash of each row's bytes (without arity; the length is a multiple of 4, as every BinaryRow's is)."""
+    offsets, data = byte_layout(rows)
+    lengths = offsets[1:] - offsets[:-1]
+    if (lengths & 3).any():
+        raise InvalidInputError("row bytes whose length is not a multiple of 4 are no BinaryRow")
+    data = data[int(offsets[0]) : int(offsets[-1])]
+    words = np.ascontiguousarray(data).view(np.uint8)
+    words = words if words.ctypes.data % 4 == 0 else words.copy()
+    starts = (offsets[:-1] - offsets[0]) >> 2
+    out = np.empty(len(rows), dtype=np.int32)
+    for first in range(0, len(rows), _BLOCK_ROWS):
+        block = slice(first, first + _BLOCK_ROWS)
+        out[block] = _hash_block(words.view(np.uint32), starts[block], lengths[block] >> 2)
+    return out
+
+
+def key_hashes(arrays: Sequence[Column], types: Sequence[DataType]) -> Hashes:
+    """Hash of the key in each row of the columns: ``hash_rows(encode_rows(arrays, types))``.
+
+    The rows' bytes are not built where all rows of a block have one length. Errors as :func:`encode_rows`.
+    """
+    if len(arrays) != len(types) or not arrays:
+        raise InvalidInputError(f"a key of {len(arrays)} columns with {len(types)} types")
+    out = np.empty(len(arrays[0]), dtype=np.int32)
+    first = 0
+    for block in column_blocks(arrays, _BLOCK_ROWS):
+        rows = len(block[0])
+        fields = [field_slots(array, data_type) for array, data_type in zip(block, types, strict=True)]
+        if all(isinstance(field.var_words, int) for field in fields):
+            out[first : first + rows] = _hash_fields(fields, rows)
+        else:
+            out[first : first + rows] = hash_rows(encode_rows(block, types))
+        first += rows
+    return out
+
+
+def bucket_ids(
+    arrays: Sequence[Column],
+    types: Sequence[DataType],
+    num_buckets: int,
+    function: BucketFunction = "default",
+) -> Hashes:
+    """The bucket (0 .. num_buckets - 1) of each row, by Paimon's ``bucket-function.type``.
+
+    ``mod`` takes one INT or BIGINT column, ``hive`` any types but timestamps and nested ones.
+    """
+    if num_buckets <= 0:
+        raise InvalidInputError(f"the number of buckets must be positive, not {num_buckets}")
+    if function == "default":
+        return _hash_buckets(key_hashes(arrays, types), num_buckets)
+    if function == "mod":
+        return _mod_buckets(arrays, types, num_buckets)
+    if function == "hive":
+        if len(arrays) != len(types) or not arrays:
+            raise InvalidInputError(f"a bucket key of {len(arrays)} columns with {len(types)} types")
+        blocks = [hive_hashes(block, types) for block in column_blocks(arrays, 1 << 16)]
+        positive = np.concatenate([np.empty(0, np.uint32), *blocks]) & np.uint32(0x7FFFFFFF)
+        return _remainder(positive, num_buckets)
+    raise InvalidInputError(f"bucket-function.type must be default, mod or hive, not {function!r}")
+
+
+def _hash_buckets(hashes: Hashes, num_buckets: int) -> Hashes:
+    """abs(hash % num_buckets) with Java's remainder, which takes the sign of the hash."""
+    sign = hashes >> np.int32(31)
+    return _remainder(((hashes ^ sign) - sign).view(np.uint32), num_buckets)
+
+
+def _remainder(values: UInts, divisor: int) -> Hashes:
+    by = np.uint32(divisor)
+    rest: UInts = values - values // by * by
+    return rest.view(np.int32)
+
+
+def _mod_buckets(arrays: Sequence[Column], types: Sequence[DataType], num_buckets: int) -> Hashes:
+    roots = [require_row_type(data_type).root for data_type in types]
+    if len(arrays) != 1 or roots not in (["INT"], ["BIGINT"]):
+        raise InvalidInputError(f"bucket-function.type 'mod' needs one INT or BIGINT bucket key, not {roots}")
+    out = np.empty(len(arrays[0]), dtype=np.int32)
+    first = 0
+    for (block,) in column_blocks(arrays, 1 << 16):
+        plain = normalise(block, require_row_type(types[0]))
+        nulls = null_mask(plain)
+        values = primitive_values(plain)
+        # A null key's slot holds 0, and that is what Java takes the remainder of.
+        values = values if nulls is None else np.where(nulls, 0, values)
+        out[first : first + len(block)] = values % num_buckets
+        first += len(block)
+    return out
+
+
+def _rotated(value: int, bits: int) -> int:
+    return ((value << bits) | (value >> (32 - bits))) & _FULL
+
+
+def _mix_one(state: int, word: int) -> int:
+    state ^= _rotated(word * _C1 & _FULL, 15) * _C2 & _FULL
+    return (_rotated(state, 13) * 5 + _ADD) & _FULL
+
+
+class _Mixer:
+    """The hash state of a block of rows: one number while it is the same for all, an array afterwards."""
+
+    def __init__(self, rows: int) -> None:
+        self.common: int | None = _SEED
+        self.state: UInts = np.empty(rows, dtype=np.uint32)
+        self._word: UInts = np.empty(rows, dtype=np.uint32)
+        self._other: UInts = np.empty(rows, dtype=np.uint32)
+
+    def mix_common(self, word: int) -> None:
+        """The next four bytes are the same in every row."""
+        if self.common is not None:
+            self.common = _mix_one(self.common, word)
+            return
+        if word:
+            self.state ^= np.uint32(_rotated(word * _C1 & _FULL, 15) * _C2 & _FULL)
+        self._turn(len(self.state))
+
+    def mix(self, words: UInts) -> None:
+        """The next four bytes of the first ``len(words)`` rows."""
+        rows = len(words)
+        if self.common is not None:
+            self.state.fill(self.common)
+            self.common = None
+        word, other = self._word[:rows], self._other[:rows]
+        np.multiply(words, np.uint32(_C1), out=word)
+        np.right_shift(word, np.uint32(17), out=other)
+        np.left_shift(word, np.uint32(15), out=word)
+        np.bitwise_or(word, other, out=word)
+        np.multiply(word, np.uint32(_C2), out=word)
+        state = self.state[:rows]
+        np.bitwise_xor(state, word, out=state)
+        self._turn(rows)
+
+    def finish(self, byte_lengths: int | UInts) -> Hashes:
+        """The hashes, given the rows' lengths in bytes."""
+        if self.common is not None:
+            self.state.fill(self.common)
+        state, other = self.state, self._other
+        state ^= np.uint32(byte_lengths) if isinstance(byte_lengths, int) else byte_lengths
+        for shift, factor in ((16, _F1), (13, _F2)):
+            np.right_shift(state, np.uint32(shift), out=other)
+            state ^= other
+            state *= np.uint32(factor)
+        np.right_shift(state, np.uint32(16), out=other)
+        state ^= other
+        return state.view(np.int32)
+
+    def _turn(self, rows: int) -> None:
+        state, other = self.state[:rows], self._other[:rows]
+        np.right_shift(state, np.uint32(19), out=other)
+        np.left_shift(state, np.uint32(13), out=state)
+        np.bitwise_or(state, other, out=state)
+        np.multiply(state, np.uint32(5), out=state)
+        np.add(state, np.uint32(_ADD), out=state)
+
+
+def _hash_fields(fields: Sequence[FieldSlots], rows: int) -> Hashes:
+    """Hashes of rows that all have one length, straight from their fields."""
+    mixer = _Mixer(rows)
+    header = row_header(fields, rows)
+    for bits in header:
+        if bits is None:
+            mixer.mix_common(0)
+            mixer.mix_common(0)
+        else:
+            _mix_longs(mixer, bits)
+    cursor = len(header) + len(fields)
+    for field in fields:
+        if field.var_data is None:
+            _mix_longs(mixer, field.slots)
+        else:
+            mixer.mix(field.slots.astype(np.uint32))
+            mixer.mix_common(cursor * 8)
+            cursor += int(field.var_words)
+    for field in fields:
+        if field.var_data is not None:
+            words = field.var_data.view(np.uint32).reshape(rows, -1)
+            for column in range(words.shape[1]):
+                mixer.mix(words[:, column])
+    return mixer.finish(cursor * 8)
+
+
+def _mix_longs(mixer: _Mixer, longs: npt.NDArray[np.uint64]) -> None:
+    halves = np.ascontiguousarray(longs).view(np.uint32)
+    mixer.mix(halves[0::2])
+    mixer.mix(halves[1::2])
+
+
+def _hash_block(words: UInts, starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> Hashes:
+    """Hashes of rows of ``counts`` 4-byte words: the longest first, so that each step takes a prefix."""
+    rows = len(starts)
+    mixer = _Mixer(rows)
+    first = int(counts[0])
+    if bool((counts == first).all()) and bool((np.diff(starts) == first).all()):
+        table = words[int(starts[0]) : int(starts[0]) + rows * first].reshape(rows, first)
+        for column in range(first):
+            mixer.mix(table[:, column])
+        return mixer.finish(4 * first)
+    order = np.argsort(-counts, kind="stable")
+    places, sorted_counts = starts[order], counts[order]
+    active = int(np.searchsorted(-sorted_counts, 0, side="left"))  # rows that have a word number `step`
+    step = 0
+    while active > _FEW_ROWS or (step == 0 and active):
+        mixer.mix(words[places[:active] + step])
+        step += 1
+        active = int(np.searchsorted(-sorted_counts, -step, side="left"))
+    for row in range(active):  # at most _FEW_ROWS very long keys
+        rest = words[int(places[row]) + step : int(places[row]) + int(sorted_counts[row])].tolist()
+        state = int(mixer.state[row])
+        for word in rest:
+            state = _mix_one(state, word)
+        mixer.state[row] = state
+    hashes = np.empty(rows, dtype=np.int32)
+    hashes[order] = mixer.finish((sorted_counts << 2).astype(np.uint32))
+    return hashes

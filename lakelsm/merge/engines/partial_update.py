@@ -1,0 +1,189 @@
+"""The merge engine `partial-update`: values that are not NULL update the row, in sequence groups the newest ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.merge.engine_result import DELETE, INSERT, EngineResult, system_columns
+from lakelsm.merge.events import ADD, RETRACT, REVERSED, SKIP, Events, Ops, Result, Values
+from lakelsm.merge.functions.aggregate_functions import aggregate, check_not_null, last_non_null_value
+from lakelsm.merge.grouped_rows import GroupedRows, Indices, Mask, is_retract, ranks
+from lakelsm.merge.key_order import group_starts
+from lakelsm.merge.merge_spec import SEQUENCE_NUMBER, VALUE_KIND, ColumnRule, MergeSpec, SequenceGroup
+
+
+def merge_partial_update(table: pa.Table, groups: GroupedRows, spec: MergeSpec) -> EngineResult:
+    """Update each contested key by its records in order.
+
+    Raises InvalidInputError for retractions where no option says what they do.
+    """
+    kinds = table.column(VALUE_KIND).take(pa.array(groups.rows)).combine_chunks()
+    records = _Records(groups, is_retract(kinds), kinds.to_numpy(zero_copy_only=False) == DELETE)
+    if spec.ignore_delete:
+        acting = ~records.retracts
+    else:
+        acting = np.ones(len(groups.rows), dtype=bool)
+        if not spec.groups and not spec.remove_on_delete and records.retracts.any():
+            raise retractions_refused()
+    sequences = [_Sequence.of(table, groups, group) for group in spec.groups]
+    removals = _removals(records, acting, sequences, spec)
+    restarts = removals.copy()
+    restarts[groups.starts[records.retracts[groups.starts]]] = True
+    seeds = groups.last(restarts)
+    columns = system_columns(
+        _result_numbers(table, groups, acting), _result_kinds(records, groups, removals)
+    )
+    # A column of no group: the last value that is not NULL; retractions are not for it.
+    ungrouped = Events(groups, _ops(records.retracts, ADD), seeds)
+    by_column: dict[str, _GroupFold] = {}
+    for sequence in sequences:
+        fold = _GroupFold(sequence, records, acting, removals, restarts, seeds)
+        by_column.update(dict.fromkeys(sequence.group.columns, fold))
+    for rule in spec.columns:
+        if rule.name in table.column_names:
+            values = Values(table.column(rule.name), groups)
+            own = by_column.get(rule.name)
+            result = last_non_null_value(values, ungrouped, rule) if own is None else own.column(values, rule)
+            if rule.not_null:
+                check_not_null(values, result, rule)
+            columns[rule.name] = (
+                result if isinstance(result, pa.Array) else np.where(result >= 0, groups.rows[result], -1)
+            )
+    return EngineResult(groups.rows[groups.ends], columns)
+
+
+def retractions_refused() -> InvalidInputError:
+    """The error of a -U or -D for a table whose options do not say what it does."""
+    return InvalidInputError(
+        "'merge-engine' = 'partial-update' takes no rows of kind -U or -D; set 'ignore-delete' = 'true' to drop them, "
+        "'partial-update.remove-record-on-delete' = 'true' to let -D remove the row, or sequence groups "
+        "('fields.<column>.sequence-group') to retract their columns"
+    )
+
+
+@dataclass(frozen=True)
+class _Records:
+    groups: GroupedRows
+    retracts: Mask
+    deletes: Mask
+
+
+@dataclass(frozen=True)
+class _Sequence:
+    """The order of one sequence group: the rank of each record, and whether all its sequence fields are NULL."""
+
+    group: SequenceGroup
+    rank: Indices
+    empty: Mask
+
+    @staticmethod
+    def of(table: pa.Table, groups: GroupedRows, group: SequenceGroup) -> _Sequence:
+        columns = [table.column(name).take(pa.array(groups.rows)) for name in group.sequence]
+        empty = np.logical_and.reduce([column.is_null().to_numpy() for column in columns])
+        return _Sequence(group, ranks(columns, 2**62 // (len(empty) + 1)), empty)
+
+    def accepted(self, starts: Mask, moves: Mask) -> Mask:
+        """Which records are not older than the sequence that the records before them left.
+
+        ``starts`` marks where a row starts anew, with the sequence of the record there; records outside ``moves`` do not
+        move the sequence.
+        """
+        effective = np.where((self.empty | ~moves) & ~starts, -1, self.rank)
+        base = (np.cumsum(starts) - 1) * (int(self.rank.max(initial=0)) + 2)
+        newest = np.maximum.accumulate(effective + 1 + base) - base - 1
+        found: Mask = (self.rank >= newest) & ~self.empty
+        return found
+
+
+def _removals(records: _Records, acting: Mask, sequences: list[_Sequence], spec: MergeSpec) -> Mask:
+    """The -D records that remove the row and leave their own values as the start of a next one."""
+    if spec.remove_on_delete:
+        return records.deletes & acting
+    removals = np.zeros(len(acting), dtype=bool)
+    listed = [sequence for sequence in sequences if spec.remove_on_groups & set(sequence.group.sequence)]
+    if not listed:
+        return removals
+    key_starts = np.zeros(len(acting), dtype=bool)
+    key_starts[records.groups.starts] = True
+    while True:
+        starts = key_starts | removals
+        accepted = np.logical_or.reduce([sequence.accepted(starts, acting) for sequence in listed])
+        found = accepted & records.deletes & acting & ~removals
+        if not found.any():
+            return removals
+        if len(listed) > 1:
+            # A removal moves the other groups' sequences: only the first after each start is certain yet.
+            places = np.flatnonzero(found)
+            found = np.zeros_like(found)
+            found[places[group_starts(np.cumsum(starts)[places])]] = True
+        removals |= found
+
+
+def _result_numbers(table: pa.Table, groups: GroupedRows, acting: Mask) -> npt.NDArray[np.int64]:
+    """The sequence number of the last record that is not ignored, 0 where all are."""
+    last = groups.last(acting)
+    numbers = table.column(SEQUENCE_NUMBER).take(pa.array(groups.rows[last])).to_numpy()
+    return np.where(last >= 0, numbers, 0)
+
+
+def _result_kinds(records: _Records, groups: GroupedRows, removals: Mask) -> npt.NDArray[np.int8]:
+    """A key is gone where its last record removed it and where no record added anything."""
+    gone = removals[groups.ends] | ~groups.any(~records.retracts)
+    return np.where(gone, DELETE, INSERT).astype(np.int8)
+
+
+@dataclass(frozen=True)
+class _GroupFold:
+    """Turns the records of all keys into events of the columns of one sequence group."""
+
+    sequence: _Sequence
+    records: _Records
+    acting: Mask
+    removals: Mask
+    restarts: Mask
+    seeds: Indices
+
+    def column(self, values: Values, rule: ColumnRule) -> Result:
+        """The merged values of one of the group's columns."""
+        if rule.name in self.sequence.group.sequence:
+            return self._newest
+        if rule.function is None:
+            newest = self._newest
+            retracted = (newest >= 0) & self.records.retracts[newest] & ~self._idle[newest]
+            return np.where(retracted, -1, newest)
+        return aggregate(values, self._aggregated, rule)
+
+    @cached_property
+    def _accepted(self) -> Mask:
+        starts = self.removals.copy()
+        starts[self.records.groups.starts] = True
+        return self.sequence.accepted(starts, self.acting)
+
+    @cached_property
+    def _idle(self) -> Mask:
+        """Records that leave the group as it is."""
+        return self.sequence.empty | ~self.acting | self.removals
+
+    @cached_property
+    def _newest(self) -> Indices:
+        """The last record of each key that is not older than the sequence, or the one that the row starts with."""
+        groups = self.records.groups
+        last = groups.last(self._accepted & ~self._idle)
+        return np.where(last >= self.seeds, last, self.seeds)
+
+    @cached_property
+    def _aggregated(self) -> Events:
+        added = np.where(self._accepted, ADD, REVERSED)
+        ops = _ops(self._idle, np.where(self.records.retracts, RETRACT, added))
+        return Events(self.records.groups, ops, self.seeds, self.restarts)
+
+
+def _ops(idle: Mask, ops: Any) -> Ops:
+    return np.where(idle, SKIP, ops).astype(np.int8)

@@ -1,0 +1,190 @@
+"""Aggregate functions: each folds the events of a column into one value a key. One function, one rule of Paimon's.
+
+A function takes (values, events, rule) and returns a `Result`. All of them work on whole columns; those whose
+value is a collection are in `collection_functions`, sketches in `sketch_functions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.merge.events import ADD, RETRACT, REVERSED, SKIP, Events, Result, Values
+from lakelsm.merge.functions.collection_functions import collect, list_aggregate, merge_map, merge_map_with_keytime
+from lakelsm.merge.functions.nested_functions import nested_partial_update, nested_update
+from lakelsm.merge.functions.number_functions import product_values, sum_values
+from lakelsm.merge.functions.sketch_functions import bitmap64_union, bitmap_union, hll_union, theta_union
+from lakelsm.merge.grouped_rows import Indices, by_rank
+from lakelsm.merge.key_order import order_keys
+from lakelsm.merge.merge_spec import LAST_NON_NULL_VALUE, LAST_VALUE, PRIMARY_KEY, ColumnRule
+
+Function = Callable[[Values, Events, ColumnRule], Result]
+
+
+def aggregate(values: Values, events: Events, rule: ColumnRule) -> Result:
+    """Fold a column by the function of its rule.
+
+    Raises InvalidInputError for a retraction that the function cannot take and for a result out of the type's range.
+    """
+    if rule.ignore_retract:
+        events = events.without_retractions()
+    function, retracts = FUNCTIONS[rule.function or LAST_NON_NULL_VALUE]
+    if not retracts:
+        events.refuse_retractions(rule)
+    return function(values, events, rule)
+
+
+def last_value(values: Values, events: Events, rule: ColumnRule) -> Indices:
+    """The value of the last row, NULL included; a retraction leaves NULL."""
+    groups, live = events.groups, events.live
+    last = groups.last((live == ADD) | (live == RETRACT) | events.seeded)
+    return np.where((last >= 0) & (live[last] != RETRACT), last, -1)
+
+
+def last_non_null_value(values: Values, events: Events, rule: ColumnRule) -> Indices:
+    """The last value that is not NULL; retracting a value leaves NULL, retracting NULL nothing.
+
+    An older row of a sequence group fills in where there is no value.
+    """
+    groups, live, valid = events.groups, events.live, values.valid
+    sets = (((live == ADD) | (live == RETRACT)) & valid) | events.seeded
+    last = groups.last(sets)
+    found = np.where((last >= 0) & valid[last] & (live[last] != RETRACT), last, -1)
+    late = (live == REVERSED) & valid
+    if late.any():
+        late &= groups.positions > last[groups.ids]
+        found = np.where(found < 0, groups.first(late), found)
+    return found
+
+
+def first_value(values: Values, events: Events, rule: ColumnRule) -> Indices:
+    """The value of the first row, NULL included; an older row of a sequence group that comes later replaces it."""
+    groups = events.groups
+    first = groups.first((events.ops == ADD) | (events.ops == REVERSED))
+    late = groups.last((events.live == REVERSED) & (groups.positions != first[groups.ids]))
+    opened = (first >= 0) & (events.live[first] == ADD)
+    return np.where(late >= 0, late, np.where(opened, first, events.seeds))
+
+
+def first_non_null_value(values: Values, events: Events, rule: ColumnRule) -> Indices:
+    """The first value that is not NULL; an older row of a sequence group that comes later replaces it, even by NULL."""
+    groups = events.groups
+    first = groups.first((events.ops == ADD) & values.valid)
+    opened = (first >= 0) & (events.live[first] == ADD)
+    found = np.where(opened, first, events.seeds)
+    late = groups.any(events.ops == REVERSED)
+    if late.any():
+        found[late] = _first_non_null_out_of_order(values, events)[late]
+    return found
+
+
+def _first_non_null_out_of_order(values: Values, events: Events) -> Indices:
+    """The same, row after row: whether a value counts as the first depends on what the older rows left."""
+    groups, valid = events.groups, values.valid
+    held = np.full(groups.count, -1)
+    filled = np.zeros(groups.count, dtype=bool)
+    restarts = events.seeded if events.restarts is None else events.restarts
+    for active, at in by_rank(groups.starts, groups.sizes):
+        held[active] = np.where(restarts[at], at, held[active])
+        ops = events.ops[at]
+        opens = (ops == ADD) & valid[at] & ~filled[active]
+        older = ops == REVERSED
+        has_value = (held[active] >= 0) & valid[held[active]]
+        confirms = older & ~filled[active] & has_value
+        held[active] = np.where(opens | (older & ~confirms), at, held[active])
+        filled[active] |= opens | confirms
+    return held
+
+
+def maximum(values: Values, events: Events, rule: ColumnRule) -> Indices:
+    """The greatest value; NULL counts for nothing."""
+    return _extreme(values, events, greatest=True)
+
+
+def minimum(values: Values, events: Events, rule: ColumnRule) -> Indices:
+    """The smallest value; NULL counts for nothing."""
+    return _extreme(values, events, greatest=False)
+
+
+def _extreme(values: Values, events: Events, greatest: bool) -> Indices:
+    groups = events.groups
+    chosen, firsts, _ = groups.narrowed(events.added & values.valid)
+    found = np.full(groups.count, -1)
+    if not len(chosen):
+        return found
+    keys = order_keys([values.at(chosen)], signed_zeros=True)
+    if keys.dtype.kind != "u":
+        keys = np.unique(keys, return_inverse=True)[1].reshape(-1)
+    best = (np.maximum if greatest else np.minimum).reduceat(keys, firsts)
+    sizes = np.diff(firsts, append=len(chosen))
+    hits = np.flatnonzero(keys == np.repeat(best, sizes))
+    owner = groups.ids[chosen[hits]]
+    found[owner[::-1]] = chosen[hits][::-1]  # The first of equals stays.
+    return found
+
+
+def bool_and(values: Values, events: Events, rule: ColumnRule) -> Indices:
+    """Whether all values are true; NULL counts for nothing."""
+    return _first_of(values, events, preferred=False)
+
+
+def bool_or(values: Values, events: Events, rule: ColumnRule) -> Indices:
+    """Whether some value is true; NULL counts for nothing."""
+    return _first_of(values, events, preferred=True)
+
+
+def _first_of(values: Values, events: Events, preferred: bool) -> Indices:
+    groups = events.groups
+    counted = events.added & values.valid
+    truth = values.at(groups.positions).fill_null(False).to_numpy(zero_copy_only=False)
+    decisive = groups.first(counted & (truth == preferred))
+    return np.where(decisive >= 0, decisive, groups.first(counted))
+
+
+def primary_key(values: Values, events: Events, rule: ColumnRule) -> Indices:
+    """The value of the last row, whatever its kind."""
+    return events.groups.last((events.live != SKIP) | events.seeded)
+
+
+#: Name -> (function, whether it can take retractions).
+FUNCTIONS: dict[str, tuple[Function, bool]] = {
+    "bool_and": (bool_and, False),
+    "bool_or": (bool_or, False),
+    "collect": (collect, True),
+    "first_non_null_value": (first_non_null_value, False),
+    "first_not_null_value": (first_non_null_value, False),
+    "first_value": (first_value, False),
+    "hll_sketch": (hll_union, False),
+    LAST_NON_NULL_VALUE: (last_non_null_value, True),
+    LAST_VALUE: (last_value, True),
+    "listagg": (list_aggregate, False),
+    "max": (maximum, False),
+    "merge_map": (merge_map, True),
+    "merge_map_with_keytime": (merge_map_with_keytime, False),
+    "min": (minimum, False),
+    "nested_partial_update": (nested_partial_update, False),
+    "nested_update": (nested_update, True),
+    PRIMARY_KEY: (primary_key, True),
+    "product": (product_values, True),
+    "rbm32": (bitmap_union, False),
+    "rbm64": (bitmap64_union, False),
+    "sum": (sum_values, True),
+    "theta_sketch": (theta_union, False),
+}
+
+
+def check_not_null(values: Values, result: Result, rule: ColumnRule) -> None:
+    """Raises InvalidInputError where a column that is NOT NULL merged to NULL."""
+    if isinstance(result, pa.Array):
+        has_null = result.null_count > 0
+    else:
+        has_null = bool((result < 0).any()) or not bool(values.valid[result].all())
+    if has_null:
+        ignored = "'ignore-delete'" if rule.function is None else f"'fields.{rule.name}.ignore-retract'"
+        raise InvalidInputError(
+            f"column '{rule.name}' is NOT NULL, and a merge made it NULL (a retraction, or no value at all); "
+            f"make the column nullable or set {ignored} = 'true'"
+        )

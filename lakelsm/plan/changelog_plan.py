@@ -1,0 +1,148 @@
+"""What an incremental read has to look at: changelog files, new data files, or two states of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.format.data_file.key_value_file import key_types
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.lsm.interval_partition import Section, fewest_runs, overlap_groups
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.options import ChangelogProducer, MergeEngine
+from lakelsm.plan.bucket_files import by_bucket
+from lakelsm.plan.merge_units import MergeUnits
+from lakelsm.plan.partition_filter import partition_filter
+from lakelsm.predicate.predicate import Predicate
+from lakelsm.snapshots.manifest_scan import PartitionFilter, read_changelog_entries, read_delta_entries, read_live_entries
+from lakelsm.snapshots.table_store import TableStore
+
+
+class ChangelogMode(Enum):
+    """Where the changes come from (Paimon's ``incremental-between-scan-mode``)."""
+
+    #: The changelog files of the snapshots, but of none that overwrites.
+    CHANGELOG = "changelog"
+    #: The data files that appends added, merged by the merge engine; what overwrites and compactions wrote is left out.
+    DELTA = "delta"
+    #: The difference between the rows of the two snapshots; those between need not exist any more.
+    DIFF = "diff"
+
+    @staticmethod
+    def of(text: str) -> ChangelogMode:
+        """The mode of this name. Raises InvalidInputError for any other."""
+        try:
+            return ChangelogMode(text)
+        except ValueError:
+            known = ", ".join(mode.value for mode in ChangelogMode)
+            raise InvalidInputError(f"mode {text!r} is none of auto, {known}.") from None
+
+    @staticmethod
+    def automatic(producer: ChangelogProducer) -> ChangelogMode:
+        """The mode of a table that makes its changelog so."""
+        return ChangelogMode.DELTA if producer is ChangelogProducer.NONE else ChangelogMode.CHANGELOG
+
+
+@dataclass(frozen=True)
+class DifferenceUnit:
+    """Files of two states whose rows are compared; the masks tell which of ``unit.files`` each state has."""
+
+    unit: MergeUnit
+    before: tuple[bool, ...]
+    after: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class ChangelogPlan:
+    """The work of an incremental read.
+
+    ``scanned`` files have the changes as they are: each snapshot's, oldest first (None: of any snapshots, in no order).
+    The changes of ``merged`` units are what their merge gives, those of ``compared`` units the differences.
+    """
+
+    scanned: tuple[tuple[int | None, tuple[RunFile, ...]], ...] = ()
+    merged: tuple[MergeUnit, ...] = ()
+    compared: tuple[DifferenceUnit, ...] = ()
+
+
+def plan_changelog(
+    store: TableStore, start: int, end: int, mode: ChangelogMode, predicate: Predicate | None
+) -> ChangelogPlan:
+    """Plan the changes of the snapshots after ``start`` up to ``end`` from manifests alone.
+
+    ``predicate`` leaves out partitions; it is no filter. Raises SnapshotNotFoundError for an expired snapshot.
+    """
+    keep = partition_filter(store, predicate)
+    if mode is ChangelogMode.CHANGELOG:
+        return ChangelogPlan(scanned=tuple(_changelog_files(store, _between(store, start, end), keep)))
+    return _delta(store, _between(store, start, end), keep)
+
+
+def plan_difference(
+    store: TableStore, before: Snapshot | None, after: Snapshot | None, predicate: Predicate | None
+) -> ChangelogPlan:
+    """Plan the comparison of two snapshots (None: an empty table)."""
+    keep = partition_filter(store, predicate)
+    states = [
+        {}
+        if snapshot is None
+        else {
+            entry.identity: entry
+            for entry in read_live_entries(store.file_io, store.paths, snapshot, keep_partitions=keep, stats=False)
+            if entry.file.level > 0 or store.options.merge_engine is not MergeEngine.FIRST_ROW
+        }
+        for snapshot in (before, after)
+    ]
+    entries = {**states[0], **states[1]}
+    listed = list(entries.values())
+    sides = [[identity in state for identity in entries] for state in states]
+    make = MergeUnits(store, listed)
+    target = store.options.source_split_target_size
+    units: list[DifferenceUnit] = []
+    for files in by_bucket(listed, key_types(store.schema), store.options.rowkind_field is None).values():
+        for group in overlap_groups(files):
+            if all(sides[0][file.index] and sides[1][file.index] for file in group):
+                continue
+            known = {make.file(file): file.index for file in group}
+            for unit in make.of_section(Section(fewest_runs(group)), target):
+                places = [known[file] for file in unit.files]
+                units.append(DifferenceUnit(unit, *(tuple(side[place] for place in places) for side in sides)))
+    return ChangelogPlan(compared=tuple(units))
+
+
+def _between(store: TableStore, start: int, end: int) -> Iterable[Snapshot]:
+    return map(store.snapshots.get, range(start + 1, end + 1))
+
+
+def _changelog_files(
+    store: TableStore, snapshots: Iterable[Snapshot], keep: PartitionFilter | None
+) -> Iterator[tuple[int, tuple[RunFile, ...]]]:
+    for snapshot in snapshots:
+        if snapshot.commit_kind is CommitKind.OVERWRITE or snapshot.changelog_manifest_list is None:
+            continue
+        entries = read_changelog_entries(store.file_io, store.paths, snapshot, keep_partitions=keep)
+        make = MergeUnits(store, entries)
+        if entries:
+            yield snapshot.id, tuple(map(make.file_of, entries))
+
+
+def _delta(store: TableStore, snapshots: Iterable[Snapshot], keep: PartitionFilter | None) -> ChangelogPlan:
+    listed = [
+        entry
+        for snapshot in snapshots
+        if snapshot.commit_kind is CommitKind.APPEND
+        for entry in read_delta_entries(store.file_io, store.paths, snapshot, keep_partitions=keep)
+    ]
+    make = MergeUnits(store, listed)
+    target = store.options.source_split_target_size
+    scanned: list[RunFile] = []
+    merged: list[MergeUnit] = []
+    for files in by_bucket(listed, key_types(store.schema), store.options.rowkind_field is None).values():
+        for group in overlap_groups(files):
+            if len(group) == 1:
+                scanned.append(make.file(group[0]))
+            else:
+                merged += make.of_section(Section(fewest_runs(group)), target)
+    return ChangelogPlan(((None, tuple(scanned)),) if scanned else (), tuple(merged))

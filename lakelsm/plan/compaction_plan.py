@@ -1,0 +1,193 @@
+"""What to compact, bucket by bucket, from the manifests of one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.format.data_file.key_value_file import key_types
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.lsm.compact_task import CompactPlan, drops_deletes, min_compaction_file_size, plan_compaction
+from lakelsm.lsm.levels import FileRange, level_count, sorted_runs
+from lakelsm.lsm.universal_compaction import CompactionPolicy, estimate_last_full, full_compaction, pick
+from lakelsm.merge.record_expiry import RecordExpiry
+from lakelsm.options import MergeEngine
+from lakelsm.plan.bucket_files import BucketId, by_bucket
+from lakelsm.plan.file_statistics import statistics_of
+from lakelsm.plan.partition_filter import partition_filter
+from lakelsm.predicate.predicate import Predicate, columns, is_exact
+from lakelsm.snapshots.manifest_prune import select_manifests
+from lakelsm.snapshots.manifest_scan import ManifestFilter, PartitionFilter, read_live_entries
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.types import python_arrow
+
+
+@dataclass(frozen=True)
+class BucketCompaction:
+    """The compaction of one bucket; planned files point into the entries of the whole plan.
+
+    ``top_level`` is the bucket's highest level, which only full compactions reach.
+    """
+
+    partition: bytes
+    bucket: int
+    plan: CompactPlan
+    top_level: int
+
+    @property
+    def rewritten_files(self) -> list[FileRange]:
+        """The files that are merged and replaced."""
+        return [file for group in self.plan.rewrites for file in group.files]
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    """All buckets of a snapshot that have something to compact; ``epoch_millis`` is the time by which rows expire."""
+
+    snapshot: Snapshot
+    entries: Sequence[ManifestEntry]
+    buckets: tuple[BucketCompaction, ...]
+    epoch_millis: int = 0
+
+
+@dataclass(frozen=True)
+class CompactionScope:
+    """Which buckets to look at; None leaves a choice out.
+
+    ``partitions``: a predicate on partition columns; ``buckets``: bucket numbers; ``only``: exactly these buckets.
+    ``full``: everything to the top level, else an ordinary pick.
+    """
+
+    full: bool
+    partitions: Predicate | None = None
+    buckets: frozenset[int] | None = None
+    only: frozenset[BucketId] | None = None
+
+
+def plan_table(
+    store: TableStore, snapshot: Snapshot, scope: CompactionScope, now_millis: int, epoch_millis: int | None = None
+) -> CompactionPlan:
+    """Plan the compaction of a snapshot's buckets; reads manifests and no data.
+
+    ``now_millis`` is the local wall clock in milliseconds, as files' creation times are; ``epoch_millis`` the time since
+    1970, by which rows expire (None: the same).
+    """
+    entries = read_live_entries(
+        store.file_io,
+        store.paths,
+        snapshot,
+        keep_manifest=_manifest_filter(store, scope.only),
+        keep_partitions=_partition_filter(store, scope),
+    )
+    epoch_millis = now_millis if epoch_millis is None else epoch_millis
+    expired = _files_with_expired_rows(store, entries, epoch_millis)
+    chosen: list[BucketCompaction] = []
+    trust = store.options.rowkind_field is None
+    for (partition, bucket), files in sorted(by_bucket(entries, key_types(store.schema), trust).items()):
+        if bucket < 0 or (scope.buckets is not None and bucket not in scope.buckets):
+            continue
+        if scope.only is not None and (partition, bucket) not in scope.only:
+            continue
+        plan = plan_bucket(store, files, scope.full, now_millis, expired)
+        if plan is not None and not plan.is_empty:
+            top = level_count(files, store.options.num_levels) - 1
+            chosen.append(BucketCompaction(partition, bucket, plan, top))
+    return CompactionPlan(snapshot, entries, tuple(chosen), epoch_millis)
+
+
+def check_partition_predicate(store: TableStore, predicate: Predicate) -> None:
+    """Raises InvalidInputError for a condition that does not choose whole partitions."""
+    keys = store.schema.partition_keys
+    if not columns(predicate) <= set(keys) or not is_exact(predicate):
+        raise InvalidInputError(
+            f"where must be on partition columns ({', '.join(keys) or 'none'}) alone, compared with literals: a "
+            "compaction takes partitions whole."
+        )
+
+
+def check_buckets(store: TableStore, numbers: Collection[int]) -> None:
+    """Raises InvalidInputError for the number of no bucket: a fixed count ends before it, in all partitions there are.
+
+    With dynamic buckets any number may come to be used: one that is not yet has nothing to compact.
+    """
+    count = store.options.bucket
+    if count < 1 or max(numbers) < count:
+        return
+    snapshot = store.snapshots.latest()
+    entries = [] if snapshot is None else read_live_entries(store.file_io, store.paths, snapshot)
+    count = max([count, *(entry.total_buckets for entry in entries)])
+    beyond = sorted(number for number in numbers if number >= count)
+    if beyond:
+        named = ", ".join(map(str, beyond))
+        raise InvalidInputError(f"buckets names {named}; table {store.name} has the buckets 0 to {count - 1}.")
+
+
+def plan_bucket(
+    store: TableStore,
+    files: Sequence[FileRange],
+    full: bool,
+    now_millis: int,
+    expired: frozenset[int] = frozenset(),
+) -> CompactPlan | None:
+    """Plan one bucket; None when nothing is to be compacted. ``expired``: files to be rewritten wherever they move.
+
+    Where rows are looked up, nothing stays on level 0, and a file moves up from there without a rewrite only if no row
+    below can change what it says: it goes to the top, or the newest row is all that counts (`deduplicate`).
+    """
+    options = store.options
+    runs = sorted_runs(files)
+    levels = level_count(files, options.num_levels)
+    if full:
+        rewrite = frozenset(file.index for file in files) if options.compaction_force_rewrite_all_files else expired
+        unit = full_compaction(runs, levels, rewrite)
+    else:
+        policy = CompactionPolicy.from_options(options)
+        if options.needs_lookup:
+            policy = replace(policy, force_up_level_0=True)
+        unit = pick(policy, runs, levels, now_millis, estimate_last_full(runs, levels - 1))
+    if unit is None or unit.changes_nothing:
+        return None
+    combines = options.needs_lookup and unit.output_level < levels - 1
+    if options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_field:
+        combines = False
+    plan = plan_compaction(
+        unit,
+        max_level=levels - 1,
+        min_file_size=min_compaction_file_size(options.target_file_size, options.compaction_small_file_ratio),
+        drop_delete=drops_deletes(unit.output_level, runs),
+        must_rewrite=lambda file: file.index in expired or (combines and file.level == 0),
+    )
+    return replace(plan, below=tuple(run for run in runs if run.level > unit.output_level))
+
+
+def _files_with_expired_rows(
+    store: TableStore, entries: Sequence[ManifestEntry], epoch_millis: int
+) -> frozenset[int]:
+    """Places of the entries whose statistics show a row that has expired."""
+    expiry = RecordExpiry.of(store.options)
+    if expiry is None:
+        return frozenset()
+    bounds = statistics_of(store, entries, [expiry.column]).columns[expiry.column]
+    oldest = pa.table({expiry.column: pa.array(bounds.mins, python_arrow(store.schema.field(expiry.column).type))})
+    return frozenset(np.flatnonzero(expiry.expired(oldest, epoch_millis)).tolist())
+
+
+def _manifest_filter(store: TableStore, only: Collection[BucketId] | None) -> ManifestFilter | None:
+    if only is None:
+        return None
+    changed: dict[bytes, set[int]] = {}
+    for partition, bucket in only:
+        changed.setdefault(partition, set()).add(bucket)
+    return lambda meta: bool(select_manifests([meta], changed, store.partition_types))
+
+
+def _partition_filter(store: TableStore, scope: CompactionScope) -> PartitionFilter | None:
+    if scope.only is not None:
+        wanted = {partition for partition, _ in scope.only}
+        return lambda partitions: [partition in wanted for partition in partitions]
+    return partition_filter(store, scope.partitions)

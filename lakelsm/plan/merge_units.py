@@ -1,0 +1,121 @@
+"""Planned sections as the units that tasks merge: files with their paths, cut by key where a section is large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakelsm.format.data_file.file_check import ExpectedFile
+from lakelsm.format.data_file.key_value_file import key_types
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.paths import refuse_external_path
+from lakelsm.format.row.binary_row import decode_row
+from lakelsm.lsm.interval_partition import Section
+from lakelsm.lsm.levels import FileRange, SortedRun
+from lakelsm.merge.merge_unit import LOOK_UP_COST, MergeUnit, RunFile
+from lakelsm.plan.bucket_files import BucketId
+from lakelsm.snapshots.table_store import TableStore
+
+
+class MergeUnits:
+    """Makes units of one plan, whose planned files point into ``entries``."""
+
+    def __init__(self, store: TableStore, entries: Sequence[ManifestEntry]) -> None:
+        self._store = store
+        self._entries = entries
+        self._directories: dict[BucketId, str] = {}
+        self._key_types = key_types(store.schema)
+
+    def directory(self, partition: bytes, bucket: int) -> str:
+        """Where a bucket's files lie."""
+        known = self._directories.get((partition, bucket))
+        if known is None:
+            known = self._store.paths.bucket_dir(self._store.partition_text(partition), bucket)
+            self._store.file_io.check_directory(known)
+            self._directories[(partition, bucket)] = known
+        return known
+
+    def file(self, planned: FileRange) -> RunFile:
+        """A planned file as a task reads it."""
+        return self.file_of(self._entries[planned.index])
+
+    def file_of(self, entry: ManifestEntry) -> RunFile:
+        """An entry's file as a task reads it. Raises as `FileIO.check_file`, as Spark would follow any link."""
+        file = entry.file
+        refuse_external_path(file.external_path, file.file_name)
+        path = f"{self.directory(entry.partition, entry.bucket)}/{file.file_name}"
+        self._store.file_io.check_file(path)
+        expected = ExpectedFile.of(file, entry.partition)
+        return RunFile(path, file.schema_id, file.row_count, file.file_size, level=file.level, expected=expected)
+
+    def of_section(self, section: Section, target_size: int, below: Sequence[SortedRun] = ()) -> list[MergeUnit]:
+        """The section as units of disjoint key ranges, in key order, that cost about ``target_size`` bytes at least.
+
+        Cuts are made where files of the largest run begin, so that memory and time of a task do not follow the
+        bucket's size; the other runs' files are in every unit whose range they touch. ``below`` are the runs, lowest
+        level first, in which the units look keys up.
+        """
+        runs = sorted(section.runs, key=lambda run: max(file.max_seq for file in run))
+        cuts = _cuts(runs, [run.files for run in below], target_size)
+        units: list[MergeUnit] = []
+        for low, high in zip([None, *cuts], [*cuts, None]):
+            inside = [_within(run, low, high) for run in runs]
+            files = [file for run in inside for file in run]
+            if not files:
+                continue
+            first, last = min(files, key=lambda file: file.min_key), max(files, key=lambda file: file.max_key)
+            found = [
+                tuple(file for file in run if file.max_key >= first.min_key and file.min_key <= last.max_key)
+                for run in (_within(run.files, low, high) for run in reversed(below))
+            ]
+            units.append(
+                MergeUnit(
+                    self._runs(inside),
+                    self._key(low),
+                    self._key(high),
+                    self._runs(found),
+                    self._reach(first, last) if any(found) else None,
+                )
+            )
+        return units
+
+    def _runs(self, runs: Sequence[tuple[FileRange, ...]]) -> tuple[tuple[RunFile, ...], ...]:
+        return tuple(tuple(map(self.file, run)) for run in runs if run)
+
+    def _key(self, file: FileRange | None) -> tuple[object, ...] | None:
+        return None if file is None else self._row_key(self._entries[file.index].file.min_key)
+
+    def _reach(self, first: FileRange, last: FileRange) -> tuple[tuple[object, ...], tuple[object, ...]]:
+        entries = self._entries
+        return self._row_key(entries[first.index].file.min_key), self._row_key(entries[last.index].file.max_key)
+
+    def _row_key(self, row: bytes) -> tuple[object, ...]:
+        return decode_row(row, self._key_types)
+
+
+def _within(run: Sequence[FileRange], low: FileRange | None, high: FileRange | None) -> tuple[FileRange, ...]:
+    """The files of a run that touch the keys from the first one of ``low`` up to that of ``high``, exclusive."""
+    return tuple(
+        file
+        for file in run
+        if (low is None or file.max_key >= low.min_key) and (high is None or file.min_key < high.min_key)
+    )
+
+
+def _cuts(
+    runs: Sequence[Sequence[FileRange]], below: Sequence[Sequence[FileRange]], target_size: int
+) -> list[FileRange]:
+    """Files of the largest run whose smallest key begins a new unit."""
+    least, most = min(run[0].min_key for run in runs), max(run[-1].max_key for run in runs)
+    touched = [[file for file in run if file.max_key >= least and file.min_key <= most] for run in below]
+    costs = [(run, float(sum(file.size for file in run))) for run in runs]
+    costs += [(run, sum(file.size for file in run) * LOOK_UP_COST) for run in touched]
+    largest, _ = max(costs, key=lambda pair: pair[1])
+    share = sum(cost for _, cost in costs) / max(sum(file.size for file in largest), 1)
+    cuts: list[FileRange] = []
+    filled = 0.0
+    for file in largest:
+        if filled >= target_size:
+            cuts.append(file)
+            filled = 0.0
+        filled += file.size * share
+    return cuts

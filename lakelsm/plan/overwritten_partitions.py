@@ -1,0 +1,73 @@
+"""Which partitions an overwrite replaces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from lakelsm.arguments import checked_name, wrong_argument
+from lakelsm.errors import InvalidInputError
+from lakelsm.format.row.binary_row import encode_row
+from lakelsm.schema.identifiers import alike, match
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.types import DataField, python_arrow
+
+
+def checked_partition(store: TableStore, partition: object) -> dict[str, object]:
+    """The named partition columns with values as the columns have them. Raises InvalidInputError for others."""
+    wanted = "a mapping of partition columns to values, such as {'dt': '2025-01-31'}"
+    if partition is not None and not isinstance(partition, Mapping):
+        raise wrong_argument("partition", partition, wanted)
+    given = {checked_name("partition", name, wanted): value for name, value in (partition or {}).items()}
+    clash = alike(given)
+    if clash is not None:
+        raise InvalidInputError(f"partition names {clash[0]} and {clash[1]}, which Spark takes for one: name it once.")
+    keys = store.schema.partition_keys
+    fixed = {match(name, keys) or name: value for name, value in given.items()}
+    unknown = [name for name in fixed if name not in keys]
+    if unknown:
+        known = ", ".join(keys) or "none"
+        raise InvalidInputError(f"{', '.join(unknown)} is no partition column of table {store.name}: it has {known}.")
+    return {name: _partition_value(store.schema.field(name), value) for name, value in fixed.items()}
+
+
+def _partition_value(field: DataField, value: object) -> object:
+    """A partition's value as its column has it; text is read as the column's type, all else has to be a value of it."""
+    target = python_arrow(field.type)
+    argument = f"partition value {field.name}"
+    try:
+        scalar = pa.scalar(value, pa.string()).cast(target) if isinstance(value, str) else pa.scalar(value, target)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise wrong_argument(argument, value, f"a {field.type.sql()} ({error})") from error
+    if not scalar.is_valid and not field.type.nullable:
+        raise wrong_argument(argument, value, f"a {field.type.sql()}")
+    found = scalar.cast(pa.int32()).as_py() if pa.types.is_time32(target) else scalar.as_py()
+    exact = isinstance(value, str) or pa.types.is_floating(target)
+    if not exact and value not in (found, scalar.as_py()):
+        raise wrong_argument(argument, value, f"a {field.type.sql()} as it is: Arrow would make it {found!r}")
+    return math.nan if isinstance(found, float) and math.isnan(found) else found  # One NaN, as keys are stored.
+
+
+def replaced_partitions(
+    store: TableStore, fixed: Mapping[str, object]
+) -> Callable[[set[bytes]], Callable[[bytes], bool] | None]:
+    """What an overwrite replaces, given the partitions that it wrote."""
+
+    def choose(written: set[bytes]) -> Callable[[bytes], bool] | None:
+        if fixed:
+            wanted = {name: encode_row([value], [store.schema.field(name).type]) for name, value in fixed.items()}
+
+            def matches(partition: bytes) -> bool:
+                values = store.partition_values(partition)
+                return all(
+                    encode_row([values[name]], [store.schema.field(name).type]) == row for name, row in wanted.items()
+                )
+
+            return matches
+        if store.schema.partition_keys and store.options.dynamic_partition_overwrite:
+            return written.__contains__
+        return None
+
+    return choose

@@ -1,0 +1,150 @@
+"""What a batch read has to look at: files as they are, and sections whose rows hide each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.format.data_file.key_value_file import key_types
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.row.bucket_hash import bucket_ids
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.lsm.levels import FileRange
+from lakelsm.lsm.pruning import VersionRule, files_that_may_match, prune_stale_safe
+from lakelsm.lsm.splits import read_units
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.options import MergeEngine
+from lakelsm.plan.bucket_files import BucketId, by_bucket
+from lakelsm.plan.file_statistics import statistics_of
+from lakelsm.plan.merge_units import MergeUnits
+from lakelsm.plan.partition_filter import partition_filter
+from lakelsm.predicate.predicate import Predicate, columns, equality_values
+from lakelsm.snapshots.manifest_scan import read_live_entries, read_manifest_metas
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.types import DataField, python_arrow
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """The files of a read. ``raw_files`` need no merge; ``merged_files`` do, as ``units`` say.
+
+    ``files_live`` counts the data files of the snapshot, ``files_scanned`` those that the read opens.
+    """
+
+    snapshot_id: int | None
+    raw_files: tuple[RunFile, ...]
+    merged_files: tuple[RunFile, ...]
+    units: tuple[MergeUnit, ...]
+    files_live: int
+
+    @property
+    def files_scanned(self) -> int:
+        """How many data files the read opens."""
+        return len(self.raw_files) + len(self.merged_files)
+
+
+def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None) -> ReadPlan:
+    """Plan the read of a snapshot from its manifests alone (None: an empty table).
+
+    ``predicate`` leaves out partitions, buckets and files that surely hold no row of the answer; it is not a filter.
+    """
+    if snapshot is None:
+        return ReadPlan(None, (), (), (), 0)
+    prunes_files = predicate is not None and bool(columns(predicate) - set(store.schema.partition_keys))
+    entries = read_live_entries(
+        store.file_io,
+        store.paths,
+        snapshot,
+        keep_partitions=partition_filter(store, predicate),
+        keep_buckets=_bucket_filter(store, predicate),
+        stats=prunes_files,
+    )
+    buckets = by_bucket(entries, key_types(store.schema), store.options.rowkind_field is None)
+    if predicate is not None and prunes_files:
+        buckets = _prune_files(store, predicate, entries, buckets)
+    raw: list[RunFile] = []
+    merged: list[RunFile] = []
+    sections: list[MergeUnit] = []
+    units = MergeUnits(store, entries)
+    target = store.options.source_split_target_size
+    for files in buckets.values():
+        # Compactions of `first-row` leave keys that lie below out, so no key is on two levels.
+        parts = read_units(_visible(store, files), no_merge=store.options.merge_engine is MergeEngine.FIRST_ROW)
+        raw.extend(map(units.file, parts.raw_files))
+        for section in parts.merge_sections:
+            merged.extend(map(units.file, section.files))
+            sections.extend(units.of_section(section, target))
+    metas = read_manifest_metas(store.file_io, store.paths, snapshot)
+    live = sum(meta.num_added_files - meta.num_deleted_files for meta in metas)
+    return ReadPlan(snapshot.id, tuple(raw), tuple(merged), tuple(sections), live)
+
+
+def _visible(store: TableStore, files: list[FileRange]) -> list[FileRange]:
+    """The files of a bucket that a read shows: with `first-row` only what a compaction has merged."""
+    if store.options.merge_engine is not MergeEngine.FIRST_ROW:
+        return files
+    return [file for file in files if file.level > 0]
+
+
+def _version_rule(store: TableStore) -> VersionRule:
+    engine = store.options.merge_engine
+    if engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION):
+        return VersionRule.COMBINED
+    if engine is MergeEngine.FIRST_ROW or store.options.sequence_field:
+        return VersionRule.ANY_ONE
+    return VersionRule.LAST_BY_SEQUENCE
+
+
+def _bucket_filter(
+    store: TableStore, predicate: Predicate | None
+) -> Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], npt.NDArray[np.bool_]] | None:
+    """Buckets that equality conditions on the bucket key allow; only for the fixed buckets that a file was written in."""
+    keys = store.schema.bucket_keys
+    if predicate is None or store.options.bucket <= 0:
+        return None
+    wanted = equality_values(predicate, keys)
+    if wanted is None:
+        return None
+    fields = [store.schema.field(name) for name in keys]
+    arrays = _arrays(wanted, fields)
+
+    def keep(buckets: npt.NDArray[np.int64], totals: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        mask = np.zeros(len(buckets), dtype=bool)
+        for total in np.unique(totals).tolist():
+            here = totals == total
+            if total <= 0:
+                mask |= here
+                continue
+            allowed = bucket_ids(arrays, [f.type for f in fields], total, store.options.bucket_function_type.value)
+            mask |= here & np.isin(buckets, allowed)
+        return mask
+
+    return keep
+
+
+def _arrays(rows: Sequence[tuple[Any, ...]], fields: Sequence[DataField]) -> list[pa.Array]:
+    return [pa.array([row[at] for row in rows], python_arrow(field.type)) for at, field in enumerate(fields)]
+
+
+def _prune_files(
+    store: TableStore,
+    predicate: Predicate,
+    entries: Sequence[ManifestEntry],
+    buckets: Mapping[BucketId, list[FileRange]],
+) -> dict[BucketId, list[FileRange]]:
+    """Leave out files that cannot hold a row of the answer nor hide a row that must stay hidden."""
+    stats = statistics_of(store, entries, columns(predicate))
+    by_keys = files_that_may_match(predicate, stats, store.schema.primary_keys)
+    by_values = files_that_may_match(predicate, stats)
+    rule = _version_rule(store)
+    kept: dict[BucketId, list[FileRange]] = {}
+    for bucket, files in buckets.items():
+        left = prune_stale_safe(_visible(store, [file for file in files if by_keys[file.index]]), by_values, rule)
+        if left:
+            kept[bucket] = left
+    return kept

@@ -1,0 +1,343 @@
+"""TableSchema: columns with ids, keys and options of one schema file, and how a new table gets its first one.
+
+Source of the rules: `format.md` 3 and 8.1; Paimon's `Schema` and `TableSchema` for key constraints.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from lakelsm.arguments import checked_names, checked_text, option_texts, wrong_argument
+from lakelsm.errors import CorruptTableError, InvalidInputError
+from lakelsm.json_document import parse_object
+from lakelsm.schema.identifiers import check_new_name, hint, match
+from lakelsm.types import (
+    UNASSIGNED_ID,
+    ArrayType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    VectorType,
+    arrow_field,
+    check_nesting,
+    field_from_arrow,
+    field_from_json,
+    field_to_json,
+    parse_columns,
+    rows_within,
+)
+
+SCHEMA_VERSION = 3  # Persisted: do not change.
+KEY_FIELD_PREFIX = "_KEY_"  # Persisted: do not change.
+KEY_FIELD_ID_START = 1073741823  # Persisted: do not change.
+SEQUENCE_NUMBER_FIELD = DataField(2147483646, "_SEQUENCE_NUMBER", parse_columns("s BIGINT NOT NULL")[0].type)
+VALUE_KIND_FIELD = DataField(2147483645, "_VALUE_KIND", parse_columns("k TINYINT NOT NULL")[0].type)
+SYSTEM_FIELD_NAMES = (
+    "_SEQUENCE_NUMBER",
+    "_VALUE_KIND",
+    "_LEVEL",
+    "rowkind",
+    "_ROW_ID",
+)  # Persisted: do not change.
+
+_VERSION_BUCKET_DEFAULT_ONE = 1  # schema files up to this version mean bucket=1 when the option is missing
+_VERSION_FORMAT_DEFAULT_ORC = 2  # schema files up to this version mean file.format=orc when it is missing
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """One version of a table's schema. `options` is never changed in place; `time_millis` is UTC."""
+
+    id: int
+    fields: tuple[DataField, ...]
+    highest_field_id: int
+    partition_keys: tuple[str, ...]
+    primary_keys: tuple[str, ...]
+    options: Mapping[str, str] = field(hash=False)
+    comment: str | None = None
+    time_millis: int = 0
+    version: int = SCHEMA_VERSION
+
+    @staticmethod
+    def from_json(text: str | bytes, source: str = "schema file") -> TableSchema:
+        """The schema of a schema file, with the defaults of older versions filled in.
+
+        `source` names the file in errors. Raises CorruptTableError for text that is no schema,
+        UnsupportedFeatureError for a column type that lakelsm has not.
+        """
+        try:
+            return _from_document(parse_object(text, source))
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise CorruptTableError(f"{source} is not a readable table schema: {error!r}") from error
+
+    def to_json(self) -> str:
+        """The text of the schema file, keys in Paimon's order."""
+        document: dict[str, Any] = {
+            "version": self.version,
+            "id": self.id,
+            "fields": [field_to_json(column) for column in self.fields],
+            "highestFieldId": self.highest_field_id,
+            "partitionKeys": list(self.partition_keys),
+            "primaryKeys": list(self.primary_keys),
+            "options": dict(self.options),
+        }
+        if self.comment is not None:
+            document["comment"] = self.comment
+        document["timeMillis"] = self.time_millis
+        return json.dumps(document, indent=2, separators=(",", " : "), ensure_ascii=False)
+
+    @cached_property
+    def field_names(self) -> tuple[str, ...]:
+        """Column names in schema order."""
+        return tuple(column.name for column in self.fields)
+
+    @cached_property
+    def _by_name(self) -> dict[str, DataField]:
+        return {column.name: column for column in self.fields}
+
+    def field(self, name: str) -> DataField:
+        """The column of that name. Raises InvalidInputError that lists the columns if there is none."""
+        found = self._by_name.get(name)
+        if found is None:
+            known = f"the columns are {', '.join(self.field_names)}"
+            raise InvalidInputError(f"no column '{name}'{hint(name, self.field_names)}; {known}")
+        return found
+
+    def column_name(self, name: str) -> str:
+        """The column that Spark takes a name for: it ignores case. Raises InvalidInputError if there is none."""
+        return self.field(match(name, self.field_names) or name).name
+
+    @property
+    def trimmed_primary_keys(self) -> tuple[str, ...]:
+        """The merge key: primary key columns without partition columns, in primary key order."""
+        return tuple(name for name in self.primary_keys if name not in self.partition_keys)
+
+    @property
+    def bucket_keys(self) -> tuple[str, ...]:
+        """Columns that choose the bucket: `bucket-key`, else the trimmed primary key."""
+        named = tuple(name.strip() for name in self.options.get("bucket-key", "").split(",") if name.strip())
+        return named or self.trimmed_primary_keys
+
+    @property
+    def cross_partition(self) -> bool:
+        """Whether a key may move between partitions: the primary key lacks some partition column."""
+        return bool(self.primary_keys) and not set(self.partition_keys) <= set(self.primary_keys)
+
+    @property
+    def key_fields(self) -> tuple[DataField, ...]:
+        """The `_KEY_<name>` columns of data files with their ids, in trimmed primary key order."""
+        return tuple(
+            DataField(KEY_FIELD_ID_START + column.id, KEY_FIELD_PREFIX + column.name, column.type)
+            for column in map(self.field, self.trimmed_primary_keys)
+        )
+
+    @property
+    def partition_fields(self) -> tuple[DataField, ...]:
+        """The partition columns, in partition key order."""
+        return tuple(map(self.field, self.partition_keys))
+
+    def value_arrow_schema(self) -> pa.Schema:
+        """All columns as an Arrow schema with field ids: the value part of a data file."""
+        return pa.schema([arrow_field(column) for column in self.fields])
+
+    def with_options(self, options: Mapping[str, str]) -> TableSchema:
+        """The same schema with other options (in memory: same id)."""
+        return replace(self, options=dict(options))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+
+def create_schema(
+    columns: Sequence[DataField] | pa.Schema | str,
+    primary_key: Sequence[str] = (),
+    partition_by: Sequence[str] = (),
+    options: Mapping[str, object] | None = None,
+    comment: str | None = None,
+    now_millis: int = 0,
+) -> TableSchema:
+    """The first schema (id 0) of a table, with field ids assigned and key columns NOT NULL.
+
+    The options `primary-key` and `partition` are the same as the arguments, as in Paimon. With
+    `primary-key.nullable` key columns become nullable. Raises InvalidInputError for wrong arguments, duplicate or missing
+    columns and for a primary key that is all partition columns; schema_validation checks the rest.
+    """
+    checked_text("comment", comment, "a text", optional=True, blank=True)
+    kept = option_texts("options", options)
+    primary = _keys("primary_key", primary_key, kept.pop("primary-key", None))
+    partition = _keys("partition_by", partition_by, kept.pop("partition", None))
+    given = _columns(columns)
+    _check_texts(given)
+    fields, highest = assign_field_ids(given)
+    check_columns(fields, primary, partition)
+    check_new_names(fields)
+    nullable = kept.get("primary-key.nullable", "false").strip().lower() == "true"
+    fields = tuple(
+        replace(column, type=column.type.with_nullable(nullable)) if column.name in primary else column
+        for column in fields
+    )
+    return TableSchema(
+        id=0,
+        fields=fields,
+        highest_field_id=highest,
+        partition_keys=partition,
+        primary_keys=primary,
+        options=kept,
+        comment=comment,
+        time_millis=now_millis,
+    )
+
+
+def assign_field_ids(
+    columns: Sequence[DataField], highest: int = UNASSIGNED_ID
+) -> tuple[tuple[DataField, ...], int]:
+    """(columns with new ids, highest id): ids count up from `highest`, those inside a column after its own.
+
+    Inside, as in Paimon, a member of a ROW has its id after the members within it.
+    """
+    numbered: list[DataField] = []
+    for column in columns:
+        own_id = highest + 1
+        data_type, highest = _number_type(column.type, own_id)
+        numbered.append(replace(column, id=own_id, type=data_type))
+    return tuple(numbered), highest
+
+
+def _number_type(data_type: DataType, highest: int) -> tuple[DataType, int]:
+    if isinstance(data_type, RowType):
+        members: list[DataField] = []
+        for member in data_type.fields:
+            member_type, highest = _number_type(member.type, highest)
+            highest += 1
+            members.append(replace(member, id=highest, type=member_type))
+        return replace(data_type, fields=tuple(members)), highest
+    if isinstance(data_type, (ArrayType, MultisetType, VectorType)):
+        element, highest = _number_type(data_type.element, highest)
+        return replace(data_type, element=element), highest
+    if isinstance(data_type, MapType):
+        key, highest = _number_type(data_type.key, highest)
+        value, highest = _number_type(data_type.value, highest)
+        return replace(data_type, key=key, value=value), highest
+    return data_type, highest
+
+
+def check_unique(names: Sequence[str], what: str) -> None:
+    """Raises InvalidInputError naming the names that appear more than once."""
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise InvalidInputError(f"duplicate {what} {', '.join(twice)}; name each once")
+
+
+def _columns(columns: Sequence[DataField] | pa.Schema | str) -> tuple[DataField, ...]:
+    if isinstance(columns, str):
+        return parse_columns(checked_text("schema", columns, "DDL text such as 'id INT, v STRING'", blank=True))
+    if isinstance(columns, pa.Schema):
+        return tuple(field_from_arrow(column) for column in columns)
+    if isinstance(columns, Sequence) and all(isinstance(column, DataField) for column in columns):
+        return tuple(columns)
+    raise InvalidInputError(
+        f"a table's columns are a DDL text, a pyarrow.Schema or DataFields, not {type(columns).__name__}"
+    )
+
+
+def _check_texts(columns: Sequence[DataField]) -> None:
+    """Raises InvalidInputError for names and comments that are no text, and types that are none."""
+    for column in columns:
+        checked_text("the name of a column", column.name, "a text", blank=True)
+        checked_text(f"the comment of column '{column.name}'", column.description, "a text", optional=True, blank=True)
+        _check_type(column)
+        if isinstance(column.type, RowType):
+            _check_texts(column.type.fields)
+
+
+def _check_type(column: DataField) -> None:
+    kind: object = column.type
+    if not isinstance(kind, DataType):
+        raise wrong_argument(f"the type of column '{column.name}'", kind, "one of lakelsm.types, as parse_type gives it")
+
+
+def _keys(argument: str, names: Sequence[str], from_option: str | None) -> tuple[str, ...]:
+    names = checked_names(argument, names)
+    if from_option is None:
+        return tuple(names)
+    if names:
+        raise InvalidInputError(f"{argument} is given both as argument and as option; remove the option")
+    return tuple(name.strip() for name in from_option.split(",") if name.strip())
+
+
+def check_columns(fields: Sequence[DataField], primary: Sequence[str], partition: Sequence[str]) -> None:
+    """Raises InvalidInputError for no columns, duplicate names, and keys that are no columns."""
+    if not fields:
+        raise InvalidInputError("a table needs at least one column; give its columns")
+    names = [column.name for column in fields]
+    check_unique(names, "column")
+    for column in fields:
+        check_nesting(column.name, column.type)
+        _check_members(column.name, column.type)
+    for what, keys in (("primary key", primary), ("partition", partition)):
+        check_unique(keys, f"{what} column")
+        missing = [name for name in keys if name not in names]
+        if missing:
+            raise InvalidInputError(
+                f"{what} column '{missing[0]}' is no column{hint(missing[0], names)}; the columns are {', '.join(names)}"
+            )
+    if primary and set(primary) <= set(partition):
+        raise InvalidInputError(
+            f"primary key {list(primary)} has only partition columns, so a partition would hold one row; "
+            "add a column to the primary key"
+        )
+
+
+def check_new_names(fields: Sequence[DataField], what: str = "column") -> None:
+    """Raises InvalidInputError for names that no new column or member of one may have."""
+    for column in fields:
+        check_new_name(column.name, what)
+        for members in rows_within(column.type):
+            check_new_names(members, f"member of '{column.name}'")
+
+
+def _check_members(path: str, data_type: DataType) -> None:
+    for members in rows_within(data_type):
+        check_unique([member.name for member in members], f"member of column '{path}':")
+        for member in members:
+            _check_members(f"{path}.{member.name}", member.type)
+
+
+def _from_document(document: Mapping[str, Any]) -> TableSchema:
+    version = int(document.get("version", 1))
+    options = {str(key): str(value) for key, value in (document.get("options") or {}).items()}
+    if version <= _VERSION_BUCKET_DEFAULT_ONE:
+        options.setdefault("bucket", "1")
+    if version <= _VERSION_FORMAT_DEFAULT_ORC:
+        options.setdefault("file.format", "orc")
+    fields = tuple(field_from_json(column) for column in document["fields"])
+    check_unique([column.name for column in fields], "column")
+    check_unique([str(column.id) for column in fields], "column id")
+    for column in fields:
+        check_nesting(column.name, column.type)
+    return TableSchema(
+        id=int(document["id"]),
+        fields=fields,
+        highest_field_id=int(document["highestFieldId"]),
+        partition_keys=_texts(document["partitionKeys"]),
+        primary_keys=_texts(document["primaryKeys"]),
+        options=options,
+        comment=document.get("comment"),
+        time_millis=int(document.get("timeMillis") or 0),
+        version=version,
+    )
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{values!r} is no list of column names")
+    return tuple(values)

@@ -1,0 +1,198 @@
+"""Every feature of Paimon that lakelsm refuses because it has not built it, in one table.
+
+An issue that builds a feature deletes its line here. A row's `when` looks at the schema and its options; a
+row with `open_too` also refuses to open an existing table, because reading or writing it without the feature
+would be wrong. The others only change how files are written or kept, which any reader tolerates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.options import MergeEngine, ScanMode, TableOptions
+from lakelsm.options.other_keys import check_unbuilt_keys
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, VectorType
+
+
+@dataclass(frozen=True)
+class _Case:
+    schema: TableSchema
+    options: TableOptions
+
+    def key(self, key: str, *harmless: str) -> bool:
+        """Whether the raw option is set to something other than one of the harmless texts."""
+        text = self.schema.options.get(key)
+        return text is not None and text.strip().lower() not in harmless
+
+
+@dataclass(frozen=True)
+class _Unbuilt:
+    feature: str
+    when: Callable[[_Case], bool]
+    open_too: bool = True
+
+
+_LATEST_SCANS = (ScanMode.DEFAULT, ScanMode.LATEST_FULL, ScanMode.FULL, ScanMode.LATEST)
+
+
+def _aggregates(case: _Case, *functions: str) -> bool:
+    """Whether some column of a table that aggregates has one of the functions."""
+    if case.options.merge_engine not in (MergeEngine.AGGREGATION, MergeEngine.PARTIAL_UPDATE):
+        return False
+    default = case.options.default_aggregate_function
+    settings = case.options.field_options
+    columns = set(case.schema.field_names) - set(case.schema.primary_keys)
+    return any(settings.get(name, {}).get("aggregate-function", default) in functions for name in columns)
+
+
+def _set(key: str, *harmless: str) -> Callable[[_Case], bool]:
+    return lambda case: case.key(key, *harmless)
+
+
+def _column_of(root: str) -> Callable[[_Case], bool]:
+    return lambda case: any(_contains(column.type, root) for column in case.schema.fields)
+
+
+_UNBUILT: tuple[_Unbuilt, ...] = (
+    _Unbuilt("table type (option 'type') other than 'table'", _set("type", "table")),
+    _Unbuilt("tables without a primary key", lambda case: not case.schema.primary_keys),
+    _Unbuilt(
+        "aggregate functions 'theta_sketch' and 'hll_sketch' where the package datasketches is not installed",
+        lambda case: not find_spec("datasketches") and _aggregates(case, "theta_sketch", "hll_sketch"),
+    ),
+    _Unbuilt("'deletion-vectors.enabled' = 'true'", lambda case: case.options.deletion_vectors_enabled),
+    _Unbuilt("'bucket' = '-2' (postpone)", lambda case: case.options.bucket == -2),
+    _Unbuilt(
+        "cross-partition update ('bucket' = '-1' and a primary key without all partition columns)",
+        lambda case: case.options.bucket == -1 and case.schema.cross_partition,
+    ),
+    _Unbuilt("'sequence.snapshot-ordering' = 'true'", lambda case: case.options.sequence_snapshot_ordering),
+    _Unbuilt("'row-tracking.enabled' = 'true'", lambda case: case.options.row_tracking_enabled),
+    _Unbuilt("'data-evolution.enabled' = 'true'", lambda case: case.options.data_evolution_enabled),
+    _Unbuilt("a data file format (option 'file.format') other than parquet", _set("file.format", "parquet")),
+    _Unbuilt(
+        "a changelog file format (option 'changelog-file.format') other than parquet",
+        _set("changelog-file.format", "parquet"),
+        open_too=False,
+    ),
+    _Unbuilt("'file.format.per.level'", _set("file.format.per.level", "")),
+    _Unbuilt("'file.compression.per.level'", _set("file.compression.per.level", ""), open_too=False),
+    _Unbuilt("'metadata.stats-mode.per.level'", _set("metadata.stats-mode.per.level", ""), open_too=False),
+    _Unbuilt("'branch' other than 'main'", lambda case: case.options.branch != "main"),
+    _Unbuilt("'scan.fallback-branch'", _set("scan.fallback-branch", "")),
+    _Unbuilt("'scan.primary-branch'", _set("scan.primary-branch", "")),
+    _Unbuilt(
+        "a stored start of scans ('scan.mode', 'scan.snapshot-id', 'scan.timestamp', 'incremental-between') "
+        "other than the latest state",
+        lambda case: not _reads_latest(case),
+    ),
+    _Unbuilt("a stored 'scan.tag-name'", _set("scan.tag-name")),
+    _Unbuilt("a stored 'scan.version'", _set("scan.version")),
+    _Unbuilt("a stored 'scan.watermark'", _set("scan.watermark")),
+    _Unbuilt("a stored 'scan.creation-time-millis'", _set("scan.creation-time-millis")),
+    _Unbuilt("'scan.bucket'", _set("scan.bucket")),
+    _Unbuilt("'data-file.external-paths'", _set("data-file.external-paths", "")),
+    _Unbuilt("'data-file.path-directory'", _set("data-file.path-directory", "")),
+    _Unbuilt("'index-file-in-data-file-dir' = 'true'", _set("index-file-in-data-file-dir", "false")),
+    _Unbuilt("'global-index.external-path'", _set("global-index.external-path", "")),
+    _Unbuilt("'pk-clustering-override' = 'true'", _set("pk-clustering-override", "false")),
+    _Unbuilt("'pk-vector.index.columns'", _set("pk-vector.index.columns", "")),
+    _Unbuilt("'pk-btree.index.columns'", _set("pk-btree.index.columns", "")),
+    _Unbuilt("'pk-bitmap.index.columns'", _set("pk-bitmap.index.columns", "")),
+    _Unbuilt("'pk-multivalue.index.columns'", _set("pk-multivalue.index.columns", "")),
+    _Unbuilt("'pk-full-text.index.columns'", _set("pk-full-text.index.columns", "")),
+    _Unbuilt("'clustering.incremental' = 'true'", _set("clustering.incremental", "false")),
+    _Unbuilt("'chain-table.enabled' = 'true'", _set("chain-table.enabled", "false")),
+    _Unbuilt("'query-auth.enabled' = 'true'", _set("query-auth.enabled", "false")),
+    _Unbuilt("Iceberg metadata ('metadata.iceberg.storage')", _set("metadata.iceberg.storage", "disabled")),
+    _Unbuilt("'map.storage-layout' = 'shared-shredding'", lambda case: _shreds_maps(case.options)),
+    _Unbuilt("Parquet encryption ('parquet.encryption...')", lambda case: _encrypts(case.schema.options)),
+    _Unbuilt("columns with a default value", lambda case: _has_defaults(case.schema)),
+    _Unbuilt("columns of type VARIANT", _column_of("VARIANT")),
+    _Unbuilt("columns of type BLOB", _column_of("BLOB")),
+    _Unbuilt("columns of type VECTOR", _column_of("VECTOR")),
+)
+
+# Keys that the table above reads from the raw options: known keys, although TableOptions has no attribute.
+REFUSED_BY_FEATURE = frozenset(
+    [
+        "chain-table.enabled",
+        "changelog-file.format",
+        "clustering.incremental",
+        "data-file.external-paths",
+        "data-file.path-directory",
+        "file.compression.per.level",
+        "file.format.per.level",
+        "global-index.external-path",
+        "index-file-in-data-file-dir",
+        "metadata.iceberg.storage",
+        "metadata.stats-mode.per.level",
+        "pk-bitmap.index.columns",
+        "pk-btree.index.columns",
+        "pk-clustering-override",
+        "pk-full-text.index.columns",
+        "pk-multivalue.index.columns",
+        "pk-vector.index.columns",
+        "query-auth.enabled",
+        "scan.bucket",
+        "scan.fallback-branch",
+        "scan.primary-branch",
+    ]
+)
+
+
+def refuse_unbuilt(schema: TableSchema, options: TableOptions, creating: bool) -> None:
+    """Raises UnsupportedFeatureError naming the first feature of the table that lakelsm has not built."""
+    case = _Case(schema, options)
+    for unbuilt in _UNBUILT:
+        if (creating or unbuilt.open_too) and unbuilt.when(case):
+            action = "create" if creating else "open"
+            raise UnsupportedFeatureError(
+                f"cannot {action} the table, because lakelsm has not built this yet: {unbuilt.feature}; "
+                "use Apache Paimon for the table or leave the feature out"
+            )
+    if creating:
+        check_unbuilt_keys(schema.options, REFUSED_BY_FEATURE)
+
+
+def _reads_latest(case: _Case) -> bool:
+    options = case.options
+    starts = (
+        options.scan_timestamp,
+        options.scan_timestamp_millis,
+        options.scan_file_creation_time_millis,
+        options.scan_snapshot_id,
+        options.incremental_between,
+        options.incremental_between_timestamp,
+        options.incremental_to_auto_tag,
+    )
+    return options.scan_mode in _LATEST_SCANS and all(start is None for start in starts)
+
+
+def _shreds_maps(options: TableOptions) -> bool:
+    layouts = (column.get("map.storage-layout", "default") for column in options.field_options.values())
+    return any(layout.strip().lower() == "shared-shredding" for layout in layouts)
+
+
+def _has_defaults(schema: TableSchema) -> bool:
+    return any(column.default_value is not None for column in schema.fields)
+
+
+def _encrypts(options: Mapping[str, str]) -> bool:
+    return any(key.startswith("parquet.encryption") for key in options)
+
+
+def _contains(data_type: DataType, root: str) -> bool:
+    if data_type.root == root:
+        return True
+    if isinstance(data_type, RowType):
+        return any(_contains(member.type, root) for member in data_type.fields)
+    if isinstance(data_type, (ArrayType, MultisetType, VectorType)):
+        return _contains(data_type.element, root)
+    if isinstance(data_type, MapType):
+        return _contains(data_type.key, root) or _contains(data_type.value, root)
+    return False

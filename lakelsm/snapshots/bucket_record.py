@@ -1,0 +1,47 @@
+"""The number of buckets that every file of a snapshot has, as the snapshots of lakelsm record it.
+
+A writer must know that no file of another number lies where it writes: a key in two buckets would be two rows. Schema
+files do not tell, as a rescale of Java's may take a number that no schema has. So each snapshot says it of all its files,
+and the next follows from it. A snapshot of another writer lacks it: then a writer looks at the manifests once, and its
+own snapshot records it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.snapshot import Snapshot
+
+#: Key of the snapshot property. Persisted: do not change
+TOTAL_BUCKETS_PROPERTY = "lakelsm.total-buckets"
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,9}")
+
+
+def recorded_total_buckets(snapshot: Snapshot) -> int | None:
+    """Return the number that a snapshot records, or None."""
+    text = (snapshot.properties or {}).get(TOTAL_BUCKETS_PROPERTY)
+    if text is None:
+        return None
+    if not _NUMBER.fullmatch(text):
+        raise CorruptTableError(
+            f"snapshot {snapshot.id} has {text[:50]!r} under {TOTAL_BUCKETS_PROPERTY}, which is no number of buckets"
+        )
+    return int(text)
+
+
+def with_total_buckets(
+    properties: Mapping[str, str], latest: Snapshot | None, found: int | None, delta: Iterable[ManifestEntry]
+) -> dict[str, str]:
+    """Return the properties of the snapshot after ``latest``: those given, and the number if all its files have one.
+
+    ``found`` is the number that the files of ``latest`` were found to have, where somebody looked.
+    """
+    added = {entry.total_buckets for entry in delta if entry.kind == FileKind.ADD}
+    known = next(iter(added), None) if latest is None else recorded_total_buckets(latest) or found
+    if known is None or known <= 0 or not added <= {known}:
+        return dict(properties)
+    return {**properties, TOTAL_BUCKETS_PROPERTY: str(known)}

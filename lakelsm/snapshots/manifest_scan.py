@@ -1,0 +1,193 @@
+"""Reading a snapshot's entries: live files, delta, changelog and index files (format.md 12.1)."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.index.index_manifest import IndexManifestEntry, decode_index_manifest
+from lakelsm.format.manifest.batch import EntryBatch, open_manifests
+from lakelsm.format.manifest.entry import EntryIdentity, FileKind, ManifestEntry
+from lakelsm.format.manifest.manifest_list import ManifestFileMeta, decode_manifest_list
+from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lakelsm.storage.file_io import FileIO
+
+Longs: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+#: Tells from a manifest's ranges whether it can hold wanted entries. It must keep a manifest that holds one.
+ManifestFilter: TypeAlias = Callable[[ManifestFileMeta], bool]
+#: Tells for each of some distinct partitions (BinaryRows with arity) whether its entries are wanted.
+PartitionFilter: TypeAlias = Callable[[Sequence[bytes]], Sequence[bool] | Mask]
+#: Tells for each entry, from the arrays of buckets and of total bucket counts, whether it is wanted.
+BucketFilter: TypeAlias = Callable[[Longs, Longs], Mask]
+
+#: A size that no manifest, manifest list or index manifest has.
+_MAX_BYTES = 256 << 20
+
+
+def read_live_entries(
+    file_io: FileIO,
+    paths: TablePaths,
+    snapshot: Snapshot,
+    keep_manifest: ManifestFilter | None = None,
+    keep_partitions: PartitionFilter | None = None,
+    keep_buckets: BucketFilter | None = None,
+    stats: bool = True,
+) -> list[ManifestEntry]:
+    """Return the ADD entries of ``snapshot`` whose file is live, in manifest order.
+
+    An ADD is live unless some DELETE of the base or delta list has its identity, wherever it stands. The
+    filters run before entries are made; they must treat all entries of one bucket of one partition alike.
+    ``stats=False`` may leave key and value statistics empty, which is a third faster: for plans that
+    prune by nothing, never for entries that are committed again.
+    Raises CorruptTableError naming the file where a manifest or list is missing or damaged.
+    """
+    metas = read_manifest_metas(file_io, paths, snapshot)
+    metas = [meta for meta in metas if meta.num_added_files or meta.num_deleted_files]
+    batches = _open(file_io, paths, metas, keep_manifest)
+    wanted = [_wanted(batch, keep_partitions, keep_buckets) for batch in batches]
+    deleted: set[EntryIdentity] = set()
+    for batch, mask in zip(batches, wanted, strict=True):
+        deleted.update(batch.identities(np.flatnonzero(mask & (batch.kinds == FileKind.DELETE))))
+    live: list[ManifestEntry] = []
+    for batch, mask in zip(batches, wanted, strict=True):
+        added = np.flatnonzero(mask & (batch.kinds == FileKind.ADD))
+        live += batch.entries(_without(batch, added, deleted), stats)
+    return live
+
+
+def read_delta_entries(
+    file_io: FileIO,
+    paths: TablePaths,
+    snapshot: Snapshot,
+    keep_partitions: PartitionFilter | None = None,
+    keep_buckets: BucketFilter | None = None,
+) -> list[ManifestEntry]:
+    """Return the entries of ``snapshot``'s own delta, in order. Errors as in read_live_entries."""
+    return _read_all(file_io, paths, read_delta_metas(file_io, paths, snapshot), keep_partitions, keep_buckets)
+
+
+def read_changelog_entries(
+    file_io: FileIO,
+    paths: TablePaths,
+    snapshot: Snapshot,
+    keep_partitions: PartitionFilter | None = None,
+    keep_buckets: BucketFilter | None = None,
+) -> list[ManifestEntry]:
+    """Return the changelog files of ``snapshot``, if it has any. Errors as in read_live_entries."""
+    name, size = snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
+    metas = [] if name is None else _read_list(file_io, paths, snapshot, name, size)
+    return _read_all(file_io, paths, metas, keep_partitions, keep_buckets)
+
+
+def read_index_entries(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[IndexManifestEntry]:
+    """Return all live index files of ``snapshot`` (none where it has no index manifest)."""
+    if snapshot.index_manifest is None:
+        return []
+    path = paths.manifest(snapshot.index_manifest)
+    checksum = snapshot.checksum_of(snapshot.index_manifest)
+    return decode_index_manifest(_read(file_io, path, f"snapshot {snapshot.id}", checksum=checksum), path)
+
+
+def read_delta_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:
+    """Return the manifests of ``snapshot``'s own delta."""
+    return _read_list(file_io, paths, snapshot, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+
+
+def read_manifest_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:
+    """Return the manifests of ``snapshot``: those of its base list, then those of its delta list."""
+    base = _read_list(file_io, paths, snapshot, snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+    return [*base, *read_delta_metas(file_io, paths, snapshot)]
+
+
+def read_manifest(file_io: FileIO, paths: TablePaths, meta: ManifestFileMeta) -> list[ManifestEntry]:
+    """Return the entries of one manifest, in order. Errors as in read_live_entries."""
+    return _read_all(file_io, paths, [meta], None, None)
+
+
+def _read_all(
+    file_io: FileIO,
+    paths: TablePaths,
+    metas: Sequence[ManifestFileMeta],
+    keep_partitions: PartitionFilter | None,
+    keep_buckets: BucketFilter | None,
+) -> list[ManifestEntry]:
+    entries: list[ManifestEntry] = []
+    for batch in _open(file_io, paths, metas, None):
+        entries += batch.entries(np.flatnonzero(_wanted(batch, keep_partitions, keep_buckets)))
+    return entries
+
+
+def _open(
+    file_io: FileIO,
+    paths: TablePaths,
+    metas: Sequence[ManifestFileMeta],
+    keep_manifest: ManifestFilter | None,
+) -> list[EntryBatch]:
+    def contents() -> Iterator[tuple[bytes, str, int]]:
+        for meta in metas:
+            if keep_manifest is None or keep_manifest(meta):
+                path = paths.manifest(meta.file_name)
+                yield _read(file_io, path, "a manifest list", meta.file_size, meta.checksum), path, meta.entry_count
+
+    return open_manifests(contents())
+
+
+def _wanted(
+    batch: EntryBatch, keep_partitions: PartitionFilter | None, keep_buckets: BucketFilter | None
+) -> Mask:
+    mask: Mask = np.ones(batch.count, np.bool_)
+    if keep_partitions is not None and batch.count:
+        mask &= np.asarray(keep_partitions(batch.partitions), np.bool_)[batch.partition_codes]
+    if keep_buckets is not None:
+        mask &= keep_buckets(batch.buckets, batch.total_buckets)
+    return mask
+
+
+def _without(batch: EntryBatch, rows: Longs, deleted: set[EntryIdentity]) -> Longs:
+    """Return those of ``rows`` whose identity is not in ``deleted``."""
+    if not deleted:
+        return rows
+    names = {identity[3] for identity in deleted}
+    suspects = np.array([name in names for name in batch.file_names(rows)], np.bool_)
+    identities = batch.identities(rows[suspects])
+    alive = np.ones(len(rows), np.bool_)
+    alive[suspects] = [identity not in deleted for identity in identities]
+    return rows[alive]
+
+
+def _read_list(
+    file_io: FileIO, paths: TablePaths, snapshot: Snapshot, name: str, size: int | None
+) -> list[ManifestFileMeta]:
+    path = paths.manifest(name)
+    return decode_manifest_list(_read(file_io, path, f"snapshot {snapshot.id}", size, snapshot.checksum_of(name)), path)
+
+
+def _read(file_io: FileIO, path: str, owner: str, size: int | None = None, checksum: int | None = None) -> bytes:
+    """Read a metadata file that ``owner`` names; ``size`` and CRC-32 are what it says the file has (None: nothing)."""
+    try:
+        data = file_io.read(path, _MAX_BYTES)
+    except FileNotFoundError as error:
+        raise CorruptTableError(
+            f"{path} does not exist, but {owner} names it: restore the file, or read another snapshot."
+        ) from error
+    if size is not None and len(data) != size:
+        raise CorruptTableError(
+            f"{path} has {len(data)} bytes, but {owner} says {size}: it was cut off, extended or replaced. Restore the "
+            "file, or read another snapshot."
+        )
+    if checksum is not None and zlib.crc32(data) != checksum:
+        raise CorruptTableError(
+            f"{path} is damaged or was replaced: it does not have the checksum that {owner} says. Restore the file, or "
+            "read another snapshot."
+        )
+    return data

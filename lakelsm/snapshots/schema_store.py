@@ -1,0 +1,94 @@
+"""The schema files of a table: ``schema-N``, the highest number is the newest (format.md 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lakelsm.errors import CommitConflictError, CorruptTableError, TableAlreadyExistsError, TableNotFoundError
+from lakelsm.format.paths import TablePaths, parse_snapshot_id
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.checked_json import checked_bytes
+from lakelsm.storage import FileIO
+
+_PREFIX = "schema-"
+_RETRIES = 20
+#: A size that no schema file has.
+_MAX_BYTES = 64 << 20
+
+
+class SchemaStore:
+    """Reads and adds schema files of one table. Caches nothing."""
+
+    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+        self._file_io = file_io
+        self._paths = paths
+
+    def ids(self) -> list[int]:
+        """Return the ids of all schemas, ascending; empty where there is no table."""
+        names = self._file_io.list(self._paths.schema_dir)
+        numbers = (parse_snapshot_id(name) for name in names if name.startswith(_PREFIX))
+        return sorted(number for number in numbers if number is not None)
+
+    def latest_id(self) -> int:
+        """Return the newest schema's id. Raises TableNotFoundError where there is none."""
+        ids = self.ids()
+        if not ids:
+            raise TableNotFoundError(f"{self._paths.root} is no Paimon table: it has no schema/schema-0 file")
+        return ids[-1]
+
+    def latest(self) -> TableSchema:
+        """Return the newest schema. Raises TableNotFoundError where there is none."""
+        return self.get(self.latest_id())
+
+    def get(self, schema_id: int) -> TableSchema:
+        """Return one schema. Raises CorruptTableError when its file is missing, damaged or of another id."""
+        path = self._paths.schema_file(schema_id)
+        try:
+            data = self._file_io.read(path, _MAX_BYTES)
+        except FileNotFoundError:
+            raise CorruptTableError(
+                f"{path} is missing: schema files must stay as long as data files name them"
+            ) from None
+        schema = TableSchema.from_json(data, path)
+        if schema.id != schema_id:
+            raise CorruptTableError(f"{path} holds schema {schema.id}")
+        return schema
+
+    def read_all(self) -> dict[int, TableSchema]:
+        """Return all schemas by id."""
+        return {schema_id: self.get(schema_id) for schema_id in self.ids()}
+
+    def create_table(self, schema: TableSchema) -> None:
+        """Write the first schema. Raises TableAlreadyExistsError when the table has one."""
+        if self.ids() or not self._add(schema):
+            raise TableAlreadyExistsError(f"{self._paths.root}: a table exists there")
+
+    def change(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
+        """Add the schema that ``change`` makes of the newest one; return it.
+
+        When another process adds one first, ``change`` is asked again with that. A schema that is returned
+        unchanged (same id) adds nothing. Raises CommitConflictError when the race is lost again and again.
+        """
+        for _ in range(_RETRIES):
+            newest = self.latest()
+            changed = change(newest)
+            if changed.id == newest.id:
+                return newest
+            if changed.id != newest.id + 1:
+                raise ValueError(f"schema {changed.id} cannot follow schema {newest.id}")
+            if self._add(changed):
+                return changed
+        raise CommitConflictError(
+            f"{self._paths.root}: other processes changed the schema {_RETRIES} times meanwhile; try again"
+        )
+
+    def _add(self, schema: TableSchema) -> bool:
+        """Create a schema file; True also when an error hid that it was created with this very content."""
+        path = self._paths.schema_file(schema.id)
+        data = checked_bytes(schema, path, _MAX_BYTES)
+        try:
+            return self._file_io.create_if_absent(path, data)
+        except OSError:
+            if self._file_io.exists(path) and self._file_io.read(path) == data:
+                return True
+            raise

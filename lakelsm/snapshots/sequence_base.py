@@ -1,0 +1,87 @@
+"""The table-wide upper bound of sequence numbers, from which writers continue.
+
+Paimon keeps it in the snapshot property ``sequence.generation.max-sequence-number`` when asked to; lakelsm
+always does. A snapshot of another writer may lack it: then it is worked out, and the next commit of lakelsm
+restores it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.manifest_scan import read_delta_entries, read_manifest, read_manifest_metas
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
+from lakelsm.storage import FileIO
+
+#: Key of the snapshot property. Persisted: do not change.
+MAX_SEQUENCE_PROPERTY = "sequence.generation.max-sequence-number"
+#: The answer for a table without rows.
+NO_SEQUENCE = -1
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
+#: Numbers beyond would soon not fit 64 bits.
+_LAST_SEQUENCE = (1 << 62) - 1
+#: So many snapshots are walked back before all manifests are read instead.
+_LONGEST_WALK = 30
+
+
+def recorded_max_sequence(snapshot: Snapshot) -> int | None:
+    """Return the upper bound that a snapshot records, or None."""
+    text = (snapshot.properties or {}).get(MAX_SEQUENCE_PROPERTY)
+    if text is None:
+        return None
+    if not _NUMBER.fullmatch(text) or not NO_SEQUENCE <= int(text) <= _LAST_SEQUENCE:
+        raise CorruptTableError(
+            f"snapshot {snapshot.id} has {text[:50]!r} under {MAX_SEQUENCE_PROPERTY}, which is no number up to "
+            f"{_LAST_SEQUENCE}"
+        )
+    return int(text)
+
+
+def table_max_sequence(file_io: FileIO, paths: TablePaths, snapshot: Snapshot | None) -> int:
+    """Return a number that no live row of the snapshot exceeds; -1 for a table without rows.
+
+    Reads nothing when the snapshot records it; else the deltas back to one that does; else all manifests.
+    """
+    if snapshot is None:
+        return NO_SEQUENCE
+    manager = SnapshotManager(file_io, paths)
+    highest = NO_SEQUENCE
+    current: Snapshot | None = snapshot
+    for _ in range(_LONGEST_WALK):
+        if current is None:
+            break
+        recorded = recorded_max_sequence(current)
+        if recorded is not None:
+            return max(highest, recorded)
+        highest = max(highest, max_added_sequence(read_delta_entries(file_io, paths, current)))
+        if current.id == 1:
+            return highest
+        current = manager.try_get(current.id - 1)
+    return max(
+        (
+            max_added_sequence(read_manifest(file_io, paths, meta))
+            for meta in read_manifest_metas(file_io, paths, snapshot)
+            if meta.num_added_files > 0
+        ),
+        default=NO_SEQUENCE,
+    )
+
+
+def max_added_sequence(entries: Iterable[ManifestEntry]) -> int:
+    """Return the largest sequence number in the files that the entries add; -1 for none."""
+    return max((e.file.max_sequence_number for e in entries if e.kind == FileKind.ADD), default=NO_SEQUENCE)
+
+
+def with_max_sequence(
+    properties: Mapping[str, str], previous: int, delta: Iterable[ManifestEntry]
+) -> dict[str, str]:
+    """Return the properties of the next snapshot: those given, with the bound raised to the delta's."""
+    highest = max(previous, max_added_sequence(delta))
+    if highest == NO_SEQUENCE:
+        return dict(properties)
+    return {**properties, MAX_SEQUENCE_PROPERTY: str(highest)}

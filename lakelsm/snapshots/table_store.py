@@ -1,0 +1,114 @@
+"""One table on storage: where it lies, its newest schema and options, and how to look into its snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.data_file.column_evolution import comparable_values
+from lakelsm.format.paths import TablePaths, partition_label, partition_text
+from lakelsm.format.row.binary_row import decode_row, decode_rows
+from lakelsm.options import TableOptions
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema.validation import validate_existing_table, with_dynamic_options
+from lakelsm.snapshots.schema_store import SchemaStore
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
+from lakelsm.storage import FileIO, open_storage
+from lakelsm.types import DataType
+
+
+@dataclass(frozen=True)
+class TableStore:
+    """A table as one operation sees it: the schema and options are those of the moment it was opened."""
+
+    name: str
+    file_io: FileIO
+    paths: TablePaths
+    schema: TableSchema
+    options: TableOptions
+
+    @staticmethod
+    def open(location: str, name: str | None = None) -> TableStore:
+        """Open the table at a path or URI.
+
+        Raises TableNotFoundError when there is none and UnsupportedFeatureError when lakelsm cannot serve it rightly.
+        """
+        storage, root = open_storage(location)
+        paths = TablePaths(root)
+        file_io = storage.within(paths.root)
+        schema = SchemaStore(file_io, paths).latest()
+        return TableStore(name or paths.root.rsplit("/", 1)[-1], file_io, paths, schema, validate_existing_table(schema))
+
+    def refreshed(self) -> TableStore:
+        """The same table with the newest schema and options."""
+        schema = self.schemas.latest()
+        if schema == self.schema:
+            return self
+        return replace(self, schema=schema, options=validate_existing_table(schema))
+
+    def with_options(self, overrides: Mapping[str, str] | None) -> TableStore:
+        """The same table with options that hold for one call."""
+        if not overrides:
+            return self
+        schema, options = with_dynamic_options(self.schema, overrides)
+        return replace(self, schema=schema, options=options)
+
+    def with_schema(self, schema: TableSchema) -> TableStore:
+        """The same table as an older schema has it."""
+        return replace(self, schema=schema, options=validate_existing_table(schema))
+
+    @property
+    def schemas(self) -> SchemaStore:
+        """The table's schema files."""
+        return SchemaStore(self.file_io, self.paths)
+
+    @property
+    def snapshots(self) -> SnapshotManager:
+        """The table's snapshots and tags."""
+        return SnapshotManager(self.file_io, self.paths)
+
+    @property
+    def partition_types(self) -> list[DataType]:
+        """Types of the partition columns, in order."""
+        return [field.type for field in self.schema.partition_fields]
+
+    def partition_values(self, partition: bytes) -> dict[str, object]:
+        """The values of a stored partition by column."""
+        return dict(zip(self.schema.partition_keys, decode_row(partition, self.partition_types)))
+
+    def comparable_partitions(self, partitions: Sequence[bytes]) -> list[tuple[Any, ...]]:
+        """The values of stored partitions as conditions compare them: TIMESTAMP(7..9) are floored to microseconds.
+
+        A column with a date or time that Python's calendar does not have gives values that compare with nothing.
+        """
+        columns = decode_rows(list(partitions), self.partition_types)
+        return list(zip(*(_comparable(*pair) for pair in zip(columns, self.partition_types))))
+
+    def partition_text(self, partition: bytes) -> list[tuple[str, str]]:
+        """The partition as its directory names it: (column, text) in order."""
+        legacy, default = self.options.partition_legacy_name, self.options.partition_default_name
+        types = self.partition_types
+        values = (column[0] for column in decode_rows([partition], types))
+        return [
+            (name, partition_text(value, kind, legacy, default))
+            for name, value, kind in zip(self.schema.partition_keys, values, types)
+        ]
+
+    def partition_label(self, partition: bytes) -> str:
+        """The partition as people read it: 'dt=2025-12-31/hh=12'; '' for a table without partitions."""
+        return partition_label(partition, self.schema.partition_keys, self.partition_types)
+
+    def data_path(self, partition: bytes, bucket: int, file_name: str) -> str:
+        """Where a data file lies."""
+        return self.paths.data_file(self.partition_text(partition), bucket, file_name)
+
+
+def _comparable(column: pa.Array, kind: DataType) -> list[Any]:
+    try:
+        return comparable_values(column, kind)
+    except UnsupportedFeatureError:
+        return [object() if valid else None for valid in column.is_valid().to_pylist()]

@@ -1,0 +1,321 @@
+"""Manifests: what Java wrote is read, what is written reads back, and damage is named."""
+
+from __future__ import annotations
+
+import copy
+import io
+import zlib
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, UnsupportedFeatureError
+from lakelsm.format.avro.container import read_container, write_container
+from lakelsm.format.avro.lanes import UnsupportedLayoutError
+from lakelsm.format.manifest import decode_entries, decode_manifest, encode_entries, encode_manifest
+from lakelsm.format.manifest.avro_schemas import MANIFEST_SCHEMA
+from lakelsm.format.manifest.batch import EntryList, open_manifests
+from lakelsm.format.manifest.columns import EntryColumns
+from lakelsm.format.manifest.entry import FileKind, ManifestEntry
+from lakelsm.format.manifest.record import entry_to_record
+from tests.format.manifest.manifest_samples import (
+    entry,
+    file,
+    golden_files,
+    manifest_of_small_blocks,
+    varied_entries,
+)
+
+
+def in_lanes(*manifests: bytes) -> list[ManifestEntry]:
+    columns = EntryColumns([read_container(data, "manifest-x") for data in manifests])
+    return columns.entries(np.arange(columns.count))
+
+
+def one_by_one(data: bytes) -> list[ManifestEntry]:
+    """Decode by fastavro: a single block never goes to lanes."""
+    records = list(fastavro.reader(io.BytesIO(data)))
+    schema = read_container(data, "manifest-x").schema
+    whole = write_container(schema, _plain(records), "null", 1 << 30)
+    return decode_manifest(whole, "manifest-x")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return round(value.timestamp() * 1000) if hasattr(value, "timestamp") else value
+
+
+def changed_schema(**fields: Any) -> dict[str, Any]:
+    """The manifest schema with file fields removed (None) or added (a type)."""
+    schema = copy.deepcopy(MANIFEST_SCHEMA)
+    record = schema["fields"][-1]["type"]
+    record["fields"] = [item for item in record["fields"] if item["name"] not in fields]
+    added = [{"name": name, "type": kind} for name, kind in fields.items() if kind is not None]
+    record["fields"] = added[:1] + record["fields"] + added[1:]
+    return schema
+
+
+def test_manifests_of_every_golden_table_read_back_equal_after_rewriting(tmp_path: Path) -> None:
+    count = 0
+    for name, path in golden_files(tmp_path, "*/manifest/manifest-*"):
+        if path.name.startswith("manifest-list"):
+            continue
+        entries = decode_manifest(path.read_bytes(), name)
+        assert entries, name
+        assert decode_manifest(encode_manifest(entries), name) == entries, name
+        assert in_lanes(path.read_bytes()) == entries, name
+        assert all((path.parents[1] / "schema").exists() and item.file.row_count > 0 for item in entries)
+        count += 1
+    assert count > 40
+
+
+def test_entries_of_a_golden_table_have_javas_values(tmp_path: Path) -> None:
+    files = dict(golden_files(tmp_path, "dv_true/manifest/manifest-05ee71e8*-0"))
+    [(name, path)] = files.items()
+    [found] = decode_manifest(path.read_bytes(), name)
+    assert (found.kind, found.bucket, found.total_buckets, found.partition) == (FileKind.ADD, 0, 1, bytes(12))
+    meta = found.file
+    assert meta.file_name == "data-2a57115e-0da1-4a6d-b1bf-0c0e394755ac-0.parquet"
+    assert (meta.file_size, meta.row_count, meta.delete_row_count, meta.level) == (1125, 3, 1, 0)
+    assert (meta.min_sequence_number, meta.max_sequence_number, meta.file_source) == (100, 102, 0)
+    assert meta.min_key.hex() == "00000001" + "00" * 8 + "0500000000000000"
+    assert (meta.key_stats.null_counts, meta.value_stats.null_counts) == ((0,), (0, 0))
+    assert (meta.extra_files, meta.value_stats_cols, meta.embedded_index) == ((), None, None)
+    assert meta.creation_time_millis == 1795248730697
+
+
+@pytest.mark.parametrize("compression", ["zstandard", "ZSTD", "zstd", "null", "none", "deflate"])
+def test_every_field_survives_each_codec(compression: str) -> None:
+    entries = varied_entries(40)
+    assert decode_manifest(encode_manifest(entries, compression), "m") == entries
+
+
+def test_snappy_blocks_are_read_and_their_checksum_is_tested() -> None:
+    entries = varied_entries(40)
+    data = _as_snappy(encode_manifest(entries, "null"))
+    assert decode_manifest(data, "m") == entries
+    with pytest.raises(CorruptTableError, match="checksum"):
+        decode_manifest(data[:-20] + bytes([data[-20] ^ 1]) + data[-19:], "m")
+
+
+def _as_snappy(data: bytes) -> bytes:
+    """The same container, its first block's codec changed."""
+    header_end = data.index(data[-16:]) + 16
+    stream = io.BytesIO(data[header_end:])
+    out = data[:header_end].replace(b"\x14avro.codec\x08null", b"\x14avro.codec\x0csnappy")
+    while stream.tell() < len(data) - header_end:
+        count, size = (fastavro.schemaless_reader(stream, "long", None) for _ in range(2))
+        plain = stream.read(size)
+        packed = pa.compress(plain, "snappy", asbytes=True) + zlib.crc32(plain).to_bytes(4, "big")
+        for number in (count, len(packed)):
+            head = io.BytesIO()
+            fastavro.schemaless_writer(head, "long", number)
+            out += head.getvalue()
+        out += packed + stream.read(16)
+    return out
+
+
+def test_an_unknown_compression_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="'lzo'"):
+        encode_manifest([entry()], "lzo")
+
+
+def test_a_manifest_without_entries_is_empty() -> None:
+    data = encode_manifest([])
+    assert decode_manifest(data, "m") == []
+    assert in_lanes(data) == []
+
+
+def test_task_results_travel_as_bytes() -> None:
+    entries = varied_entries(3)
+    assert decode_entries(encode_entries(entries)) == entries
+
+
+def test_the_written_schema_is_javas(tmp_path: Path) -> None:
+    files = dict(golden_files(tmp_path, "simple/manifest/manifest-966b1a42*-0"))
+    java = fastavro.reader(io.BytesIO(files.popitem()[1].read_bytes())).writer_schema
+    ours = fastavro.reader(io.BytesIO(encode_manifest([entry()]))).writer_schema
+    assert ours == java
+
+
+@given(st.integers(0, 1000), st.integers(1, 60), st.sampled_from([16, 700, 5000]))
+def test_lanes_and_single_records_decode_the_same(seed: int, count: int, block_bytes: int) -> None:
+    entries = varied_entries(count, seed)
+    records = [entry_to_record(item) for item in entries]
+    data = write_container(MANIFEST_SCHEMA, records, "null", block_bytes)
+    assert in_lanes(data) == entries
+    assert one_by_one(data) == entries
+
+
+def test_lanes_keep_the_order_of_manifests_and_entries() -> None:
+    first, second = varied_entries(70, 1), varied_entries(50, 2)
+    blocks = [manifest_of_small_blocks(first), encode_manifest(second)]
+    assert in_lanes(*blocks) == first + second
+
+
+def test_lanes_make_only_the_entries_asked_for() -> None:
+    entries = varied_entries(50)
+    columns = EntryColumns([read_container(manifest_of_small_blocks(entries), "m")])
+    rows = np.array([41, 3, 3, 17])
+    wanted = [entries[row] for row in rows]
+    assert columns.entries(rows) == wanted
+    assert columns.file_names(rows) == [item.file.file_name for item in wanted]
+    assert columns.identities(rows) == [item.identity for item in wanted]
+    assert columns.entries(rows[:0]) == []
+    assert [columns.partitions[code] for code in columns.partition_codes] == [
+        item.partition for item in entries
+    ]
+
+
+def test_many_blocks_go_to_lanes_and_few_do_not() -> None:
+    entries = varied_entries(200)
+    [many] = open_manifests([(manifest_of_small_blocks(entries), "m", None)])
+    [few] = open_manifests([(encode_manifest(entries[:20]), "m", None)])
+    assert isinstance(many, EntryColumns)
+    assert isinstance(few, EntryList)
+    rows = np.arange(20)
+    assert few.entries(rows) == many.entries(rows)
+    assert few.identities(rows) == many.identities(rows)
+    assert few.file_names(rows) == many.file_names(rows)
+    assert few.partitions == many.partitions
+    for name in ("kinds", "buckets", "total_buckets", "partition_codes"):
+        assert np.array_equal(getattr(few, name), getattr(many, name)[:20])
+
+
+@pytest.mark.parametrize("decode", [in_lanes, one_by_one])
+def test_unknown_fields_are_skipped(decode: Any) -> None:
+    more = {
+        "_A": ["null", {"type": "array", "items": ["null", "string"]}],
+        "_B": "double",
+        "_C": ["null", "float"],
+        "_D": ["null", {"type": "record", "name": "inner", "fields": [{"name": "x", "type": "bytes"}]}],
+        "_E": "boolean",
+    }
+    values = {"_A": ["x", None], "_B": 1.5, "_C": None, "_D": {"x": b"y"}, "_E": True}
+    entries = varied_entries(40)
+    records = [entry_to_record(item) for item in entries]
+    for number, record in enumerate(records):
+        record["_FILE"] |= values if number % 2 else {**values, "_A": None, "_C": 2.5, "_D": None}
+    assert decode(write_container(changed_schema(**more), records, "null", 16)) == entries
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"type": "map", "values": "string"},
+        {"type": "array", "items": {"type": "array", "items": "int"}},
+        {"type": "array", "items": {"type": "record", "name": "i", "fields": [{"name": "x", "type": "int"}]}},
+        {"type": "enum", "name": "e", "symbols": ["A"]},
+        ["null", "int", "string"],
+    ],
+)
+def test_a_schema_beyond_the_lanes_is_read_one_by_one(extra: Any) -> None:
+    entries = varied_entries(60)
+    records = [entry_to_record(item) for item in entries]
+    value: Any = {"map": {"k": "v"}, "enum": "A", "array": []}.get(
+        extra["type"] if isinstance(extra, dict) else "", 7
+    )
+    for record in records:
+        record["_FILE"]["_NEW"] = value
+    data = write_container(changed_schema(_NEW=extra), records, "null", 16)
+    with pytest.raises(UnsupportedLayoutError):
+        in_lanes(data)
+    assert decode_manifest(data, "m") == entries
+
+
+@pytest.mark.parametrize("decode", [in_lanes, one_by_one])
+def test_absent_optional_fields_become_none(decode: Any) -> None:
+    names = [
+        "_EXTRA_FILES",
+        "_CREATION_TIME",
+        "_DELETE_ROW_COUNT",
+        "_EMBEDDED_FILE_INDEX",
+        "_FILE_SOURCE",
+        "_VALUE_STATS_COLS",
+        "_EXTERNAL_PATH",
+        "_FIRST_ROW_ID",
+        "_WRITE_COLS",
+        "_WRITE_COLS_SEQUENCES",
+    ]
+    entries = [entry(f"data-{number}.parquet") for number in range(40)]
+    records = [entry_to_record(item) for item in entries]
+    data = write_container(changed_schema(**dict.fromkeys(names)), records, "null", 16)
+    assert decode(data) == entries
+
+
+@pytest.mark.parametrize("decode", [in_lanes, one_by_one])
+def test_an_absent_required_field_is_corrupt(decode: Any) -> None:
+    records = [entry_to_record(entry())]
+    data = write_container(changed_schema(_ROW_COUNT=None), records, "null")
+    with pytest.raises(CorruptTableError, match=r"manifest-x.*_ROW_COUNT"):
+        decode(data)
+
+
+@pytest.mark.parametrize("decode", [in_lanes, one_by_one])
+def test_another_version_is_refused(decode: Any) -> None:
+    records = [entry_to_record(entry()) | {"_VERSION": 3}]
+    with pytest.raises(UnsupportedFeatureError, match=r"manifest-x has entries of version 3"):
+        decode(write_container(MANIFEST_SCHEMA, records, "null"))
+
+
+@pytest.mark.parametrize("decode", [in_lanes, one_by_one])
+def test_another_kind_is_corrupt(decode: Any) -> None:
+    records = [entry_to_record(entry()) | {"_KIND": 2}]
+    with pytest.raises(CorruptTableError, match="manifest-x"):
+        decode(write_container(MANIFEST_SCHEMA, records, "null"))
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"PAR1", b"Obj\x01", b"Obj\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"]
+)
+def test_what_is_no_avro_file_is_corrupt(damage: bytes) -> None:
+    with pytest.raises(CorruptTableError, match="manifest-7"):
+        decode_manifest(damage, "manifest-7")
+
+
+def test_a_manifest_cut_anywhere_within_a_block_is_corrupt() -> None:
+    data = encode_manifest(varied_entries(3))
+    for size in range(0, len(data), 7):
+        with pytest.raises(CorruptTableError, match="manifest-7"):
+            decode_manifest(data[:size] if size else b"", "manifest-7")
+
+
+@given(st.data())
+def test_damaged_bytes_never_raise_anything_but_a_named_error(data: st.DataObject) -> None:
+    entries = varied_entries(data.draw(st.sampled_from([1, 40])), 3)
+    records = [entry_to_record(item) for item in entries]
+    intact = write_container(MANIFEST_SCHEMA, records, data.draw(st.sampled_from(["null", "zstandard"])), 16)
+    damaged = bytearray(intact)
+    header = intact.index(intact[-16:])
+    for _ in range(data.draw(st.integers(1, 4))):
+        first = data.draw(st.sampled_from([0, header]))
+        damaged[data.draw(st.integers(first, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    for decode in (in_lanes, lambda bytes_: decode_manifest(bytes_, "manifest-x")):
+        try:
+            decode(bytes(damaged))
+        except (LakelsmError, UnsupportedLayoutError) as error:
+            assert isinstance(error, UnsupportedLayoutError) or "manifest-x" in str(error)
+
+
+def test_an_upgrade_changes_the_level_and_thereby_the_identity() -> None:
+    before = entry(level=0, embedded_index=b"i", extra_files=("a",))
+    after = ManifestEntry(FileKind.ADD, before.partition, 0, 4, before.file.upgraded(5))
+    assert after.file.level == 5
+    assert before.file.level == 0
+    assert after.identity != before.identity
+    assert after.identity[:2] + after.identity[3:] == before.identity[:2] + before.identity[3:]
+
+
+@pytest.mark.parametrize("level", [2, 1])
+def test_an_upgrade_goes_up(level: int) -> None:
+    with pytest.raises(InvalidInputError, match="level 2"):
+        file(level=2).upgraded(level)

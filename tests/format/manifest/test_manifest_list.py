@@ -1,0 +1,188 @@
+"""Manifest lists and the summary of a manifest."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
+from lakelsm.format.avro.container import write_container
+from lakelsm.format.manifest import (
+    EMPTY_STATS,
+    ManifestFileMeta,
+    SimpleStats,
+    decode_manifest,
+    decode_manifest_list,
+    encode_manifest_list,
+    summarize,
+)
+from lakelsm.format.manifest.avro_schemas import MANIFEST_LIST_SCHEMA
+from lakelsm.format.manifest.entry import FileKind
+from lakelsm.format.row.binary_row import encode_row
+from lakelsm.format.row.binary_row_decode import decode_row
+from lakelsm.types import parse_type
+from tests.format.manifest.manifest_samples import entry, golden_files, int_row
+
+META = ManifestFileMeta(
+    file_name="manifest-u-0",
+    file_size=1234,
+    num_added_files=3,
+    num_deleted_files=1,
+    partition_stats=SimpleStats(int_row(1), int_row(7), (0,)),
+    schema_id=2,
+    min_bucket=0,
+    max_bucket=3,
+    min_level=0,
+    max_level=5,
+    min_row_id=None,
+    max_row_id=None,
+)
+
+
+def test_lists_of_every_golden_table_read_back_equal_after_rewriting(tmp_path: Path) -> None:
+    count = 0
+    for name, path in golden_files(tmp_path, "*/manifest/manifest-list-*"):
+        metas = decode_manifest_list(path.read_bytes(), name)
+        assert decode_manifest_list(encode_manifest_list(metas), name) == metas, name
+        for meta in metas:
+            assert (path.parent / meta.file_name).stat().st_size == meta.file_size, name
+        count += 1
+    assert count > 80
+
+
+def test_summaries_equal_javas(tmp_path: Path) -> None:
+    compared = 0
+    for name, path in golden_files(tmp_path, "*/manifest/manifest-list-*"):
+        schema = json.loads((path.parents[1] / "schema" / "schema-0").read_text())
+        types = {item["name"]: parse_type(item["type"]) for item in schema["fields"]}
+        partition_types = [types[column] for column in schema["partitionKeys"]]
+        for meta in decode_manifest_list(path.read_bytes(), name):
+            entries = decode_manifest((path.parent / meta.file_name).read_bytes(), name)
+            assert summarize(meta.file_name, meta.file_size, entries, partition_types) == meta, name
+            compared += 1
+    assert compared > 40
+
+
+def test_the_written_schema_is_javas(tmp_path: Path) -> None:
+    [java_list, *_] = [
+        path for _, path in golden_files(tmp_path, "simple/manifest/manifest-list-0a341a7a*-0")
+    ]
+    java = fastavro.reader(io.BytesIO(java_list.read_bytes())).writer_schema
+    assert fastavro.reader(io.BytesIO(encode_manifest_list([META]))).writer_schema == java
+
+
+def test_an_empty_list_is_a_valid_file() -> None:
+    assert decode_manifest_list(encode_manifest_list([]), "l") == []
+
+
+def test_all_fields_survive() -> None:
+    metas = [META, replace(META, min_row_id=4, max_row_id=9, min_bucket=None, max_level=None)]
+    assert decode_manifest_list(encode_manifest_list(metas), "l") == metas
+
+
+def test_lists_of_old_releases_lack_the_ranges() -> None:
+    schema = {**MANIFEST_LIST_SCHEMA, "fields": MANIFEST_LIST_SCHEMA["fields"][:7]}
+    record = {
+        "_VERSION": 2,
+        "_FILE_NAME": "m",
+        "_FILE_SIZE": 1,
+        "_NUM_ADDED_FILES": 1,
+        "_NUM_DELETED_FILES": 0,
+        "_PARTITION_STATS": {"_MIN_VALUES": bytes(12), "_MAX_VALUES": bytes(12), "_NULL_COUNTS": []},
+        "_SCHEMA_ID": 0,
+    }
+    [meta] = decode_manifest_list(write_container(schema, [record], "null"), "l")
+    assert meta == ManifestFileMeta("m", 1, 1, 0, EMPTY_STATS, 0)
+
+
+def test_fields_of_newer_writers_are_skipped() -> None:
+    more = [
+        {"name": "_TOTAL_BUCKETS", "type": ["null", "int"]},
+        {"name": "_EXTRA_FILES", "type": ["null", {"type": "array", "items": "string"}]},
+    ]
+    schema = {**MANIFEST_LIST_SCHEMA, "fields": [*MANIFEST_LIST_SCHEMA["fields"], *more]}
+    records = list(fastavro.reader(io.BytesIO(encode_manifest_list([META]))))
+    data = write_container(
+        schema, [{**record, "_TOTAL_BUCKETS": 4, "_EXTRA_FILES": ["x"]} for record in records], "null"
+    )
+    assert decode_manifest_list(data, "l") == [META]
+
+
+def test_another_version_is_refused() -> None:
+    records = [
+        {**record, "_VERSION": 3} for record in fastavro.reader(io.BytesIO(encode_manifest_list([META])))
+    ]
+    with pytest.raises(UnsupportedFeatureError, match="list-9 has entries of version 3"):
+        decode_manifest_list(write_container(MANIFEST_LIST_SCHEMA, records, "null"), "list-9")
+
+
+def test_a_damaged_list_is_named() -> None:
+    with pytest.raises(CorruptTableError, match="list-9"):
+        decode_manifest_list(encode_manifest_list([META])[:-3], "list-9")
+    with pytest.raises(CorruptTableError, match="list-9"):
+        decode_manifest_list(b"no avro", "list-9")
+
+
+def test_a_summary_counts_and_bounds_all_entries() -> None:
+    entries = [
+        entry(bucket=3, level=0, schema_id=1),
+        entry(bucket=1, level=5, schema_id=4),
+        entry(bucket=2, level=2, kind=FileKind.DELETE),
+    ]
+    assert summarize("m", 77, entries, []) == ManifestFileMeta(
+        "m", 77, 2, 1, EMPTY_STATS, 4, 1, 3, 0, 5, None, None
+    )
+
+
+def test_a_summary_has_row_ids_only_if_every_entry_has() -> None:
+    tracked = [entry(first_row_id=100, row_count=10), entry(first_row_id=50, row_count=5)]
+    meta = summarize("m", 1, tracked, [])
+    assert (meta.min_row_id, meta.max_row_id) == (50, 109)
+    meta = summarize("m", 1, [*tracked, entry()], [])
+    assert (meta.min_row_id, meta.max_row_id) == (None, None)
+
+
+def test_partition_bounds_are_whole_values_and_nulls_are_counted_by_entry() -> None:
+    types = [parse_type("STRING"), parse_type("DATE")]
+    rows: list[tuple[str | None, date]] = [
+        ("b" * 40, date(2024, 1, 2)),
+        (None, date(1969, 12, 31)),
+        ("b", date(2024, 1, 1)),
+    ]
+    partitions = [encode_row(row, types) for row in rows]
+    entries = [entry(partition=partitions[number]) for number in (0, 1, 1, 2)]
+    stats = summarize("m", 1, entries, types).partition_stats
+    assert decode_row(stats.min_values, types) == ("b", date(1969, 12, 31))
+    assert decode_row(stats.max_values, types) == ("b" * 40, date(2024, 1, 2))
+    assert stats.null_counts == (2, 0)
+
+
+def test_partition_bounds_of_floats_have_javas_order() -> None:
+    types = [parse_type("DOUBLE"), parse_type("FLOAT")]
+    rows = [(0.0, 1.0), (-0.0, math.nan), (math.nan, -math.inf)]
+    entries = [entry(partition=encode_row(row, types)) for row in rows]
+    stats = summarize("m", 1, entries, types).partition_stats
+    assert repr(decode_row(stats.min_values, types)) == "(-0.0, -inf)"
+    assert repr(decode_row(stats.max_values, types)) == "(nan, nan)"
+
+
+def test_partition_bounds_hold_dates_that_python_has_not() -> None:
+    types = [parse_type("DATE")]
+    far = pa.scalar(10_000_000, pa.int32()).cast(pa.date32())
+    stats = summarize("m", 1, [entry(partition=encode_row([far], types))], types).partition_stats
+    assert stats.max_values == encode_row([far], types)
+
+
+def test_partition_bounds_of_a_column_without_values_are_null() -> None:
+    types = [parse_type("INT")]
+    stats = summarize("m", 1, [entry(partition=encode_row([None], types))], types).partition_stats
+    assert decode_row(stats.min_values, types) == (None,)
+    assert stats.null_counts == (1,)

@@ -1,0 +1,231 @@
+"""Bucket hashes and bucket functions: Java's vectors, a slow reference, and every path of the fast one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.format.row.binary_row import encode_rows
+from lakelsm.format.row.bucket_hash import _hash_buckets, bucket_ids, hash_rows, key_hashes
+from lakelsm.types import AtomicType, parse_type
+from tests.format.row.binary_row_cases import (
+    BUCKETS_OF_4,
+    BUCKETS_OF_16,
+    HASHES,
+    WIDE,
+    arrow_column,
+    atomic_types,
+    java_entries,
+    reference_hash,
+    reference_row,
+    rows_of_types,
+    single_rows,
+)
+from tests.golden_tables import GoldenTable
+
+INT, BIGINT, STRING = atomic_types(["INT", "BIGINT", "STRING"])
+
+
+@pytest.mark.parametrize("case", HASHES, ids=lambda case: f"{case[0]} {case[1]}")
+def test_keys_hash_as_java_hashes_them(case: tuple[tuple[str, ...], tuple[Any, ...], int]) -> None:
+    names, values, expected = case
+    arrays, types = single_rows(names, values)
+    assert key_hashes(arrays, types).tolist() == [expected]
+    assert hash_rows(encode_rows(arrays, types)).tolist() == [expected]
+
+
+@pytest.mark.parametrize(("buckets", "column"), [(4, BUCKETS_OF_4), (16, BUCKETS_OF_16)], ids=["4", "16"])
+def test_keys_fall_into_the_buckets_that_java_puts_them_in(buckets: int, column: list[int]) -> None:
+    found = [int(bucket_ids(*single_rows(names, values), buckets)[0]) for names, values, _ in HASHES]
+    assert found == column
+
+
+def test_the_empty_row_hashes_as_in_java() -> None:
+    assert hash_rows(pa.array([bytes(8)])).tolist() == [-1670924195]
+    with pytest.raises(InvalidInputError, match="0 columns"):
+        key_hashes([], [])
+
+
+@given(rows_of_types())
+def test_hashes_equal_those_of_a_row_by_row_hash(
+    drawn: tuple[list[AtomicType], list[tuple[Any, ...]]],
+) -> None:
+    types, rows = drawn
+    columns = [arrow_column([row[index] for row in rows], t) for index, t in enumerate(types)]
+    expected = [reference_hash(reference_row(row, types)) for row in rows]
+    assert key_hashes(columns, types).tolist() == expected
+    assert hash_rows(encode_rows(columns, types)).tolist() == expected
+    for buckets in (1, 3, 1 << 20):
+        assert bucket_ids(columns, types, buckets).tolist() == [abs(value) % buckets for value in expected]
+
+
+@given(
+    st.lists(st.binary(max_size=100).map(lambda row: row[: len(row) // 4 * 4]), max_size=40),
+    st.integers(0, 3),
+)
+def test_rows_of_any_lengths_hash_alike_in_slices(rows: list[bytes], start: int) -> None:
+    expected = [reference_hash(row) for row in rows[start:]]
+    assert hash_rows(pa.array(rows, pa.binary())[start:]).tolist() == expected
+
+
+def test_many_rows_with_a_few_very_long_keys_hash_alike() -> None:
+    texts = [f"key-{index:07}" for index in range(40_000)]
+    for index in (0, 20_000, 39_999):
+        texts[index] = f"{index}" * 20_000
+    hashes = key_hashes([pa.array(texts)], [STRING])
+    for index in (0, 1, 16_383, 16_384, 20_000, 39_998, 39_999):
+        assert hashes[index] == reference_hash(reference_row([texts[index]], [STRING]))
+
+
+def test_nulls_in_one_block_leave_the_other_blocks_alone() -> None:
+    values: list[int | None] = list(range(50_000))
+    values[20_000] = None
+    hashes = key_hashes([pa.array(values)], [BIGINT])
+    for index in (0, 16_384, 19_999, 20_000, 20_001, 49_999):
+        assert hashes[index] == reference_hash(reference_row([values[index]], [BIGINT]))
+
+
+def test_chunked_and_empty_columns_hash_row_by_row() -> None:
+    chunks = pa.chunked_array([["a"], [], ["hello world", None]])
+    rest = key_hashes([chunks[1:]], [STRING]).tolist()
+    assert key_hashes([chunks], [STRING]).tolist() == [943281246, *rest]
+    assert key_hashes([pa.array([], pa.int64())], [BIGINT]).tolist() == []
+    for function in ("default", "mod", "hive"):
+        assert bucket_ids([pa.array([], pa.int64())], [BIGINT], 4, function).tolist() == []
+
+
+def test_the_bucket_of_the_smallest_hash_is_not_negative() -> None:
+    hashes = np.array([-(2**31), 2**31 - 1, -1, 0], dtype=np.int32)
+    assert _hash_buckets(hashes, 7).tolist() == [2**31 % 7, (2**31 - 1) % 7, 1, 0]
+
+
+@pytest.mark.parametrize("data_type", [INT, BIGINT], ids=str)
+def test_mod_is_the_floored_remainder_and_null_is_zero(data_type: AtomicType) -> None:
+    keys = pa.array([17, -3, 5, 1, -1, None], pa.int64())
+    assert bucket_ids([keys], [data_type], 5, "mod").tolist() == [2, 2, 0, 1, 4, 0]
+    assert bucket_ids([pa.array([1, -1, 17, -3])], [data_type], 4, "mod").tolist() == [1, 3, 1, 1]
+
+
+def test_mod_refuses_other_keys_by_name() -> None:
+    with pytest.raises(InvalidInputError, match="VARCHAR"):
+        bucket_ids([pa.array(["a"])], [STRING], 4, "mod")
+    with pytest.raises(InvalidInputError, match="one INT or BIGINT"):
+        bucket_ids([pa.array([1]), pa.array([2])], [BIGINT, BIGINT], 4, "mod")
+
+
+def test_hive_buckets_equal_those_observed_in_java() -> None:
+    assert bucket_ids([pa.array([1, -1, 17, -3])], [INT], 4, "hive").tolist() == [1, 3, 1, 1]
+    assert bucket_ids([pa.array(["abc"])], [STRING], 4, "hive").tolist() == [2]
+
+
+def _wrap(value: int) -> int:
+    return value & 0xFFFFFFFF
+
+
+def _reference_hive(value: Any, data_type: AtomicType) -> int:
+    root = data_type.root
+    if value is None:
+        return 0
+    if root in ("CHAR", "VARCHAR", "BINARY", "VARBINARY"):
+        total = 0
+        for byte in value.encode() if isinstance(value, str) else value:
+            total = _wrap(total * 31 + (byte - 256 if byte > 127 else byte))
+        return total
+    if root == "DECIMAL":
+        unscaled, scale = int(value.scaleb(data_type.scale or 0, WIDE)), data_type.scale or 0
+        while scale and unscaled % 10 == 0:
+            unscaled, scale = unscaled // 10, scale - 1
+        digest = 0
+        for shift in (96, 64, 32, 0):
+            digest = digest * 31 + (abs(unscaled) >> shift & 0xFFFFFFFF)
+        return _wrap(31 * (-digest if unscaled < 0 else digest) + scale) if unscaled else 0
+    if root in ("FLOAT", "DOUBLE"):
+        width = "<f4" if root == "FLOAT" else "<f8"
+        bits = int.from_bytes(np.array(0.0 if value == 0 else value, width).tobytes(), "little")
+        return _wrap(bits ^ bits >> 32)
+    bits = value & (0xFFFFFFFFFFFFFFFF if root == "BIGINT" else 0xFFFFFFFF)
+    return _wrap(bits ^ bits >> 32)
+
+
+@given(rows_of_types(max_fields=4))
+def test_hive_buckets_equal_those_of_a_row_by_row_hash(
+    drawn: tuple[list[AtomicType], list[tuple[Any, ...]]],
+) -> None:
+    types, rows = drawn
+    columns = [arrow_column([row[index] for row in rows], t) for index, t in enumerate(types)]
+    if any(data_type.root.startswith("TIMESTAMP") for data_type in types):
+        with pytest.raises(UnsupportedFeatureError, match="TIMESTAMP"):
+            bucket_ids(columns, types, 7, "hive")
+        return
+    expected = []
+    for row in rows:
+        total = 0
+        for value, data_type in zip(row, types, strict=True):
+            total = _wrap(total * 31 + _reference_hive(value, data_type))
+        expected.append((total & 0x7FFFFFFF) % 7)
+    assert bucket_ids(columns, types, 7, "hive").tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "java_hash"),
+    [
+        ("1.50", "DECIMAL(10, 2)", 466),
+        ("100", "DECIMAL(10, 0)", 3100),
+        ("0.00", "DECIMAL(10, 2)", 0),
+        ("-1.5", "DECIMAL(30, 4)", -464),
+    ],
+)
+def test_hive_hashes_decimals_without_trailing_zeros(text: str, name: str, java_hash: int) -> None:
+    buckets = bucket_ids([pa.array([Decimal(text)])], [parse_type(name)], 1 << 30, "hive")
+    assert buckets.tolist() == [(java_hash & 0x7FFFFFFF) % (1 << 30)]
+
+
+def test_zero_buckets_and_unknown_functions_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="not 0"):
+        bucket_ids([pa.array([1])], [BIGINT], 0)
+    with pytest.raises(InvalidInputError, match="'md5'"):
+        bucket_ids([pa.array([1])], [BIGINT], 4, "md5")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["all_parquet", "conf"])
+def test_rows_of_javas_tables_lie_in_the_bucket_that_their_key_hashes_to(
+    name: str, golden: Callable[..., GoldenTable]
+) -> None:
+    table = golden(name)
+    schema = json.loads(sorted((table.path / "schema").glob("schema-*"))[-1].read_text())
+    buckets = int(schema["options"]["bucket"])
+    types = {field["name"]: parse_type(field["type"]) for field in schema["fields"]}
+    keys = [key for key in schema["primaryKeys"] if key not in schema["partitionKeys"]]
+    keys = schema["options"].get("bucket-key", ",".join(keys)).split(",")
+    checked = 0
+    for path in table.path.rglob("data-*.parquet"):
+        rows = pq.ParquetFile(path).read(keys)
+        found = bucket_ids(rows.columns, [types[key] for key in keys], buckets)
+        assert set(found.tolist()) == {int(path.parent.name.removeprefix("bucket-"))}
+        checked += len(rows)
+    assert checked
+
+
+def test_the_hash_index_of_javas_dynamic_buckets_holds_the_hashes_of_the_keys(
+    golden: Callable[..., GoldenTable],
+) -> None:
+    table = golden("dyn")
+    stored: set[int] = set()
+    for path in (table.path / "index").glob("index-*"):
+        stored |= set(np.frombuffer(path.read_bytes(), dtype=">i4").tolist())
+    keys: set[int] = set()
+    for entry in java_entries(table.path):
+        for row in (entry.file.min_key, entry.file.max_key):
+            keys |= set(hash_rows(pa.array([row[4:]], pa.binary())).tolist())
+    assert keys
+    assert keys <= stored

@@ -1,0 +1,153 @@
+"""Which buckets a compaction takes, from metadata alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.format.snapshot import CommitKind
+from lakelsm.lsm.levels import FileRange
+from lakelsm.plan.compaction_plan import CompactionPlan, CompactionScope, plan_bucket, plan_table
+from lakelsm.predicate.parser import parse_where
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage import LocalFileIO
+from tests.commit.commit_table import CommitTable, add, file, partition
+
+HOUR = 3_600_000
+
+
+def table_of(root: Path, days: str = "abc", buckets: int = 2, **options: str) -> TableStore:
+    """Each day and bucket has two overlapping runs on level 0; a day is a commit, so it has manifests of its own."""
+    keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
+    table = CommitTable(root, options={"bucket": str(buckets), **keys})
+    for day in days:
+        pairs = [(file(seq=(0, 9)), file(seq=(10, 19))) for _ in range(buckets)]
+        entries = [add(meta, dt=day, bucket=at, total=buckets) for at, pair in enumerate(pairs) for meta in pair]
+        message = CommitMessage(entries, base_snapshot_id=table.snapshots.latest_id())
+        table.committer().commit(CommitKind.APPEND, message, "u")
+    return TableStore.open(str(root))
+
+
+def plan(store: TableStore, scope: CompactionScope, now: int = 0) -> CompactionPlan:
+    snapshot = store.snapshots.latest()
+    assert snapshot is not None
+    return plan_table(store, snapshot, scope, now)
+
+
+def chosen(store: TableStore, scope: CompactionScope) -> list[tuple[object, int]]:
+    found = plan(store, scope).buckets
+    return [(store.partition_values(bucket.partition)["dt"], bucket.bucket) for bucket in found]
+
+
+def runs(*levels: int, created: int | None = None) -> list[FileRange]:
+    """One overlapping file a level, older the higher, each ten times as large as the one above."""
+    size = len(levels)
+    return [
+        FileRange(at, level, 10 ** (3 + at), 10, 0, 9, 10 * (size - at), 10 * (size - at) + 9, 0, created, str(at))
+        for at, level in enumerate(levels)
+    ]
+
+
+def test_every_bucket_is_planned_in_the_order_of_partitions(tmp_path: Path) -> None:
+    store = table_of(tmp_path)
+    assert chosen(store, CompactionScope(full=True)) == [(day, bucket) for day in "abc" for bucket in (0, 1)]
+    assert plan(store, CompactionScope(full=False)).buckets == (), "two runs start no ordinary compaction"
+
+
+def test_planned_files_point_into_the_entries_of_the_plan(tmp_path: Path) -> None:
+    found = plan(table_of(tmp_path), CompactionScope(full=True))
+    for bucket in found.buckets:
+        assert len(bucket.rewritten_files) == 2
+        for planned in bucket.rewritten_files:
+            entry = found.entries[planned.index]
+            assert (entry.partition, entry.bucket) == (bucket.partition, bucket.bucket)
+            assert (entry.file.file_name, entry.file.row_count) == (planned.name, planned.row_count)
+
+
+@pytest.mark.parametrize(
+    ("where", "days"),
+    [
+        ("dt = 'b'", "b"),
+        ("dt < 'c'", "ab"),
+        ("dt in ('a', 'c', 'x')", "ac"),
+        ("dt = 'a' or dt = 'c'", "ac"),
+        ("not dt = 'a'", "bc"),
+        ("dt is null", ""),
+        ("dt = 'x'", ""),
+    ],
+)
+def test_a_condition_chooses_partitions(tmp_path: Path, where: str, days: str) -> None:
+    store = table_of(tmp_path)
+    scope = CompactionScope(True, partitions=parse_where(where, store.schema.fields, "UTC"))
+    assert chosen(store, scope) == [(day, bucket) for day in days for bucket in (0, 1)]
+
+
+def test_bucket_numbers_choose_buckets_of_every_partition(tmp_path: Path) -> None:
+    store = table_of(tmp_path)
+    assert chosen(store, CompactionScope(True, buckets=frozenset({1, 7}))) == [("a", 1), ("b", 1), ("c", 1)]
+    both = CompactionScope(True, parse_where("dt > 'a'", store.schema.fields, "UTC"), frozenset({0}))
+    assert chosen(store, both) == [("b", 0), ("c", 0)]
+
+
+def test_named_buckets_are_planned_without_the_manifests_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = table_of(tmp_path)
+    opened: list[str] = []
+    read = LocalFileIO.read
+
+    def counted(file_io: LocalFileIO, path: str, limit: int | None = None) -> bytes:
+        if "/manifest-" in path and "list" not in path:
+            opened.append(path)
+        return read(file_io, path, limit)
+
+    monkeypatch.setattr(LocalFileIO, "read", counted)
+    only = frozenset({(partition("b"), 1)})
+    assert chosen(store, CompactionScope(True, only=only)) == [("b", 1)]
+    assert len(opened) == 1
+
+
+def test_a_postponed_bucket_is_left_alone(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path)
+    entries = [add(file(seq=(0, 9)), bucket=-2), add(file(seq=(10, 19)), bucket=-2)]
+    table.committer().commit(CommitKind.APPEND, CommitMessage(entries), "u")
+    assert plan(TableStore.open(str(tmp_path)), CompactionScope(full=True)).buckets == ()
+
+
+def test_an_ordinary_pick_follows_the_tables_options(tmp_path: Path) -> None:
+    eager = table_of(tmp_path / "eager", num_sorted_run__compaction_trigger="2")
+    assert len(plan(eager, CompactionScope(full=False)).buckets) == 6
+    tiny = table_of(tmp_path / "tiny", compaction__total_size_threshold="1 mb")
+    assert len(plan(tiny, CompactionScope(full=False)).buckets) == 6
+
+
+def test_the_optimization_interval_counts_from_the_newest_file_of_the_top(tmp_path: Path) -> None:
+    store = table_of(tmp_path, compaction__optimization_interval="1 h")
+    files = runs(0, 5, created=10 * HOUR)
+    assert plan_bucket(store, files, False, 11 * HOUR) is None
+    due = plan_bucket(store, files, False, 11 * HOUR + 1)
+    assert due is not None and due.output_level == 5
+
+
+def test_deletes_are_dropped_only_where_nothing_older_lies_below(tmp_path: Path) -> None:
+    store = table_of(tmp_path, num_sorted_run__compaction_trigger="2", compaction__size_ratio="0")
+    files = [*runs(0, 0), FileRange(2, 5, 10**9, 10, 0, 9, 0, 9, 0, None, "oldest")]
+    partial = plan_bucket(store, files, False, 0)
+    assert partial is not None and (partial.output_level, partial.drop_delete) == (4, False)
+    full = plan_bucket(store, files, True, 0)
+    assert full is not None and (full.output_level, full.drop_delete) == (5, True)
+
+
+def test_a_file_above_the_configured_levels_is_still_the_top(tmp_path: Path) -> None:
+    store = table_of(tmp_path, num_levels="3")
+    full = plan_bucket(store, runs(0, 7), True, 0)
+    assert full is not None and (full.output_level, full.drop_delete) == (7, True)
+
+
+def test_a_compacted_bucket_has_nothing_to_do_unless_a_rewrite_is_forced(tmp_path: Path) -> None:
+    assert plan_bucket(table_of(tmp_path / "usual"), runs(5), True, 0) is None
+    forced = table_of(tmp_path / "forced", compaction__force_rewrite_all_files="true")
+    again = plan_bucket(forced, runs(5), True, 0)
+    assert again is not None and [file.name for group in again.rewrites for file in group.files] == ["0"]

@@ -1,0 +1,220 @@
+"""SQL conditions: what is understood, what is left unknown, what is refused."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.predicate.parser import parse_where
+from lakelsm.predicate.predicate import Compare, In, IsNull, Predicate, StartsWith, columns, evaluate, is_exact
+from lakelsm.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType
+
+
+def _type(root: str, **more: int) -> AtomicType:
+    return AtomicType(root, **more)
+
+
+TYPES: dict[str, DataType] = {
+    "i": _type("INT"),
+    "l": _type("BIGINT"),
+    "f": _type("FLOAT"),
+    "d": _type("DOUBLE"),
+    "p": _type("DECIMAL", precision=10, scale=2),
+    "wide": _type("DECIMAL", precision=38, scale=30),
+    "Text": _type("VARCHAR", length=50),
+    "c": _type("CHAR", length=3),
+    "flag": _type("BOOLEAN"),
+    "raw": _type("VARBINARY", length=9),
+    "day": _type("DATE"),
+    "ts": _type("TIMESTAMP"),
+    "ts3": _type("TIMESTAMP", precision=3),
+    "ts9": _type("TIMESTAMP", precision=9),
+    "instant": _type("TIMESTAMP_LTZ"),
+    "my col": _type("INT"),
+    "arr": ArrayType(_type("INT")),
+    "m": MapType(_type("VARCHAR", length=5), _type("INT")),
+    "s": RowType((DataField(90, "x", _type("INT")),)),
+}
+FIELDS = tuple(DataField(i, name, data_type) for i, (name, data_type) in enumerate(TYPES.items()))
+NOON = datetime(2020, 1, 1, 12)
+
+
+def _parse(sql: str, zone: str | None = None) -> Predicate:
+    return parse_where(sql, FIELDS, zone)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("5 < I", Compare("i", ">", 5)),
+        ("`my col` == -3", Compare("my col", "=", -3)),
+        ("i = 5L", Compare("i", "=", 5)),
+        ("i > 5.5", Compare("i", ">", Decimal("5.5"))),
+        ("i = 2e0", Compare("i", "=", 2)),
+        ("d >= 1.5", Compare("d", ">=", 1.5)),
+        ("d >= 2", Compare("d", ">=", 2.0)),
+        ("d = 1.5D", Compare("d", "=", 1.5)),
+        ("p = 1.5", Compare("p", "=", Decimal("1.5"))),
+        ("text = 'a b'", Compare("Text", "=", "a b")),
+        ("text LIKE 'ab'", Compare("Text", "=", "ab")),
+        ("text LIKE 'ab%'", StartsWith("Text", "ab")),
+        ("text NOT LIKE 'ab%'", StartsWith("Text", "ab", negated=True)),
+        ("startswith(text, 'ab')", StartsWith("Text", "ab")),
+        ("NOT flag", Compare("flag", "!=", True)),
+        ("raw = X'01ff'", Compare("raw", "=", b"\x01\xff")),
+        ("day = '2020-01-01'", Compare("day", "=", date(2020, 1, 1))),
+        ("day = DATE '2020-01-01'", Compare("day", "=", date(2020, 1, 1))),
+        ("day = CAST('2020-01-01' AS DATE)", Compare("day", "=", date(2020, 1, 1))),
+        ("ts = '2020-01-01 12:00:00'", Compare("ts", "=", NOON)),
+        ("ts = '2020-01-01T12:00:00.5'", Compare("ts", "=", NOON.replace(microsecond=500000))),
+        ("ts = TIMESTAMP_NTZ '2020-01-01 12:00:00'", Compare("ts", "=", NOON)),
+        ("ts = DATE '2020-01-01'", Compare("ts", "=", NOON.replace(hour=0))),
+        ("i NOT IN (2, 1, 2)", In("i", (2, 1), negated=True)),
+        ("i IN (1.5, 2)", In("i", (2,))),
+        ("c IS NULL", IsNull("c")),
+        ("arr <=> NULL", IsNull("arr")),
+    ],
+)
+def test_is_understood(sql: str, expected: Predicate) -> None:
+    assert _parse(sql) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "i = '5'",  # the text would be cast, or the column
+        "text = 5",
+        "c = 'ab'",  # padding
+        "l = 1e0",  # doubles do not hold every BIGINT
+        "p = 1e0",
+        "f = 16777217",  # FLOAT or DOUBLE, depending on the mode
+        "wide = 5",  # 10 + 30 digits: Spark rounds
+        "text = 'it''s'",
+        r"text = 'a\tb'",
+        "text = r'ab'",
+        "text LIKE 'a' ESCAPE '!'",
+        "text LIKE ANY ('a%')",
+        "text RLIKE 'a'",
+        "day = '2020-1-1'",
+        "day IN ('2020-01-01', 'x')",
+        "day = TIMESTAMP '2020-01-01 00:00:00'",
+        "ts IN ('2020-01-01')",  # may be compared as texts
+        "ts = '2020-01-01 12:00:00+01:00'",
+        "ts = DATE '2020-01-01 12:00:00'",
+        "ts = '2020-02-30 00:00:00'",
+        "instant = '2020-01-01 12:00:00'",
+        "i = CAST(3000000000 AS INT)",
+        "i < 99999999999999999999",  # folded to TRUE, for NULL too
+        "i <=> 'x'",
+        "i = l",
+        "i + 1 = 2",
+        "i = 1 + 1",
+        "s.x = 1",
+        "m['k'] = 1",
+        "arr[0] = 1",
+        "exists(arr, x -> x > 1)",
+        "transform(arr, (x, y) -> x + y)[0] = 1",
+        "day < current_date",
+        "timestampadd(HOUR, 1, ts) > ts",
+        "date_trunc('DAY', ts) = '2020-01-01'",
+        "i IN (SELECT other FROM elsewhere)",
+        "(i, l) IN ((1, 2))",
+        "CASE WHEN flag THEN i = 1 END",
+        "i = 1 = true",
+        "i = 5 IS NULL",
+        "i = :parameter",
+    ],
+)
+def test_is_left_unknown(sql: str) -> None:
+    assert not is_exact(_parse(sql))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "i = 5.5",
+        "i = 3000000000",
+        "p = 1.255",
+        "p = 1000000000",
+        "f = 0.1",
+        "ts3 = '2020-01-01 00:00:00.0001'",
+    ],
+)
+def test_equality_with_what_the_type_cannot_hold_is_never_true(sql: str) -> None:
+    predicate = _parse(sql)
+    (name,) = columns(predicate)
+    assert evaluate(predicate, {name: None}) is False
+    assert evaluate(predicate, {name: 1}) is False
+    inverse = _parse(f"NOT ({sql})")
+    assert evaluate(inverse, {name: None}) is False
+    assert evaluate(inverse, {name: 1}) is True
+
+
+def test_a_timestamp_literal_with_the_sessions_zone_is_compared_with_room_for_a_clock_that_steps() -> None:
+    predicate = _parse("ts > TIMESTAMP '2020-01-01 12:00:00'")
+    assert evaluate(predicate, {"ts": NOON - timedelta(hours=26)}) is False
+    assert evaluate(predicate, {"ts": NOON}) is None
+    assert _parse("ts > TIMESTAMP '2020-01-01 12:00:00'", "UTC") == Compare("ts", ">", NOON)
+
+
+def test_instants_need_a_zone_whose_clock_does_not_step() -> None:
+    expected = Compare("instant", "=", datetime(2020, 1, 1, 11, tzinfo=timezone.utc))
+    assert _parse("instant = '2020-01-01 12:00:00+01:00'") == expected
+    assert _parse("instant = TIMESTAMP '2020-01-01 11:00:00Z'") == expected
+    assert _parse("instant = '2020-01-01 12:00:00'", "+01:00") == expected
+    assert not is_exact(_parse("instant = '2020-01-01 12:00:00'", "Europe/Paris"))
+
+
+def test_nanoseconds_leave_room_for_the_cut_to_microseconds() -> None:
+    predicate = _parse("ts9 <= '2020-01-01 12:00:00'")
+    assert evaluate(predicate, {"ts9": NOON + timedelta(microseconds=1)}) is None
+    assert evaluate(predicate, {"ts9": NOON + timedelta(microseconds=2)}) is False
+
+
+def test_digits_beyond_a_timestamps_precision_are_compared_as_they_are_stored() -> None:
+    for precision, micros in ((0, 500_000), (1, 250_000), (3, 123_000), (4, 123_456)):
+        field = DataField(0, "t", _type("TIMESTAMP", precision=precision))
+        moment = NOON + timedelta(microseconds=micros)
+        assert evaluate(parse_where(f"t = '{moment}'", (field,), None), {"t": moment}) is True
+
+
+def test_a_long_chain_of_or_is_no_problem() -> None:
+    predicate = _parse(" OR ".join(f"i = {n}" for n in range(3000)))
+    assert evaluate(predicate, {"i": 2999}) is True
+    assert evaluate(predicate, {"i": 3000}) is False
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("i >", "line 1, column 3, near '>'"),
+        ("i = 1 AND", "column 7"),
+        ("i = 1 foo", "near 'foo'"),
+        ("i = 1; DROP TABLE x", "';'|near 'DROP'|more than one"),
+        ("SELECT 1", "near 'SELECT'"),
+        ("text = 'abc", "not closed"),
+        ("", "empty"),
+        ("5", "not a condition"),
+        ("nope = 1", r"'nope'.*available columns: i, l, f"),
+        ("length(nope) = 1", "'nope'"),
+        ("i.x = 1", r"'i\.x'"),
+        ("t.i = 1", r"'t\.i'"),
+    ],
+)
+def test_is_refused(sql: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        _parse(sql)
+
+
+def test_deep_nesting_is_refused_with_a_message() -> None:
+    with pytest.raises(InvalidInputError, match="deep"):
+        _parse("(" * 5000 + "i = 1" + ")" * 5000)
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "9" * 100_000])
+def test_a_number_of_thousands_of_digits_prunes_nothing(digits: str) -> None:
+    for text in (f"i = {digits}", f"i < -{digits}", f"f = 1e{digits}"):
+        assert not is_exact(_parse(text))

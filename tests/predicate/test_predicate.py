@@ -1,0 +1,102 @@
+"""Three-valued logic of predicates, and what they say about columns."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from typing import Any
+
+from hypothesis import given
+
+from lakelsm.predicate.parser import parse_where
+from lakelsm.predicate.predicate import (
+    And,
+    Compare,
+    Constant,
+    In,
+    IsNull,
+    Or,
+    Unknown,
+    columns,
+    equality_values,
+    evaluate,
+    is_exact,
+    negate,
+    restrict,
+)
+from tests.predicate.conditions import FIELDS, Condition, conditions, rows
+
+
+@given(conditions(), rows())
+def test_evaluation_agrees_with_sql(condition: Condition, row: dict[str, Any]) -> None:
+    predicate = parse_where(condition.sql, FIELDS)
+    expected = condition.reference(row) is True
+    found = evaluate(predicate, row)
+    assert found in (None, expected)
+    if is_exact(predicate):
+        assert found is expected
+
+
+@given(conditions(), rows())
+def test_a_negation_is_true_only_where_the_condition_is_false(
+    condition: Condition, row: dict[str, Any]
+) -> None:
+    found = evaluate(negate(parse_where(condition.sql, FIELDS)), row)
+    assert found in (None, condition.reference(row) is False)
+
+
+@given(conditions(), rows())
+def test_a_restricted_predicate_never_loses_a_row(condition: Condition, row: dict[str, Any]) -> None:
+    known = {"id", "day"}
+    predicate = restrict(parse_where(condition.sql, FIELDS), known)
+    assert columns(predicate) <= known
+    if condition.reference(row) is True:
+        assert evaluate(predicate, {name: row[name] for name in known}) is not False
+
+
+@given(conditions(), rows())
+def test_equality_values_hold_every_row_that_is_true(condition: Condition, row: dict[str, Any]) -> None:
+    values = equality_values(parse_where(condition.sql, FIELDS), ["id", "Name"])
+    if values is not None and condition.reference(row) is True:
+        assert (row["id"], row["Name"]) in values
+
+
+def test_equality_values_are_the_cross_product_of_what_each_column_can_be() -> None:
+    predicate = parse_where("id IN (1, 2) AND (name = 'a' OR name IS NULL) AND amount > 1", FIELDS)
+    assert equality_values(predicate, ["id", "Name"]) == ((1, "a"), (1, None), (2, "a"), (2, None))
+    assert equality_values(predicate, ["id", "amount"]) is None
+    assert equality_values(parse_where("id = 1 AND id = 2", FIELDS), ["id"]) == ()
+    assert equality_values(Constant(None), ["id"]) == ()
+
+
+def test_equality_values_give_up_above_the_limit() -> None:
+    many = In("id", tuple(range(11)))
+    assert equality_values(many, ["id"], limit=10) is None
+    assert equality_values(And((many, In("Name", ("a", "b")))), ["id", "Name"], limit=21) is None
+
+
+def test_equality_values_are_of_the_columns_type() -> None:
+    ((value,),) = equality_values(parse_where("id = 5.00", FIELDS), ["id"]) or ()
+    assert type(value) is int
+    assert equality_values(parse_where("id = 5.5", FIELDS), ["id"]) == ()
+
+
+def test_both_zeros_of_a_float_are_listed() -> None:
+    values = equality_values(parse_where("ratio = 0", FIELDS), ["ratio"]) or ()
+    assert sorted(math.copysign(1, value) for (value,) in values) == [-1, 1]
+
+
+def test_a_value_of_another_python_type_cannot_be_told() -> None:
+    assert evaluate(Compare("day", "=", date(2020, 1, 1)), {"day": "2020-01-01"}) is None
+    assert evaluate(In("id", (1, 2)), {"id": "1"}) is None
+    assert evaluate(Compare("id", "=", 1), {}) is None
+
+
+def test_unknown_is_neither_true_nor_false_but_does_not_hide_the_rest() -> None:
+    row = {"id": 1}
+    no, yes = Compare("id", "=", 2), Compare("id", "=", 1)
+    assert evaluate(And((Unknown(), no)), row) is False
+    assert evaluate(Or((Unknown(), yes)), row) is True
+    assert evaluate(And((Unknown(), yes)), row) is None
+    assert evaluate(negate(Unknown()), row) is None
+    assert evaluate(IsNull("id"), {"id": None}) is True

@@ -1,0 +1,121 @@
+"""Statistics: no file that holds a matching row is ever dropped."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelsm.predicate.parser import parse_where
+from lakelsm.predicate.predicate import Compare, In, IsNotNull, IsNull, StartsWith, Unknown, columns
+from lakelsm.predicate.statistics import ColumnBounds, ColumnStats, StatsTable, may_match, might_match
+from tests.predicate.conditions import FIELDS, Condition, conditions, rows
+
+FILES = st.lists(st.lists(rows(), min_size=1, max_size=4), min_size=1, max_size=4)
+NAN = float("nan")
+
+
+def _bounds(values: list[Any], nan: str) -> tuple[Any, Any]:
+    """Bounds as writers give them: texts cut to one character, NaN ignored, on top, or without bounds."""
+    held = [value for value in values if value is not None]
+    numbers = [value for value in held if value == value]
+    if not numbers:
+        return (NAN, NAN) if held and nan == "on top" else (None, None)
+    low, high = min(numbers), max(numbers)
+    if isinstance(low, str):
+        low, high = low[:1], high[:1] + "c"
+    if len(numbers) < len(held):
+        if nan == "no bounds":
+            return None, None
+        if nan == "on top":
+            high = NAN
+    return low, high
+
+
+@given(conditions(), FILES, st.sampled_from(["ignored", "on top", "no bounds"]), st.data())
+def test_a_file_with_a_matching_row_always_may_match(
+    condition: Condition, files: list[list[dict[str, Any]]], nan: str, data: st.DataObject
+) -> None:
+    predicate = parse_where(condition.sql, FIELDS)
+    stats: dict[str, ColumnBounds] = {}
+    for name in columns(predicate):
+        values = [[row[name] for row in file] for file in files]
+        lows, highs = zip(*(_bounds(column, nan) for column in values), strict=True)
+        nulls = [column.count(None) if data.draw(st.booleans()) else None for column in values]
+        stats[name] = ColumnBounds(lows, highs, nulls)
+    table = StatsTable([len(file) for file in files], stats)
+    kept = may_match(predicate, table)
+    assert len(kept) == len(files)
+    for i, file in enumerate(files):
+        if any(condition.reference(row) is True for row in file):
+            assert kept[i]
+        single = {
+            name: ColumnStats(one.mins[i], one.maxs[i], one.null_counts[i], len(file))
+            for name, one in stats.items()
+        }
+        assert might_match(predicate, single) is kept[i]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "kept"),
+    [
+        (Compare("x", "=", 5), True),
+        (Compare("x", "=", 11), False),
+        (Compare("x", "<", 3), False),
+        (Compare("x", "<=", 3), True),
+        (Compare("x", ">", 10), False),
+        (Compare("x", ">=", 10), True),
+        (Compare("x", "!=", 3), True),
+        (In("x", (1, 2, 11)), False),
+        (In("x", (11, 4, 1)), True),
+        (IsNull("x"), False),
+        (IsNotNull("x"), True),
+        (Unknown(), True),
+        (Compare("y", "=", 1), True),
+    ],
+)
+def test_bounds_3_to_10_without_nulls(predicate: Any, kept: bool) -> None:
+    assert might_match(predicate, {"x": ColumnStats(3, 10, 0, 4)}) is kept
+
+
+def test_one_single_value_is_ruled_out_by_inequality() -> None:
+    stats = {"x": ColumnStats(3, 3, 0, 4)}
+    assert not might_match(Compare("x", "!=", 3), stats)
+    assert not might_match(In("x", (1, 3), negated=True), stats)
+    assert might_match(In("x", (1, 2), negated=True), stats)
+
+
+def test_only_nulls_match_nothing_but_is_null() -> None:
+    stats = {"x": ColumnStats(None, None, 4, 4)}
+    assert not might_match(Compare("x", "!=", 3), stats)
+    assert not might_match(IsNotNull("x"), stats)
+    assert might_match(IsNull("x"), stats)
+
+
+def test_prefixes_against_cut_texts() -> None:
+    stats = {"x": ColumnStats("abd", "b", 0, 4)}
+    assert might_match(StartsWith("x", "ab"), stats)
+    assert might_match(StartsWith("x", "b"), stats)
+    assert not might_match(StartsWith("x", "abc"), stats)
+    assert not might_match(StartsWith("x", "bc"), stats)
+    assert not might_match(StartsWith("x", "ab", negated=True), {"x": ColumnStats("abc", "abd", 0, 4)})
+
+
+def test_bounds_of_another_type_drop_nothing() -> None:
+    for predicate in (
+        Compare("x", "<", date(2020, 1, 1)),
+        In("x", (date(2020, 1, 1),)),
+        StartsWith("x", "a"),
+    ):
+        assert might_match(predicate, {"x": ColumnStats(3, 4, 0, 4)})
+
+
+def test_numbers_above_may_hide_behind_float_bounds() -> None:
+    stats = {"x": ColumnStats(1.0, 2.0, 0, 4)}
+    assert might_match(Compare("x", ">", 5.0), stats)
+    assert might_match(Compare("x", "!=", 1.0), {"x": ColumnStats(1.0, 1.0, 0, 4)})
+    assert not might_match(Compare("x", "<", 1.0), stats)
+    assert not might_match(Compare("x", "=", 5.0), stats)

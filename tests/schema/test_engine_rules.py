@@ -1,0 +1,216 @@
+"""Functions and sequence groups that cannot work are refused when the table is created."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.options import TableOptions
+from lakelsm.schema.engine_rules import check_deletable, check_merge_engine
+from lakelsm.schema.table_schema import create_schema
+
+COLUMNS = (
+    "id INT, i INT, s STRING, b BOOLEAN, y BYTES, a ARRAY<INT>, m MAP<STRING, INT>, "
+    "r ARRAY<ROW<k INT, v INT>>, t MAP<STRING, ROW<v INT, at STRING, n INT>>"
+)
+
+
+def check(**options: str) -> None:
+    keys = {key.replace("__", "."): value for key, value in options.items()}
+    engine = {"merge-engine": "aggregation"}
+    schema = create_schema(COLUMNS, ["id"], [], {**engine, **keys})
+    check_merge_engine(schema, TableOptions.parse(schema.options))
+
+
+def check_function(column: str, function: str, **settings: str) -> None:
+    named = {f"fields.{column}.{key.replace('_', '-')}": value for key, value in settings.items()}
+    check(**{f"fields.{column}.aggregate-function": function, **named})
+
+
+@pytest.mark.parametrize(
+    ("column", "function"),
+    [
+        ("s", "sum"),
+        ("b", "product"),
+        ("i", "bool_and"),
+        ("s", "bool_or"),
+        ("i", "listagg"),
+        ("m", "collect"),
+        ("a", "merge_map"),
+        ("m", "merge_map_with_keytime"),
+        ("a", "nested_update"),
+        ("a", "max"),
+        ("m", "min"),
+        ("s", "rbm32"),
+        ("i", "rbm64"),
+        ("s", "theta_sketch"),
+        ("i", "hll_sketch"),
+    ],
+)
+def test_a_function_on_a_type_that_it_cannot_take_is_refused_naming_both(column: str, function: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"'{function}' cannot take column '{column}'"):
+        check_function(column, function)
+
+
+@pytest.mark.parametrize(
+    ("column", "function", "settings", "named"),
+    [
+        ("r", "nested_partial_update", {}, "nested-key"),
+        ("r", "nested_update", {"nested_key": "x"}, "'x'"),
+        ("r", "nested_update", {"nested_key": "k", "nested_sequence_field": "x"}, "'x'"),
+        ("r", "nested_update", {"nested_sequence_field": "v"}, "nested-sequence-field"),
+        ("r", "nested_update", {"nested_key_null_strategy": "ignore"}, "nested-key-null-strategy"),
+        ("t", "merge_map_with_keytime", {"ts_field": "x"}, "'x'"),
+        ("t", "merge_map_with_keytime", {}, "'n'"),
+    ],
+)
+def test_members_that_a_function_lacks_are_named(
+    column: str, function: str, settings: dict[str, str], named: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=named):
+        check_function(column, function, **settings)
+
+
+@pytest.mark.parametrize(
+    ("column", "function", "settings"),
+    [
+        ("i", "sum", {}),
+        ("s", "listagg", {}),
+        ("y", "rbm32", {}),
+        ("y", "rbm64", {}),
+        ("a", "collect", {}),
+        ("r", "nested_update", {"nested_key": "k", "nested_sequence_field": "v"}),
+        ("t", "merge_map_with_keytime", {"ts_field": "at"}),
+    ],
+)
+def test_functions_on_their_types_pass(column: str, function: str, settings: dict[str, str]) -> None:
+    check_function(column, function, **settings)
+
+
+@pytest.mark.parametrize("key", ["fields.i.aggregate-function", "fields.default-aggregate-function"])
+@pytest.mark.parametrize("engine", ["aggregation", "partial-update"])
+def test_an_unknown_function_is_refused_with_the_known_ones(engine: str, key: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"'{key}' = 'total' is no aggregate function; use one of .*sum"):
+        check(**{"merge-engine": engine, key: "total"})
+
+
+def test_a_default_function_is_judged_on_the_columns_that_it_merges() -> None:
+    with pytest.raises(InvalidInputError, match=r"'sum' cannot take column 's'.*choose another 'fields\.s\.aggregate"):
+        check(**{"fields.default-aggregate-function": "sum"})
+    every = "i,b,y,a,m,r,t"
+    sums = {"merge-engine": "partial-update", "fields.default-aggregate-function": "sum"}
+    with pytest.raises(InvalidInputError, match="'sum' cannot take column 'b'"):
+        check(**sums, **{"fields.s.sequence-group": every})
+    others = {f"fields.{name}.aggregate-function": "last_value" for name in every.split(",")[1:]}
+    check(**sums, **{"fields.s.sequence-group": every}, **others)
+    check(**{"fields.default-aggregate-function": "last_value", "sequence.field": "s"})
+
+
+@pytest.mark.parametrize("function", ["sum", "last_value", "first_value"])
+def test_a_function_outside_of_the_sequence_groups_is_refused_as_paimon_refuses_it(function: str) -> None:
+    engine = {"merge-engine": "partial-update", "fields.s.sequence-group": "b"}
+    with pytest.raises(InvalidInputError, match=rf"'{function}' of column 'i' needs a sequence group.*'fields\.i\.agg"):
+        check(**engine, **{"fields.i.aggregate-function": function})
+    check(**engine, **{"fields.i.aggregate-function": "last_non_null_value"})
+
+
+@pytest.mark.parametrize(
+    ("columns", "governed", "message"),
+    [
+        ("i", "s,nope", "'fields.i.sequence-group' names 'nope', which is no column; the columns are id, i, s"),
+        ("i,nope", "s", "'fields.i,nope.sequence-group' names 'nope', which is no column"),
+        ("i", "s, b", "names ' b', which is no column; leave out the blanks"),
+        ("i", "", "names '', which is no column"),
+        ("i", "id", "names the primary key column 'id'; leave it out"),
+        ("id", "i", "names the primary key column 'id'; leave it out"),
+        ("i", "s,b,s", "names 's' twice; name it once"),
+    ],
+)
+def test_a_sequence_group_of_columns_that_cannot_be_in_it_is_refused(
+    columns: str, governed: str, message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        check(**{"merge-engine": "partial-update", f"fields.{columns}.sequence-group": governed})
+
+
+@pytest.mark.parametrize("options", [{"fields.a.sequence-group": "s"}, {"sequence.field": "a"}], ids=str)
+def test_a_sequence_without_an_order_is_refused_by_name(options: dict[str, str]) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="cannot order by column 'a' of type ARRAY<INT>"):
+        check(**{"merge-engine": "partial-update", **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ignore-delete": "true", "partial-update.remove-record-on-delete": "true"}, "'ignore-delete' and 'partial"),
+        (
+            {"fields.i.sequence-group": "s", "partial-update.remove-record-on-delete": "true"},
+            "'fields.i.sequence-group' and 'partial-update.remove-record-on-delete' contradict each other; remove one",
+        ),
+        (
+            {"fields.i.sequence-group": "s", "partial-update.remove-record-on-sequence-group": "s"},
+            "names 's', which is no sequence column of a group; choose among i",
+        ),
+        ({"partial-update.remove-record-on-sequence-group": "i"}, "names 'i'.*the table has none; remove the option"),
+        (
+            {
+                "fields.i.sequence-group": "s",
+                "partial-update.remove-record-on-sequence-group": "i",
+                "ignore-delete": "true",
+            },
+            "'ignore-delete' and 'partial-update.remove-record-on-sequence-group' contradict each other",
+        ),
+    ],
+)
+def test_options_of_deletes_that_contradict_each_other_are_named(options: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        check(**{"merge-engine": "partial-update", **options})
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        {"i": "s", "b": "s"},
+        {"i": "s", "b": "i"},
+        {"i,b": "s", "b": "y"},
+        {"b": "i", "i": "s"},
+    ],
+    ids=str,
+)
+def test_a_column_is_in_one_sequence_group_only(groups: dict[str, str]) -> None:
+    options = {f"fields.{columns}.sequence-group": governed for columns, governed in groups.items()}
+    with pytest.raises(InvalidInputError, match="another group"):
+        check(**{"merge-engine": "partial-update", **options})
+
+
+def test_a_sequence_column_may_govern_itself() -> None:
+    check(**{"merge-engine": "partial-update", "fields.i.sequence-group": "i,s"})
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ({"merge-engine": "first-row"}, "overwrite"),
+        ({"merge-engine": "partial-update"}, "partial-update.remove-record-on-delete"),
+        ({"merge-engine": "aggregation"}, "aggregation.remove-record-on-delete"),
+        ({"ignore-delete": "true"}, "ignore-delete"),
+    ],
+    ids=str,
+)
+def test_a_delete_that_would_remove_no_row_is_refused_with_the_remedy(options: dict[str, str], remedy: str) -> None:
+    with pytest.raises(InvalidInputError, match=remedy):
+        check_deletable("t", TableOptions.parse(options))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
+        {"merge-engine": "partial-update", "partial-update.remove-record-on-sequence-group": "g"},
+        {"merge-engine": "aggregation", "aggregation.remove-record-on-delete": "true"},
+    ],
+    ids=str,
+)
+def test_a_delete_that_removes_rows_is_allowed(options: dict[str, str]) -> None:
+    check_deletable("t", TableOptions.parse(options))

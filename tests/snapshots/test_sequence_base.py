@@ -1,0 +1,106 @@
+"""The table-wide upper bound of sequence numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.sequence_base import (
+    MAX_SEQUENCE_PROPERTY,
+    recorded_max_sequence,
+    table_max_sequence,
+    with_max_sequence,
+)
+from lakelsm.storage import LocalFileIO
+from tests.commit.commit_table import CommitTable, add, delete, file
+
+
+class CountingFileIO(LocalFileIO):
+    def __init__(self) -> None:
+        self.reads: list[str] = []
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        self.reads.append(path.rsplit("/", 1)[-1])
+        return super().read(path, limit)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> CommitTable:
+    """Snapshots 1 to 40, each with ten numbers more."""
+    table = CommitTable(tmp_path / "t", file_io=CountingFileIO())
+    for first in range(0, 400, 10):
+        table.append(add(file(seq=(first, first + 9))))
+    assert isinstance(table.file_io, CountingFileIO)
+    table.file_io.reads.clear()
+    return table
+
+
+def forget(table: CommitTable, *ids: int) -> None:
+    """Rewrite snapshots as a writer that records no bound would have written them."""
+    for number in ids:
+        snapshot = replace(table.snapshots.get(number), properties=None, extra={})
+        table.file_io.write(table.paths.snapshot_file(number), snapshot.to_json().encode())
+
+
+def found(table: CommitTable) -> tuple[int, list[str]]:
+    latest = table.snapshots.latest()
+    assert isinstance(table.file_io, CountingFileIO)
+    table.file_io.reads.clear()
+    return table_max_sequence(table.file_io, table.paths, latest), table.file_io.reads
+
+
+def test_a_recorded_bound_needs_no_read(table: CommitTable) -> None:
+    assert found(table) == (399, [])
+
+
+def test_deltas_are_walked_back_to_a_snapshot_that_records_it(table: CommitTable) -> None:
+    forget(table, 39, 40)
+    bound, reads = found(table)
+    assert bound == 399
+    assert [name for name in reads if name.startswith("snapshot-")] == ["snapshot-39", "snapshot-38"]
+
+
+@pytest.mark.parametrize("expired", [0, 35])
+def test_all_manifests_are_read_when_nothing_records_it(table: CommitTable, expired: int) -> None:
+    forget(table, *range(1, 41))
+    for number in range(1, expired + 1):
+        table.file_io.delete(table.paths.snapshot_file(number))
+    assert found(table)[0] == 399
+
+
+def test_the_bound_survives_deletion_of_the_files(table: CommitTable) -> None:
+    table.compact([delete(entry) for entry in table.live()])
+    assert found(table) == (399, [])
+
+
+def test_a_table_without_rows_has_none(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path / "t")
+    assert table_max_sequence(table.file_io, table.paths, None) == -1
+    table.overwrite()
+    latest = table.snapshots.latest()
+    assert latest is not None and recorded_max_sequence(latest) is None
+    assert table_max_sequence(table.file_io, table.paths, latest) == -1
+
+
+def test_a_bound_that_is_no_number_is_named(table: CommitTable) -> None:
+    latest = table.snapshots.latest()
+    assert isinstance(latest, Snapshot)
+    with pytest.raises(CorruptTableError, match="snapshot 40 has 'x'"):
+        recorded_max_sequence(replace(latest, properties={MAX_SEQUENCE_PROPERTY: "x"}))
+
+
+def test_postponed_numbers_do_not_lower_or_create_a_bound() -> None:
+    postponed = [add(file(seq=(-1, -1)))]
+    assert with_max_sequence({}, -1, postponed) == {}
+    assert with_max_sequence({"k": "v"}, 7, postponed) == {"k": "v", MAX_SEQUENCE_PROPERTY: "7"}
+
+
+@pytest.mark.parametrize("text", ["x", "", "9" * 5000, str(1 << 62), str(1 << 63), "-2", " 5", "5.0", "٣"])
+def test_a_recorded_bound_that_is_no_number_or_leaves_no_room_is_corrupt(table: CommitTable, text: str) -> None:
+    newest = table.snapshots.get(40)
+    with pytest.raises(CorruptTableError, match=MAX_SEQUENCE_PROPERTY):
+        table_max_sequence(table.file_io, table.paths, replace(newest, properties={MAX_SEQUENCE_PROPERTY: text}))
