@@ -17,14 +17,15 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakelsm import Catalog, LakelsmError, Table, schema_evolution
+from lakelsm import Catalog, LakelsmError, Table
+from lakelsm.schema import evolution
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import parse_type
 from tests.examples import examples
 from tests.hostile_values import plain_values, spark_values
 
 ROWS = [("a", 1, "x"), ("a", 2, "y"), ("b", 1, "z")]
-CHANGES = [vars(schema_evolution)[name] for name in schema_evolution.__all__ if name[0].isupper()]
+CHANGES = [vars(evolution)[name] for name in evolution.__all__ if name[0].isupper()]
 OWNERS = [Catalog, Table, *(change for change in CHANGES if isinstance(change, type))]
 
 
@@ -80,7 +81,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
             "if_not_exists": [True],
         },
         "Catalog.table": {"name": ["db.t"]},
-        "Catalog.alter_table": {"name": ["db.t"], "changes": [schema_evolution.UpdateComment("altered")]},
+        "Catalog.alter_table": {"name": ["db.t"], "changes": [evolution.UpdateComment("altered")]},
         "Catalog.drop_table": {"name": ["db.t"]},
         "Catalog.list_tables": {"database": ["db"]},
         "Table": {"store": [TableStore.open(path)], "spark": [spark]},

@@ -113,7 +113,7 @@ HARMLESS_KEYS: tuple[str, ...] = (
 )
 
 # Paimon's keys whose effect lakelsm has not built: refused when a table is created. An issue that builds one
-# deletes its line. (Features that also forbid opening a table are in lakelsm/unbuilt_features.py.)
+# deletes its line. (Features that also forbid opening a table are in lakelsm/schema/unbuilt_features.py.)
 UNBUILT_KEYS: tuple[str, ...] = (
     "clustering.columns",
     "commit.callbacks",

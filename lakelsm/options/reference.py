@@ -19,7 +19,7 @@ Keys, defaults and meanings are Apache Paimon's; keys that begin with `lakelsm.`
 *Fixed* options cannot change once the table has data; those *of the table* can, but no single `write(options=...)` can
 have its own, as all writers and readers must agree on them.
 A value that lakelsm has not built (such as another merge engine) is refused by name when a table is created
-or opened, see `lakelsm/unbuilt_features.py`. An unknown key is refused at creation and ignored on opening.
+or opened, see `lakelsm/schema/unbuilt_features.py`. An unknown key is refused at creation and ignored on opening.
 Sizes: `128 mb` (b, kb, mb, gb, tb). Durations: `10 s` (d, h, min, s, ms).
 """
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))

@@ -1,7 +1,7 @@
 """Paimon's rules for a table's schema and options, a function each (`SchemaValidation`, `TableSchema`).
 
 Each raises InvalidInputError that names the key, the value and the remedy. They know nothing of what lakelsm
-has built: that is lakelsm/unbuilt_features.py.
+has built: that is lakelsm/schema/unbuilt_features.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""jobs/compact.py: what a scheduler sees of it. The command line is in lakelsm/cli.py."""
+"""jobs/compact.py: what a scheduler sees of it. The command line is in lakelsm/cli/compact.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from lakelsm import Catalog, CommitConflictError, CompactionResult, InvalidInputError, Table, cli
+from lakelsm import Catalog, CommitConflictError, CompactionResult, InvalidInputError, Table
+from lakelsm.cli import compact as cli
 from lakelsm.compact import compactor
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY
 

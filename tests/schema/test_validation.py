@@ -14,7 +14,7 @@ from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.validation import validate_existing_table, validate_table, with_dynamic_options
 from lakelsm.types import DataField, parse_type
 
-_CASES = Path(__file__).resolve().parents[2] / "shared" / "conformance" / "tables.jsonl"
+_CASES = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "tables.jsonl"
 _COLUMNS = "k INT, p INT, s STRING, v BIGINT, t TIMESTAMP(3), m MAP<STRING, INT>, r ROW<x INT>, a ARRAY<INT>"
 
 
