@@ -1,0 +1,163 @@
+"""Tests stand in the rooms of what they test: ``tests/<room>/test_<module>.py`` for each module that has logic."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+_TESTS = Path(__file__).parent
+_PACKAGE = _TESTS.parent / "lakelsm"
+
+#: Behaviour that spans modules: files in a room that are named with what they prove, not with a module.
+_SPANNING = frozenset(
+    {
+        "commit/commit_faults",
+        "compact/compaction_changelog",
+        "compact/lost_compactions",
+        "compact/table_compact",
+        "compact/task_memory",
+        "format/data_file/durable_files",
+        "format/data_file/full_disk",
+        "lsm/conformance_planning",
+        "merge/engine_conformance",
+        "merge/refused_merges",
+        "predicate/predicate_against_spark",
+        "read/changelog_states",
+        "read/engine_files",
+        "read/engine_histories",
+        "read/every_type",
+        "read/handed_over_files",
+        "read/merge_on_read",
+        "read/names",
+        "read/pruned_read",
+        "read/pushed_down",
+        "read/session_settings",
+        "snapshots/checksums",
+        "spark/all_types",
+        "spark/full_disk",
+        "write/delete",
+        "write/level0_engines",
+    }
+)
+#: Modules with logic whose tests are still to be written under their name.
+_MISSING = frozenset(
+    {
+        "cli/compact",
+        "commit/commit_identity",
+        "commit/commit_message",
+        "commit/commit_run",
+        "commit/live_files",
+        "commit/manifest_writer",
+        "commit/publish",
+        "commit/task_messages",
+        "compact/after_write",
+        "format/avro/codecs",
+        "format/avro/lanes",
+        "format/avro/schema",
+        "format/avro/varints",
+        "format/data_file/parquet_footer",
+        "format/data_file/rolling_writer",
+        "format/index/hash_index",
+        "format/manifest/avro_schemas",
+        "format/manifest/batch",
+        "format/manifest/columns",
+        "format/manifest/data_file_meta",
+        "format/manifest/entry",
+        "format/manifest/file_checksums",
+        "format/manifest/partition_stats",
+        "format/manifest/record",
+        "format/partition_path",
+        "format/row/binary_row_decode",
+        "format/row/binary_row_slots",
+        "format/row/hive_hash",
+        "merge/engine_result",
+        "merge/engines/aggregation",
+        "merge/engines/first_row",
+        "merge/engines/partial_update",
+        "merge/events",
+        "merge/functions/aggregate_functions",
+        "merge/functions/collection_functions",
+        "merge/functions/nested_functions",
+        "merge/functions/number_functions",
+        "merge/functions/value_codes",
+        "merge/grouped_rows",
+        "merge/levels",
+        "merge/merge_spec",
+        "merge/merge_unit",
+        "options/field_options",
+        "options/option",
+        "options/option_change",
+        "options/other_keys",
+        "options/reference",
+        "plan/bucket_count",
+        "plan/bucket_files",
+        "plan/changelog_plan",
+        "plan/partition_filter",
+        "plan/read_plan",
+        "plan/rewrite_units",
+        "plan/time_travel",
+        "predicate/literals",
+        "read/changed_rows",
+        "read/changelog_frame",
+        "read/merged_rows",
+        "read/scan_frame",
+        "read/system_frames",
+        "read/task_scan",
+        "schema/function_rules",
+        "schema/renamed_options",
+        "schema/rules",
+        "schema/scan_rules",
+        "schema/type_widening",
+        "schema/unbuilt_features",
+        "snapshots/checked_json",
+        "snapshots/statistics_file",
+        "spark/column_evolution",
+        "spark/columns",
+        "spark/frames",
+        "spark/paths",
+        "spark/task_errors",
+        "spark/task_messages",
+        "spark/times",
+        "storage/file_io",
+        "storage/refused_writes",
+        "types/data_types",
+        "types/nano_timestamps",
+        "write/value_faults",
+        "write/written_keys",
+    }
+)
+
+
+def _has_logic(path: Path) -> bool:
+    """Whether a module has a function: enums, options and error types alone need no tests of their own."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return any(isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) for node in nodes)
+
+
+def _modules() -> dict[str, Path]:
+    """Each module of the package by its path in it, without ``.py``."""
+    paths = (path for path in _PACKAGE.rglob("*.py") if path.name != "__init__.py")
+    return {path.relative_to(_PACKAGE).with_suffix("").as_posix(): path for path in paths}
+
+
+def _tested() -> set[str]:
+    """What each file of tests is named after, in the same form, whether there is such a module or not."""
+    files = (path.relative_to(_TESTS) for path in _TESTS.rglob("test_*.py"))
+    return {path.with_name(path.stem.removeprefix("test_")).as_posix() for path in files}
+
+
+def _in_a_room(name: str) -> bool:
+    room, _, rest = name.partition("/")
+    return rest != "" and (_PACKAGE / room).is_dir()
+
+
+def test_each_module_with_logic_has_its_tests_in_the_same_room() -> None:
+    with_logic = {name for name, path in _modules().items() if _has_logic(path)}
+    missing = with_logic - _tested() - _MISSING
+    assert not missing, f"no tests/<room>/test_<module>.py for {sorted(missing)}"
+
+
+def test_a_file_of_tests_in_a_room_is_named_after_a_module_or_says_that_it_spans_several() -> None:
+    folders = {path.relative_to(_PACKAGE).as_posix() for path in _PACKAGE.rglob("*") if path.is_dir()}
+    spanning = {name for name in _tested() if _in_a_room(name)} - set(_modules()) - folders
+    assert spanning == _SPANNING, "tests of a module that moved, or a name that _SPANNING lacks or need not have"
