@@ -33,7 +33,7 @@ from lakelsm.format.data_file.key_value_file import FileLayout, KeyValueReader, 
 from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.paths import FileNames
 from lakelsm.options import TableOptions
-from lakelsm.schema.evolution import column_mapping
+from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.storage import LocalFileIO
 

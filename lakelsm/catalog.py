@@ -12,7 +12,8 @@ from pyspark.sql.types import StructType
 from lakelsm.arguments import checked_file_name, checked_flag, checked_location, checked_name, wrong_argument
 from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError
 from lakelsm.format.paths import TablePaths, database_path, table_path
-from lakelsm.schema.evolution import SchemaChange, apply_changes, check_changes
+from lakelsm.schema.changes import SchemaChange, check_changes
+from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.schema.validation import validate_table
 from lakelsm.snapshots.schema_store import SchemaStore

@@ -33,18 +33,7 @@ from lakelsm.arguments import (
     wrong_argument,
 )
 from lakelsm.errors import StorageError
-from lakelsm.schema.evolution import (
-    AddColumn,
-    DropColumn,
-    MoveColumn,
-    RemoveOption,
-    RenameColumn,
-    SetOption,
-    UpdateColumnComment,
-    UpdateColumnNullability,
-    UpdateColumnType,
-    UpdateComment,
-)
+from lakelsm.schema.changes import SetOption
 from lakelsm.types import DataField, parse_type
 from tests.hostile_values import plain_values
 
@@ -197,34 +186,6 @@ def test_options_may_be_numbers_and_booleans_everywhere(catalog: Catalog) -> Non
     }  # fmt: skip
     catalog.alter_table("db.n", SetOption("write-only", False))  # type: ignore[arg-type]
     assert table.options.write_only is False
-
-
-CHANGES: list[tuple[Callable[[], object], str]] = [
-    (lambda: AddColumn("x", "INT"), r"type is 'INT'; it must be a type .* write lakelsm.types.parse_type\('INT'\)"),  # type: ignore[arg-type]
-    (lambda: AddColumn(None, INT), "name is None; it must be the name of a column"),  # type: ignore[arg-type]
-    (lambda: AddColumn((), INT), "name is ()"),
-    (lambda: AddColumn(("r", 5), INT), "name is 5"),  # type: ignore[arg-type]
-    (lambda: AddColumn("x", INT, comment=5), "comment is 5"),  # type: ignore[arg-type]
-    (lambda: AddColumn("x", INT, after=5), "after is 5"),  # type: ignore[arg-type]
-    (lambda: AddColumn("x", INT, first="y"), "first is 'y'; it must be True or False"),  # type: ignore[arg-type]
-    (lambda: AddColumn("x", INT, after="k", first=True), "give one of them"),
-    (lambda: DropColumn("\0"), "without the NUL"),
-    (lambda: RenameColumn("k", 5), "new_name is 5"),  # type: ignore[arg-type]
-    (lambda: UpdateColumnType("k", None), "type is None"),  # type: ignore[arg-type]
-    (lambda: UpdateColumnNullability("k", 1), "nullable is 1"),  # type: ignore[arg-type]
-    (lambda: UpdateColumnComment("k", HALF), "comment is"),
-    (lambda: MoveColumn(("r", "x")), "name is"),  # type: ignore[arg-type]
-    (lambda: UpdateComment(5), "comment is 5"),  # type: ignore[arg-type]
-    (lambda: SetOption("bucket", None), "option 'bucket' is None"),  # type: ignore[arg-type]
-    (lambda: SetOption(5, "x"), "key is 5"),  # type: ignore[arg-type]
-    (lambda: RemoveOption(None), "key is None"),  # type: ignore[arg-type]
-]
-
-
-@pytest.mark.parametrize(("make", "message"), CHANGES)
-def test_a_wrong_schema_change_is_refused_when_it_is_made(make: Callable[[], object], message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        make()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from lakelsm.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from lakelsm.schema.evolution import SetOption
+from lakelsm.schema.changes import SetOption
 from lakelsm.spark.task_errors import lakelsm_error
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from lakelsm.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from lakelsm.schema.evolution import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
+from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
 from lakelsm.types import parse_type
 
 COLUMNS = "id INT, v STRING, dt DATE"

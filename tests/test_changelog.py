@@ -13,7 +13,7 @@ import pytest
 from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
 from lakelsm.read import changelog_frame
-from lakelsm.schema.evolution import AddColumn
+from lakelsm.schema.changes import AddColumn
 from lakelsm.types import parse_type
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def test_first_row_tells_new_keys_only_and_does_not_rewrite_the_rest(create: Cre
 def test_a_producer_that_looks_rows_up_is_fixed_for_engines_that_combine_rows(
     create: Create, spark: SparkSession, tmp_path: Path
 ) -> None:
-    from lakelsm.schema.evolution import SetOption
+    from lakelsm.schema.changes import SetOption
 
     table = create("lookup", merge_engine="aggregation")
     write(table, ("+I", 1, "a"))

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import event, given
@@ -18,15 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakelsm import Catalog, LakelsmError, Table
-from lakelsm.schema import evolution
+from lakelsm.schema import changes
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import parse_type
 from tests.examples import examples
 from tests.hostile_values import plain_values, spark_values
 
 ROWS = [("a", 1, "x"), ("a", 2, "y"), ("b", 1, "z")]
-CHANGES = [vars(evolution)[name] for name in evolution.__all__ if name[0].isupper()]
-OWNERS = [Catalog, Table, *(change for change in CHANGES if isinstance(change, type))]
+CHANGES = get_args(changes.SchemaChange)
+OWNERS = [Catalog, Table, *CHANGES]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
             "if_not_exists": [True],
         },
         "Catalog.table": {"name": ["db.t"]},
-        "Catalog.alter_table": {"name": ["db.t"], "changes": [evolution.UpdateComment("altered")]},
+        "Catalog.alter_table": {"name": ["db.t"], "changes": [changes.UpdateComment("altered")]},
         "Catalog.drop_table": {"name": ["db.t"]},
         "Catalog.list_tables": {"database": ["db"]},
         "Table": {"store": [TableStore.open(path)], "spark": [spark]},

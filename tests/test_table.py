@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from lakelsm import Catalog, CommitResult, Table
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError, TableNotFoundError
-from lakelsm.schema.evolution import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from lakelsm.types import parse_type
 from tests.read.tables import create, frame, rows_of
 

@@ -15,7 +15,7 @@ from lakelsm.format.data_file.file_check import FileCheck
 from lakelsm.format.data_file.key_value_file import KeyValueReader
 from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_unit import Key, MergeUnit, RunFile
-from lakelsm.schema.evolution import column_mapping
+from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.storage import FileIO
 from lakelsm.types import to_arrow

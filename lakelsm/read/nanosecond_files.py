@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from lakelsm.format.data_file.file_check import PARQUET_ERRORS, unreadable
 from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK, leaves_of, stored_type
 from lakelsm.merge.merge_unit import RunFile
-from lakelsm.schema.evolution import column_mapping
+from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.storage import FileIO
 from lakelsm.types import to_arrow

@@ -28,7 +28,7 @@ from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.nanosecond_files import nanosecond_files
 from lakelsm.read.stale_rows import CHUNK_BITS, STALE_CHUNK, STALE_FILE, STALE_SCHEMA, STALE_WORDS, StaleRows
 from lakelsm.read.task_scan import FILE_NAME, POSITION, TASK_MEMORY, parted_by_reader, task_scan
-from lakelsm.schema.evolution import column_mapping
+from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.column_evolution import evolved

@@ -1,4 +1,4 @@
-"""Schema changes, and how the columns of an old data file map to the table's columns: by field id.
+"""Schema changes applied: the next schema of a table.
 
 Source: Paimon's `SchemaManager#generateTableSchema`. Type changes are limited to `type_widening.can_widen`.
 """
@@ -6,12 +6,25 @@ Source: Paimon's `SchemaManager#generateTableSchema`. Type changes are limited t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from lakelsm.arguments import checked_flag, checked_name, checked_text, option_text, wrong_argument
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import TableOptions
 from lakelsm.options.option_change import check_option_change
+from lakelsm.schema.changes import (
+    AddColumn,
+    ColumnChange,
+    DropColumn,
+    MoveColumn,
+    RemoveOption,
+    RenameColumn,
+    SchemaChange,
+    SetOption,
+    UpdateColumnNullability,
+    UpdateColumnType,
+    UpdateComment,
+    column_path,
+)
 from lakelsm.schema.identifiers import check_new_name, hint
 from lakelsm.schema.renamed_options import rename_in_options
 from lakelsm.schema.table_schema import SCHEMA_VERSION, TableSchema, assign_field_ids, check_columns, check_new_names
@@ -19,153 +32,8 @@ from lakelsm.schema.type_widening import can_widen
 from lakelsm.schema.validation import validate_changed_table
 from lakelsm.types import UNASSIGNED_ID, ArrayType, DataField, DataType, MapType, MultisetType, RowType
 
-ColumnPath = str | tuple[str, ...]
-"""A column name, or the path of a nested part: (row, member), (array, 'element'), (map, 'value', member)."""
-
-
-@dataclass(frozen=True)
-class AddColumn:
-    """A new nullable column: last, first, or after another one."""
-
-    name: ColumnPath
-    type: DataType
-    comment: str | None = None
-    after: str | None = None
-    first: bool = False
-
-    def __post_init__(self) -> None:
-        _check_path(self.name)
-        _check_type(self.type)
-        _check_comment(self.comment)
-        _check_place(self.after, self.first)
-
-
-@dataclass(frozen=True)
-class DropColumn:
-    """A column goes; its id is never used again."""
-
-    name: ColumnPath
-
-    def __post_init__(self) -> None:
-        _check_path(self.name)
-
-
-@dataclass(frozen=True)
-class RenameColumn:
-    """A column gets another name and keeps its id."""
-
-    name: ColumnPath
-    new_name: str
-
-    def __post_init__(self) -> None:
-        _check_path(self.name)
-        checked_name("new_name", self.new_name, "the name of a column as text")
-
-
-@dataclass(frozen=True)
-class UpdateColumnType:
-    """A column gets a wider type; its nullability stays."""
-
-    name: ColumnPath
-    type: DataType
-
-    def __post_init__(self) -> None:
-        _check_path(self.name)
-        _check_type(self.type)
-
-
-@dataclass(frozen=True)
-class UpdateColumnNullability:
-    """A column becomes nullable, or NOT NULL (only if 'alter-column-null-to-not-null.disabled' = 'false')."""
-
-    name: ColumnPath
-    nullable: bool
-
-    def __post_init__(self) -> None:
-        _check_path(self.name)
-        checked_flag("nullable", self.nullable)
-
-
-@dataclass(frozen=True)
-class UpdateColumnComment:
-    """A column's comment; None removes it."""
-
-    name: ColumnPath
-    comment: str | None
-
-    def __post_init__(self) -> None:
-        _check_path(self.name)
-        _check_comment(self.comment)
-
-
-@dataclass(frozen=True)
-class MoveColumn:
-    """A column goes to the front, after another one, or else to the end."""
-
-    name: str
-    after: str | None = None
-    first: bool = False
-
-    def __post_init__(self) -> None:
-        checked_name("name", self.name, "the name of a column as text")
-        _check_place(self.after, self.first)
-
-
-@dataclass(frozen=True)
-class UpdateComment:
-    """The table's comment; None removes it."""
-
-    comment: str | None
-
-    def __post_init__(self) -> None:
-        _check_comment(self.comment)
-
-
-@dataclass(frozen=True)
-class SetOption:
-    """An option gets a value: text, or a number or boolean for its text."""
-
-    key: str
-    value: str
-
-    def __post_init__(self) -> None:
-        _check_key(self.key)
-        object.__setattr__(self, "value", option_text(self.key, self.value))
-
-
-@dataclass(frozen=True)
-class RemoveOption:
-    """An option goes back to its default."""
-
-    key: str
-
-    def __post_init__(self) -> None:
-        _check_key(self.key)
-
-
-ColumnChange = (
-    AddColumn
-    | DropColumn
-    | RenameColumn
-    | UpdateColumnType
-    | UpdateColumnNullability
-    | UpdateColumnComment
-    | MoveColumn
-)
-SchemaChange = ColumnChange | UpdateComment | SetOption | RemoveOption
-
 _Fields = tuple[DataField, ...]
 _Edit = Callable[[_Fields, str], _Fields]
-
-
-def check_changes(changes: Sequence[object]) -> None:
-    """Raises InvalidInputError unless there are changes, and nothing else."""
-    for change in changes:
-        if not isinstance(change, SchemaChange):
-            remedy = " (write *changes to pass those of a list)" if isinstance(change, (list, tuple)) else ""
-            raise wrong_argument("a change", change, f"AddColumn, SetOption or another schema change{remedy}")
-    if not changes:
-        raise InvalidInputError("alter_table has no changes: pass AddColumn(…), SetOption(…) or other schema changes.")
 
 
 def apply_changes(
@@ -192,7 +60,7 @@ def apply_changes(
             changed = replace(changed, comment=change.comment)
         else:
             changed = _change_column(changed, change)
-            if isinstance(change, RenameColumn) and len(path := _path(change.name)) == 1:
+            if isinstance(change, RenameColumn) and len(path := column_path(change.name)) == 1:
                 options = rename_in_options(options, path[0], change.new_name)
     changed = replace(
         changed, id=schema.id + 1, options=options, time_millis=now_millis, version=SCHEMA_VERSION
@@ -202,24 +70,13 @@ def apply_changes(
     return changed
 
 
-def column_mapping(
-    file_schema: TableSchema, table_schema: TableSchema
-) -> list[tuple[DataField, DataField | None]]:
-    """(table column, the file's column of the same id or None) for every table column, in the table's order.
-
-    The file's column gives the name to read by and the type to cast from; None reads as null.
-    """
-    by_id = {column.id: column for column in file_schema.fields}
-    return [(column, by_id.get(column.id)) for column in table_schema.fields]
-
-
 def _change_column(schema: TableSchema, change: ColumnChange) -> TableSchema:
     if isinstance(change, AddColumn):
         return _add_column(schema, change)
     if isinstance(change, MoveColumn):
         moved = _place(_without(schema.fields, change.name), _find(schema.fields, change.name), change)
         return replace(schema, fields=moved)
-    path = _path(change.name)
+    path = column_path(change.name)
     if isinstance(change, DropColumn):
         _refuse_key(schema, path, "drop", primary=True)
         fields = _edit_fields(schema.fields, path, _without)
@@ -240,7 +97,7 @@ def _change_column(schema: TableSchema, change: ColumnChange) -> TableSchema:
 
 
 def _add_column(schema: TableSchema, change: AddColumn) -> TableSchema:
-    path = _path(change.name)
+    path = column_path(change.name)
     if not change.type.nullable:
         raise InvalidInputError(
             f"column '{'.'.join(path)}' cannot be added as NOT NULL, because the rows there are have no "
@@ -346,38 +203,6 @@ def _each(change: Callable[[DataField], DataField]) -> _Edit:
     return edit
 
 
-def _path(name: ColumnPath) -> tuple[str, ...]:
-    return (name,) if isinstance(name, str) else tuple(name)
-
-
-def _check_path(name: object) -> None:
-    wanted = "the name of a column, or the path of a nested one such as ('row', 'member')"
-    if not isinstance(name, (str, tuple, list)) or not name:
-        raise wrong_argument("name", name, wanted)
-    for part in [name] if isinstance(name, str) else name:
-        checked_name("name", part, wanted)
-
-
-def _check_type(data_type: object) -> None:
-    if not isinstance(data_type, DataType):
-        remedy = f"lakelsm.types.parse_type({data_type!r})" if isinstance(data_type, str) else "parse_type('BIGINT')"
-        raise wrong_argument("type", data_type, f"a type of lakelsm.types: write {remedy}")
-
-
-def _check_comment(comment: str | None) -> None:
-    checked_text("comment", comment, "a text", optional=True, blank=True)
-
-
-def _check_place(after: str | None, first: bool) -> None:
-    checked_name("after", after, "the name of a column as text", optional=True)
-    if checked_flag("first", first) and after is not None:
-        raise InvalidInputError(f"first is True and after is {after!r}; give one of them.")
-
-
-def _check_key(key: str) -> None:
-    checked_name("key", key, "the key of an option as text")
-
-
 def _find(fields: _Fields, name: str) -> DataField:
     for field in fields:
         if field.name == name:
@@ -412,23 +237,3 @@ def _refuse_key(schema: TableSchema, path: tuple[str, ...], action: str, primary
         raise InvalidInputError(f"cannot {action} the partition column '{path[0]}'; create a new table")
     if primary and path[0] in schema.primary_keys:
         raise InvalidInputError(f"cannot {action} the primary key column '{path[0]}'; create a new table")
-
-
-__all__ = [
-    "AddColumn",
-    "ColumnPath",
-    "DropColumn",
-    "MoveColumn",
-    "RemoveOption",
-    "RenameColumn",
-    "SchemaChange",
-    "SetOption",
-    "UpdateColumnComment",
-    "UpdateColumnNullability",
-    "UpdateColumnType",
-    "UpdateComment",
-    "apply_changes",
-    "can_widen",
-    "check_changes",
-    "column_mapping",
-]

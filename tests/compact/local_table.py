@@ -27,7 +27,8 @@ from lakelsm.merge.kernel import MergeSpec
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.overwrite_upgrade import upgraded_for_overwrite
-from lakelsm.schema.evolution import SchemaChange, apply_changes
+from lakelsm.schema.changes import SchemaChange
+from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.snapshots.hash_indexes import HashIndex, HashIndexes, hash_indexes
 from lakelsm.snapshots.manifest_scan import read_live_entries

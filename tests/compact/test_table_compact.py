@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from lakelsm import Catalog, CorruptTableError, InvalidInputError, Table
 from lakelsm.compact import compactor
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER
-from lakelsm.schema.evolution import AddColumn
+from lakelsm.schema.changes import AddColumn
 from lakelsm.types import AtomicType
 
 SCHEMA = "dt STRING, id BIGINT, v STRING"

@@ -12,7 +12,7 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.changelog_plan import ChangelogMode, plan_changelog
 from lakelsm.plan.read_plan import plan_read
-from lakelsm.schema.evolution import AddColumn
+from lakelsm.schema.changes import AddColumn
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.types import AtomicType

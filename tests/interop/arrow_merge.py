@@ -12,7 +12,7 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec, is_retract, merge_rows
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import MergeEngine
-from lakelsm.schema.evolution import column_mapping
+from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 from tests.interop.value_form import Rows, in_order, rows_of_arrow

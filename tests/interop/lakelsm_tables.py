@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakelsm import Catalog, Table
 from lakelsm.format.data_file.key_value_file import cast_column
-from lakelsm.schema.evolution import AddColumn, DropColumn, RenameColumn, SchemaChange, UpdateColumnType
+from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, SchemaChange, UpdateColumnType
 from lakelsm.spark.spark_types import to_struct
 from lakelsm.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType, parse_type, to_arrow
 from tests.interop.arrow_merge import merged_rows

@@ -20,13 +20,8 @@ from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import FILE_COLUMN, POSITION_COLUMN, RunReader
 from lakelsm.merge.streaming import merge_runs
-from lakelsm.schema.evolution import (
-    AddColumn,
-    DropColumn,
-    RenameColumn,
-    UpdateColumnType,
-    apply_changes,
-)
+from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.types import parse_type
 from tests.examples import examples

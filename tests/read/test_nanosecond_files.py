@@ -10,7 +10,8 @@ import pytest
 
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.read.nanosecond_files import nanosecond_files
-from lakelsm.schema.evolution import DropColumn, apply_changes
+from lakelsm.schema.changes import DropColumn
+from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.storage import LocalFileIO
 from tests.merge.run_files import write_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.schema.evolution import (
+from lakelsm.schema.changes import (
     AddColumn,
     DropColumn,
     MoveColumn,
@@ -17,10 +17,8 @@ from lakelsm.schema.evolution import (
     UpdateColumnNullability,
     UpdateColumnType,
     UpdateComment,
-    apply_changes,
-    can_widen,
-    column_mapping,
 )
+from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.types import RowType, parse_type
 
@@ -181,42 +179,3 @@ def test_a_table_with_keys_of_other_engines_can_change() -> None:
 def test_null_to_not_null_is_possible_where_the_option_allows_it() -> None:
     options = {"alter-column-null-to-not-null.disabled": "false"}
     assert not _apply(UpdateColumnNullability("v", False), options=options).field("v").type.nullable
-
-
-def test_old_files_map_to_the_table_by_id() -> None:
-    old = _schema()
-    new = apply_changes(old, [RenameColumn("v", "w"), DropColumn("n"), AddColumn("n", _INT)], 5)
-    mapped = {table.name: None if file is None else file.name for table, file in column_mapping(old, new)}
-    assert mapped == {"dt": "dt", "k": "k", "w": "v", "r": "r", "l": "l", "m": "m", "n": None}
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "possible"),
-    [
-        ("INT", "BIGINT NOT NULL", True),
-        ("TINYINT", "INT", True),
-        ("BIGINT", "INT", False),
-        ("BIGINT", "DOUBLE", True),
-        ("DECIMAL(10, 2)", "DOUBLE", True),
-        ("DOUBLE", "FLOAT", False),
-        ("INT", "DECIMAL(12, 2)", True),
-        ("INT", "DECIMAL(11, 2)", False),
-        ("DECIMAL(10, 2)", "DECIMAL(12, 3)", True),
-        ("DECIMAL(10, 2)", "DECIMAL(10, 3)", False),
-        ("CHAR(3)", "STRING", True),
-        ("STRING", "VARCHAR(9)", False),
-        ("CHAR(3)", "CHAR(5)", False),
-        ("BINARY(3)", "BYTES", True),
-        ("TIMESTAMP(3)", "TIMESTAMP(6)", True),
-        ("TIMESTAMP(6)", "TIMESTAMP(3)", False),
-        ("TIMESTAMP(6)", "TIMESTAMP_LTZ(6)", False),
-        ("TIMESTAMP(6)", "DATE", False),
-        ("INT", "STRING", False),
-        ("ARRAY<INT>", "ARRAY<BIGINT>", True),
-        ("ARRAY<INT>", "INT", False),
-        ("MAP<INT, INT>", "MAP<INT, STRING>", False),
-        ("BOOLEAN", "BOOLEAN", True),
-    ],
-)
-def test_only_changes_that_keep_every_value_are_widening(old: str, new: str, possible: bool) -> None:
-    assert can_widen(parse_type(old), parse_type(new)) is possible

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from lakelsm.arguments import checked_file_name
 from lakelsm.errors import InvalidInputError
-from lakelsm.schema.evolution import AddColumn, RenameColumn, apply_changes
+from lakelsm.schema.changes import AddColumn, RenameColumn
+from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.identifiers import alike, check_new_name, folded, hint, match
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.validation import validate_existing_table, validate_table

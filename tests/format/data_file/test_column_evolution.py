@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.data_file.column_evolution import cast_column, evolve_array
-from lakelsm.schema.evolution import AddColumn, ColumnChange, DropColumn, RenameColumn, UpdateColumnType, apply_changes
+from lakelsm.schema.changes import AddColumn, ColumnChange, DropColumn, RenameColumn, UpdateColumnType
+from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, parse_type, same_layout, to_arrow
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP

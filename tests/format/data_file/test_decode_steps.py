@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.format.data_file.key_value_file import KeyValueReader, row_schema
-from lakelsm.schema.evolution import column_mapping
+from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.storage import LocalFileIO
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP

@@ -17,7 +17,7 @@ from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.read.checked_files import check_files
-from lakelsm.schema.evolution import AddColumn, RenameColumn
+from lakelsm.schema.changes import AddColumn, RenameColumn
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.types import AtomicType
 from tests.compact.local_table import LocalTable, Row

@@ -28,7 +28,7 @@ from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.paths import FileNames
 from lakelsm.format.row.binary_row import decode_row
-from lakelsm.schema.evolution import column_mapping
+from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from tests.examples import examples
 from tests.merge.run_files import IO, Row, layout_of, rows_table, write_files

@@ -1,0 +1,188 @@
+"""Schema changes as values: what a caller asks for. Each checks its own arguments; `evolution` applies them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakelsm.arguments import checked_flag, checked_name, checked_text, option_text, wrong_argument
+from lakelsm.errors import InvalidInputError
+from lakelsm.types import DataType
+
+ColumnPath = str | tuple[str, ...]
+"""A column name, or the path of a nested part: (row, member), (array, 'element'), (map, 'value', member)."""
+
+
+@dataclass(frozen=True)
+class AddColumn:
+    """A new nullable column: last, first, or after another one."""
+
+    name: ColumnPath
+    type: DataType
+    comment: str | None = None
+    after: str | None = None
+    first: bool = False
+
+    def __post_init__(self) -> None:
+        _check_path(self.name)
+        _check_type(self.type)
+        _check_comment(self.comment)
+        _check_place(self.after, self.first)
+
+
+@dataclass(frozen=True)
+class DropColumn:
+    """A column goes; its id is never used again."""
+
+    name: ColumnPath
+
+    def __post_init__(self) -> None:
+        _check_path(self.name)
+
+
+@dataclass(frozen=True)
+class RenameColumn:
+    """A column gets another name and keeps its id."""
+
+    name: ColumnPath
+    new_name: str
+
+    def __post_init__(self) -> None:
+        _check_path(self.name)
+        checked_name("new_name", self.new_name, "the name of a column as text")
+
+
+@dataclass(frozen=True)
+class UpdateColumnType:
+    """A column gets a wider type; its nullability stays."""
+
+    name: ColumnPath
+    type: DataType
+
+    def __post_init__(self) -> None:
+        _check_path(self.name)
+        _check_type(self.type)
+
+
+@dataclass(frozen=True)
+class UpdateColumnNullability:
+    """A column becomes nullable, or NOT NULL (only if 'alter-column-null-to-not-null.disabled' = 'false')."""
+
+    name: ColumnPath
+    nullable: bool
+
+    def __post_init__(self) -> None:
+        _check_path(self.name)
+        checked_flag("nullable", self.nullable)
+
+
+@dataclass(frozen=True)
+class UpdateColumnComment:
+    """A column's comment; None removes it."""
+
+    name: ColumnPath
+    comment: str | None
+
+    def __post_init__(self) -> None:
+        _check_path(self.name)
+        _check_comment(self.comment)
+
+
+@dataclass(frozen=True)
+class MoveColumn:
+    """A column goes to the front, after another one, or else to the end."""
+
+    name: str
+    after: str | None = None
+    first: bool = False
+
+    def __post_init__(self) -> None:
+        checked_name("name", self.name, "the name of a column as text")
+        _check_place(self.after, self.first)
+
+
+@dataclass(frozen=True)
+class UpdateComment:
+    """The table's comment; None removes it."""
+
+    comment: str | None
+
+    def __post_init__(self) -> None:
+        _check_comment(self.comment)
+
+
+@dataclass(frozen=True)
+class SetOption:
+    """An option gets a value: text, or a number or boolean for its text."""
+
+    key: str
+    value: str
+
+    def __post_init__(self) -> None:
+        _check_key(self.key)
+        object.__setattr__(self, "value", option_text(self.key, self.value))
+
+
+@dataclass(frozen=True)
+class RemoveOption:
+    """An option goes back to its default."""
+
+    key: str
+
+    def __post_init__(self) -> None:
+        _check_key(self.key)
+
+
+ColumnChange = (
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | UpdateColumnType
+    | UpdateColumnNullability
+    | UpdateColumnComment
+    | MoveColumn
+)
+SchemaChange = ColumnChange | UpdateComment | SetOption | RemoveOption
+
+
+def check_changes(changes: Sequence[object]) -> None:
+    """Raises InvalidInputError unless there are changes, and nothing else."""
+    for change in changes:
+        if not isinstance(change, SchemaChange):
+            remedy = " (write *changes to pass those of a list)" if isinstance(change, (list, tuple)) else ""
+            raise wrong_argument("a change", change, f"AddColumn, SetOption or another schema change{remedy}")
+    if not changes:
+        raise InvalidInputError("alter_table has no changes: pass AddColumn(…), SetOption(…) or other schema changes.")
+
+
+def column_path(name: ColumnPath) -> tuple[str, ...]:
+    """The path of a column's name: its names from the outside in."""
+    return (name,) if isinstance(name, str) else tuple(name)
+
+
+def _check_path(name: object) -> None:
+    wanted = "the name of a column, or the path of a nested one such as ('row', 'member')"
+    if not isinstance(name, (str, tuple, list)) or not name:
+        raise wrong_argument("name", name, wanted)
+    for part in [name] if isinstance(name, str) else name:
+        checked_name("name", part, wanted)
+
+
+def _check_type(data_type: object) -> None:
+    if not isinstance(data_type, DataType):
+        remedy = f"lakelsm.types.parse_type({data_type!r})" if isinstance(data_type, str) else "parse_type('BIGINT')"
+        raise wrong_argument("type", data_type, f"a type of lakelsm.types: write {remedy}")
+
+
+def _check_comment(comment: str | None) -> None:
+    checked_text("comment", comment, "a text", optional=True, blank=True)
+
+
+def _check_place(after: str | None, first: bool) -> None:
+    checked_name("after", after, "the name of a column as text", optional=True)
+    if checked_flag("first", first) and after is not None:
+        raise InvalidInputError(f"first is True and after is {after!r}; give one of them.")
+
+
+def _check_key(key: str) -> None:
+    checked_name("key", key, "the key of an option as text")

@@ -1,0 +1,52 @@
+"""Schema changes check their own arguments when they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.schema.changes import (
+    AddColumn,
+    DropColumn,
+    MoveColumn,
+    RemoveOption,
+    RenameColumn,
+    SetOption,
+    UpdateColumnComment,
+    UpdateColumnNullability,
+    UpdateColumnType,
+    UpdateComment,
+)
+from lakelsm.types import parse_type
+
+INT = parse_type("INT")
+HALF = "\ud800"
+
+CHANGES: list[tuple[Callable[[], object], str]] = [
+    (lambda: AddColumn("x", "INT"), r"type is 'INT'; it must be a type .* write lakelsm.types.parse_type\('INT'\)"),  # type: ignore[arg-type]
+    (lambda: AddColumn(None, INT), "name is None; it must be the name of a column"),  # type: ignore[arg-type]
+    (lambda: AddColumn((), INT), "name is ()"),
+    (lambda: AddColumn(("r", 5), INT), "name is 5"),  # type: ignore[arg-type]
+    (lambda: AddColumn("x", INT, comment=5), "comment is 5"),  # type: ignore[arg-type]
+    (lambda: AddColumn("x", INT, after=5), "after is 5"),  # type: ignore[arg-type]
+    (lambda: AddColumn("x", INT, first="y"), "first is 'y'; it must be True or False"),  # type: ignore[arg-type]
+    (lambda: AddColumn("x", INT, after="k", first=True), "give one of them"),
+    (lambda: DropColumn("\0"), "without the NUL"),
+    (lambda: RenameColumn("k", 5), "new_name is 5"),  # type: ignore[arg-type]
+    (lambda: UpdateColumnType("k", None), "type is None"),  # type: ignore[arg-type]
+    (lambda: UpdateColumnNullability("k", 1), "nullable is 1"),  # type: ignore[arg-type]
+    (lambda: UpdateColumnComment("k", HALF), "comment is"),
+    (lambda: MoveColumn(("r", "x")), "name is"),  # type: ignore[arg-type]
+    (lambda: UpdateComment(5), "comment is 5"),  # type: ignore[arg-type]
+    (lambda: SetOption("bucket", None), "option 'bucket' is None"),  # type: ignore[arg-type]
+    (lambda: SetOption(5, "x"), "key is 5"),  # type: ignore[arg-type]
+    (lambda: RemoveOption(None), "key is None"),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("make", "message"), CHANGES)
+def test_a_wrong_schema_change_is_refused_when_it_is_made(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        make()
