@@ -1,25 +1,55 @@
-"""Errors of lakelsm: one base class; the kind says what the caller must do.
+"""Errors of lakelsm: one base class; the kind of each says what the caller must do (see `ErrorKind`).
 
 * :class:`InvalidInputError` — fix the input (schema, option, predicate, rows, name).
 * :class:`UnsupportedFeatureError` — the table or request needs a part that lakelsm does not have.
 * :class:`CommitConflictError` — somebody else committed first; redo the work on the newest snapshot.
+* :class:`CommitOutcomeUnknownError` — the commit may or may not be visible; rerun it with the same batch id.
 * :class:`CorruptTableError` — metadata or data on storage is missing or damaged; report it.
 * :class:`StorageError` — the file system refused a write; mend that (space, permission) and run again.
+* :class:`SparkUnavailableError` — no Spark session runs lakelsm's tasks; install or set what the message names.
+
+An error of a task reaches the driver by the name of its class (`lakelsm.spark.task_errors`): each takes one text.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import ClassVar
+
+
+class ErrorKind(Enum):
+    """What the caller of a failed operation must do. Schedulers depend on the texts: do not change them."""
+
+    #: Others came first, and nothing of the operation is visible: run the same again.
+    RETRY = "retry"
+    #: Mend what the message names (the call, an option, the disk, the session), then run it again.
+    FIX = "fix"
+    #: A file of the table is missing or damaged: restore it. Running again does not help.
+    CORRUPT = "corrupt"
+    #: lakelsm has not built what the table or the call needs: another engine does it.
+    UNSUPPORTED = "unsupported"
+    #: Whether the commit is visible is not known: run it again with the same commit user and batch id.
+    UNKNOWN = "unknown"
+
 
 class LakelsmError(Exception):
-    """Base of every error that lakelsm raises on purpose."""
+    """Base of every error that lakelsm raises on purpose. Never raised itself: each subclass has a ``kind``."""
+
+    kind: ClassVar[ErrorKind]
 
 
 class InvalidInputError(LakelsmError, ValueError):
     """The caller's input is wrong; the message names it and the remedy."""
 
+    kind = ErrorKind.FIX
+
 
 class UnsupportedFeatureError(LakelsmError):
     """A feature that lakelsm has not built, refused by name."""
+
+    kind = ErrorKind.UNSUPPORTED
 
 
 class TableNotFoundError(InvalidInputError):
@@ -41,6 +71,8 @@ class BatchHistoryExpiredError(InvalidInputError):
 class CommitConflictError(LakelsmError):
     """The commit lost to another one; nothing of it is visible. Redo the work and commit again."""
 
+    kind = ErrorKind.RETRY
+
 
 class SequenceConflictError(CommitConflictError):
     """Another commit used the sequence numbers of this write; renumber and commit again."""
@@ -57,10 +89,31 @@ class RowsChangedError(CommitConflictError):
 class CommitOutcomeUnknownError(LakelsmError):
     """Publishing failed in a way that leaves the outcome open; no file was deleted. Rerun with the same batch id."""
 
+    kind = ErrorKind.UNKNOWN
+
 
 class CorruptTableError(LakelsmError):
     """A file that the table's metadata names is missing or cannot be decoded."""
 
+    kind = ErrorKind.CORRUPT
+
 
 class StorageError(LakelsmError, OSError):
     """The file system refused a write or a read. What a file that was written belonged to is not committed."""
+
+    kind = ErrorKind.FIX
+
+
+class SparkUnavailableError(LakelsmError):
+    """No Spark session could be had that runs lakelsm's tasks; the message says what to install or to set."""
+
+    kind = ErrorKind.FIX
+
+
+@contextmanager
+def told_of(subject: str) -> Iterator[None]:
+    """Errors of lakelsm that are raised within begin with what they are about; their class and kind stay."""
+    try:
+        yield
+    except LakelsmError as error:
+        raise type(error)(f"{subject}: {error}") from error

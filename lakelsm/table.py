@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from py4j.protocol import Py4JJavaError
@@ -36,10 +36,9 @@ from lakelsm.compact.after_write import compact_after_write
 from lakelsm.compact.compactor import (
     DEFAULT_TASK_MEMORY,
     CompactionLimits,
-    CompactionResult,
     Compactor,
 )
-from lakelsm.errors import InvalidInputError, LakelsmError
+from lakelsm.errors import InvalidInputError, told_of
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakelsm.options import TableOptions
 from lakelsm.plan.compaction_plan import CompactionScope, check_buckets, check_partition_predicate
@@ -51,6 +50,7 @@ from lakelsm.predicate.predicate import Predicate
 from lakelsm.read.changelog_frame import changelog_frame, check_added_columns
 from lakelsm.read.scan_frame import scan_frame
 from lakelsm.read.system_frames import buckets_frame, files_frame, snapshots_frame
+from lakelsm.results import CommitResult, CompactionResult
 from lakelsm.schema.engine_rules import check_deletable
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
@@ -70,21 +70,6 @@ _AND = re.compile(r"\band\b", re.IGNORECASE)
 #: From so many ANDs on a condition is a single expression to Spark. It would take them apart and put them together
 #: again as a chain, whose depth overflows its stack.
 _MANY_ANDS = 500
-
-
-@dataclass(frozen=True)
-class CommitResult:
-    """What a write did. ``snapshot_id`` is None when it changed nothing.
-
-    ``already_committed``: the same commit user had committed this batch id before, so nothing was written again.
-    ``rows`` counts the rows of the new files (one a key). ``compaction`` is the automatic compaction's result, if any.
-    """
-
-    snapshot_id: int | None
-    already_committed: bool = False
-    files: int = 0
-    rows: int = 0
-    compaction: CompactionResult | None = None
 
 
 class Table:
@@ -372,24 +357,21 @@ class Table:
         earlier = Committer.of(store).committed(user, identifier)
         if earlier is None:
             return None
-        return CommitResult(None if earlier.snapshot is None else earlier.snapshot.id, already_committed=True)
+        snapshot = earlier.snapshot
+        return CommitResult(snapshot_id=None if snapshot is None else snapshot.id, already_committed=True)
 
     def _finish(self, store: TableStore, batch: BatchResult, user: str, identifier: int) -> CommitResult:
         snapshot = batch.outcome.snapshot
         result = CommitResult(
-            None if snapshot is None else snapshot.id,
-            batch.outcome.already_committed,
-            len(batch.entries),
-            sum(entry.file.row_count for entry in batch.entries),
+            snapshot_id=None if snapshot is None else snapshot.id,
+            already_committed=batch.outcome.already_committed,
+            files=len(batch.entries),
+            rows=sum(entry.file.row_count for entry in batch.entries),
         )
         if store.options.write_only or not batch.entries:
             return result
-        try:
-            compaction = compact_after_write(self.spark, store, batch, user, identifier)
-        except LakelsmError as error:
-            committed = f"The write is committed (snapshot {result.snapshot_id}); the compaction after it failed"
-            raise type(error)(f"{committed}: {error}") from error
-        return replace(result, compaction=compaction)
+        with told_of(f"The write is committed (snapshot {result.snapshot_id}); the compaction after it failed"):
+            return replace(result, compaction=compact_after_write(self.spark, store, batch, user, identifier))
 
 
 def _identity(commit_user: str | None, batch_id: int | None = None) -> tuple[str, int]:

@@ -247,7 +247,7 @@ def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:
 
 def test_the_same_batch_again_writes_nothing(history: Table) -> None:
     again = history.write(frame(history, [(9, 9, "x")]), commit_user="job", batch_id=2)
-    assert again == CommitResult(2, already_committed=True)
+    assert again == CommitResult(snapshot_id=2, already_committed=True)
     assert history.plan().snapshot_id == 3
 
 

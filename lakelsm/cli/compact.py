@@ -16,8 +16,9 @@ from pyspark.errors import PySparkException
 
 from lakelsm.arguments import checked_buckets, checked_number, checked_seconds, checked_task_memory
 from lakelsm.catalog import Catalog
-from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionResult
+from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY
 from lakelsm.errors import CommitConflictError, InvalidInputError, LakelsmError
+from lakelsm.results import CompactionResult, CompactionStatus
 from lakelsm.table import Table
 
 Value = TypeVar("Value")
@@ -36,11 +37,11 @@ class ExitStatus(IntEnum):
 
 
 _STATUS = {
-    "done": ExitStatus.DONE,
-    "planned": ExitStatus.DONE,
-    "deadline": ExitStatus.DONE,
-    "nothing": ExitStatus.NOTHING_TO_DO,
-    "conflict": ExitStatus.CONFLICT,
+    CompactionStatus.DONE: ExitStatus.DONE,
+    CompactionStatus.PLANNED: ExitStatus.DONE,
+    CompactionStatus.DEADLINE: ExitStatus.DONE,
+    CompactionStatus.NOTHING: ExitStatus.NOTHING_TO_DO,
+    CompactionStatus.CONFLICT: ExitStatus.CONFLICT,
 }
 
 _COMPACT_EPILOG = """\
@@ -142,9 +143,9 @@ def compact_parser() -> argparse.ArgumentParser:
 def compact_report(result: CompactionResult) -> str:
     """The result as text for people."""
     name, seconds = result.table, f"{result.seconds:.1f} s"
-    if result.status == "nothing":
+    if result.status is CompactionStatus.NOTHING:
         return f"{name}: nothing to compact ({seconds})"
-    would = "would be " if result.status == "planned" else ""
+    would = "would be " if result.status is CompactionStatus.PLANNED else ""
     moved = f", {result.files_upgraded} moved up without a rewrite" if result.files_upgraded else ""
     lines = [
         f"{name}: {_HEADLINES[result.status]} ({seconds})",
@@ -152,7 +153,7 @@ def compact_report(result: CompactionResult) -> str:
         f"  files      {result.files_rewritten} {would}rewritten{moved}",
         f"  read       {result.rows_read:,} rows, {result.bytes_read / _MIB:.1f} MiB",
     ]
-    if result.status != "planned":
+    if result.status is not CompactionStatus.PLANNED:
         written = f"{result.rows_written:,} rows, {result.bytes_written / _MIB:.1f} MiB, {result.files_written} files"
         lines.append(f"  written    {written}")
         lines.append(f"  snapshots  {', '.join(map(str, result.snapshot_ids)) or 'none'}")
@@ -160,10 +161,10 @@ def compact_report(result: CompactionResult) -> str:
 
 
 _HEADLINES = {
-    "done": "compacted",
-    "planned": "a dry run, nothing was changed",
-    "deadline": "the deadline stopped it between commits; run it again for the rest",
-    "conflict": "another commit came first; what lost to it was discarded, run it again",
+    CompactionStatus.DONE: "compacted",
+    CompactionStatus.PLANNED: "a dry run, nothing was changed",
+    CompactionStatus.DEADLINE: "the deadline stopped it between commits; run it again for the rest",
+    CompactionStatus.CONFLICT: "another commit came first; what lost to it was discarded, run it again",
 }
 
 

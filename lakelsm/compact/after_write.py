@@ -6,11 +6,12 @@ from itertools import takewhile
 
 from pyspark.sql import SparkSession
 
-from lakelsm.compact.compactor import FULL_COMPACTION_PROPERTY, CompactionResult, Compactor
+from lakelsm.compact.compactor import FULL_COMPACTION_PROPERTY, Compactor
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.lsm.compact_trigger import CommitFact, full_compaction_due
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.compaction_plan import CompactionScope
+from lakelsm.results import CompactionResult
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.batch_write import BatchResult
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -22,6 +22,7 @@ from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.compaction_plan import BucketCompaction, CompactionPlan, CompactionScope, plan_table
 from lakelsm.plan.rewrite_units import changelog_rule, rewrite_units
+from lakelsm.results import CompactionResult, CompactionStatus
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.task_messages import collect_messages
 from lakelsm.spark.tasks import run_units
@@ -31,33 +32,6 @@ DEFAULT_TASK_MEMORY = 512 << 20
 
 #: Snapshot property of a compaction that left every bucket of the table fully compacted. Persisted: do not change
 FULL_COMPACTION_PROPERTY = "lakelsm.full-compaction"
-
-
-@dataclass(frozen=True)
-class CompactionResult:
-    """What a compaction did. Counts are files, rows and bytes; ``seconds`` is wall time.
-
-    ``status``: 'done'; 'nothing' to do; 'conflict': some of the work lost to another commit and was discarded (nothing
-    of the other's is lost); 'deadline': stopped between commits; 'planned': a dry run.
-    """
-
-    table: str
-    status: str
-    snapshot_ids: tuple[int, ...] = ()
-    buckets: int = 0
-    files_rewritten: int = 0
-    files_upgraded: int = 0
-    files_written: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
-    rows_read: int = 0
-    rows_written: int = 0
-    seconds: float = 0.0
-    changelog_rows: int = 0
-
-    def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -99,22 +73,25 @@ class Compactor:
         store = self._store
         snapshot = snapshot or store.snapshots.latest()
         if snapshot is None:
-            return CompactionResult(store.name, "nothing")
+            return CompactionResult(table=store.name, status=CompactionStatus.NOTHING)
         plan = plan_table(store, snapshot, scope, _wall_clock_millis(started), int(started * 1000))
         if not plan.buckets:
-            return CompactionResult(store.name, "nothing", seconds=self._clock() - started)
+            return CompactionResult(
+                table=store.name, status=CompactionStatus.NOTHING, seconds=self._clock() - started
+            )
         if dry_run:
-            return replace(self._planned(plan, plan.buckets), status="planned", seconds=self._clock() - started)
+            planned = self._planned(plan, plan.buckets, CompactionStatus.PLANNED)
+            return replace(planned, seconds=self._clock() - started)
         user = commit_user or str(uuid.uuid4())
         size = limits.commit_every or self._commit_size(limits, plan)
-        total = CompactionResult(store.name, "done")
+        total = CompactionResult(table=store.name, status=CompactionStatus.DONE)
         whole_table = scope.full and scope.partitions is None and scope.buckets is None and scope.only is None
         for first in range(0, len(plan.buckets), size):
             if first and limits.deadline is not None and self._clock() - started > limits.deadline:
-                total = replace(total, status="conflict" if total.status == "conflict" else "deadline")
+                total = replace(total, status=_joined(total.status, CompactionStatus.DEADLINE))
                 break
             group = plan.buckets[first : first + size]
-            last = first + size >= len(plan.buckets) and total.status == "done"
+            last = first + size >= len(plan.buckets) and total.status is CompactionStatus.DONE
             part = self._run(plan, group, limits.task_memory, user, identifier, whole_table and last, changelog)
             total = _sum(total, part)
         return replace(total, seconds=self._clock() - started)
@@ -123,11 +100,13 @@ class Compactor:
         """Buckets a commit where the caller does not say: a deadline needs commits between which it can act."""
         return len(plan.buckets) if limits.deadline is None else self._spark.sparkContext.defaultParallelism
 
-    def _planned(self, plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> CompactionResult:
+    def _planned(
+        self, plan: CompactionPlan, buckets: Sequence[BucketCompaction], status: CompactionStatus
+    ) -> CompactionResult:
         rewritten = [file for bucket in buckets for file in bucket.rewritten_files]
         return CompactionResult(
-            self._store.name,
-            "done",
+            table=self._store.name,
+            status=status,
             buckets=len(buckets),
             files_rewritten=len(rewritten),
             files_upgraded=sum(len(bucket.plan.upgrades) for bucket in buckets),
@@ -154,7 +133,7 @@ class Compactor:
             outcome = committer.commit(CommitKind.COMPACT, message, user, identifier, properties=properties)
         except CommitConflictError:
             self._discard(written)
-            return CompactionResult(self._store.name, "conflict")
+            return CompactionResult(table=self._store.name, status=CompactionStatus.CONFLICT)
         except CommitOutcomeUnknownError:
             raise
         except LakelsmError:
@@ -163,7 +142,7 @@ class Compactor:
             raise
         ids = () if outcome.snapshot is None else (outcome.snapshot.id,)
         return replace(
-            self._planned(plan, buckets),
+            self._planned(plan, buckets, CompactionStatus.DONE),
             snapshot_ids=ids,
             files_written=len(written.entries),
             bytes_written=sum(entry.file.file_size for entry in written.entries),
@@ -212,21 +191,25 @@ def _replaced(plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> list
 
 
 def _sum(total: CompactionResult, part: CompactionResult) -> CompactionResult:
-    status = "conflict" if "conflict" in (total.status, part.status) else part.status
     return CompactionResult(
-        total.table,
-        status,
-        total.snapshot_ids + part.snapshot_ids,
-        total.buckets + part.buckets,
-        total.files_rewritten + part.files_rewritten,
-        total.files_upgraded + part.files_upgraded,
-        total.files_written + part.files_written,
-        total.bytes_read + part.bytes_read,
-        total.bytes_written + part.bytes_written,
-        total.rows_read + part.rows_read,
-        total.rows_written + part.rows_written,
+        table=total.table,
+        status=_joined(total.status, part.status),
+        snapshot_ids=total.snapshot_ids + part.snapshot_ids,
+        buckets=total.buckets + part.buckets,
+        files_rewritten=total.files_rewritten + part.files_rewritten,
+        files_upgraded=total.files_upgraded + part.files_upgraded,
+        files_written=total.files_written + part.files_written,
+        bytes_read=total.bytes_read + part.bytes_read,
+        bytes_written=total.bytes_written + part.bytes_written,
+        rows_read=total.rows_read + part.rows_read,
+        rows_written=total.rows_written + part.rows_written,
         changelog_rows=total.changelog_rows + part.changelog_rows,
     )
+
+
+def _joined(total: CompactionStatus, part: CompactionStatus) -> CompactionStatus:
+    """The status of parts: a conflict of one is told, whatever came after it."""
+    return total if total is CompactionStatus.CONFLICT else part
 
 
 def _wall_clock_millis(now: float) -> int:

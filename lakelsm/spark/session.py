@@ -12,7 +12,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from lakelsm.arguments import type_name
-from lakelsm.errors import InvalidInputError, LakelsmError
+from lakelsm.errors import InvalidInputError, SparkUnavailableError
 
 _MINIMUM_JAVA = 17
 #: The environment variable by which spark-submit tells its Python program where its JVM is.
@@ -24,10 +24,6 @@ _PROBE = (
     "print('%d.%d' % sys.version_info[:2], *[name for name in sys.argv[1:] if u.find_spec(name) is None])"
 )
 _INSTALL_JAVA = "install one (Debian/Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
-
-
-class SparkUnavailableError(LakelsmError):
-    """No Spark session could be had that runs lakelsm's tasks; the message says what to install or to set."""
 
 
 def resolve_session(spark: SparkSession | None = None) -> SparkSession:

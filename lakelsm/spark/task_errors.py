@@ -16,8 +16,14 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from lakelsm import errors
-from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, StorageError
-from lakelsm.spark.session import SparkUnavailableError, python_remedy
+from lakelsm.errors import (
+    CorruptTableError,
+    InvalidInputError,
+    LakelsmError,
+    SparkUnavailableError,
+    StorageError,
+)
+from lakelsm.spark.session import python_remedy
 
 #: Starts the message of every row check.
 CHECK_MARK = "lakelsm: "

@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 from lakelsm.commit.commit_message import CommitMessage, ReplacedPartitions
 from lakelsm.commit.committer import Committer
 from lakelsm.commit.task_messages import TaskMessages
-from lakelsm.compact.compactor import CompactionLimits, CompactionResult, Compactor
+from lakelsm.compact.compactor import CompactionLimits, Compactor
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.index.index_manifest import decode_index_manifest
 from lakelsm.format.manifest import ManifestEntry, decode_entries
@@ -27,6 +27,7 @@ from lakelsm.merge.kernel import MergeSpec
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.overwrite_upgrade import upgraded_for_overwrite
+from lakelsm.results import CompactionResult
 from lakelsm.schema.changes import SchemaChange
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import create_schema

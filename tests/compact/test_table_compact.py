@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from lakelsm import Catalog, CorruptTableError, InvalidInputError, Table
+from lakelsm import Catalog, CompactionResult, CorruptTableError, InvalidInputError, Table
 from lakelsm.compact import compactor
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER
 from lakelsm.schema.changes import AddColumn
@@ -25,7 +25,7 @@ def create(spark: SparkSession, root: Path, **options: str) -> Table:
     )
 
 
-def write(table: Table, text: str, days: str = "ab", count: int = 6, **more: object) -> compactor.CompactionResult | None:
+def write(table: Table, text: str, days: str = "ab", count: int = 6, **more: object) -> CompactionResult | None:
     rows = [{"dt": day, "id": number, "v": text} for day in days for number in range(count)]
     return table.write(table.spark.createDataFrame(pa.Table.from_pylist(rows)), **more).compaction  # type: ignore[arg-type]
 

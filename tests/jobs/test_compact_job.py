@@ -15,14 +15,27 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from lakelsm import Catalog, CommitConflictError, CompactionResult, InvalidInputError, Table
+from lakelsm import Catalog, CommitConflictError, CompactionResult, CompactionStatus, InvalidInputError, Table
 from lakelsm.cli import compact as cli
 from lakelsm.compact import compactor
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMED = ["--warehouse", "/wh", "--table", "d.t"]
-DONE = CompactionResult("d.t", "done", (8, 9), 4, 12, 3, 5, 4 << 20, 2 << 20, 1234567, 1000, 12.34)
+DONE = CompactionResult(
+    table="d.t",
+    status=CompactionStatus.DONE,
+    snapshot_ids=(8, 9),
+    buckets=4,
+    files_rewritten=12,
+    files_upgraded=3,
+    files_written=5,
+    bytes_read=4 << 20,
+    bytes_written=2 << 20,
+    rows_read=1234567,
+    rows_written=1000,
+    seconds=12.34,
+)
 
 
 class FakeTable:
@@ -138,7 +151,7 @@ def test_a_wrong_command_line_is_named_and_ends_with_2(
 def test_the_exit_status_fails_a_scheduler_only_where_the_job_has_to_run_again(
     table: FakeTable, capsys: pytest.CaptureFixture[str], status: str, flags: list[str], code: int, report: str
 ) -> None:
-    table.answer = CompactionResult("d.t", status)
+    table.answer = CompactionResult(table="d.t", status=CompactionStatus(status))
     assert cli.compact_main([*NAMED, "--report", report, *flags]) == code
     captured = capsys.readouterr()
     assert captured.err == ""
@@ -186,7 +199,14 @@ def test_the_text_report_says_what_was_read_and_written(
 def test_the_text_report_of_a_dry_run_says_that_nothing_changed(
     table: FakeTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table.answer = CompactionResult("d.t", "planned", buckets=2, files_rewritten=6, bytes_read=1 << 20, rows_read=10)
+    table.answer = CompactionResult(
+        table="d.t",
+        status=CompactionStatus.PLANNED,
+        buckets=2,
+        files_rewritten=6,
+        bytes_read=1 << 20,
+        rows_read=10,
+    )
     cli.compact_main([*NAMED, "--dry-run"])
     text = capsys.readouterr().out
     assert "a dry run, nothing was changed" in text

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakelsm import Catalog, InvalidInputError
+from lakelsm import Catalog, InvalidInputError, SparkUnavailableError
 from lakelsm.spark import session as session_module
-from lakelsm.spark.session import SparkUnavailableError, resolve_session
+from lakelsm.spark.session import resolve_session
 from lakelsm.spark.task_errors import lakelsm_error
 
 if TYPE_CHECKING:

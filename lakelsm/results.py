@@ -1,0 +1,61 @@
+"""What the operations that change a table return: one frozen result each."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import Enum
+
+
+class CompactionStatus(str, Enum):
+    """How a compaction ended. It is its text: ``status == "done"``. Schedulers read the texts: do not change.
+
+    ``CONFLICT``: some of the work lost to another commit and was discarded (nothing of the other's is lost).
+    ``DEADLINE``: stopped between commits; run it again for the rest. ``PLANNED``: a dry run.
+    """
+
+    DONE = "done"
+    NOTHING = "nothing"
+    CONFLICT = "conflict"
+    DEADLINE = "deadline"
+    PLANNED = "planned"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionResult:
+    """What a compaction did. Counts are files, rows and bytes; ``seconds`` is wall time."""
+
+    table: str
+    status: CompactionStatus
+    snapshot_ids: tuple[int, ...] = ()
+    buckets: int = 0
+    files_rewritten: int = 0
+    files_upgraded: int = 0
+    files_written: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    rows_read: int = 0
+    rows_written: int = 0
+    seconds: float = 0.0
+    changelog_rows: int = 0
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as plain values, for a report."""
+        return {**asdict(self), "status": self.status.value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitResult:
+    """What a write did. ``snapshot_id`` is None when it changed nothing.
+
+    ``already_committed``: the same commit user had committed this batch id before, so nothing was written again.
+    ``rows`` counts the rows of the new files (one a key). ``compaction`` is the automatic compaction's result, if any.
+    """
+
+    snapshot_id: int | None
+    already_committed: bool = False
+    files: int = 0
+    rows: int = 0
+    compaction: CompactionResult | None = None

@@ -1,0 +1,31 @@
+"""Results: typed for programs, plain texts for schedulers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lakelsm.results import CompactionResult, CompactionStatus
+
+
+@pytest.mark.parametrize("status", CompactionStatus)
+def test_a_status_is_its_text_wherever_a_text_is_taken(status: CompactionStatus) -> None:
+    text = status.value
+    assert status == text and str(status) == text and f"{status}" == text and {text: 1}[status] == 1
+    assert json.dumps({"status": status}) == f'{{"status": "{text}"}}'
+
+
+def test_the_texts_of_the_statuses_stay() -> None:
+    assert [status.value for status in CompactionStatus] == ["done", "nothing", "conflict", "deadline", "planned"]
+
+
+def test_a_result_as_a_dictionary_has_plain_values_only() -> None:
+    found = CompactionResult(table="d.t", status=CompactionStatus.DONE, snapshot_ids=(3, 4), rows_read=7).as_dict()
+    assert type(found["status"]) is str
+    assert (found["table"], found["status"], found["snapshot_ids"], found["rows_read"]) == ("d.t", "done", (3, 4), 7)
+
+
+def test_results_take_their_values_by_name() -> None:
+    with pytest.raises(TypeError):
+        CompactionResult("d.t", CompactionStatus.DONE)  # type: ignore[misc]
