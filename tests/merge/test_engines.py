@@ -32,7 +32,6 @@ from tests.merge.engine_tables import (
     spec_of,
     stable_tables,
 )
-from tests.oracle import DELETE, INSERT
 
 ANY_TABLE = st.one_of(aggregations(), aggregations(), partial_updates(), partial_updates(), first_rows(), deduplicates())
 
@@ -139,36 +138,3 @@ RUNS_OF_KEYS = st.lists(RUN_OF_KEYS, max_size=4).map(lambda runs: [key for run i
 def test_contested_rows_are_those_that_share_a_key(keys: list[int], form: str) -> None:
     mask = contested(order_keys([pa.array([form.format(key) for key in keys], pa.string())]))
     assert mask.tolist() == [keys.count(key) > 1 for key in keys]
-
-
-def test_an_older_value_confirms_the_first_one_that_is_not_null() -> None:
-    columns = [Column("c", "INT", "first_non_null_value"), Column("g", "INT")]
-    table = Table("partial-update", columns, groups=[(["g"], ["c"])])
-    rows = [{"g": 3, "c": None}, {"g": 2, "c": 5}, {"g": 1, "c": 7}]
-    check(Case(table, [(0, Record(at, 0, row)) for at, row in enumerate(rows)]))
-
-
-@pytest.mark.parametrize(("options", "expected"), [({}, [3, 1]), ({"ignore-retract": "true"}, [1, 3])])
-def test_collect_puts_an_older_row_last_unless_it_ignores_retractions(
-    options: dict[str, str], expected: list[int]
-) -> None:
-    columns = [Column("c", "ARRAY<INT>", "collect", options), Column("g", "INT")]
-    table = Table("partial-update", columns, groups=[(["g"], ["c"])])
-    found = [(0, Record(at, 0, row)) for at, row in enumerate([{"g": 3, "c": [3]}, {"g": 1, "c": [1]}])]
-    check(Case(table, found))
-    assert merged(table, rows_of(schema_of(table), found)).column("c").to_pylist() == [expected]
-
-
-def test_a_row_that_was_removed_twice_may_have_left_the_first_value_before() -> None:
-    columns = [Column("c", "INT", "first_non_null_value", {"ignore-retract": "true"}), Column("g", "INT")]
-    table = Table("partial-update", columns, groups=[(["g"], ["c"])], remove_on_groups=["g"])
-    rows = [(DELETE, 1, 5), (INSERT, 0, 6), (DELETE, 2, 7), (INSERT, 1, 8)]
-    found = [(0, Record(at, kind, {"g": g, "c": c})) for at, (kind, g, c) in enumerate(rows)]
-    check(Case(table, found))
-    assert merged(table, rows_of(schema_of(table), found)).column("c").to_pylist() == [8]
-
-
-def test_a_hot_key_is_summed_from_left_to_right() -> None:
-    table = Table("aggregation", [Column("c", "DOUBLE", "sum")])
-    values = [0.1 * at for at in range(1000)]
-    check(Case(table, [(0, Record(at, 0, {"c": value})) for at, value in enumerate(values)]))

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.merge.kernel import MergeSpec, is_retract, latest_rows, merge_rows
+from lakelsm.merge.kernel import MergeSpec, latest_rows, merge_rows
 from lakelsm.merge.key_order import order_keys
-from lakelsm.options import TableOptions
-from lakelsm.schema.table_schema import create_schema
 from tests.merge.changes import Shape, changes, shapes
 from tests.oracle import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, Change
 
@@ -122,23 +120,8 @@ def test_a_large_table_of_unique_keys_keeps_every_row_in_key_order() -> None:
     assert survivors(shape, rows) == np.argsort(numbers).tolist()
 
 
-def test_the_spec_of_a_table_comes_from_its_schema_and_options() -> None:
-    options = {"sequence.field": "b,c", "sequence.field.sort-order": "descending", "ignore-delete": "true"}
-    schema = create_schema("p INT, a INT, b INT, c INT", ["a", "p"], ["p"], options)
-    spec = MergeSpec.of(schema, TableOptions.parse(schema.options))
-    assert spec == MergeSpec(("a",), ("b", "c"), True, True)
-    assert spec.decisive_columns == ("a", "b", "c", "_SEQUENCE_NUMBER", "_VALUE_KIND")
-
-
-def test_a_sequence_field_that_is_a_key_column_is_named_once() -> None:
-    assert MergeSpec(("a",), ("a",)).decisive_columns == ("a", "_SEQUENCE_NUMBER", "_VALUE_KIND")
+def test_a_sequence_field_may_be_a_key_column() -> None:
     shape = Shape(("INT",))
     rows = shape.table([Change((1,), 2), Change((1,), 1), Change((2,), 1)])
     spec = MergeSpec(("k0",), ("k0",))
     assert latest_rows(rows, order_keys([rows.column("k0")]), spec).tolist() == [0, 2]
-
-
-def test_retractions_are_minus_u_and_minus_d() -> None:
-    kinds = pa.array([0, 1, 2, 3], pa.int8())
-    assert is_retract(kinds).tolist() == [False, True, False, True]
-    assert is_retract(pa.chunked_array([kinds, kinds.slice(1)])).tolist() == [False, True, False, True, True, False, True]

@@ -3,57 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
 import pytest
 from pyroaring import BitMap, BitMap64
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.index.roaring64 import decode_roaring64, encode_roaring64
-from lakelsm.merge.kernel import MergeSpec, merge_rows
-from lakelsm.merge.key_order import order_keys
-from lakelsm.options import TableOptions
-from lakelsm.schema.table_schema import create_schema
+from tests.merge.one_key import GROUP, INSERT, function, merged
 
 
-def merged(function: str, *values: bytes | None) -> bytes | None:
-    options = {"merge-engine": "aggregation", "fields.v.aggregate-function": function}
-    return merged_in_groups(options, [(at, value) for at, value in enumerate(values)])
-
-
-def merged_in_groups(options: Mapping[str, str], values: Sequence[tuple[int, bytes | None]]) -> bytes | None:
-    """The value of one key that has these pairs of `s`, which may be the sequence of a group, and `v`."""
-    schema = create_schema("id INT, s INT, v BYTES", ["id"], [], options)
-    rows = pa.table(
-        {
-            "_SEQUENCE_NUMBER": pa.array(range(len(values)), pa.int64()),
-            "_VALUE_KIND": pa.array([0] * len(values), pa.int8()),
-            "id": pa.array([1] * len(values), pa.int32()),
-            "s": pa.array([sequence for sequence, _ in values], pa.int32()),
-            "v": pa.array([value for _, value in values], pa.binary()),
-        }
-    )
-    spec = MergeSpec.of(schema, TableOptions.parse(schema.options))
-    found: bytes | None = merge_rows(rows, order_keys([rows.column("id")]), spec).column("v")[0].as_py()
+def united(name: str, *values: bytes | None) -> bytes | None:
+    """What the aggregation of a column makes of these values of one key."""
+    found: bytes | None = merged("BYTES", function(name), *((INSERT, value) for value in values))
     return found
 
 
-def sketch(function: str, numbers: range) -> bytes:
+def sketch(name: str, numbers: range) -> bytes:
     """A sketch of some numbers, as DataSketches makes it with its defaults."""
     library = pytest.importorskip("datasketches")
-    if function == "hll_sketch":
-        made = library.hll_sketch(12, library.tgt_hll_type.HLL_4)
-    else:
-        made = library.update_theta_sketch(12)
+    hll = name == "hll_sketch"
+    made = library.hll_sketch(12, library.tgt_hll_type.HLL_4) if hll else library.update_theta_sketch(12)
     for number in numbers:
         made.update(number)
-    return bytes(made.serialize_compact() if function == "hll_sketch" else made.compact().serialize())
+    return bytes(made.serialize_compact() if hll else made.compact().serialize())
 
 
-def estimate(function: str, data: bytes | None) -> float:
+def estimate(name: str, data: bytes | None) -> float:
     library = pytest.importorskip("datasketches")
-    kind = library.hll_sketch if function == "hll_sketch" else library.compact_theta_sketch
+    kind = library.hll_sketch if name == "hll_sketch" else library.compact_theta_sketch
     return float(kind.deserialize(data).get_estimate())
 
 
@@ -63,37 +40,36 @@ def test_theta_sketches_are_united_to_the_bytes_that_java_writes() -> None:
     first = bytes.fromhex("01030300003ACC9315F97DCBBD86A105")
     second = bytes.fromhex("01030300003ACC93C397FC1281709D1E")
     both = bytes.fromhex("02030300001ACC93020000000000803F15F97DCBBD86A105C397FC1281709D1E")
-    assert merged("theta_sketch", first, second) == both
-    assert merged("theta_sketch", first, None, first) == first
-    assert merged("theta_sketch", empty, first) == first
-    assert merged("theta_sketch", empty, empty) == empty
-    assert merged("theta_sketch", None, None) is None
+    assert united("theta_sketch", first, second) == both
+    assert united("theta_sketch", first, None, first) == first
+    assert united("theta_sketch", empty, first) == first
+    assert united("theta_sketch", empty, empty) == empty
+    assert united("theta_sketch", None, None) is None
 
 
 def test_hll_sketches_are_united_to_the_bytes_that_java_writes() -> None:
     first, second = (sketch("hll_sketch", numbers) for numbers in (range(3), range(1, 5)))
     both = bytes.fromhex("0201070C030805002BF2FB06862FF90D7581660781BC5D06CBD7C204")
-    assert merged("hll_sketch", first, second) == both
-    assert merged("hll_sketch", None, first, None) == first
-    assert merged("hll_sketch", None, None) is None
+    assert united("hll_sketch", first, second) == both
+    assert united("hll_sketch", None, first, None) == first
+    assert united("hll_sketch", None, None) is None
 
 
 def test_an_older_row_of_a_sequence_group_is_united_with_the_sketch_there_as_java_does_it() -> None:
-    options = {
-        "merge-engine": "partial-update",
-        "fields.s.sequence-group": "v",
-        "fields.v.aggregate-function": "hll_sketch",
-    }
+    def grouped(*values: tuple[int, bytes | None]) -> object:
+        options = {**GROUP, **function("hll_sketch")}
+        return merged("BYTES", options, *((INSERT, value, sequence) for sequence, value in values))
+
     first, second, third = (sketch("hll_sketch", numbers) for numbers in (range(3), range(1, 5), range(8, 10)))
     older_last = bytes.fromhex("0201070C03080500CBD7C2042BF2FB06862FF90D7581660781BC5D06")
-    assert merged_in_groups(options, [(2, first), (1, second)]) == older_last
+    assert grouped((2, first), (1, second)) == older_last
     every = bytes.fromhex("0201070C030807002BF2FB06862FF90D7581660781BC5D06CBD7C204D216730734A2610E")
-    assert merged_in_groups(options, [(2, first), (1, second), (0, third), (3, second)]) == every
-    assert merged_in_groups(options, [(2, None), (1, second)]) == second
+    assert grouped((2, first), (1, second), (0, third), (3, second)) == every
+    assert grouped((2, None), (1, second)) == second
 
 
 @pytest.mark.parametrize(
-    ("function", "first", "second", "digest"),
+    ("name", "first", "second", "digest"),
     [
         # All numbers are held, then a sample of them; a list of coupons, then registers.
         ("theta_sketch", range(100), range(50, 400), "94f4072d86852523392efa3370079c48c6ac36f5302ac1a1274926c5bf643449"),
@@ -113,26 +89,26 @@ def test_an_older_row_of_a_sequence_group_is_united_with_the_sketch_there_as_jav
     ],
 )
 def test_large_sketches_count_what_both_saw_and_have_the_bytes_that_java_writes(
-    function: str, first: range, second: range, digest: str
+    name: str, first: range, second: range, digest: str
 ) -> None:
-    united = merged(function, sketch(function, first), sketch(function, second))
-    assert estimate(function, united) == pytest.approx(second.stop, rel=0.05)
-    assert hashlib.sha256(united or b"").hexdigest() == digest
+    both = united(name, sketch(name, first), sketch(name, second))
+    assert estimate(name, both) == pytest.approx(second.stop, rel=0.05)
+    assert hashlib.sha256(both or b"").hexdigest() == digest
 
 
 def test_bitmaps_hold_what_any_of_them_held() -> None:
     sets = [{1, 2**31}, set(range(100, 9000)), set(), {2, 2**32 - 1}]
-    small = merged("rbm32", *(bytes(BitMap(numbers).serialize()) for numbers in sets), None)
+    small = united("rbm32", *(bytes(BitMap(numbers).serialize()) for numbers in sets), None)
     assert set(BitMap.deserialize(small)) == set.union(*sets)
     sets += [{2**64 - 1, 2**40}]
-    large = merged("rbm64", *(encode_roaring64(BitMap64(numbers)) for numbers in sets), None)
+    large = united("rbm64", *(encode_roaring64(BitMap64(numbers)) for numbers in sets), None)
     assert large is not None
     assert set(decode_roaring64(large)) == set.union(*sets)
-    assert merged("rbm64", None, None) is None
+    assert united("rbm64", None, None) is None
 
 
 @pytest.mark.parametrize(
-    ("function", "remedy"),
+    ("name", "remedy"),
     [
         ("rbm32", "write 32-bit Roaring bitmaps in the portable format"),
         ("rbm64", "write 64-bit Roaring bitmaps as Java's Roaring64Bitmap serializes them"),
@@ -140,8 +116,8 @@ def test_bitmaps_hold_what_any_of_them_held() -> None:
         ("hll_sketch", "write HLL sketches"),
     ],
 )
-def test_bytes_that_are_no_value_of_the_function_are_refused_naming_the_column(function: str, remedy: str) -> None:
-    if function.endswith("sketch"):
+def test_bytes_that_are_no_value_of_the_function_are_refused_naming_the_column(name: str, remedy: str) -> None:
+    if name.endswith("sketch"):
         pytest.importorskip("datasketches")
-    with pytest.raises(InvalidInputError, match=f"column 'v'.*{function}.*{remedy}"):
-        merged(function, b"\x01\x02", b"nonsense")
+    with pytest.raises(InvalidInputError, match=f"column 'v'.*{name}.*{remedy}"):
+        united(name, b"\x01\x02", b"nonsense")

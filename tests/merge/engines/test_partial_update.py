@@ -1,0 +1,103 @@
+"""The merge engine `partial-update`, one key at a time; random tables are in test_engines."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelsm.errors import InvalidInputError
+from tests.merge.one_key import DELETE, GROUP, INSERT, UPDATE_AFTER, UPDATE_BEFORE, function, merged, merged_row
+
+PARTIAL = {"merge-engine": "partial-update"}
+REMOVING = {**PARTIAL, "partial-update.remove-record-on-delete": "true"}
+GROUP_REMOVING = {**GROUP, "partial-update.remove-record-on-sequence-group": "g"}
+
+
+def test_each_column_keeps_its_last_value_that_is_not_null() -> None:
+    row = merged_row("STRING", PARTIAL, (INSERT, "a", 1), (UPDATE_AFTER, None, 2), (INSERT, None, None))
+    assert row == {"_SEQUENCE_NUMBER": 2, "_VALUE_KIND": INSERT, "id": 1, "v": "a", "g": 2}
+
+
+def test_a_group_takes_the_row_of_the_greatest_sequence_nulls_included_and_the_later_of_equals() -> None:
+    assert merged("STRING", GROUP, (INSERT, "new", 5), (INSERT, "old", 4)) == "new"
+    assert merged("STRING", GROUP, (INSERT, "a", 5), (INSERT, None, 6)) is None
+    assert merged("STRING", GROUP, (INSERT, "a", 5), (INSERT, "b", 5)) == "b"
+
+
+def test_a_row_whose_sequence_is_null_leaves_the_group_as_it_is() -> None:
+    row = merged_row("STRING", GROUP, (INSERT, "a", 5), (INSERT, "b", None))
+    assert row is not None
+    assert (row["v"], row["g"]) == ("a", 5)
+    row = merged_row("STRING", GROUP, (INSERT, "a", None), (INSERT, "b", None))
+    assert row is not None
+    assert (row["v"], row["g"]) == (None, None)
+
+
+@pytest.mark.parametrize("kind", [UPDATE_BEFORE, DELETE])
+def test_a_retraction_that_is_not_older_empties_the_group_and_an_older_one_does_nothing(kind: int) -> None:
+    row = merged_row("STRING", GROUP, (INSERT, "a", 5), (kind, "a", 6))
+    assert row is not None
+    assert (row["_VALUE_KIND"], row["v"], row["g"]) == (INSERT, None, 6)
+    row = merged_row("STRING", GROUP, (INSERT, "a", 5), (kind, "a", 4))
+    assert row is not None
+    assert (row["v"], row["g"]) == ("a", 5)
+
+
+def test_a_function_of_a_group_takes_an_older_row_before_what_is_there() -> None:
+    listed = {**GROUP, **function("listagg")}
+    assert merged("STRING", listed, (INSERT, "b", 5), (INSERT, "a", 4), (INSERT, "c", 6)) == "a,b,c"
+
+
+def test_a_key_that_nothing_was_added_to_is_gone_with_the_number_of_the_last_row_that_acts() -> None:
+    row = merged_row("INT", GROUP, (DELETE, 1, 5), (UPDATE_BEFORE, 2, 6))
+    assert row is not None
+    assert (row["_SEQUENCE_NUMBER"], row["_VALUE_KIND"]) == (1, DELETE)
+    ignoring = {**PARTIAL, "ignore-delete": "true"}
+    row = merged_row("INT", ignoring, (INSERT, 1), (DELETE, 2), (UPDATE_BEFORE, 3))
+    assert row is not None
+    assert (row["_SEQUENCE_NUMBER"], row["_VALUE_KIND"], row["v"]) == (0, INSERT, 1)
+    row = merged_row("INT", ignoring, (DELETE, 1), (DELETE, 2))
+    assert row is not None
+    assert (row["_SEQUENCE_NUMBER"], row["_VALUE_KIND"]) == (0, DELETE)
+
+
+def test_a_delete_that_removes_is_the_start_of_the_next_row() -> None:
+    row = merged_row("INT", REMOVING, (INSERT, 1, 1), (DELETE, 2, 2))
+    assert row is not None
+    assert (row["_VALUE_KIND"], row["v"]) == (DELETE, 2)
+    row = merged_row("INT", REMOVING, (INSERT, 1, 1), (DELETE, None, 2), (INSERT, 3, None))
+    assert row is not None
+    assert (row["_VALUE_KIND"], row["v"], row["g"]) == (INSERT, 3, 2)
+
+
+def test_a_delete_of_the_named_sequence_removes_the_row_unless_it_is_older() -> None:
+    row = merged_row("INT", GROUP_REMOVING, (INSERT, 1, 5), (DELETE, 2, 5))
+    assert row is not None
+    assert (row["_VALUE_KIND"], row["v"]) == (DELETE, 2)
+    row = merged_row("INT", GROUP_REMOVING, (INSERT, 1, 5), (DELETE, 2, 4))
+    assert row is not None
+    assert (row["_VALUE_KIND"], row["v"]) == (INSERT, 1)
+    row = merged_row("INT", GROUP_REMOVING, (INSERT, 1, 5), (UPDATE_BEFORE, 2, 6))
+    assert row is not None
+    assert (row["_VALUE_KIND"], row["v"]) == (INSERT, None)
+
+
+def test_a_row_that_was_removed_twice_may_have_left_the_first_value_before() -> None:
+    options = {**GROUP_REMOVING, **function("first_non_null_value", ignore_retract="true")}
+    assert merged("INT", options, (DELETE, 5, 1), (INSERT, 6, 0), (DELETE, 7, 2), (INSERT, 8, 1)) == 8
+
+
+@pytest.mark.parametrize("kind", [UPDATE_BEFORE, DELETE])
+def test_a_retraction_that_no_option_speaks_of_is_refused_naming_all_that_could(kind: int) -> None:
+    message = (
+        "'merge-engine' = 'partial-update' takes no rows .*'ignore-delete' = 'true' to drop them.*"
+        r"remove-record-on-delete' = 'true'.*'fields\.<column>\.sequence-group'"
+    )
+    with pytest.raises(InvalidInputError, match=message):
+        merged("INT", PARTIAL, (INSERT, 1), (kind, 1))
+
+
+def test_a_not_null_column_of_a_group_that_a_retraction_would_empty_is_refused() -> None:
+    message = "column 'v' is NOT NULL, and a merge made it NULL.*nullable or set 'ignore-delete' = 'true'"
+    with pytest.raises(InvalidInputError, match=message):
+        merged("STRING NOT NULL", GROUP, (INSERT, "a"), (DELETE, "a"))
+    assert merged("STRING", GROUP, (INSERT, "a"), (DELETE, "a")) is None
