@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -30,7 +29,7 @@ from lakelsm.arguments import (
     option_texts,
     wrong_argument,
 )
-from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user
+from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user, new_commit_user
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.after_write import compact_after_write
 from lakelsm.compact.compactor import (
@@ -125,7 +124,7 @@ class Table:
         frame = checked_frame(frame)
         checked_name("row_kind", row_kind, "the name of a column as text", optional=True)
         store = self._store(option_texts("options", options))
-        user, identifier = _identity(commit_user, batch_id)
+        user, identifier = _identity(store, commit_user, batch_id)
         replayed = self._replayed(store, user, identifier)
         if replayed is not None:
             return replayed
@@ -150,7 +149,7 @@ class Table:
         frame = checked_frame(frame)
         store = self._store()
         fixed = checked_partition(store, partition)
-        user, identifier = _identity(commit_user, batch_id)
+        user, identifier = _identity(store, commit_user, batch_id)
         replayed = self._replayed(store, user, identifier)
         if replayed is not None:
             return replayed
@@ -167,7 +166,7 @@ class Table:
         """
         checked_condition(where, optional=False)
         store = self._store()
-        user, identifier = _identity(commit_user, batch_id)
+        user, identifier = _identity(store, commit_user, batch_id)
         replayed = self._replayed(store, user, identifier)
         if replayed is not None:
             return replayed
@@ -281,11 +280,11 @@ class Table:
             checked_seconds("deadline", deadline),
             checked_task_memory("max_task_memory", max_task_memory),
         )
-        user, _ = _identity(commit_user)
         full, dry_run = checked_flag("full", full), checked_flag("dry_run", dry_run)
         numbers = checked_buckets("buckets", buckets)
         checked_condition(where)
         store = self._store()
+        user, _ = _identity(store, commit_user)
         predicate = None if where is None else self._parsed(store, where)
         if predicate is not None:
             check_partition_predicate(store, predicate)
@@ -374,10 +373,10 @@ class Table:
             return replace(result, compaction=compact_after_write(self.spark, store, batch, user, identifier))
 
 
-def _identity(commit_user: str | None, batch_id: int | None = None) -> tuple[str, int]:
+def _identity(store: TableStore, commit_user: str | None, batch_id: int | None = None) -> tuple[str, int]:
     if commit_user is None and batch_id is not None:
         raise InvalidInputError("batch_id needs commit_user: a batch is known by both.")
-    user = str(uuid.uuid4()) if commit_user is None else checked_commit_user(commit_user)
+    user = new_commit_user(store.options) if commit_user is None else checked_commit_user(commit_user)
     return user, BATCH_COMMIT_IDENTIFIER if batch_id is None else checked_batch_id(batch_id)
 
 

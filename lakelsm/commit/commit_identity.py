@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import unicodedata
+import uuid
 
 from lakelsm.arguments import checked_number, wrong_argument
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER
+from lakelsm.options import TableOptions
 
 _MAX_LENGTH = 1000
+
+
+def new_commit_user(options: TableOptions) -> str:
+    """A commit user that nobody else has: a uuid, after ``commit.user-prefix`` and '_' where the table sets it."""
+    unique, prefix = str(uuid.uuid4()), options.commit_user_prefix
+    if prefix is None:
+        return unique
+    _check_name("option 'commit.user-prefix' =", prefix, _MAX_LENGTH - len(unique) - 1)
+    return f"{prefix}_{unique}"
 
 
 def checked_commit_user(commit_user: object) -> str:
@@ -17,15 +28,17 @@ def checked_commit_user(commit_user: object) -> str:
         raise wrong_argument("commit_user", commit_user, "text, as 'nightly-load'")
     if not commit_user.strip():
         raise InvalidInputError(f"commit_user is {commit_user!r}; it must not be blank: name the job, or leave it out.")
-    # Control characters and halves of surrogate pairs: no text of a name.
-    strange = next((char for char in commit_user if unicodedata.category(char) in ("Cc", "Cs")), None)
-    if strange is not None:
-        raise InvalidInputError(f"commit_user {commit_user!r} has the character {strange!r}: use printable text.")
-    if len(commit_user) > _MAX_LENGTH:
-        raise InvalidInputError(
-            f"commit_user {commit_user[:20] + '...'!r} has {len(commit_user)} characters: use at most {_MAX_LENGTH}."
-        )
+    _check_name("commit_user", commit_user, _MAX_LENGTH)
     return commit_user
+
+
+def _check_name(what: str, name: str, most: int) -> None:
+    # Control characters and halves of surrogate pairs: no text of a name.
+    strange = next((char for char in name if unicodedata.category(char) in ("Cc", "Cs")), None)
+    if strange is not None:
+        raise InvalidInputError(f"{what} {name!r} has the character {strange!r}: use printable text.")
+    if len(name) > most:
+        raise InvalidInputError(f"{what} {name[:20] + '...'!r} has {len(name)} characters: use at most {most}.")
 
 
 def checked_batch_id(batch_id: object) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from lakelsm.commit.commit_identity import new_commit_user
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.committer import Committer
 from lakelsm.commit.task_messages import MESSAGE_SCHEMA, TaskMessages
@@ -82,7 +82,7 @@ class Compactor:
         if dry_run:
             planned = self._planned(plan, plan.buckets, CompactionStatus.PLANNED)
             return replace(planned, seconds=self._clock() - started)
-        user = commit_user or str(uuid.uuid4())
+        user = commit_user or new_commit_user(store.options)
         size = limits.commit_every or self._commit_size(limits, plan)
         total = CompactionResult(table=store.name, status=CompactionStatus.DONE)
         whole_table = scope.full and scope.partitions is None and scope.buckets is None and scope.only is None
@@ -161,7 +161,7 @@ class Compactor:
         ids = {store.schema.id, *(file.schema_id for unit in units for part in unit.sections for file in part.files)}
         schemas = {key: store.schema if key == store.schema.id else store.schemas.get(key) for key in ids}
         reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, task_memory // 2)
-        layout = FileLayout.of(store.schema, store.options, min(64 << 20, task_memory // 8))
+        layout = FileLayout.of(store.schema, store.options, task_memory // 8).for_compaction()
         spec, expiry = MergeSpec.of(store.schema, store.options), RecordExpiry.of(store.options)
         task = RewriteTask(
             reader, layout, spec, expiry, plan.epoch_millis, rule, layout.for_changelog(store.options)

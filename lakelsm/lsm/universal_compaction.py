@@ -12,6 +12,8 @@ from typing import Protocol
 
 from lakelsm.lsm.levels import FileRange, SortedRun
 
+_HOUR_MS = 3_600_000
+
 
 class CompactionOptions(Protocol):
     """The table options that decide about compaction, as `TableOptions` names them."""
@@ -27,6 +29,12 @@ class CompactionOptions(Protocol):
     @property
     def compaction_size_ratio(self) -> int: ...
     @property
+    def compaction_offpeak_start_hour(self) -> int: ...
+    @property
+    def compaction_offpeak_end_hour(self) -> int: ...
+    @property
+    def compaction_offpeak_ratio(self) -> int: ...
+    @property
     def compaction_optimization_interval(self) -> int | None: ...
     @property
     def compaction_total_size_threshold(self) -> int | None: ...
@@ -38,7 +46,7 @@ class CompactionOptions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CompactionPolicy:
-    """What the picker needs from the options. Percentages as given, sizes in bytes, times in milliseconds.
+    """What the picker needs from the options, at one time. Percentages as given, sizes in bytes, times in milliseconds.
 
     `force_up_interval` postpones a forced pick of level 0 until so many picks in a row have found nothing
     (`lookup-compact=gentle`); None forces at once.
@@ -56,8 +64,11 @@ class CompactionPolicy:
     force_up_interval: int | None = None
 
     @classmethod
-    def from_options(cls, options: CompactionOptions) -> CompactionPolicy:
-        """The policy of a table. Unset levels: trigger + 1; the stop trigger is never below the trigger."""
+    def from_options(cls, options: CompactionOptions, now_ms: int) -> CompactionPolicy:
+        """The policy of a table at a time of the local wall clock: off peak the size ratio is larger.
+
+        Unset levels: trigger + 1; the stop trigger is never below the trigger.
+        """
         trigger = options.num_sorted_run_compaction_trigger
         stop = options.num_sorted_run_stop_trigger
         levels = options.num_levels
@@ -66,12 +77,22 @@ class CompactionPolicy:
             stop_trigger=max(trigger, trigger + 3 if stop is None else stop),
             num_levels=trigger + 1 if levels is None else levels,
             max_size_amplification_percent=options.compaction_max_size_amplification_percent,
-            size_ratio=options.compaction_size_ratio,
+            size_ratio=options.compaction_size_ratio + _offpeak_ratio(options, now_ms // _HOUR_MS % 24),
             optimization_interval_ms=options.compaction_optimization_interval,
             total_size_threshold=options.compaction_total_size_threshold,
             incremental_size_threshold=options.compaction_incremental_size_threshold,
             force_up_level_0=options.compaction_force_up_level_0,
         )
+
+
+def _offpeak_ratio(options: CompactionOptions, hour: int) -> int:
+    """What the size ratio gains in an hour: nothing in all hours if either end is unset (-1), or both are the same."""
+    start, end = options.compaction_offpeak_start_hour, options.compaction_offpeak_end_hour
+    if -1 in (start, end):
+        return 0
+    # From the evening to the morning the hours go over midnight.
+    offpeak = start <= hour < end if start <= end else hour >= start or hour < end
+    return options.compaction_offpeak_ratio if offpeak else 0
 
 
 @dataclass(frozen=True, slots=True)

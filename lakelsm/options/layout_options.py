@@ -138,11 +138,22 @@ class LayoutOptions:
         "target-file-row-num",
         LONG,
         2**63 - 1,
-        "Rows at which a new file begins.",
+        "Rows at which a new file of a write begins; a compaction and a changelog go by size alone.",
         low=1,
         default_text="unlimited",
     )
-    file_block_size: int | None = option("file.block-size", SIZE, None, "Size of a row group.", low=1)
+    file_block_size: int | None = option(
+        "file.block-size",
+        SIZE,
+        None,
+        "Size of a row group, in memory before it is encoded; a compaction makes smaller ones where an eighth of its "
+        "task memory is less.",
+        low=1,
+        default_text="64 mb",
+    )
+    parquet_enable_dictionary: bool = option(
+        "parquet.enable.dictionary", BOOLEAN, True, "Columns of many equal values are written with a dictionary."
+    )
     metadata_stats_mode: str = option(
         "metadata.stats-mode", STATS_MODE, "truncate(16)", "Column statistics that data files get."
     )

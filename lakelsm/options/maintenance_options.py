@@ -75,12 +75,12 @@ class MaintenanceOptions:
         "compaction.offpeak.start.hour",
         INT,
         -1,
-        "Hour at which off-peak begins; -1 is never.",
+        "Hour of the local clock at which off-peak begins; -1 is never.",
         low=-1,
         high=23,
     )
     compaction_offpeak_end_hour: int = option(
-        "compaction.offpeak.end.hour", INT, -1, "Hour at which off-peak ends; -1 is never.", low=-1, high=23
+        "compaction.offpeak.end.hour", INT, -1, "Hour at which it ends, itself not in it; -1 is never.", low=-1, high=23
     )
     compaction_offpeak_ratio: int = option(
         "compaction.offpeak-ratio",
@@ -116,7 +116,7 @@ class MaintenanceOptions:
         "commit.max-retry-wait", DURATION, 10_000, "Longest wait before a retry."
     )
     commit_user_prefix: str | None = option(
-        "commit.user-prefix", TEXT, None, "Start of generated commit users."
+        "commit.user-prefix", TEXT, None, "Commit users that are made up are this, '_' and a uuid; else a uuid alone."
     )
     snapshot_num_retained_min: int = option(
         "snapshot.num-retained.min", INT, 10, "Snapshots that expiry always keeps.", low=1

@@ -65,7 +65,6 @@ HARMLESS_KEYS: tuple[str, ...] = (
     "orc.write.batch-size",
     "owner",
     "page-size",
-    "parquet.enable.dictionary",
     "partition.end-input-to-done",
     "partition.idle-time-to-report-statistic",
     "postpone.batch-write-fixed-bucket",

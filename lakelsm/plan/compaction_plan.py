@@ -146,7 +146,7 @@ def plan_bucket(
         rewrite = frozenset(file.index for file in files) if options.compaction_force_rewrite_all_files else expired
         unit = full_compaction(runs, levels, rewrite)
     else:
-        policy = CompactionPolicy.from_options(options)
+        policy = CompactionPolicy.from_options(options, now_millis)
         if options.needs_lookup:
             policy = replace(policy, force_up_level_0=True)
         unit = pick(policy, runs, levels, now_millis, estimate_last_full(runs, levels - 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from lakelsm.lsm.universal_compaction import (
     pick,
     pick_early_full,
 )
+from lakelsm.options import TableOptions
 from tests.lsm.planning_files import file
 
 
@@ -114,12 +116,50 @@ def test_unset_options_follow_the_trigger() -> None:
         num_levels=None,
         compaction_max_size_amplification_percent=200,
         compaction_size_ratio=1,
+        compaction_offpeak_start_hour=-1,
+        compaction_offpeak_end_hour=-1,
+        compaction_offpeak_ratio=0,
         compaction_optimization_interval=None,
         compaction_total_size_threshold=None,
         compaction_incremental_size_threshold=None,
         compaction_force_up_level_0=False,
     )
-    policy = CompactionPolicy.from_options(options)
+    policy = CompactionPolicy.from_options(options, 0)
     assert (policy.num_levels, policy.stop_trigger) == (8, 10)
     options.num_sorted_run_stop_trigger = 3
-    assert CompactionPolicy.from_options(options).stop_trigger == 7
+    assert CompactionPolicy.from_options(options, 0).stop_trigger == 7
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "offpeak"),
+    [(2, 5, {2, 3, 4}), (22, 1, {22, 23, 0}), (-1, 5, set()), (2, -1, set()), (7, 7, set()), (0, 23, set(range(23)))],
+)
+def test_off_peak_hours_raise_the_size_ratio_from_start_to_end(start: int, end: int, offpeak: set[int]) -> None:
+    options = TableOptions.parse(
+        {
+            "compaction.offpeak.start.hour": str(start),
+            "compaction.offpeak.end.hour": str(end),
+            "compaction.offpeak-ratio": "40",
+            "compaction.size-ratio": "3",
+        }
+    )
+    for hour in range(24):
+        policy = CompactionPolicy.from_options(options, (20_000 * 24 + hour) * 3_600_000 + 3_599_999)
+        assert policy.size_ratio == (43 if hour in offpeak else 3), hour
+
+
+def test_a_run_that_is_too_large_by_day_is_taken_off_peak() -> None:
+    runs = [_run(0, 100), _run(0, 100), _run(2, 260), _run(5, 9_000)]
+    raw = {
+        "num-sorted-run.compaction-trigger": "2",
+        "compaction.offpeak.start.hour": "0",
+        "compaction.offpeak.end.hour": "6",
+        "compaction.offpeak-ratio": "50",
+    }
+    taken = {}
+    for hour in (3, 12):
+        policy = CompactionPolicy.from_options(TableOptions.parse(raw), hour * 3_600_000)
+        unit = pick(policy, runs, 6)
+        assert unit is not None
+        taken[hour] = len(unit.runs)
+    assert taken == {3: 3, 12: 2}

@@ -24,11 +24,14 @@ from lakelsm.types import AtomicType, DataField, DataType, arrow_field
 SEQUENCE_FIELD = pa.field("_SEQUENCE_NUMBER", pa.int64(), False, {b"PARQUET:field_id": b"2147483646"})
 KIND_FIELD = pa.field("_VALUE_KIND", pa.int8(), False, {b"PARQUET:field_id": b"2147483645"})
 
-#: Bytes in memory of the rows of one row group, unless a caller says otherwise.
+#: Bytes in memory of the rows of one row group, unless `file.block-size` says otherwise.
 ROW_GROUP_BYTES = 64 << 20
 
 #: A small target file size makes row groups smaller, as files end with a row group; but not smaller than this.
 _LEAST_GROUP_BYTES = 64 << 10
+
+#: Rows of a file without a limit.
+_ANY_ROWS = 2**63 - 1
 
 
 def row_schema(fields: Sequence[DataField]) -> pa.Schema:
@@ -182,7 +185,8 @@ class FileLayout:
     """How data files of a table are written: everything of it that comes from schema and options.
 
     ``target_file_size`` and ``row_group_bytes`` (in memory) are bytes; a file is closed at the first row group past the
-    target. ``stats_modes`` has one mode a column. ``durable``: files survive a power loss once a snapshot names them.
+    target, and at ``target_file_rows`` rows. ``stats_modes`` has one mode a column. ``dictionary``: columns may be
+    encoded with one. ``durable``: files survive a power loss once a snapshot names them.
     """
 
     schema: TableSchema
@@ -195,10 +199,15 @@ class FileLayout:
     stats_modes: tuple[StatsMode, ...]
     stats_dense: bool
     durable: bool = True
+    target_file_rows: int = _ANY_ROWS
+    dictionary: bool = True
 
     @staticmethod
-    def of(schema: TableSchema, options: TableOptions, row_group_bytes: int = ROW_GROUP_BYTES) -> FileLayout:
-        """The layout that a table's options ask for."""
+    def of(schema: TableSchema, options: TableOptions, most_group_bytes: int | None = None) -> FileLayout:
+        """The layout of level 0 that a table's options ask for, with row groups of ``most_group_bytes`` at most."""
+        group_bytes = options.file_block_size or ROW_GROUP_BYTES
+        if most_group_bytes is not None:
+            group_bytes = min(group_bytes, most_group_bytes)
         compression = options.file_compression
         modes = column_modes(
             schema.field_names,
@@ -213,21 +222,27 @@ class FileLayout:
             compression=compression,
             compression_level=options.file_compression_zstd_level if compression == "zstd" else None,
             target_file_size=options.target_file_size,
-            row_group_bytes=min(row_group_bytes, max(options.target_file_size, _LEAST_GROUP_BYTES)),
+            row_group_bytes=min(group_bytes, max(options.target_file_size, _LEAST_GROUP_BYTES)),
             prefix=options.data_file_prefix,
             stats_modes=modes,
             stats_dense=options.metadata_stats_dense_store,
             durable=options.lakelsm_durable_files,
+            target_file_rows=options.target_file_row_num,
+            dictionary=options.parquet_enable_dictionary,
         )
 
+    def for_compaction(self) -> FileLayout:
+        """The layout of what a compaction writes: only the size ends a file, as in Paimon."""
+        return replace(self, target_file_rows=_ANY_ROWS)
+
     def for_changelog(self, options: TableOptions) -> FileLayout:
-        """The layout of the table's changelog files: as its data files, unless an option says otherwise."""
+        """The layout of the table's changelog files: as those of a compaction, unless an option says otherwise."""
         compression = options.changelog_file_compression or self.compression
         modes = self.stats_modes
         if options.changelog_file_stats_mode is not None:
             modes = column_modes(self.schema.field_names, options.changelog_file_stats_mode)
         return replace(
-            self,
+            self.for_compaction(),
             prefix=options.changelog_file_prefix,
             compression="none" if compression == "uncompressed" else compression,
             compression_level=options.file_compression_zstd_level if compression == "zstd" else None,

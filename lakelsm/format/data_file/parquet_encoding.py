@@ -14,8 +14,8 @@ from lakelsm.format.data_file.int96_timestamps import INT96
 DICTIONARY_BYTES = 1 << 17
 
 
-def encoding_options(schema: pa.Schema, ascending: Collection[str]) -> dict[str, Any]:
-    """Return pyarrow's writer options for files of ``schema``.
+def encoding_options(schema: pa.Schema, ascending: Collection[str], dictionary: bool = True) -> dict[str, Any]:
+    """Return pyarrow's writer options for files of ``schema``; without ``dictionary`` all columns are written plainly.
 
     ``ascending`` names columns whose values rise or nearly do (keys, sequence numbers): those that Parquet keeps as
     integers are written plainly, as no dictionary helps them. Deltas would be smaller and faster still, but Paimon
@@ -29,7 +29,7 @@ def encoding_options(schema: pa.Schema, ascending: Collection[str]) -> dict[str,
         path for paths in leaves.values() for path, kind in paths if kind != INT96 and not pa.types.is_floating(kind)
     ]
     return {
-        "use_dictionary": others if others else False,
+        "use_dictionary": others if others and dictionary else False,
         "dictionary_pagesize_limit": DICTIONARY_BYTES,
         "write_statistics": counted,
     }

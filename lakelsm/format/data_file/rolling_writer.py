@@ -31,7 +31,7 @@ _LEAST_GROUP_ROWS = 256
 
 
 class RollingWriter:
-    """Writes sorted rows of one bucket to files of about the target size and returns their metadata.
+    """Writes sorted rows of one bucket to files of about the target size, or of the target rows; returns their metadata.
 
     Rows come as tables of `row_schema(schema.fields)` in key order, each key once in data files. ``names`` are unique to
     the writer, or shared with the writer of the same rows' changelog. ``make_durable`` is called with the directory and
@@ -58,6 +58,7 @@ class RollingWriter:
         self._arrow_schema = file_schema(layout.schema, layout.thin)
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
+        self._rows_left = layout.target_file_rows
         self._open: _OpenFile | None = None
         self._closed: list[DataFileMeta] = []
         self._begun: list[str] = []
@@ -67,11 +68,14 @@ class RollingWriter:
         if not len(rows):
             return
         step = max(_LEAST_GROUP_ROWS, int(len(rows) * self._layout.row_group_bytes / max(rows.nbytes, 1)))
-        for start in range(0, len(rows), step):
-            part = rows.slice(start, step)
+        start = 0
+        while start < len(rows):
+            part = rows.slice(start, min(step, self._rows_left))
+            start += len(part)
             self._pending.append(part)
             self._pending_bytes += part.nbytes
-            if self._pending_bytes >= self._layout.row_group_bytes:
+            self._rows_left -= len(part)
+            if self._pending_bytes >= self._layout.row_group_bytes or not self._rows_left:
                 self._flush()
 
     def close(self) -> list[DataFileMeta]:
@@ -108,7 +112,7 @@ class RollingWriter:
                 self._open = _OpenFile(self._filesystem, path, name, self._layout, self._arrow_schema)
         with _refused(f"{self._directory}/{self._open.name}"):
             size = self._open.append(rows)
-        if size >= self._layout.target_file_size:
+        if size >= self._layout.target_file_size or not self._rows_left:
             self._roll()
 
     def _roll(self) -> None:
@@ -116,6 +120,7 @@ class RollingWriter:
             with _refused(f"{self._directory}/{self._open.name}"):
                 self._closed.append(self._open.finish(self._level, self._file_source))
             self._open = None
+            self._rows_left = self._layout.target_file_rows
 
 
 @contextmanager
@@ -152,7 +157,7 @@ class _OpenFile:
             store_decimal_as_integer=True,
             store_schema=False,
             write_page_checksum=True,
-            **encoding_options(self._arrow_schema, ascending),
+            **encoding_options(self._arrow_schema, ascending, layout.dictionary),
         )
         if self._int96 is not None:
             self._writer.add_key_value_metadata(dict([FLOORED_MARK]))
