@@ -1,4 +1,4 @@
-"""A reference merge, row by row in plain Python, written from the format's description alone (format.md 12.4 and 13.5).
+"""A reference merge, row by row in plain Python, written from the format's description alone (docs/format.md 12.3).
 
 It shares nothing with lakelsm: no Arrow, no numpy. Slow and plain, to be read against the text.
 """

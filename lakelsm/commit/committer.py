@@ -1,4 +1,4 @@
-"""The optimistic commit (format.md 14): nothing is visible until ``snapshot-N`` is there, then all of it."""
+"""The optimistic commit (docs/format.md 14): nothing is visible until ``snapshot-N`` is there, then all of it."""
 
 from __future__ import annotations
 

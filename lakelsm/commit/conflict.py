@@ -1,4 +1,4 @@
-"""What makes a commit lose: pure rules on metadata (format.md 14.3, and more that guard lakelsm's writers).
+"""What makes a commit lose: pure rules on metadata (docs/format.md 14.3, and 14.4 for lakelsm's own writers).
 
 :func:`check_changes` holds Paimon's rules: a delta against the files that are live now. :func:`check_append`
 holds the rules for an append that was planned on an older snapshot, against what was committed since, and
@@ -207,7 +207,7 @@ def _merge(
         identity = entry.identity
         label = f"{entry.file.file_name} (bucket {entry.bucket}, level {entry.file.level})"
         if entry.kind == FileKind.ADD:
-            # An identity that was ever deleted must not come back: every reader drops it (format.md 12.1).
+            # An identity that was ever deleted must not come back: every reader drops it (docs/format.md 11.1).
             if identity in live or identity in gone:
                 twice.append(label)
             live[identity] = entry

@@ -109,7 +109,7 @@ def combine_index(
     deletes: Sequence[IndexManifestEntry],
     adds: Sequence[IndexManifestEntry],
 ) -> list[IndexManifestEntry]:
-    """Return the complete index list after a commit (format.md 6.3).
+    """Return the complete index list after a commit (docs/format.md 5.4).
 
     A HASH or DELETION_VECTORS file is replaced by the one of the same partition, bucket and type; files of
     other index types stand by their names.

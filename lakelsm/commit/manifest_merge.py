@@ -1,4 +1,4 @@
-"""Which manifests a commit merges, and the merge (format.md 12.1 and 12.2)."""
+"""Which manifests a commit merges, and the merge (docs/format.md 11.2)."""
 
 from __future__ import annotations
 

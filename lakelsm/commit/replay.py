@@ -1,4 +1,4 @@
-"""Whether a commit was made before: (commit user, identifier) makes a rerun a no-op (format.md 14.4)."""
+"""Whether a commit was made before: (commit user, identifier) makes a rerun a no-op (docs/format.md 14.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of partition values and its escaping in directory names (format.md 2.3).
+"""Text of partition values and its escaping in directory names (docs/format.md 2).
 
 A directory name is never parsed back: the partition's value is in the manifest. But every reader makes the name from
 the value, so a text that is not Java's, to the last digit, is a file that Java does not find.

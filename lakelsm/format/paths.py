@@ -1,4 +1,4 @@
-"""Where each file of a table lies and what it is called (format.md 1, 2). All names are made and parsed here.
+"""Where each file of a table lies and what it is called (docs/format.md 1 and 2). All names are made and parsed here.
 
 Paths are plain strings under the table's root; URIs are the storage package's business.
 """

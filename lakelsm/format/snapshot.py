@@ -1,4 +1,4 @@
-"""Snapshot and tag JSON (format.md 4 and 5). Unknown keys are carried along unread."""
+"""Snapshot and tag JSON (docs/format.md 4.1 and 4.3). Unknown keys are carried along unread."""
 
 from __future__ import annotations
 

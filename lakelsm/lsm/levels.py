@@ -1,4 +1,4 @@
-"""Levels of one bucket: data files as planning sees them, and the sorted runs that they make (format.md
+"""Levels of one bucket: data files as planning sees them, and the sorted runs that they make (docs/format.md
 13.1).
 """
 
@@ -36,7 +36,7 @@ class FileRange:
 
     @property
     def may_hold_deletes(self) -> bool:
-        """Whether a row of the file may be a retraction: an unknown count says yes (format.md 13.4)."""
+        """Whether a row of the file may be a retraction: an unknown count says yes (docs/format.md 13.4)."""
         return self.delete_rows is None or self.delete_rows > 0
 
 

@@ -1,4 +1,4 @@
-"""Which files of a snapshot a read with a predicate may leave out (format.md 7, last paragraph).
+"""Which files of a snapshot a read with a predicate may leave out (docs/format.md 7.3).
 
 Three kinds of columns, three rules:
 

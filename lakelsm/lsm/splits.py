@@ -1,4 +1,4 @@
-"""Splits of a bucket for a batch read: what goes together, what needs no merge (format.md 13.3, 13.4)."""
+"""Splits of a bucket for a batch read: what goes together, what needs no merge (docs/format.md 13.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Universal compaction: which sorted runs of a bucket to compact, and to which level (format.md 13.2).
+"""Universal compaction: which sorted runs of a bucket to compact, and to which level (docs/format.md 13.2).
 
 The runs come in the order of `sorted_runs`: level 0 newest first, then the levels upward. A choice is
 always a prefix of that order, because skipping a run would put older rows above newer ones.

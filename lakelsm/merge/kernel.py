@@ -1,4 +1,4 @@
-"""The merge of rows of one key into one (format.md 12.4 and 13.5), for every merge engine. Arrow in, Arrow out."""
+"""The merge of rows of one key into one (docs/format.md 12.3), for every merge engine. Arrow in, Arrow out."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def parse_field_options(raw: Mapping[str, str]) -> tuple[FieldOptions, str | Non
     """({columns: {x: text}}, default aggregate function).
 
     Raises InvalidInputError for a text of the wrong kind. An unknown x is kept out;
-    schema_validation refuses it at creation.
+    `schema.validation` refuses it at creation.
     """
     found: dict[str, dict[str, str]] = {}
     for key, text in raw.items():

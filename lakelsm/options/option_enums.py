@@ -1,4 +1,4 @@
-"""Values of the options that choose between named behaviours (`format.md` 19). Persisted: do not change."""
+"""Values of the options that choose between named behaviours (docs/format.md 17). Persisted: do not change."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def parse_map(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def parse_stats_mode(text: str) -> str:
-    """A statistics mode in lower case: 'none', 'counts', 'full' or 'truncate(<length>)' (`format.md` 7)."""
+    """A statistics mode in lower case: 'none', 'counts', 'full' or 'truncate(<length>)' (docs/format.md 7.1)."""
     lowered = text.strip().lower()
     if lowered in ("none", "counts", "full"):
         return lowered

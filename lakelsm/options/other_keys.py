@@ -174,7 +174,7 @@ UNBUILT_PREFIXES: tuple[str, ...] = (
 def check_new_keys(options: Mapping[str, str], known_elsewhere: frozenset[str]) -> None:
     """Judges the keys of a new table (or of a write's options).
 
-    `known_elsewhere` holds keys that unbuilt_features refuses with words of its own. Raises InvalidInputError
+    `known_elsewhere` holds keys that `schema.unbuilt_features` refuses with words of its own. Raises InvalidInputError
     naming the nearest known key for an unknown one.
     """
     known = _known_keys() | known_elsewhere

@@ -31,7 +31,7 @@ class TableOptions(LayoutOptions, EngineOptions, MaintenanceOptions):
 
     @staticmethod
     def parse(raw: Mapping[str, str]) -> TableOptions:
-        """The typed options of a table. Keys without a declaration are for schema_validation to judge.
+        """The typed options of a table. Keys without a declaration are for `schema.validation` to judge.
 
         Raises InvalidInputError that names key, value and what is allowed for a value that cannot be read.
         """

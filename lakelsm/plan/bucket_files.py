@@ -24,7 +24,7 @@ def by_bucket(
 
     Keys are ranked over all entries at once, so ranks of one call compare with each other. Without
     ``trust_delete_counts`` a file that no compaction wrote and that claims no deletes may have some: pypaimon counts
-    none (format.md 20), and it can write them to tables that have a ``rowkind.field``.
+    none (docs/format.md 19.2), and it can write them to tables that have a ``rowkind.field``.
     """
     bounds = [entry.file.min_key for entry in entries] + [entry.file.max_key for entry in entries]
     ranks = rank_keys(bounds, key_types).tolist()

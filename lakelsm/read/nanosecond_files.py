@@ -1,8 +1,8 @@
 """Files with nanoseconds that a scan of Spark's shows wrongly, or not at all.
 
-Spark cuts INT96 times (format.md 8.2) to microseconds towards zero where the nanoseconds of the day are negative, as Java
-Paimon writes them before 1970: a row would change its time with the next compaction. lakelsm's own files have none, and
-say so. 64-bit nanoseconds, which pypaimon writes, are numbers to Spark. Only tables that have such columns pay: their
+Spark cuts INT96 times (docs/format.md 6.3) to microseconds towards zero where the nanoseconds of the day are negative, as
+Java Paimon writes them before 1970: a row would change its time with the next compaction. lakelsm's own files have none,
+and say so. 64-bit nanoseconds, which pypaimon writes, are numbers to Spark. Only tables that have such columns pay: their
 files' footers are looked at.
 """
 

@@ -1,6 +1,6 @@
 """TableSchema: columns with ids, keys and options of one schema file, and how a new table gets its first one.
 
-Source of the rules: `format.md` 3 and 8.1; Paimon's `Schema` and `TableSchema` for key constraints.
+Source of the rules: docs/format.md 3 and 6.1; Paimon's `Schema` and `TableSchema` for key constraints.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def create_schema(
 
     The options `primary-key` and `partition` are the same as the arguments, as in Paimon. With
     `primary-key.nullable` key columns become nullable. Raises InvalidInputError for wrong arguments, duplicate or missing
-    columns and for a primary key that is all partition columns; schema_validation checks the rest.
+    columns and for a primary key that is all partition columns; `schema.validation` checks the rest.
     """
     checked_text("comment", comment, "a text", optional=True, blank=True)
     kept = option_texts("options", options)

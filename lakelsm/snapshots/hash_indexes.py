@@ -1,4 +1,4 @@
-"""The HASH index files of a snapshot's dynamic buckets, checked before a writer believes them (format.md 11.1).
+"""The HASH index files of a snapshot's dynamic buckets, checked before a writer believes them (docs/format.md 10.1).
 
 A hash that a damaged index lacks would be taken for a new key: it would get a second bucket and stay doubled.
 """

@@ -1,4 +1,4 @@
-"""Reading a snapshot's entries: live files, delta, changelog and index files (format.md 12.1)."""
+"""Reading a snapshot's entries: live files, delta, changelog and index files (docs/format.md 11.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema files of a table: ``schema-N``, the highest number is the newest (format.md 3)."""
+"""The schema files of a table: ``schema-N``, the highest number is the newest (docs/format.md 3)."""
 
 from __future__ import annotations
 

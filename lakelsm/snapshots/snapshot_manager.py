@@ -1,4 +1,4 @@
-"""Finding and reading snapshots and tags (format.md 4.1 and 5). Hints may be missing, stale or ahead."""
+"""Finding and reading snapshots and tags (docs/format.md 4.2 and 4.3). Hints may be missing, stale or ahead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table statistics that a snapshot inherits (format.md 5)."""
+"""Table statistics that a snapshot inherits (docs/format.md 4.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mapping between Paimon types and Arrow types, with the Parquet field ids of `format.md` 8.1 and 8.2."""
+"""Mapping between Paimon types and Arrow types, with the Parquet field ids of docs/format.md 6.1 and 6.2."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Paimon's data types as frozen values, with their SQL text and the JSON form of schema files.
 
-Source of the rules: `format.md` 3 and 3.1 (type strings), Paimon's `DataType#asSQLString`.
+Source of the rules: docs/format.md 3 and 3.2 (type strings), Paimon's `DataType#asSQLString`.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class VectorType(DataType):
 
 @dataclass(frozen=True)
 class DataField:
-    """A named column or ROW member. `id` is unique in the table and never used again (`format.md` 3)."""
+    """A named column or ROW member. `id` is unique in the table and never used again (docs/format.md 3.3)."""
 
     id: int
     name: str
@@ -271,7 +271,7 @@ def rows_within(data_type: DataType) -> Iterator[tuple[DataField, ...]]:
 
 
 def type_to_json(data_type: DataType) -> JsonType:
-    """The type in a schema file: text for atomic types, an object for the others (`format.md` 3.1)."""
+    """The type in a schema file: text for atomic types, an object for the others (docs/format.md 3.2)."""
     if isinstance(data_type, AtomicType):
         return data_type.sql()
     head = data_type.root if data_type.nullable else f"{data_type.root} NOT NULL"

@@ -1,6 +1,6 @@
 """Parser of type text, of the JSON form of schema files, and of column lists (DDL): one recursive descent.
 
-Accepts what Paimon's parser accepts (`format.md` 3.1), and also ARRAY<..>, MAP<..>, ROW<..>/STRUCT<..> text.
+Accepts what Paimon's parser accepts (docs/format.md 3.2), and also ARRAY<..>, MAP<..>, ROW<..>/STRUCT<..> text.
 TIMESTAMP means TIMESTAMP WITHOUT TIME ZONE, as in Paimon (in Spark SQL it is the zoned one).
 """
 

@@ -80,7 +80,7 @@ class _Steps:
 
 
 def _murmur(columns: Mapping[str, str]) -> tuple[list[str], str]:
-    """The 32-bit hash (BIGINT, unsigned) of the BinaryRow of fixed-width, non-null columns (format.md 9 and 10).
+    """The 32-bit hash (BIGINT, unsigned) of the BinaryRow of fixed-width, non-null columns (docs/format.md 8 and 9).
 
     ``columns`` gives the root of each one's type. Returns SQL steps and the name of the last one. The row is a header of
     null bits, zero here, and one 8-byte slot a column. Products of 32-bit numbers are formed in two halves, so that no

@@ -1,4 +1,4 @@
-"""Dynamic buckets: each key keeps its bucket, new keys fill buckets up to a target (format.md 11.1)."""
+"""Dynamic buckets: each key keeps its bucket, new keys fill buckets up to a target (docs/format.md 10)."""
 
 from __future__ import annotations
 

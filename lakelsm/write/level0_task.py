@@ -247,7 +247,7 @@ class _BucketWriter:
             self._hashes.append(key_hashes(arrays, self._key_types))
 
     def _write_hash_index(self) -> list[IndexManifestEntry]:
-        """Write the bucket's HASH index anew when the batch brought new keys (format.md 11.1)."""
+        """Write the bucket's HASH index anew when the batch brought new keys (docs/format.md 10.1)."""
         if self._job.hash_indexes is None or not self._hashes:
             return []
         index = self._job.hash_indexes.get((self._partition, self._bucket))

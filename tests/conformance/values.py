@@ -1,6 +1,6 @@
 """Values of cases: from their JSON notation to Python values, to a form that compares, and to text.
 
-The notation is that of ``shared/conformance/README.md``: DATE and TIMESTAMP as ISO text, DECIMAL as text,
+The notation is that of the README that lies beside the cases: DATE and TIMESTAMP as ISO text, DECIMAL as text,
 binary as ``hex:…``, ROW and ARRAY as lists, MAP as a list of pairs.
 """
 

@@ -267,7 +267,7 @@ def test_deletes_of_either_engine(ours: LakelsmTables, peer: Peer, path: Path) -
 def test_deletes_that_pypaimon_did_not_count_stay_hidden(
     ours: LakelsmTables, peers: Callable[[str], Peer], path: Path
 ) -> None:
-    """pypaimon counts no deletes (format.md 20): it takes a delete for a row where its file is a split by itself."""
+    """pypaimon counts no deletes (docs/format.md 19.2): it takes one for a row where its file is a split by itself."""
     columns = "k INT, v STRING, op STRING"
     peer = peers("pypaimon")
     peer.create(path, columns, ["k"], options={"bucket": "1", "rowkind.field": "op"})

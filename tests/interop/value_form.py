@@ -1,7 +1,7 @@
 """Rows of any engine in one form that compares exactly.
 
 Two sources: Arrow tables (pypaimon, lakelsm, Spark by Arrow) and the notation in which Java's rows are written down
-(``shared/golden/README.md``): DECIMAL, TIMESTAMP and LTZ as text, DATE as epoch days, TIME as milliseconds of the day,
+(README of the golden tables): DECIMAL, TIMESTAMP and LTZ as text, DATE as epoch days, TIME as milliseconds of the day,
 binary as ``hex:…``, ARRAY and ROW as lists, MAP and MULTISET as lists of [key, value].
 
 The common form of a value is: NULL None, TIMESTAMP and LTZ nanoseconds since the epoch, DATE days, TIME milliseconds,

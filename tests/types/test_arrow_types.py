@@ -90,7 +90,7 @@ def test_an_arrow_type_without_a_place_in_paimon_is_refused(arrow: pa.DataType) 
 
 
 def test_nested_parts_have_the_field_ids_that_java_gives_them() -> None:
-    # format.md 8.2: array id 27 and map id 28 of a table that Java wrote.
+    # docs/format.md 6.2: array id 27 and map id 28 of a table that Java wrote.
     array = arrow_field(DataField(27, "a", parse_type("ARRAY<INT>")))
     mapping = arrow_field(DataField(28, "m", parse_type("MAP<STRING, INT>")))
     assert array.metadata == {b"PARQUET:field_id": b"27"}

@@ -1,4 +1,4 @@
-"""Avro object container files: framing, codecs and a record-by-record codec by fastavro (format.md 6).
+"""Avro object container files: framing, codecs and a record-by-record codec by fastavro (docs/format.md 5.1).
 
 Manifests, manifest lists and index manifests are such files. Fields are resolved by name, whatever the
 names of the records; unknown fields are ignored by the callers.
@@ -24,7 +24,7 @@ Decoded = TypeVar("Decoded")
 
 _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
-#: Uncompressed size of the blocks that are written. Manifests are decoded with one lane a block (avro_lanes):
+#: Uncompressed size of the blocks that are written. Manifests are decoded with one lane a block (`format.avro.lanes`):
 #: 16 KiB make lanes pay from about 1,000 entries on, and cost 3 % of compression against 64 KiB (measured).
 BLOCK_BYTES = 16 * 1024
 #: Bytes that a file's blocks may have when they are decompressed: so many, and so many times the file's size. Manifests
@@ -90,7 +90,7 @@ def write_container(
 
     A block is closed once it has ``block_bytes`` uncompressed bytes. ``metadata`` goes to the header beside Avro's own.
 
-    ``compression`` is an Avro codec (see `avro_codecs`); none and zstd mean null and zstandard.
+    ``compression`` is an Avro codec (see `CODECS`); none and zstd mean null and zstandard.
     Raises UnsupportedFeatureError on any other.
     """
     codec = {"zstd": "zstandard", "none": "null"}.get(compression.lower(), compression.lower())

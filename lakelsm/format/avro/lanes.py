@@ -3,7 +3,7 @@
 A block can be decoded without its neighbours. So the n-th record of every block is decoded in one sweep over
 the writer's schema, each field by a handful of numpy operations on all lanes. The result is columns of
 integers and of (offset, length) pairs into the decompressed bytes; Python objects are made later, on demand.
-It pays with many blocks; with few, `avro_container.read_records` is faster.
+It pays with many blocks; with few, `container.read_records` is faster.
 """
 
 from __future__ import annotations

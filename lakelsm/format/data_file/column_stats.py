@@ -1,4 +1,4 @@
-"""Statistics of a data file's columns: smallest and largest value and number of nulls (format.md section 7).
+"""Statistics of a data file's columns: smallest and largest value and number of nulls (docs/format.md 7).
 
 Bounds follow what Java Paimon takes from Parquet footers, so that every reader prunes alike: a column with a
 NaN has no bounds, and a bound of zero is -0.0 below and 0.0 above. Only TIMESTAMP(7..9) differs: Java has no

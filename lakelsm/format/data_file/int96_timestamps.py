@@ -1,4 +1,4 @@
-"""INT96 timestamps in Parquet files (format.md 8.2): nanoseconds of the day and a Julian day, with a range of millennia.
+"""INT96 timestamps in Parquet files (docs/format.md 6.3): nanoseconds of the day and a Julian day, for millennia.
 
 Arrow's clocks lose some of these values (64-bit nanoseconds wrap outside 1677 to 2262), so they are read and written
 as their twelve bytes (see `parquet_footer`). Java Paimon writes times before 1970 with negative nanoseconds of the

@@ -1,4 +1,4 @@
-"""Key-value Parquet files: rows of a primary-key table with their sequence number and kind (format.md 8)."""
+"""Key-value Parquet files: rows of a primary-key table with their sequence number and kind (docs/format.md 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the columns of a data file are encoded in Parquet. Every reader of Paimon's files takes these (format.md 8.2)."""
+"""How the columns of a data file are encoded in Parquet, so that every reader takes them (docs/format.md 6.4)."""
 
 from __future__ import annotations
 

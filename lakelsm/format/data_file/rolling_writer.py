@@ -1,4 +1,4 @@
-"""Writing key-value Parquet files: sorted rows to files of about the target size, with their metadata (format.md 8)."""
+"""Writing key-value files: sorted rows to files of about the target size, with their metadata (docs/format.md 6)."""
 
 from __future__ import annotations
 
@@ -234,6 +234,6 @@ def _key_row(row: pa.Table, types: Sequence[DataType]) -> bytes:
 
 
 def _local_wall_clock_millis() -> int:
-    """Now as `_CREATION_TIME` has it: the local wall clock read as if it were UTC (format.md 6.2)."""
+    """Now as `_CREATION_TIME` has it: the local wall clock read as if it were UTC (docs/format.md 5.3)."""
     now = time.time()
     return int(now * 1000) + time.localtime(now).tm_gmtoff * 1000

@@ -1,4 +1,4 @@
-"""HASH index files: the key hashes of one dynamic bucket, 4 bytes big-endian each (format.md 11.1)."""
+"""HASH index files: the key hashes of one dynamic bucket, 4 bytes big-endian each (docs/format.md 10.1)."""
 
 from __future__ import annotations
 

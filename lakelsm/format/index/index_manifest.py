@@ -1,4 +1,4 @@
-"""Index manifests: the complete list of a snapshot's live index files (format.md 6.3)."""
+"""Index manifests: the complete list of a snapshot's live index files (docs/format.md 5.4)."""
 
 from __future__ import annotations
 

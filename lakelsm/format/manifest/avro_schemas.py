@@ -1,4 +1,4 @@
-"""Avro schemas of manifest-like files as Java Paimon writes them (format.md 6). Persisted: do not change."""
+"""Avro schemas of manifest-like files as Java Paimon writes them (docs/format.md 5). Persisted: do not change."""
 
 from __future__ import annotations
 

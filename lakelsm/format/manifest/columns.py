@@ -1,4 +1,4 @@
-"""Entries of manifests as numpy columns: filter first, make Python objects of the rest (format.md 6.2)."""
+"""Entries of manifests as numpy columns: filter first, make Python objects of the rest (docs/format.md 5.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata of one data file, as a manifest entry carries it (format.md 6.2 and 7)."""
+"""Metadata of one data file, as a manifest entry carries it (docs/format.md 5.3 and 7)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EMPTY_STATS = SimpleStats(EMPTY_ROW, EMPTY_ROW, ())
 
 @dataclass(slots=True)
 class DataFileMeta:
-    """One data or changelog file. Names and units are those of the ``_FILE`` record of format.md 6.2.
+    """One data or changelog file. Names and units are those of the ``_FILE`` record of docs/format.md 5.3.
 
     ``min_key`` and ``max_key`` are BinaryRows (with arity) of the trimmed primary key.
     ``creation_time_millis`` is the writer's local wall clock read as if it were UTC. ``value_stats_cols``

@@ -1,4 +1,4 @@
-"""One line of a manifest: a data file added to or deleted from a bucket (format.md 6.2)."""
+"""One line of a manifest: a data file added to or deleted from a bucket (docs/format.md 5.3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import IntEnum
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 
 #: What says that two entries speak of the same file: partition, bucket, level, name, extra files, embedded
-#: index, external path (format.md 6.2).
+#: index, external path (docs/format.md 11.1).
 EntryIdentity = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
 
 

@@ -1,4 +1,4 @@
-"""Manifests: encode and decode lists of entries (format.md 6.2)."""
+"""Manifests: encode and decode lists of entries (docs/format.md 5.3)."""
 
 from __future__ import annotations
 

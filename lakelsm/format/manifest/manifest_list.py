@@ -1,4 +1,4 @@
-"""Manifest lists: the manifests of a snapshot, with ranges that let a scan skip some (format.md 6.1)."""
+"""Manifest lists: the manifests of a snapshot, with ranges that let a scan skip some (docs/format.md 5.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds of the partition columns over a manifest's entries (format.md 6.1: full values, not truncated).
+"""Bounds of the partition columns over a manifest's entries (docs/format.md 5.2: full values, not truncated).
 
 Their order is Java's: -0.0 is less than 0.0, and NaN the greatest. A reader that looks for one partition skips the
 manifests whose bounds exclude it, so bounds in another order would hide the partition's files from it.

@@ -1,4 +1,4 @@
-"""Manifest entries to and from the records that fastavro writes and reads (format.md 6.2)."""
+"""Manifest entries to and from the records that fastavro writes and reads (docs/format.md 5.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BinaryRow: the bytes of keys, partitions and statistics (format.md section 9).
+"""BinaryRow: the bytes of keys, partitions and statistics (docs/format.md 8).
 
 :func:`encode_rows` turns Arrow columns into row bytes, block after block of rows, without a loop over rows.
 In files a row is preceded by its field count, 4 bytes big-endian: :func:`with_arity`, :func:`encode_row`

@@ -1,4 +1,4 @@
-"""Stored BinaryRow bytes back to Arrow columns, all rows at once (format.md section 9)."""
+"""Stored BinaryRow bytes back to Arrow columns, all rows at once (docs/format.md 8)."""
 
 from __future__ import annotations
 

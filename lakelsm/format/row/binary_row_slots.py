@@ -1,6 +1,6 @@
 """The 8-byte slot and the variable part of one BinaryRow field, for a whole Arrow column at once.
 
-Layout facts: format.md section 9 (fixed slots, variable chunks, the space that Java reserves for a null wide
+Layout facts: docs/format.md 8 (fixed slots, variable chunks, the space that Java reserves for a null wide
 DECIMAL or TIMESTAMP). Everything works on numpy ``uint64`` words in little-endian order, the layout's unit.
 """
 

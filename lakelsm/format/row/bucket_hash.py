@@ -1,6 +1,6 @@
 """Which bucket a key belongs to: the 32-bit hash of its BinaryRow, and Paimon's three bucket functions.
 
-Facts: format.md section 10 and upstream `paimon-core/.../bucket/*.java`. The hash takes the row four bytes at
+Facts: docs/format.md 9 and upstream `paimon-core/.../bucket/*.java`. The hash takes the row four bytes at
 a time; here one such step is done for a whole block of rows before the next one.
 """
 

@@ -1,4 +1,4 @@
-"""Key-value Parquet files: what is written is what format.md 8 describes, and reads back value for value."""
+"""Key-value Parquet files: what is written is what docs/format.md 6 describes, and reads back value for value."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_every_type_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert meta.row_count == 2
 
 
-#: What format.md 8.2 says: column -> (physical type, logical type as Arrow prints it, length)
+#: What docs/format.md 6.2 says: column -> (physical type, logical type as Arrow prints it, length)
 PHYSICAL = {
     "bo": ("BOOLEAN", "None"),
     "ti": ("INT32", "Int(bitWidth=8, isSigned=true)"),

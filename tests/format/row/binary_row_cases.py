@@ -1,4 +1,4 @@
-"""Rows with the bytes and hashes that Java Paimon gave them (format.md 9.1, 10.1), and a slow reference."""
+"""Rows with the bytes and hashes that Java Paimon gave them (docs/format.md 8 and 9), and a slow reference."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LAST_MICRO = datetime(1969, 12, 31, 23, 59, 59, 999999)
 FIRST_2024 = datetime(2024, 1, 1, 0, 0, 0, 123456)
 HELLO = "0b00000018000000 68656c6c6f20776f 726c640000000000"
 
-# format.md 9.1: types, values, hex of the row without its arity.
+# Types, values, hex of the row without its arity (docs/format.md 8.4 has some of them).
 EXAMPLES: list[Case] = [
     (("INT",), (1,), "0000000000000000 0100000000000000"),
     (("INT",), (-1,), "0000000000000000 ffffffff00000000"),
@@ -90,7 +90,7 @@ _ALPHABET_HASHES = [
     -378822776, 397729086, 352247557,
 ]  # fmt: skip
 
-# format.md 10.1: types, values, hash (the buckets of 4 and 16 follow in BUCKETS).
+# Types, values, hash (docs/format.md 9.4 has some of them; the buckets of 4 and 16 follow in BUCKETS).
 HASHES: list[tuple[tuple[str, ...], tuple[Any, ...], int]] = [
     (("INT",), (0,), -300363099),
     (("INT",), (1,), 1465514398),
@@ -136,7 +136,7 @@ HASHES: list[tuple[tuple[str, ...], tuple[Any, ...], int]] = [
     (("STRING", "INT"), ("2024-01-01", 1), -1309492846),
 ]
 
-# The last two columns of format.md 10.1, in the order of HASHES.
+# Their buckets, in the order of HASHES.
 BUCKETS_OF_4 = [
     3, 2, 0, 3, 1, 3, 2, 0, 2, 3,
     3, 2, 3, 3, 2, 3, 1, 3, 2, 2, 0, 3, 3, 1, 0, 2, 2, 2, 0, 2, 1,

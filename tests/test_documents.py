@@ -1,0 +1,86 @@
+"""Documents and docstrings name sections, files and pages that are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FORMAT = ROOT / "docs" / "format.md"
+
+#: Documents whose paths are not looked at, with the reason.
+EXEMPT = {"ARCHITECTURE.md": "it still has the paths from before the rooms"}
+
+#: Pages that are named and not written yet.
+COMING = {"docs/api.md"}
+
+#: Where a path in a text may begin.
+BEGINNINGS = (ROOT, ROOT / "lakelsm", ROOT / "tests", ROOT / "docs")
+
+MODULES = {path.name for path in (ROOT / "lakelsm").rglob("*.py")}
+
+_SECTIONS = re.compile(r"^#{2,3} (\d+(?:\.\d+)?)\.? ", re.MULTILINE)
+_CITATION = re.compile(r"(docs/)?format\.md(?: ((?:\d+(?:\.\d+)?(?:, | and )?)+))?")
+_LINK = re.compile(r"\]\(([^)\s#:]+)(?:#[^)]*)?\)")
+_PATH = re.compile(r"(?<![\w./<*…-])((?:[\w-]+/)*[\w-]+\.(?:py|md|ipynb))(?![\w/*-])")
+
+
+def documents() -> list[Path]:
+    found = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))]
+    return [path for path in found if path.name not in {*EXEMPT, "CHANGELOG.md"}]
+
+
+def sources(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py") if path != Path(__file__))
+
+
+def unknown_paths(text: str, home: Path) -> list[str]:
+    """Paths of a text that lead to no file from any of the beginnings; a bare name may be of any module."""
+    named = set(_PATH.findall(text)) - MODULES - COMING
+    return sorted(path for path in named if not any((start / path).exists() for start in (*BEGINNINGS, home)))
+
+
+def test_every_citation_of_the_format_page_names_sections_that_it_has() -> None:
+    sections = set(_SECTIONS.findall(FORMAT.read_text(encoding="utf-8")))
+    wrong, right = [], 0
+    for path in sources("lakelsm", "tests"):
+        text = re.sub(r"\s+(?:#:? )?", " ", path.read_text(encoding="utf-8"))
+        for folder, numbers in _CITATION.findall(text):
+            cited = re.findall(r"\d+(?:\.\d+)?", numbers)
+            if folder and cited and set(cited) <= sections:
+                right += 1
+            else:
+                wrong.append(f"{path.relative_to(ROOT)}: {folder}format.md {numbers or 'without a section'}")
+    assert wrong == []
+    assert right > 60
+
+
+def test_the_format_page_refers_to_its_own_sections_only() -> None:
+    text = FORMAT.read_text(encoding="utf-8")
+    referred = re.findall(r"\(([1-9]\d*\.\d+(?:, \d+\.\d+)*)\)", text)
+    assert len(referred) > 20
+    assert {number for group in referred for number in group.split(", ")} <= set(_SECTIONS.findall(text))
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
+def test_every_link_and_path_in_a_document_leads_to_a_file(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert [link for link in _LINK.findall(text) if not (path.parent / link).exists()] == []
+    assert unknown_paths(text, path.parent) == []
+
+
+def test_every_path_in_the_sources_leads_to_a_file() -> None:
+    # Tests make files of their own, whose names are bare.
+    unknown = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sources("lakelsm", "tests", "tools", "jobs", "benchmarks")
+        for name in unknown_paths(path.read_text(encoding="utf-8"), path.parent)
+        if "/" in name or path.is_relative_to(ROOT / "lakelsm")
+    }
+    assert unknown == set()
+
+
+def test_every_exempt_document_still_needs_it() -> None:
+    assert [name for name in EXEMPT if not unknown_paths((ROOT / name).read_text(encoding="utf-8"), ROOT)] == []
