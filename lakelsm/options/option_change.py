@@ -36,8 +36,9 @@ def check_option_change(options: Mapping[str, str], key: str, text: str | None) 
         _check_bucket_change(old, text)
     if declaration.key == "changelog-producer":
         _check_producer_change(options, old, text)
-    switched = text is not None or _flag(options, declaration.key)
-    if declaration.key == "deletion-vectors.enabled" and switched and not _flag(options, _MODIFIABLE):
+    if declaration.key == "deletion-vectors.enabled" and not _flag(options, _MODIFIABLE):
+        if text is None and not _flag(options, declaration.key):
+            return
         raise InvalidInputError(
             f"option '{key}' cannot become {_shown(text)}: rows could be read twice before a full "
             f"compaction; set '{_MODIFIABLE}' = 'true' first"

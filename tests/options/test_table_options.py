@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 
 import pytest
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import ATTRIBUTES, OPTIONS, ChangelogProducer, MergeEngine, TableOptions
-from lakelsm.options.option_change import check_option_change
 from lakelsm.options.other_keys import HARMLESS_KEYS, UNBUILT_KEYS
-from lakelsm.options.reference import options_reference
-
-_REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "options.md"
 
 
 def test_attributes_are_named_like_their_keys() -> None:
@@ -25,12 +20,6 @@ def test_each_key_is_declared_once() -> None:
     keys = [*OPTIONS, *fallbacks, *HARMLESS_KEYS, *UNBUILT_KEYS]
     assert len(OPTIONS) == len(ATTRIBUTES)
     assert sorted(keys) == sorted(set(keys))
-
-
-def test_the_reference_equals_the_declarations() -> None:
-    assert _REFERENCE.read_text() == options_reference(), (
-        "run: python -m lakelsm.options.reference > docs/options.md"
-    )
 
 
 def test_defaults_are_paimons() -> None:
@@ -62,11 +51,6 @@ def test_alternative_keys_are_read() -> None:
     assert TableOptions.parse({"deduplicate.ignore-delete": "TRUE"}).ignore_delete
 
 
-def test_column_options_are_grouped_by_column() -> None:
-    options = TableOptions.parse({"fields.a,b.sequence-group": "c", "fields.c.stats-mode": "none"})
-    assert options.field_options == {"a,b": {"sequence-group": "c"}, "c": {"stats-mode": "none"}}
-
-
 def test_options_can_be_sent_to_tasks() -> None:
     options = TableOptions.parse({"bucket": "4", "fields.a.stats-mode": "none"})
     assert pickle.loads(pickle.dumps(options)) == options
@@ -91,38 +75,3 @@ def test_a_bad_value_is_refused_naming_key_and_value(key: str, text: str) -> Non
         TableOptions.parse({key: text})
     assert f"'{key}'" in str(caught.value)
     assert f"'{text}'" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("present", "key", "text", "allowed"),
-    [
-        ({}, "write-only", "true", True),
-        ({"bucket": "4"}, "bucket", "8", True),
-        ({"bucket": "4"}, "bucket", "-1", False),
-        ({}, "bucket", "4", False),
-        ({"bucket": "4"}, "bucket", None, False),
-        ({}, "merge-engine", "deduplicate", True),
-        ({}, "merge-engine", "aggregation", False),
-        ({"rowkind.field": "k"}, "rowkind.field", None, False),
-        ({"ignore-delete": "true"}, "ignore-delete", "false", False),
-        ({"ignore-delete": "true"}, "ignore-delete", None, False),
-        ({}, "ignore-delete", "true", True),
-        ({"deletion-vectors.enabled": "true"}, "deletion-vectors.enabled", "false", False),
-        (
-            {"deletion-vectors.enabled": "true", "deletion-vectors.modifiable": "true"},
-            "deletion-vectors.enabled",
-            "false",
-            True,
-        ),
-        ({}, "primary-key", "x", False),
-        ({}, "a.key.of.another.engine", "x", True),
-    ],
-)
-def test_only_options_that_may_change_can_change(
-    present: dict[str, str], key: str, text: str | None, allowed: bool
-) -> None:
-    if allowed:
-        check_option_change(present, key, text)
-    else:
-        with pytest.raises(InvalidInputError, match=key):
-            check_option_change(present, key, text)

@@ -1,0 +1,36 @@
+"""docs/options.md is what the declarations say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lakelsm.options import OPTIONS
+from lakelsm.options.field_options import FIELD_OPTIONS
+from lakelsm.options.other_keys import HARMLESS_KEYS, UNBUILT_KEYS
+from lakelsm.options.reference import options_reference
+
+_REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "options.md"
+
+
+def test_the_reference_equals_the_declarations() -> None:
+    assert _REFERENCE.read_text() == options_reference(), (
+        "run: python -m lakelsm.options.reference > docs/options.md"
+    )
+
+
+def test_every_key_is_in_the_reference() -> None:
+    text = options_reference()
+    keys = [*OPTIONS, *FIELD_OPTIONS, *HARMLESS_KEYS, *UNBUILT_KEYS]
+    keys += [key for declared in OPTIONS.values() for key in declared.fallback_keys]
+    assert [key for key in keys if f"`{key}`" not in text] == []
+
+
+def test_defaults_are_shown_as_a_user_writes_them() -> None:
+    rows = [line.split(" | ") for line in options_reference().splitlines() if line.startswith("| `")]
+    cells = {row[0].strip("| `"): row[2] for row in rows}
+    assert cells["merge-engine"] == "deduplicate"
+    assert cells["write-only"] == "false"
+    assert cells["target-file-size"] == "128 mb"
+    assert cells["snapshot.time-retained"] == "1 h"
+    assert cells["sequence.field"] == "none"
+    assert cells["bucket"] == "-1"
