@@ -1,0 +1,160 @@
+"""Paimon's rules for a table's schema and options, broken one at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.options import TableOptions
+from lakelsm.schema.rules import check_rules
+from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.types import DataField, parse_type
+
+_COLUMNS = "k INT, p INT, s STRING, v BIGINT, t TIMESTAMP(3), m MAP<STRING, INT>, r ROW<x INT>, a ARRAY<INT>"
+
+
+def check(options: dict[str, str], primary: tuple[str, ...] = ("k",), by: tuple[str, ...] = ()) -> None:
+    check_schema(create_schema(_COLUMNS, primary, by, options))
+
+
+def check_schema(schema: TableSchema) -> None:
+    check_rules(schema, TableOptions.parse(schema.options))
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"bucket": "0"}, "greater than 0"),
+        ({"bucket-key": "k"}, "'bucket' is -1"),
+        ({"bucket": "1", "bucket-key": "x"}, "'x', which is no column"),
+        ({"bucket": "1", "bucket-key": "v"}, "no primary key column"),
+        ({"sequence.field": "x"}, "'x', which is no column"),
+        ({"sequence.field": "v,v"}, "twice"),
+        ({"sequence.field": "v", "fields.v.aggregate-function": "sum"}, "sequence field 'v'"),
+        ({"sequence.field": "v", "merge-engine": "first-row"}, "first-row"),
+        ({"rowkind.field": "x"}, "'x', which is no column"),
+        ({"rowkind.field": "v"}, "STRING"),
+        ({"fields.x.aggregate-function": "sum"}, "'x', which is no column"),
+        ({"fields.r.x.aggregate-function": "sum"}, "ROW column 'r'"),
+        ({"fields.v.map.storage-layout": "default"}, "MAP column"),
+        (
+            {"changelog-producer": "lookup", "full-compaction.delta-commits": "1"},
+            "full-compaction.delta-commits",
+        ),
+        ({"changelog-producer": "lookup", "streaming-read-overwrite": "true"}, "streaming-read-overwrite"),
+        ({"merge-engine": "first-row", "changelog-producer": "input"}, "changelog-producer"),
+        ({"merge-engine": "first-row", "deletion-vectors.enabled": "true"}, "deletion-vectors.enabled"),
+        ({"changelog-producer": "full-compaction", "deletion-vectors.enabled": "true"}, "deletion-vectors"),
+        ({"snapshot.num-retained.min": "5", "snapshot.num-retained.max": "4"}, "snapshot.num-retained.min"),
+        ({"changelog.num-retained.max": "4"}, "changelog.num-retained.min"),
+        ({"record-level.time-field": "x", "record-level.expire-time": "1 m"}, "'x', which is no column"),
+        ({"record-level.time-field": "s", "record-level.expire-time": "1 m"}, "INT, BIGINT or TIMESTAMP"),
+        ({"sequence.snapshot-ordering": "true"}, "write-only"),
+        ({"sequence.snapshot-ordering": "true", "sequence.field": "v"}, "excludes"),
+        ({"row-tracking.enabled": "true"}, "primary key"),
+        ({"data-evolution.enabled": "true"}, "row-tracking.enabled"),
+        ({"merge-engine": "partial-update", "fields.x.sequence-group": "v"}, "'x', which is no column"),
+        ({"merge-engine": "partial-update", "fields.v.sequence-group": "k"}, "primary key column 'k'"),
+        ({"merge-engine": "aggregation", "fields.v.aggregate-function": "summ"}, "no aggregate function"),
+        (
+            {
+                "merge-engine": "aggregation",
+                "aggregation.remove-record-on-delete": "true",
+                "fields.v.ignore-retract": "true",
+            },
+            "contradict|cannot go with",
+        ),
+    ],
+)
+def test_a_broken_rule_is_told_with_what_it_names(options: dict[str, str], reason: str) -> None:
+    with pytest.raises(InvalidInputError, match=reason):
+        check(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "primary", "by", "reason"),
+    [
+        ({"primary-key.nullable": "true"}, (), (), "needs a primary key"),
+        ({"full-compaction.delta-commits": "3"}, (), (), "'full-compaction.delta-commits' needs a primary key"),
+        ({"bucket": "4"}, (), (), "without primary key needs 'bucket-key'"),
+        ({"bucket": "-2"}, (), (), "cannot be '-2'"),
+        ({"bucket": "2", "bucket-key": "p"}, ("k", "p"), ("p",), "partition column 'p'; leave it out"),
+        ({"bucket": "2", "bucket-key": "m"}, (), (), "nested types cannot be one"),
+        ({"changelog-producer": "input"}, (), (), "'changelog-producer' = 'input' needs a primary key"),
+        ({"streaming-read-overwrite": "true"}, (), (), "'streaming-read-overwrite' = 'true' needs a primary key"),
+        ({"sequence.snapshot-ordering": "true"}, (), (), "'sequence.snapshot-ordering' = 'true' needs a primary key"),
+        ({"row-tracking.enabled": "true", "bucket": "1", "bucket-key": "k"}, (), (), "needs 'bucket' = '-1', not '1'"),
+    ],
+)
+def test_rules_of_keys_and_buckets_name_the_column_or_option(
+    options: dict[str, str], primary: tuple[str, ...], by: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=reason):
+        check(options, primary, by)
+
+
+@pytest.mark.parametrize(
+    "name", ["_KEY_k", "_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "_ROW_ID", "rowkind", " "]
+)
+def test_names_of_the_system_are_refused(name: str) -> None:
+    columns = [DataField(-1, "k", parse_type("INT")), DataField(-1, name, parse_type("INT"))]
+    with pytest.raises(InvalidInputError, match=r"rename the column|name the column"):
+        check_schema(create_schema(columns, ["k"]))
+
+
+@pytest.mark.parametrize("name", ["m", "r", "a"])
+def test_nested_columns_are_no_keys(name: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"'{name}'"):
+        check({}, ("k", name))
+    with pytest.raises(InvalidInputError, match=f"'{name}'"):
+        check({}, ("k", name), (name,))
+
+
+@pytest.mark.parametrize(
+    ("columns", "clash"),
+    [
+        ("k INT, Name INT, name INT", "column 'Name' and column 'name' differ only by case"),
+        ("k INT, r ROW<x INT, X INT>", "member of 'r' 'x' and member of 'r' 'X' differ only by case"),
+        ("k INT, a ARRAY<MAP<INT, ROW<x INT, X INT>>>", "member of 'a' 'x' and member of 'a' 'X' differ only by case"),
+        ("k INT, _key_v INT", "column name '_key_v' is one that data files have already"),
+    ],
+)
+def test_names_that_spark_takes_for_one_are_refused(columns: str, clash: str) -> None:
+    with pytest.raises(InvalidInputError, match=clash):
+        check_schema(create_schema(columns, ["k"]))
+
+
+def test_a_mod_bucket_needs_one_whole_number() -> None:
+    options = {"bucket": "2", "bucket-function.type": "mod"}
+    check(options)
+    check(options, ("v",))
+    for primary in (("s",), ("k", "v")):
+        with pytest.raises(InvalidInputError, match="mod"):
+            check(options, primary)
+
+
+@pytest.mark.parametrize("key", ["data-file.prefix", "changelog-file.prefix"])
+def test_a_file_prefix_leaves_room_for_the_rest_of_the_name(key: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"'{key}' has 176 bytes.*use at most 175"):
+        check({key: "ü" * 88})
+    check({key: "x" * 175})
+
+
+@pytest.mark.parametrize("key", ["data-file.prefix", "changelog-file.prefix"])
+@pytest.mark.parametrize("prefix", ["../../x", "a/b-", "/tmp/x-", "x\0"])
+def test_a_file_prefix_that_leads_to_another_directory_is_refused(key: str, prefix: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"'{key}' = .* must not have a slash"):
+        check({key: prefix})
+
+
+def test_a_stored_schema_whose_key_has_only_partition_columns_is_refused() -> None:
+    stored = replace(create_schema(_COLUMNS, ["p"]), partition_keys=("p",))
+    with pytest.raises(InvalidInputError, match="only partition columns; add a column to the primary key"):
+        check_schema(stored)
+
+
+@pytest.mark.parametrize("column", ["k", "v", "t"])
+def test_a_time_of_records_may_be_a_number_or_a_timestamp(column: str) -> None:
+    check({"record-level.time-field": column, "record-level.expire-time": "1 m"})

@@ -1,0 +1,135 @@
+"""Features of Paimon that are not built: refused by name at creation, and on opening where rows would be wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.options import TableOptions
+from lakelsm.options.other_keys import check_new_keys
+from lakelsm.schema import unbuilt_features
+from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.schema.unbuilt_features import REFUSED_BY_FEATURE, refuse_unbuilt
+
+_COLUMNS = "k INT, p INT, s STRING, v BIGINT, m MAP<STRING, INT>, y BYTES"
+
+
+def _schema(options: dict[str, str], primary: tuple[str, ...] = ("k",), by: tuple[str, ...] = ()) -> TableSchema:
+    return create_schema(_COLUMNS, primary, by, options)
+
+
+def creating(schema: TableSchema) -> None:
+    refuse_unbuilt(schema, TableOptions.parse(schema.options), creating=True)
+
+
+def opening(schema: TableSchema) -> None:
+    refuse_unbuilt(schema, TableOptions.parse(schema.options), creating=False)
+
+
+_REFUSED_EVERYWHERE: tuple[dict[str, str], ...] = (
+    {"deletion-vectors.enabled": "true"},
+    {"bucket": "-2"},
+    {"sequence.snapshot-ordering": "true", "write-only": "true"},
+    {"file.format": "orc"},
+    {"file.format": "avro"},
+    {"file.format.per.level": "0:avro"},
+    {"branch": "dev"},
+    {"scan.snapshot-id": "3"},
+    {"scan.mode": "compacted-full"},
+    {"scan.tag-name": "t"},
+    {"data-file.path-directory": "data"},
+    {"index-file-in-data-file-dir": "true"},
+    {"pk-clustering-override": "true"},
+    {"metadata.iceberg.storage": "table-location"},
+    {"type": "materialized-table"},
+    {"query-auth.enabled": "true"},
+    {"fields.m.map.storage-layout": "shared-shredding"},
+)
+
+
+@pytest.mark.parametrize("options", _REFUSED_EVERYWHERE, ids=str)
+def test_an_unbuilt_feature_is_refused_by_name_at_creation_and_on_opening(options: dict[str, str]) -> None:
+    name = next(iter(options))
+    for judge in (creating, opening):
+        with pytest.raises(UnsupportedFeatureError) as caught:
+            judge(_schema(options))
+        assert name.rsplit(".", 1)[-1] in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"file-index.bloom-filter.columns": "v"},
+        {"file.compression.per.level": "0:lz4"},
+        {"metadata.stats-mode.per.level": "0:none"},
+        {"tag.automatic-creation": "process-time"},
+        {"partition.expiration-time": "7 d"},
+        {"path": "/x"},
+        {"commit.callbacks": "x.Y"},
+    ],
+    ids=str,
+)
+def test_what_only_concerns_new_files_or_upkeep_is_refused_at_creation_alone(options: dict[str, str]) -> None:
+    opening(_schema(options))
+    with pytest.raises(UnsupportedFeatureError, match=next(iter(options))):
+        creating(_schema(options))
+
+
+def test_tables_without_primary_key_and_cross_partition_tables_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="without a primary key"):
+        opening(_schema({}, ()))
+    with pytest.raises(UnsupportedFeatureError, match="cross-partition"):
+        creating(_schema({}, ("k",), ("p",)))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "VARIANT",
+        "BLOB",
+        "ARRAY<VARIANT>",
+        "VECTOR<FLOAT, 3>",
+        "INT DEFAULT '1'",
+        "ROW<x ARRAY<BLOB>>",
+        "MAP<STRING, VARIANT>",
+    ],
+)
+def test_columns_that_lakelsm_cannot_hold_are_refused(column: str) -> None:
+    with pytest.raises(UnsupportedFeatureError):
+        opening(create_schema(f"k INT, x {column}", ["k"]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"type": "TABLE"},
+        {"file.format": " Parquet "},
+        {"file.format.per.level": ""},
+        {"index-file-in-data-file-dir": "false"},
+        {"scan.mode": "latest"},
+        {"fields.m.map.storage-layout": "default"},
+        {"metadata.iceberg.storage": "disabled"},
+    ],
+    ids=str,
+)
+def test_the_value_that_leaves_a_feature_out_is_accepted(options: dict[str, str]) -> None:
+    creating(_schema(options))
+
+
+def test_sketches_are_refused_only_where_their_package_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    sketched = {"merge-engine": "aggregation", "fields.y.aggregate-function": "theta_sketch"}
+    monkeypatch.setattr(unbuilt_features, "find_spec", lambda name: None)
+    for options in (sketched, {"merge-engine": "aggregation", "fields.default-aggregate-function": "hll_sketch"}):
+        with pytest.raises(UnsupportedFeatureError, match="package datasketches is not installed"):
+            opening(_schema(options))
+    opening(_schema({**sketched, "merge-engine": "deduplicate"}))
+    monkeypatch.setattr(unbuilt_features, "find_spec", lambda name: object())
+    opening(_schema(sketched))
+
+
+@pytest.mark.parametrize("key", sorted(REFUSED_BY_FEATURE))
+def test_a_key_that_a_feature_refuses_is_known_and_refused_at_creation(key: str) -> None:
+    options = {"bucket": "1", key: "some"}
+    check_new_keys(options, REFUSED_BY_FEATURE)
+    with pytest.raises(UnsupportedFeatureError, match=r"has not built this yet.*use Apache Paimon"):
+        creating(_schema(options))
