@@ -21,7 +21,6 @@ import pytest
 from lakelsm.commit.commit_message import COMMIT_STEPS
 from lakelsm.commit.committer import Committer
 from lakelsm.errors import CommitOutcomeUnknownError
-from lakelsm.format.snapshot import CommitKind
 from lakelsm.snapshots.manifest_scan import read_delta_entries, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 
@@ -48,23 +47,6 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-class _Recorder(Committer):
-    """Keeps what is to be committed, and dies."""
-
-    recorded: bytes
-
-    def commit(self, kind: CommitKind, message: Any, *arguments: Any, **named: Any) -> Any:
-        from pyspark import cloudpickle
-
-        _Recorder.recorded = cloudpickle.dumps((kind, message, arguments, named))
-        raise Killed
-
-
-class _RecordingStore(TableStore):
-    def committer(self, step: Callable[[str], None] | None = None) -> Committer:
-        return _Recorder(self.file_io, self.paths, self.schema, self.options)
-
-
 def _commit_and_die(root: str, work: bytes, fatal: str) -> None:
     """What the killed process does."""
 
@@ -72,8 +54,8 @@ def _commit_and_die(root: str, work: bytes, fatal: str) -> None:
         if name == fatal:
             os._exit(9)
 
-    kind, message, arguments, named = pickle.loads(work)
-    Committer.of(TableStore.open(root), step).commit(kind, message, *arguments, **named)
+    arguments, named = pickle.loads(work)
+    Committer.of(TableStore.open(root), step).commit(*arguments, **named)
 
 
 @dataclass
@@ -146,13 +128,19 @@ def rows_of(tables: dict[str, Table]) -> dict[str, list[Row]]:
 
 def prepared(action: Action, root: Path, spark: SparkSession) -> bytes:
     """Do the work of an action up to its commit, and return the commit as a picklable thing."""
-    table = opened(root, spark)
-    store = table._opened
-    recording = _RecordingStore(store.name, store.file_io, store.paths, store.schema, store.options)
-    table._opened = recording
-    with pytest.raises(Killed):
-        action.run(table)
-    return _Recorder.recorded
+    from pyspark import cloudpickle
+
+    recorded: list[bytes] = []
+
+    def commit(committer: Committer, *arguments: Any, **named: Any) -> None:
+        recorded.append(cloudpickle.dumps((arguments, named)))
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Committer, "commit", commit)
+        with pytest.raises(Killed):
+            action.run(opened(root, spark))
+    return recorded[0]
 
 
 def kill(root: Path, work: bytes, step: str) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from lakelsm.commit.attempt_files import delete_unpublished
 from lakelsm.format.index.index_manifest import IndexManifestEntry, encode_index_manifest
 from lakelsm.format.manifest import (
     ManifestEntry,
@@ -80,10 +80,9 @@ class ManifestFiles:
 
         REQUIRES: it is certain that no snapshot names them.
         """
-        for name in self._created - set(used):
-            with contextlib.suppress(OSError):
-                self._file_io.delete(self._paths.manifest(name))
-            self._created.discard(name)
+        unused = self._created - set(used)
+        delete_unpublished(self._file_io, map(self._paths.manifest, unused))
+        self._created -= unused
 
     def _write(self, name: str, data: bytes) -> str:
         self._created.add(name)

@@ -8,20 +8,23 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from lakelsm.commit.attempt_files import AttemptFiles
 from lakelsm.commit.commit_identity import new_commit_user
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.committer import Committer
 from lakelsm.commit.task_messages import MESSAGE_SCHEMA, TaskMessages
 from lakelsm.compact.rewrite_task import RewriteTask
-from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, LakelsmError
+from lakelsm.errors import CommitConflictError
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.paths import AttemptNames
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from lakelsm.merge.changelog import ChangelogRule
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.compaction_plan import BucketCompaction, CompactionPlan, CompactionScope, plan_table
-from lakelsm.plan.rewrite_units import changelog_rule, rewrite_units
+from lakelsm.plan.rewrite_units import RewriteUnit, changelog_rule, rewrite_units
 from lakelsm.results import CompactionResult, CompactionStatus
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.task_messages import collect_messages
@@ -125,21 +128,21 @@ class Compactor:
         changelog: bool,
     ) -> CompactionResult:
         """Rewrite and commit some buckets in one snapshot."""
-        written = self._rewrite(plan, buckets, task_memory, changelog)
-        message = CommitMessage([*_replaced(plan, buckets), *written.entries], written.changelog_entries)
+        store = self._store
+        rule = changelog_rule(store.schema, store.options) if changelog else None
+        units = [unit for bucket in buckets for unit in rewrite_units(store, plan, bucket, rule is not None)]
+        directories = {unit.directory for unit in units}
         properties = {FULL_COMPACTION_PROPERTY: "true"} if completes_full else None
-        try:
-            committer = Committer.of(self._store)
-            outcome = committer.commit(CommitKind.COMPACT, message, user, identifier, properties=properties)
-        except CommitConflictError:
-            self._discard(written)
-            return CompactionResult(table=self._store.name, status=CompactionStatus.CONFLICT)
-        except CommitOutcomeUnknownError:
-            raise
-        except LakelsmError:
-            # Anything else (a signal, a fault of the file system) may come after the snapshot is visible.
-            self._discard(written)
-            raise
+        with AttemptFiles(store, AttemptNames.new(), lambda: directories) as files:
+            written = self._rewrite(plan, units, rule, task_memory, files.names) if units else TaskMessages()
+            message = CommitMessage([*_replaced(plan, buckets), *written.entries], written.changelog_entries)
+            commit = Committer.of(store).commit
+            try:
+                outcome = files.commit(
+                    lambda: commit(CommitKind.COMPACT, message, user, identifier, properties=properties)
+                )
+            except CommitConflictError:
+                return CompactionResult(table=store.name, status=CompactionStatus.CONFLICT)
         ids = () if outcome.snapshot is None else (outcome.snapshot.id,)
         return replace(
             self._planned(plan, buckets, CompactionStatus.DONE),
@@ -151,30 +154,24 @@ class Compactor:
         )
 
     def _rewrite(
-        self, plan: CompactionPlan, buckets: Sequence[BucketCompaction], task_memory: int, changelog: bool
+        self,
+        plan: CompactionPlan,
+        units: Sequence[RewriteUnit],
+        rule: ChangelogRule | None,
+        task_memory: int,
+        names: AttemptNames,
     ) -> TaskMessages:
         store = self._store
-        rule = changelog_rule(store.schema, store.options) if changelog else None
-        units = [unit for bucket in buckets for unit in rewrite_units(store, plan, bucket, rule is not None)]
-        if not units:
-            return TaskMessages()
         ids = {store.schema.id, *(file.schema_id for unit in units for part in unit.sections for file in part.files)}
         schemas = {key: store.schema if key == store.schema.id else store.schemas.get(key) for key in ids}
         reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, task_memory // 2)
         layout = FileLayout.of(store.schema, store.options, task_memory // 8).for_compaction()
         spec, expiry = MergeSpec.of(store.schema, store.options), RecordExpiry.of(store.options)
-        task = RewriteTask(
-            reader, layout, spec, expiry, plan.epoch_millis, rule, layout.for_changelog(store.options)
-        )
-        units.sort(key=lambda unit: -sum(section.cost for section in unit.sections))
-        directories = {unit.directory for unit in units}
-        tasks = run_units(self._spark, units, task, MESSAGE_SCHEMA)
-        return collect_messages(tasks, store, task.names, lambda: directories)
-
-    def _discard(self, written: TaskMessages) -> None:
-        """Delete files that no snapshot names."""
-        for entry in (*written.entries, *written.changelog_entries):
-            self._store.file_io.delete(self._store.data_path(entry.partition, entry.bucket, entry.file.file_name))
+        changelog_layout = layout.for_changelog(store.options)
+        task = RewriteTask(reader, layout, spec, expiry, plan.epoch_millis, rule, changelog_layout, names)
+        longest_first = sorted(units, key=lambda unit: -sum(section.cost for section in unit.sections))
+        tasks = run_units(self._spark, longest_first, task, MESSAGE_SCHEMA)
+        return collect_messages(tasks, store.paths.root, names)
 
 
 def _replaced(plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> list[ManifestEntry]:

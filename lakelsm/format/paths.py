@@ -25,6 +25,8 @@ __all__ = [
     "database_path",
     "escape_path_name",
     "file_format_of",
+    "is_bucket_name",
+    "is_partition_name",
     "new_data_file_name",
     "parse_snapshot_id",
     "partition_label",
@@ -46,6 +48,8 @@ _NO_NAMES = frozenset(["", ".", ".."])
 
 #: Characters of a uuid that the files of one job share.
 _MARK_LENGTH = 18
+
+_BUCKET_PREFIX = "bucket-"
 
 _ID_NAME = re.compile(r"(?:snapshot|schema|changelog)-(\d+)")
 
@@ -85,6 +89,20 @@ def temp_name(name: str, uuid: str) -> str:
     It begins with a dot: Java Paimon 1.3 fails on any other stray name in ``snapshot/``.
     """
     return f".{name}.{uuid}.tmp"
+
+
+def is_bucket_name(name: str) -> bool:
+    """Whether a directory's name is that of a bucket."""
+    return name.startswith(_BUCKET_PREFIX)
+
+
+def is_partition_name(name: str, key: str) -> bool:
+    """Whether a directory's name is that of a partition by the column ``key``."""
+    return name.startswith(_partition_name(key, ""))
+
+
+def _partition_name(key: str, value: str) -> str:
+    return f"{escape_path_name(key)}={escape_path_name(value)}"
 
 
 def check_name(name: object, what: str, source: str) -> str:
@@ -279,7 +297,7 @@ class TablePaths:
 
         Raises InvalidInputError for a value that makes a name too long for a directory.
         """
-        parts = [f"{escape_path_name(key)}={escape_path_name(value)}" for key, value in partition]
+        parts = [_partition_name(key, value) for key, value in partition]
         for (key, value), part in zip(partition, parts):
             size = len(part.encode())
             if size > LONGEST_NAME:
@@ -291,8 +309,8 @@ class TablePaths:
 
     def bucket_dir(self, partition: PartitionText, bucket: int) -> str:
         """Return the directory of a bucket's data files."""
-        name = "bucket-postpone" if bucket == POSTPONE_BUCKET else f"bucket-{bucket}"
-        return f"{self.partition_dir(partition)}/{name}"
+        name = "postpone" if bucket == POSTPONE_BUCKET else str(bucket)
+        return f"{self.partition_dir(partition)}/{_BUCKET_PREFIX}{name}"
 
     def data_file(self, partition: PartitionText, bucket: int, file_name: str) -> str:
         """Return the path of a data file."""

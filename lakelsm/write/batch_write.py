@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TypeAlias
@@ -10,18 +11,19 @@ from typing import TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lakelsm.commit.attempt_files import AttemptFiles, written_directories
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, ReplacedPartitions
 from lakelsm.commit.committer import Committer
 from lakelsm.commit.task_messages import MESSAGE_SCHEMA, TaskMessages
 from lakelsm.errors import (
     BucketAssignConflictError,
     CommitConflictError,
-    CommitOutcomeUnknownError,
     RowsChangedError,
     SequenceConflictError,
 )
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.paths import AttemptNames
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.merge.kernel import MergeSpec
 from lakelsm.options import ChangelogProducer
@@ -34,7 +36,7 @@ from lakelsm.snapshots.hash_indexes import HashIndexes, hash_indexes
 from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import map_in_arrow, quoted_all
-from lakelsm.spark.task_messages import collect_messages, written_directories
+from lakelsm.spark.task_messages import collect_messages
 from lakelsm.write.bucket_expression import with_bucket
 from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket
 from lakelsm.write.level0_task import Level0Job
@@ -102,43 +104,33 @@ class BatchWriter:
         partitions: Callable[[set[bytes]], ReplacedPartitions | None] | None = None,
         operation: str | None = None,
     ) -> BatchResult:
-        spoiled: list[TaskMessages] = []
         room = 0
-        try:
+        with ExitStack() as attempts:
             for _ in range(_MAX_REDO):
                 base = self._store.snapshots.latest()
-                written = self._execute(rows if isinstance(rows, DataFrame) else rows(base), base, room, kind)
-                spoiled.append(written)
+                frame = rows if isinstance(rows, DataFrame) else rows(base)
+                # What a spoiled attempt wrote may be the next one's input, so it goes with the last of them.
+                files = attempts.enter_context(self._new_files())
+                written = self._execute(frame, base, room, kind, files.names)
+                files.wrote(written)
                 self._step("data-files-written")
                 message = self._message(written, base, partitions)
                 if base is not None and not isinstance(rows, DataFrame):
                     message = replace(message, rows_as_of=base.id)
-                # From here on the commit knows whether a snapshot may name these files.
-                spoiled.remove(written)
                 try:
-                    outcome = self._commit(kind, message, commit_user, identifier, operation)
+                    outcome = files.commit(partial(self._commit, kind, message, commit_user, identifier, operation))
                 except (SequenceConflictError, BucketAssignConflictError, RowsChangedError):
                     # Others came first. What was written is a whole, merged batch: it is the next try's input,
                     # unless it was worked out from rows that may be others now.
-                    spoiled.append(written)
                     if isinstance(rows, DataFrame):
                         rows = self._written_rows(written.changelog_entries or written.entries)
                     room = _ROOM
                     continue
-                except CommitOutcomeUnknownError:
-                    raise
-                except Exception:
-                    # Nothing is visible. (A signal, which is no Exception, leaves that open: no file is deleted.)
-                    spoiled.append(written)
-                    raise
-                if not outcome.files_published:
-                    spoiled.append(written)
-                    return BatchResult(outcome, ())
-                return BatchResult(outcome, tuple(written.entries))
-        finally:
-            for messages in spoiled:
-                self._discard(messages)
+                return BatchResult(outcome, tuple(written.entries) if outcome.files_published else ())
         raise self._always_later()
+
+    def _new_files(self) -> AttemptFiles:
+        return AttemptFiles(self._store, AttemptNames.new(), partial(written_directories, self._store))
 
     def _commit(
         self, kind: CommitKind, message: CommitMessage, commit_user: str, identifier: int, operation: str | None
@@ -180,7 +172,9 @@ class BatchWriter:
             overwrite_partitions=partitions(touched) if partitions else None,
         )
 
-    def _execute(self, rows: DataFrame, base: Snapshot | None, room: int, kind: CommitKind) -> TaskMessages:
+    def _execute(
+        self, rows: DataFrame, base: Snapshot | None, room: int, kind: CommitKind, names: AttemptNames
+    ) -> TaskMessages:
         """Shuffle, sort and write the rows; nothing of it is visible yet.
 
         ``room`` sequence numbers are left out before the first one. An OVERWRITE replaces partitions, and with them the
@@ -203,11 +197,12 @@ class BatchWriter:
             batch_bytes=_BATCH_BYTES,
             hash_indexes=indexes,
             changelog_layout=layout.for_changelog(options) if keeps_input else None,
+            names=names,
         )
         order = [*sort_columns(store.schema), *([F.col(ORDER)] if keeps_input else [])]
         frame = self._in_buckets(rows, indexes).sortWithinPartitions(*order)
         tasks = map_in_arrow(frame, job, MESSAGE_SCHEMA)
-        return collect_messages(tasks, store, job.names, partial(written_directories, store))
+        return collect_messages(tasks, store.paths.root, names)
 
     def _in_buckets(self, rows: DataFrame, indexes: HashIndexes | None) -> DataFrame:
         """The rows with their bucket, so shuffled that the rows of a key meet in one task."""
@@ -228,13 +223,3 @@ class BatchWriter:
         files = list(map(MergeUnits(store, entries).file_of, entries))
         scans = file_scans(self._spark, store, {store.schema.id: store.schema}, files, system=(KIND, ORDER))
         return reduce(DataFrame.unionAll, scans).drop(FILE_NAME)
-
-    def _data_paths(self, entries: Sequence[ManifestEntry]) -> list[str]:
-        return [self._store.data_path(e.partition, e.bucket, e.file.file_name) for e in entries]
-
-    def _discard(self, written: TaskMessages) -> None:
-        """Delete files that no snapshot names."""
-        for path in self._data_paths([*written.entries, *written.changelog_entries]):
-            self._store.file_io.delete(path)
-        for entry in written.index_entries:
-            self._store.file_io.delete(self._store.paths.index(entry.file.file_name))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
+from lakelsm.commit.attempt_files import delete_unpublished
 from lakelsm.commit.task_messages import TaskMessages
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import FileLayout, conform, key_types, row_schema
@@ -147,9 +147,7 @@ class _BucketFiles:
         """Delete them. Raises nothing: a failure is under way."""
         for writer in self.writers:
             writer.abort()
-        for path in self.indexes:
-            with suppress(OSError):
-                self.file_io.delete(path)
+        delete_unpublished(self.file_io, self.indexes)
 
 
 class _BucketWriter:

@@ -19,7 +19,7 @@ from lakelsm.compact.compactor import CompactionLimits, Compactor
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.index.index_manifest import decode_index_manifest
 from lakelsm.format.manifest import ManifestEntry, decode_entries
-from lakelsm.format.paths import TablePaths
+from lakelsm.format.paths import AttemptNames, TablePaths
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
 from lakelsm.format.snapshot import CommitKind, Snapshot
@@ -227,7 +227,8 @@ class LocalTable:
         return outcome.snapshot
 
     def _level0(
-        self, store: TableStore, table: pa.Table, row_kind: int, base: Snapshot | None, assigned: Snapshot | None
+        self, store: TableStore, table: pa.Table, row_kind: int, base: Snapshot | None, assigned: Snapshot | None,
+        names: AttemptNames | None = None,
     ) -> TaskMessages:
         """Dynamic buckets go on from the index of the snapshot ``assigned``."""
         schema = store.schema
@@ -254,6 +255,7 @@ class LocalTable:
             partition_legacy_name=store.options.partition_legacy_name,
             batch_bytes=1 << 20,
             hash_indexes=indexes,
+            names=names or AttemptNames.new(),
         )
         messages = TaskMessages()
         for batch in job(iter(table.sort_by([(name, "ascending") for name in order]).to_batches())):

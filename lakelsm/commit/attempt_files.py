@@ -1,0 +1,104 @@
+"""The files of one attempt at a write or a compaction, and the one rule of what is deleted of them.
+
+A file is deleted where it is proven that no snapshot names it, and nowhere else:
+
+* Before the commit nothing can be published, whatever ends the attempt. Everything that it wrote goes: data, changelog
+  and index files, those of finished tasks of a job that failed included.
+* A commit that raises an Exception promises that nothing was published and nothing will be: everything goes.
+* CommitOutcomeUnknownError, or what is no Exception (a signal) during the commit, proves nothing: nothing goes.
+* A commit that returns says whether a snapshot may name the files: none goes, or everything.
+
+Of its metadata files a commit knows itself what is proven; it deletes them by the same means (`delete_unpublished`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from types import TracebackType
+
+from lakelsm.commit.commit_message import CommitOutcome
+from lakelsm.commit.task_messages import TaskMessages
+from lakelsm.errors import CommitOutcomeUnknownError, LakelsmError
+from lakelsm.format.paths import AttemptNames, is_bucket_name, is_partition_name
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage import FileIO
+
+#: Lists directories, when they are asked for.
+Directories = Callable[[], Iterable[str]]
+
+
+def delete_unpublished(file_io: FileIO, paths: Iterable[str]) -> None:
+    """Delete files that no snapshot names. Best effort: one that stays takes room and does no harm (orphan removal takes
+    it), so it neither hides the failure that is under way nor keeps the others from being deleted.
+    """
+    for path in paths:
+        with suppress(OSError, LakelsmError):
+            file_io.delete(path)
+
+
+class AttemptFiles:
+    """Owns the files that the tasks of one attempt write under ``names``: leaving the context deletes what the rule says.
+
+    ``directories`` lists where the tasks may write; it is asked only when there is something to delete, and `wrote`
+    narrows it down.
+    """
+
+    def __init__(self, store: TableStore, names: AttemptNames, directories: Directories) -> None:
+        self.names = names
+        self._store = store
+        self._directories = directories
+        self._may_be_published = False
+
+    def __enter__(self) -> AttemptFiles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._may_be_published:
+            delete_unpublished(self._store.file_io, self._found())
+
+    def wrote(self, messages: TaskMessages) -> None:
+        """The tasks are done, and all that they wrote lies in the directories that their messages name."""
+        self._directories = lambda: _directories_of(self._store, messages)
+
+    def commit(self, publish: Callable[[], CommitOutcome]) -> CommitOutcome:
+        """Commit what was written by ``publish``, which raises and returns as `Committer.commit` does."""
+        self._may_be_published = True
+        try:
+            outcome = publish()
+        except Exception as error:
+            self._may_be_published = isinstance(error, CommitOutcomeUnknownError)
+            raise
+        self._may_be_published = outcome.files_published
+        return outcome
+
+    def _found(self) -> Iterator[str]:
+        """The attempt's files that are there: files of tasks that ran twice too, of which no message tells."""
+        with suppress(OSError, LakelsmError):
+            for directory in self._directories():
+                with suppress(OSError, LakelsmError):
+                    for name in self._store.file_io.list(directory):
+                        if self.names.owns(name):
+                            yield f"{directory}/{name}"
+
+
+def written_directories(store: TableStore) -> Iterator[str]:
+    """Every directory that a write may have put files in: of index files, and of all buckets on disk."""
+    yield store.paths.index_dir
+    parents = [store.paths.root]
+    for key in store.schema.partition_keys:
+        inside = ((parent, name) for parent in parents for name in store.file_io.list(parent))
+        parents = [f"{parent}/{name}" for parent, name in inside if is_partition_name(name, key)]
+    for parent in parents:
+        for name in store.file_io.list(parent):
+            if is_bucket_name(name):
+                yield f"{parent}/{name}"
+
+
+def _directories_of(store: TableStore, messages: TaskMessages) -> Iterator[str]:
+    if messages.index_entries:
+        yield store.paths.index_dir
+    for partition, bucket in {(e.partition, e.bucket) for e in (*messages.entries, *messages.changelog_entries)}:
+        yield store.paths.bucket_dir(store.partition_text(partition), bucket)

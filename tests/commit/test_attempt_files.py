@@ -1,0 +1,292 @@
+"""The rule of deleting files: each failure, met by a writer and by a compactor, with faults of the file system."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelsm.commit.attempt_files import AttemptFiles, delete_unpublished, written_directories
+from lakelsm.commit.commit_message import CommitOutcome
+from lakelsm.commit.task_messages import TaskMessages
+from lakelsm.compact.compactor import Compactor
+from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, InvalidInputError, LakelsmError, StorageError
+from lakelsm.format.paths import AttemptNames
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.plan.compaction_plan import CompactionScope
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage import LocalFileIO
+from lakelsm.write.batch_write import BatchWriter
+from tests.compact.local_table import ADDED, LocalTable
+
+COLUMNS = "p INT NOT NULL, id INT NOT NULL, v STRING"
+
+
+class FaultyFileIO(LocalFileIO):
+    """Fails once in the way that ``fault`` names. A file whose path has ``undeletable`` in it cannot be deleted."""
+
+    fault = ""
+    undeletable = "\0"
+    error: type[Exception] = PermissionError
+    _mute = False
+
+    def write(self, path: str, data: bytes, durable: bool = True) -> None:
+        if "/manifest/" in path:
+            if self.fault == "a manifest cannot be written":
+                raise OSError(errno.ENOSPC, "No space left on device")
+            if self.fault == "interrupted before it is published":
+                raise KeyboardInterrupt
+        super().write(path, data, durable)
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        if self.fault == "the store refuses":
+            raise StorageError("refused")
+        if self.fault == "no answer":
+            self._mute = True
+            raise TimeoutError("no answer")
+        created = super().create_if_absent(path, data)
+        if self.fault == "interrupted when it is published":
+            raise KeyboardInterrupt
+        return created
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        if self._mute and "/snapshot-" in path:
+            raise TimeoutError("no answer")
+        return super().read(path, limit)
+
+    def delete(self, path: str) -> None:
+        if self.undeletable in path:
+            raise self.error("this file stays")
+        super().delete(path)
+
+
+class InlineWriter(BatchWriter):
+    """A writer whose tasks run in this process. ``after_tasks`` runs when they are done."""
+
+    def __init__(self, table: LocalTable, store: TableStore, step: Callable[[str], None]) -> None:
+        super().__init__(table.spark, store, step)  # type: ignore[arg-type]
+        self._table = table
+
+    def _execute(
+        self, rows: Any, base: Snapshot | None, room: int, kind: CommitKind, names: AttemptNames
+    ) -> TaskMessages:
+        columns = self._table._columns(rows)
+        messages = self._table._level0(self._store, columns, ADDED, base, base, names)
+        if self._table.spark.after_tasks is not None:
+            self._table.spark.after_tasks()
+        return messages
+
+
+@dataclass
+class Attempt:
+    """Work on a table that has rows already: a write with changelog and index files, or a compaction with changelog."""
+
+    who: str
+    root: Path
+
+    def __post_init__(self) -> None:
+        options = {"bucket": "-1", "changelog_producer": "input" if self.who == "writer" else "full-compaction"}
+        self.table = LocalTable(self.root, COLUMNS, ("p", "id"), ("p",), **options)
+        self.table.write((1, 1, "a"), (1, 2, "a"), (2, 1, "a"))
+        self.table.write((1, 1, "b"), (2, 1, "b"))
+        self.before = self.files()
+        self.file_io = FaultyFileIO()
+        self.store = replace(self.table.store, file_io=self.file_io)
+
+    def run(self, step: Callable[[str], None] = lambda name: None, batch_id: int = 7) -> Any:
+        if self.who == "writer":
+            rows: Any = lambda base: ((1, 1, "c"), (2, 9, "c"), (3, 1, "c"))  # noqa: E731
+            return InlineWriter(self.table, self.store, step).delete(rows, "job", batch_id)
+        return Compactor(self.table.spark, self.store).compact(CompactionScope(full=True))  # type: ignore[arg-type]
+
+    def files(self) -> set[str]:
+        """Data, changelog and index files on disk."""
+        return {path.name for path in [*self.root.rglob("bucket-*/*"), *self.root.rglob("index/*")]}
+
+    def metadata(self) -> set[str]:
+        return {path.name for path in self.root.rglob("manifest/*")}
+
+    @property
+    def kinds(self) -> set[str]:
+        return {name.partition("-")[0] for name in self.files() - self.before}
+
+
+@pytest.fixture(params=["writer", "compactor"])
+def attempt(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Attempt:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    return Attempt(request.param, tmp_path / "t")
+
+
+def test_what_is_published_stays(attempt: Attempt) -> None:
+    attempt.run()
+    assert attempt.kinds == ({"data", "changelog", "index"} if attempt.who == "writer" else {"data", "changelog"})
+    assert attempt.table.latest.id == 3
+
+
+@pytest.mark.parametrize("error", [InvalidInputError("a task"), RuntimeError("a task"), KeyboardInterrupt("a task")])
+def test_tasks_that_fail_take_the_files_of_finished_ones_with_them(attempt: Attempt, error: BaseException) -> None:
+    seen: list[set[str]] = []
+
+    def fail() -> None:
+        seen.append(attempt.kinds)
+        raise error
+
+    attempt.table.spark.after_tasks = fail
+    with pytest.raises(type(error), match="a task"):
+        attempt.run()
+    assert seen[0] >= {"data", "changelog"}, "they were there"
+    assert attempt.files() == attempt.before
+
+
+@pytest.mark.parametrize(
+    "fault, error", [("a manifest cannot be written", OSError), ("the store refuses", StorageError)]
+)
+def test_a_commit_that_fails_before_it_is_visible_takes_all_files_with_it(
+    attempt: Attempt, fault: str, error: type[Exception]
+) -> None:
+    attempt.file_io.fault, metadata = fault, attempt.metadata()
+    with pytest.raises(error):
+        attempt.run()
+    assert attempt.files() == attempt.before
+    assert attempt.metadata() == metadata
+    assert attempt.table.latest.id == 2
+
+
+@pytest.mark.parametrize("fault", ["interrupted before it is published", "interrupted when it is published"])
+def test_a_signal_during_the_commit_proves_nothing_so_nothing_is_deleted(attempt: Attempt, fault: str) -> None:
+    attempt.file_io.fault = fault
+    with pytest.raises(KeyboardInterrupt):
+        attempt.run()
+    assert attempt.kinds >= {"data", "changelog"}
+    assert attempt.table.names() <= attempt.files(), "of a visible snapshot nothing is missing"
+
+
+def test_an_unknown_outcome_deletes_nothing(attempt: Attempt) -> None:
+    attempt.file_io.fault = "no answer"
+    with pytest.raises(CommitOutcomeUnknownError, match="No file was deleted"):
+        attempt.run()
+    assert attempt.kinds >= {"data", "changelog"}
+
+
+def test_work_that_another_spoils_is_deleted(attempt: Attempt) -> None:
+    spoiled: set[str] = set()
+
+    def rival() -> None:
+        attempt.table.spark.after_tasks = None
+        spoiled.update(attempt.files() - attempt.before)
+        attempt.table.overwrite((1, 1, "rival"))
+
+    attempt.table.spark.after_tasks = rival
+    result = attempt.run()
+    assert spoiled and not spoiled & attempt.files()
+    assert attempt.table.names() <= attempt.files()
+    if attempt.who == "compactor":
+        assert (result.status, attempt.table.latest.id) == ("conflict", 3)
+    else:
+        assert (result.outcome.snapshot.id, len(result.entries)) == (4, 3), "the writer tried again"
+
+
+@pytest.mark.parametrize("error", [PermissionError, CorruptTableError])
+def test_a_file_that_cannot_be_deleted_hides_no_failure_and_keeps_no_other(
+    attempt: Attempt, error: type[Exception]
+) -> None:
+    attempt.file_io.undeletable, attempt.file_io.error = "changelog-", error
+    attempt.file_io.fault = "the store refuses"
+    with pytest.raises(StorageError, match="refused"):
+        attempt.run()
+    assert attempt.kinds == {"changelog"}
+
+
+@pytest.mark.parametrize("error", [PermissionError, CorruptTableError])
+def test_metadata_that_cannot_be_deleted_hides_no_failure_and_no_success(
+    attempt: Attempt, error: type[Exception]
+) -> None:
+    attempt.file_io.undeletable, attempt.file_io.error = "/manifest/", error
+    attempt.file_io.fault = "the store refuses"
+    with pytest.raises(StorageError, match="refused"):
+        attempt.run()
+    attempt.file_io.fault = ""
+    attempt.run()
+    assert attempt.table.latest.id == 3
+
+
+def test_a_batch_that_another_process_committed_meanwhile_leaves_no_file(tmp_path: Path) -> None:
+    attempt = Attempt("writer", tmp_path / "t")
+    published: list[set[str]] = []
+
+    def step(name: str) -> None:
+        if name == "data-files-written" and not published:
+            published.append(set())
+            mine = attempt.files()
+            attempt.run()
+            published[0] = attempt.files() - mine
+
+    result = attempt.run(step)
+    assert result.outcome.already_committed and result.entries == ()
+    assert attempt.files() == attempt.before | published[0]
+
+
+def test_a_signal_in_a_later_try_leaves_what_is_proven_of_the_first(tmp_path: Path) -> None:
+    attempt = Attempt("writer", tmp_path / "t")
+    first: set[str] = set()
+
+    def rival() -> None:
+        attempt.table.spark.after_tasks = None
+        first.update(attempt.files() - attempt.before)
+        attempt.table.write((1, 1, "rival"))
+        attempt.file_io.fault = "interrupted when it is published"
+        attempt.before = attempt.files()
+
+    attempt.table.spark.after_tasks = rival
+    with pytest.raises(KeyboardInterrupt):
+        attempt.run()
+    assert first and not first & attempt.files(), "the first try surely lost"
+    assert attempt.table.names() <= attempt.files()
+    assert attempt.table.latest.commit_user == "job"
+
+
+def test_a_directory_that_cannot_be_listed_keeps_no_other_from_being_cleared(attempt: Attempt) -> None:
+    names = AttemptNames.new()
+    folder = next(attempt.root.rglob("bucket-0"))
+    (folder / f"data-{names.uuid()}-0.parquet").touch()
+    no_directory = attempt.root / "schema" / "schema-0"
+    with pytest.raises(ValueError, match="original"), AttemptFiles(
+        attempt.table.store, names, lambda: [str(no_directory), str(folder)]
+    ):
+        raise ValueError("original")
+    assert attempt.files() == attempt.before
+
+
+def test_a_write_may_have_put_files_in_the_index_and_in_every_bucket(tmp_path: Path) -> None:
+    attempt = Attempt("writer", tmp_path / "t")
+    (attempt.root / "q=1" / "bucket-0").mkdir(parents=True)
+    (attempt.root / "p=1" / "other").mkdir()
+    found = [directory.removeprefix(f"{attempt.root}/") for directory in written_directories(attempt.table.store)]
+    assert sorted(found) == ["index", "p=1/bucket-0", "p=2/bucket-0"]
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_the_outcome_decides_of_a_commit_that_raises_nothing(tmp_path: Path, published: bool) -> None:
+    attempt, names = Attempt("writer", tmp_path / "t"), AttemptNames.new()
+    folder = next(attempt.root.rglob("bucket-0"))
+    file = folder / f"data-{names.uuid()}-0.parquet"
+    file.touch()
+    with AttemptFiles(attempt.table.store, names, lambda: [str(folder)]) as files:
+        files.commit(lambda: CommitOutcome(None, files_published=published))
+    assert file.exists() == published
+    assert attempt.before <= attempt.files(), "files of others stay in any case"
+
+
+def test_deleting_goes_on_after_a_file_that_stays(tmp_path: Path) -> None:
+    file_io = FaultyFileIO()
+    for name in "abc":
+        (tmp_path / name).touch()
+    file_io.undeletable = f"{tmp_path}/b"
+    for error in (PermissionError, LakelsmError):
+        file_io.error = error
+        delete_unpublished(file_io, [f"{tmp_path}/{name}" for name in "abcd"])
+        assert [path.name for path in tmp_path.iterdir()] == ["b"]
