@@ -1,0 +1,96 @@
+"""Blocks of Avro files in every codec: both ways, and never beyond the room that they are given."""
+
+from __future__ import annotations
+
+import lzma
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.avro.codecs import CODECS, compress, decompress
+from lakelsm.format.avro.container import read_container, read_records
+from tests.format.avro.avro_files import PACKERS, container, number
+
+#: Far beyond what any allowance for a small file comes to.
+BOMB = bytes(48 << 20)
+
+PLAIN = st.binary(max_size=300) | st.builds(bytes, st.integers(0, 100_000))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@given(plain=PLAIN)
+def test_a_block_fits_exactly_into_its_plain_size(codec: str, plain: bytes) -> None:
+    packed = compress(codec, plain)
+    assert decompress(codec, packed, len(plain)) == plain
+    if plain:
+        with pytest.raises(ValueError, match=r"^a block of \d+ bytes expands to more"):
+            decompress(codec, packed, len(plain) - 1)
+
+
+@pytest.mark.parametrize("codec", PACKERS)
+def test_what_another_packer_makes_is_read(codec: str) -> None:
+    assert decompress(codec, PACKERS[codec](b"0123456789" * 9), 1000) == b"0123456789" * 9
+
+
+def test_a_codec_that_nobody_writes_is_named() -> None:
+    with pytest.raises(ValueError, match="its codec lzo is not known"):
+        decompress("lzo", b"", 10)
+
+
+def test_a_snappy_block_with_another_blocks_checksum_is_refused() -> None:
+    one, other = compress("snappy", b"one"), compress("snappy", b"two")
+    with pytest.raises(ValueError, match="the checksum of a snappy block is wrong"):
+        decompress("snappy", one[:-4] + other[-4:], 10)
+
+
+@pytest.mark.parametrize("codec", PACKERS)
+def test_a_damaged_block_is_refused_by_name(codec: str) -> None:
+    block = bytearray(PACKERS[codec](b"some plain bytes that are long enough" * 9))
+    for at in (0, len(block) // 2, len(block) - 1):
+        damaged = bytes([*block[:at], block[at] ^ 0xFF, *block[at + 1 :]])
+        with pytest.raises(CorruptTableError, match=r"^m is no readable Avro file"):
+            read_records(read_container(container([(1, damaged)], codec), "m"))
+
+
+@pytest.mark.parametrize("codec", PACKERS)
+def test_a_block_that_expands_beyond_its_files_size_is_refused_in_little_memory(codec: str) -> None:
+    # Snappy, which packs 21 to 1 at best, can only claim the size.
+    packed = number(1 << 32)[:5] + bytes(100) if codec == "snappy" else PACKERS[codec](BOMB)
+    data = container([(1, packed)], codec)
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptTableError, match=r"^m is no readable Avro file: a block of \d+ bytes expands to more"):
+            read_container(data, "m")
+        assert tracemalloc.get_traced_memory()[1] < len(BOMB)
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_xz_block_cannot_ask_for_a_dictionary_of_any_size() -> None:
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 128 << 20, "mf": lzma.MF_HC3, "mode": lzma.MODE_FAST}]
+    packed = lzma.compress(b"\2a", filters=filters)
+    with pytest.raises(CorruptTableError, match=r"m is no readable Avro file: .*[Mm]emory"):
+        read_container(container([(1, packed)], "xz"), "m")
+    best = read_container(container([(1, lzma.compress(b"\2a", preset=9))], "xz"), "m")
+    assert read_records(best) == [{"x": b"a"}]
+
+
+def test_several_frames_of_one_block_share_it_too() -> None:
+    frame = PACKERS["zstandard"](bytes(4 << 20))
+    with pytest.raises(CorruptTableError, match="expands to more than"):
+        read_container(container([(1, frame * 8)], "zstandard"), "m")
+    small = read_container(
+        container([(2, PACKERS["zstandard"](b"\2a") + PACKERS["zstandard"](b"\2b"))], "zstandard"), "m"
+    )
+    assert [record["x"] for record in read_records(small)] == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("codec", ["zstandard", "deflate", "bzip2", "xz"])
+def test_a_compressed_block_that_is_cut_off_is_refused(codec: str) -> None:
+    packed = PACKERS[codec](b"\x14" + b"0123456789")
+    assert read_records(read_container(container([(1, packed)], codec), "m")) == [{"x": b"0123456789"}]
+    with pytest.raises(CorruptTableError, match="m is no readable Avro file"):
+        read_container(container([(1, packed[:-1])], codec), "m")
