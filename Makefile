@@ -3,6 +3,7 @@ RUN      := bash tools/run.sh
 NO_JVM   := bash tools/run.sh --no-jvm
 ROWS     ?= 8000000
 EXAMPLES ?= 2000
+WORKERS  ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast oldest lint types layers check conformance bench fuzz clean
@@ -16,14 +17,14 @@ setup: ## the virtual environment, the package in it, and a check for Java
 demo: ## the main job on real records: a change stream, compacted; then four feeds, a changelog and its totals
 	@$(RUN) python jobs/demo.py
 
-test: ## every test, those without a JVM first
-	@$(RUN) python -m pytest $(ARGS)
+test: ## every test, those without a JVM first, on [WORKERS=2] processes
+	@$(RUN) python -m pytest -n $(WORKERS) $(ARGS)
 
 test-fast: ## only the tests without a JVM
-	@$(NO_JVM) python -m pytest -m "not spark" $(ARGS)
+	@$(NO_JVM) python -m pytest -n $(WORKERS) -m "not spark" $(ARGS)
 
 oldest: ## every test on Python 3.10 with the oldest releases that are supported
-	@PYTHON="$${PYTHON:-python3.10}" VENV=.venv-oldest CONSTRAINTS=tools/oldest.txt $(RUN) python -m pytest $(ARGS)
+	@PYTHON="$${PYTHON:-python3.10}" VENV=.venv-oldest CONSTRAINTS=tools/oldest.txt $(RUN) python -m pytest -n $(WORKERS) $(ARGS)
 
 lint: ## ruff
 	@$(NO_JVM) ruff check .

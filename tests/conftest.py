@@ -28,13 +28,25 @@ settings.load_profile("default")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests by what they need, and runs those without a JVM first."""
+    """Marks tests by what they need, and runs those without a JVM first, then those with other engines' processes.
+
+    Each worker of a run (``pytest -n``) takes whole groups, in this order: a file's tests, or all of ``tests/interop``,
+    which share the processes of the other engines.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.property)
-    items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
+        stage, group = _stage(item)
+        item.add_marker(pytest.mark.xdist_group(f"{stage}-{group}"))
+    items.sort(key=lambda item: _stage(item)[0])
+
+
+def _stage(item: pytest.Item) -> tuple[int, str]:
+    if "tests/interop/" in item.nodeid:
+        return 1, "interop"
+    return (2 if item.get_closest_marker("spark") else 0), item.nodeid.partition("::")[0]
 
 
 @pytest.fixture(scope="session")

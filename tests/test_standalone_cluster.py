@@ -1,4 +1,4 @@
-"""Writing and compacting on a real Spark cluster: a master and two workers on loopback."""
+"""Writing and compacting on a real Spark cluster: a master, a worker and two executors on loopback."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from tests.compact.local_table import LocalTable
 
 ROOT = Path(__file__).resolve().parents[1]
 SPARK_BIN = Path(pyspark.__file__).parent / "bin"
-WORKERS = 2
+EXECUTORS = 2
 #: How long any one step may take in seconds, also on a busy machine.
 PATIENCE = 240
 
 #: Short-lived JVMs spend more on compiling well than they win by it.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-#: Writes rows, then new versions of them and deletes, as an application that never names a session.
+#: Writes rows, then new versions of them and deletes, as an application that never names a session; then runs the job
+#: that compacts.
 WRITER = """
 import json, sys
 from pyspark.sql import SparkSession
 from lakelsm import Catalog
+from lakelsm.cli.compact import compact_main
 
 table = Catalog(sys.argv[1]).create_table(
     "d.t", "id BIGINT, v STRING", primary_key=["id"], options={"bucket": "4", "write-only": "true"}
@@ -41,7 +43,9 @@ table.write(spark.range(1000).selectExpr("id", "concat('old-', id) AS v"))
 changes = spark.range(1000).selectExpr("id", "concat('new-', id) AS v", "if(id < 990, '+U', '-D') AS op")
 result = table.write(changes, row_kind="op")
 print(json.dumps([spark.sparkContext.master, result.snapshot_id, table.read().count()]))
+status = compact_main(["--warehouse", sys.argv[1], *"--table d.t --full --report json --commit-every 2".split()])
 spark.stop()
+sys.exit(status)
 """
 
 
@@ -91,21 +95,17 @@ def wait_for(pattern: str, log: Path, process: subprocess.Popen[bytes]) -> str:
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    """The URL of a cluster of two workers with one core each."""
+    """The URL of a cluster with room for two executors of one core each."""
     daemon = [str(SPARK_BIN / "spark-class")]
     place = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
     with contextlib.ExitStack() as processes:
         log = tmp_path / "master.log"
         command = [*daemon, "org.apache.spark.deploy.master.Master", *place]
         url = wait_for(r"(spark://127\.0\.0\.1:[1-9]\d*)", log, processes.enter_context(running(command, tmp_path, log)))
-        workers = []
-        for number in range(WORKERS):
-            log = tmp_path / f"worker-{number}.log"
-            size = ["--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / f"worker-{number}")]
-            command = [*daemon, "org.apache.spark.deploy.worker.Worker", *place, *size, url]
-            workers.append((log, processes.enter_context(running(command, tmp_path, log))))
-        for log, worker in workers:
-            wait_for("(Successfully registered with master)", log, worker)
+        log = tmp_path / "worker.log"
+        size = ["--cores", str(EXECUTORS), "--memory", "2g", "--work-dir", str(tmp_path / "worker")]
+        command = [*daemon, "org.apache.spark.deploy.worker.Worker", *place, *size, url]
+        wait_for("(Successfully registered with master)", log, processes.enter_context(running(command, tmp_path, log)))
         yield url
 
 
@@ -121,8 +121,8 @@ def submit(scratch: Path, master: str, *arguments: str) -> tuple[int, str, str]:
         "spark.ui.enabled": "false",
         "spark.driver.extraJavaOptions": QUICK,
         "spark.executor.extraJavaOptions": QUICK,
-        # No task starts before both workers take part.
-        "spark.cores.max": str(WORKERS),
+        # No task starts before both executors take part.
+        "spark.cores.max": str(EXECUTORS),
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     }
     command = [str(SPARK_BIN / "spark-submit"), "--properties-file", "spark-defaults.conf", "--master", master]
@@ -147,17 +147,11 @@ def test_a_table_is_written_and_compacted_on_a_cluster(master: str, tmp_path: Pa
     writer.write_text(WRITER, encoding="utf-8")
     status, out, log = submit(tmp_path, master, str(writer), warehouse.as_uri())
     assert status == 0, out + log
-    assert json.loads(out.splitlines()[-1]) == [master, 2, 990]
-    executors = {path.parents[2].name for path in tmp_path.glob("worker-*/app-*/*/stderr")}
-    assert executors == {f"worker-{number}" for number in range(WORKERS)}
+    written, compacted = map(json.loads, out.splitlines()[-2:])
+    assert written == [master, 2, 990]
+    assert (compacted["status"], compacted["snapshot_ids"], compacted["rows_written"]) == ("done", [3, 4], 990)
+    assert len(list(tmp_path.glob("worker/app-*/*/stderr"))) == EXECUTORS
 
     table = LocalTable(warehouse / "d.db" / "t")
-    rows = [(number, f"new-{number}") for number in range(990)]
-    assert table.rows() == rows
-    job = ["jobs/compact.py", "--warehouse", warehouse.as_uri(), "--table", "d.t", "--full", "--report", "json"]
-    status, out, log = submit(tmp_path, master, *job, "--commit-every", "2")
-    assert status == 0, out + log
-    report = json.loads(out.splitlines()[-1])
-    assert (report["status"], report["snapshot_ids"], report["rows_written"]) == ("done", [3, 4], 990)
     assert table.levels() == [5] * 4
-    assert table.rows() == rows
+    assert table.rows() == [(number, f"new-{number}") for number in range(990)]
