@@ -82,5 +82,10 @@ def test_every_path_in_the_sources_leads_to_a_file() -> None:
     assert unknown == set()
 
 
+def test_no_docstring_is_made_of_pieces_of_a_string() -> None:
+    broken = re.compile(r'"\n\s*"[^"\n]+"""')
+    assert [path for path in sources("lakelsm", "tests") if broken.search(path.read_text(encoding="utf-8"))] == []
+
+
 def test_every_exempt_document_still_needs_it() -> None:
     assert [name for name in EXEMPT if not unknown_paths((ROOT / name).read_text(encoding="utf-8"), ROOT)] == []

@@ -1,4 +1,4 @@
-"""Command lines of the jobs: arguments in, a typed result printed, an exit status out. ``jobs/`` only calls these."""
+"""The verb `compact`: arguments in, a typed result printed, an exit status out. ``jobs/compact.py`` only calls it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Levels of one bucket: data files as planning sees them, and the sorted runs that they make (docs/format.md
-13.1).
-"""
+"""Levels of one bucket: files as planning sees them, and the sorted runs that they make (docs/format.md 13.1)."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ def _is_unbuilt(key: str) -> bool:
 
 
 def _check_field_key(key: str, name: str) -> None:
-    # A nested path such as fields.row.member.aggregate-function is judged by the rules of schema_rules.
+    # A nested path such as fields.row.member.aggregate-function is judged by the rules of `schema`.
     if name in FIELD_OPTIONS or any(name.endswith("." + known) for known in FIELD_OPTIONS):
         return
     near = difflib.get_close_matches(name, FIELD_OPTIONS, n=1)

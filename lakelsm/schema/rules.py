@@ -32,8 +32,7 @@ _RECORD_TIME_ROOTS = frozenset(["INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ"])
 
 
 def check_rules(schema: TableSchema, options: TableOptions) -> None:
-    """Every rule, in the order in which a user would fix them. Raises InvalidInputError for the first "
-    "broken."""
+    """Every rule, in the order in which a user would fix them. Raises InvalidInputError for the first that is broken."""
     for rule in _RULES:
         rule(schema, options)
 

@@ -26,8 +26,7 @@ _EVERY_START = (*_TIMES, _FILE_TIME, _SNAPSHOT, _TAG, *_CHANGES)
 
 
 def check_scan_mode(options: TableOptions) -> None:
-    """Raises InvalidInputError when the start options do not fit 'scan.mode' (or the mode that they "
-    "imply)."""
+    """Raises InvalidInputError where the options of a start do not fit `scan.mode`, or the mode that they imply."""
     mode = _effective_mode(options)
     wanted, forbidden = _MODES.get(mode, ((), _EVERY_START))
     present = [key for key in wanted if options.is_set(key)]

@@ -12,7 +12,7 @@ from typing import Any
 from lakelsm.errors import InvalidInputError
 
 MAX_LENGTH = 2147483647  # Persisted: do not change. VARCHAR(MAX_LENGTH) is STRING, VARBINARY(MAX_LENGTH) is BYTES.
-UNASSIGNED_ID = -1  # id of a field that schema.py has not numbered yet
+UNASSIGNED_ID = -1  # Id of a field that `schema.table_schema` has not numbered yet.
 
 #: Types in each other, from a column's own type to its innermost part.
 MAX_NESTING = 64

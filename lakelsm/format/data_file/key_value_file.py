@@ -20,7 +20,7 @@ from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import AtomicType, DataField, DataType, arrow_field
 
-#: System columns, their Parquet field ids, and the prefix of key columns. Persisted: do not change
+#: System columns with their Parquet field ids. Persisted: do not change
 SEQUENCE_FIELD = pa.field("_SEQUENCE_NUMBER", pa.int64(), False, {b"PARQUET:field_id": b"2147483646"})
 KIND_FIELD = pa.field("_VALUE_KIND", pa.int8(), False, {b"PARQUET:field_id": b"2147483645"})
 
