@@ -1,13 +1,16 @@
-"""Schema changes as values: what a caller asks for. Each checks its own arguments; `evolution` applies them."""
+"""Schema changes as values: what a caller asks for. Each checks its own arguments; `evolution` applies them.
+
+A type is one of lakelsm.types or its DDL text, such as 'DECIMAL(10, 2)' or 'ROW<a INT>'; the change has it parsed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from lakelsm.arguments import checked_flag, checked_name, checked_text, option_text, wrong_argument
-from lakelsm.errors import InvalidInputError
-from lakelsm.types import DataType
+from lakelsm.errors import InvalidInputError, told_of
+from lakelsm.types import DataType, parse_type
 
 ColumnPath = str | tuple[str, ...]
 """A column name, or the path of a nested part: (row, member), (array, 'element'), (map, 'value', member)."""
@@ -18,16 +21,22 @@ class AddColumn:
     """A new nullable column: last, first, or after another one."""
 
     name: ColumnPath
-    type: DataType
+    type: DataType | str
+    _: KW_ONLY
     comment: str | None = None
     after: str | None = None
     first: bool = False
 
     def __post_init__(self) -> None:
         _check_path(self.name)
-        _check_type(self.type)
+        object.__setattr__(self, "type", _checked_type(self.name, self.type))
         _check_comment(self.comment)
         _check_place(self.after, self.first)
+
+    @property
+    def data_type(self) -> DataType:
+        """The type, parsed."""
+        return _checked_type(self.name, self.type)
 
 
 @dataclass(frozen=True)
@@ -57,11 +66,16 @@ class UpdateColumnType:
     """A column gets a wider type; its nullability stays."""
 
     name: ColumnPath
-    type: DataType
+    type: DataType | str
 
     def __post_init__(self) -> None:
         _check_path(self.name)
-        _check_type(self.type)
+        object.__setattr__(self, "type", _checked_type(self.name, self.type))
+
+    @property
+    def data_type(self) -> DataType:
+        """The type, parsed."""
+        return _checked_type(self.name, self.type)
 
 
 @dataclass(frozen=True)
@@ -168,10 +182,12 @@ def _check_path(name: object) -> None:
         checked_name("name", part, wanted)
 
 
-def _check_type(data_type: object) -> None:
-    if not isinstance(data_type, DataType):
-        remedy = f"lakelsm.types.parse_type({data_type!r})" if isinstance(data_type, str) else "parse_type('BIGINT')"
-        raise wrong_argument("type", data_type, f"a type of lakelsm.types: write {remedy}")
+def _checked_type(name: ColumnPath, data_type: DataType | str) -> DataType:
+    if isinstance(data_type, DataType):
+        return data_type
+    text = checked_text("type", data_type, "a type as text, such as 'BIGINT' or 'ROW<a INT>', or one of lakelsm.types")
+    with told_of(f"column '{'.'.join(column_path(name))}'"):
+        return parse_type(text)
 
 
 def _check_comment(comment: str | None) -> None:

@@ -85,7 +85,7 @@ def _change_column(schema: TableSchema, change: ColumnChange) -> TableSchema:
         return _rename_column(schema, path, change.new_name)
     if isinstance(change, UpdateColumnType):
         _refuse_key(schema, path, "change the type of", primary=True)
-        edit = _each(lambda field: _widened(field, change.type, path))
+        edit = _each(lambda field: _widened(field, change.data_type, path))
     elif isinstance(change, UpdateColumnNullability):
         if change.nullable:
             _refuse_key(schema, path, "make nullable", primary=True)
@@ -98,13 +98,13 @@ def _change_column(schema: TableSchema, change: ColumnChange) -> TableSchema:
 
 def _add_column(schema: TableSchema, change: AddColumn) -> TableSchema:
     path = column_path(change.name)
-    if not change.type.nullable:
+    if not change.data_type.nullable:
         raise InvalidInputError(
             f"column '{'.'.join(path)}' cannot be added as NOT NULL, because the rows there are have no "
             "value; "
-            f"add it as {change.type.with_nullable(True).sql()}"
+            f"add it as {change.data_type.with_nullable(True).sql()}"
         )
-    new = DataField(UNASSIGNED_ID, path[-1], change.type, change.comment)
+    new = DataField(UNASSIGNED_ID, path[-1], change.data_type, change.comment)
     check_new_names([new])
     (new,), highest = assign_field_ids([new], schema.highest_field_id)
     before_partition = TableOptions.parse(schema.options).add_column_before_partition and len(path) == 1

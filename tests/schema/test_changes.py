@@ -25,7 +25,11 @@ INT = parse_type("INT")
 HALF = "\ud800"
 
 CHANGES: list[tuple[Callable[[], object], str]] = [
-    (lambda: AddColumn("x", "INT"), r"type is 'INT'; it must be a type .* write lakelsm.types.parse_type\('INT'\)"),  # type: ignore[arg-type]
+    (lambda: AddColumn("x", 5), "type is 5; it must be a type as text, such as 'BIGINT'"),  # type: ignore[arg-type]
+    (lambda: AddColumn("x", ""), "type is ''; it must be a type as text"),
+    (lambda: AddColumn("x", "INTT"), r"column 'x': cannot read type text 'INTT' at position 0.*did you mean INT\?"),
+    (lambda: UpdateColumnType(("r", "m"), "DECIMAL(99, 2)"), "column 'r.m': precision 99 of type DECIMAL"),
+    (lambda: UpdateColumnType("x", "INT, y INT"), "column 'x': cannot read type text 'INT, y INT' at position 3"),
     (lambda: AddColumn(None, INT), "name is None; it must be the name of a column"),  # type: ignore[arg-type]
     (lambda: AddColumn((), INT), "name is ()"),
     (lambda: AddColumn(("r", 5), INT), "name is 5"),  # type: ignore[arg-type]
@@ -50,3 +54,17 @@ CHANGES: list[tuple[Callable[[], object], str]] = [
 def test_a_wrong_schema_change_is_refused_when_it_is_made(make: Callable[[], object], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "text", ["DECIMAL(10, 2)", "ROW<a INT>", "ARRAY<ROW<a INT, b MAP<STRING, BIGINT>>>", "BIGINT NOT NULL"]
+)
+def test_a_type_as_ddl_text_is_the_type_of_that_text(text: str) -> None:
+    assert AddColumn("x", text) == AddColumn("x", parse_type(text))
+    assert AddColumn("x", text).data_type == UpdateColumnType(("r", "x"), text).data_type == parse_type(text)
+    assert hash(UpdateColumnType("x", text)) == hash(UpdateColumnType("x", parse_type(text)))
+
+
+def test_what_is_said_of_an_added_column_beside_name_and_type_is_said_by_name() -> None:
+    with pytest.raises(TypeError):
+        AddColumn("x", INT, "a comment")  # type: ignore[misc]
