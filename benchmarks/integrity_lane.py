@@ -65,7 +65,9 @@ class Files:
         file_io = LocalFileIO()
         make_durable = file_io.make_durable if durable else None
         names = FileNames(str(uuid4()))
-        writer = RollingWriter(file_io.filesystem(), str(self.directory), names, layout, 5, 1, make_durable)
+        writer = RollingWriter(
+            file_io.filesystem(), str(self.directory), names, layout, level=5, file_source=1, make_durable=make_durable
+        )
         for batch in self._batches:
             writer.write(batch)
         self.metas = writer.close()

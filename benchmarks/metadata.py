@@ -127,7 +127,7 @@ def make_entries(numbers: np.ndarray, top_level: bool) -> list[ManifestEntry]:
             file_source=0 if level_0 else 1,
         )
         bucket = number // PARTITIONS % BUCKETS
-        entries.append(ManifestEntry(FileKind.ADD, partitions[int(partition[at])], bucket, BUCKETS, file))
+        entries.append(ManifestEntry(FileKind.ADD, partitions[int(partition[at])], bucket, BUCKETS, file=file))
     return entries
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
@@ -46,6 +46,7 @@ class CommitMessage:
     """
 
     entries: Sequence[ManifestEntry] = ()
+    _: KW_ONLY
     changelog_entries: Sequence[ManifestEntry] = ()
     index_adds: Sequence[IndexManifestEntry] = ()
     index_deletes: Sequence[IndexManifestEntry] = ()
@@ -92,7 +93,7 @@ class CommitOutcome:
     files_published: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CommitRequest:
     """A message with everything else that its snapshot says. ``kind`` is the kind to be published.
 

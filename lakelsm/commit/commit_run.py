@@ -51,7 +51,7 @@ class RetryPolicy:
         return wait * (1 + 0.2 * chance) / 1000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CommitEnvironment:
     """What a commit needs from outside: the table, its policies, and injected time, ids and chance."""
 
@@ -100,10 +100,10 @@ class CommitRun:
         self._files = ManifestFiles(
             environment.file_io,
             environment.paths,
-            self._partition_types,
-            environment.compression,
-            environment.merging.target_size,
-            environment.new_uuid(),
+            partition_types=self._partition_types,
+            compression=environment.compression,
+            target_size=environment.merging.target_size,
+            uuid=environment.new_uuid(),
         )
         self._attempts = 0
         self._may_be_visible = False

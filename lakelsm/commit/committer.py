@@ -150,7 +150,9 @@ class Committer:
 
         A writer asks before it does the work; `commit` asks again.
         """
-        request = CommitRequest(CommitKind.APPEND, CommitMessage(), commit_user, identifier)
+        request = CommitRequest(
+            kind=CommitKind.APPEND, message=CommitMessage(), commit_user=commit_user, identifier=identifier
+        )
         return ReplayCheck(self._environment.file_io, self._environment.paths, request).before()
 
 

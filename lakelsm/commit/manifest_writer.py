@@ -34,6 +34,7 @@ class ManifestFiles:
         self,
         file_io: FileIO,
         paths: TablePaths,
+        *,
         partition_types: Sequence[DataType],
         compression: str,
         target_size: int,

@@ -135,7 +135,9 @@ class Compactor:
         properties = {FULL_COMPACTION_PROPERTY: "true"} if completes_full else None
         with AttemptFiles(store, AttemptNames.new(), lambda: directories) as files:
             written = self._rewrite(plan, units, rule, task_memory, files.names) if units else TaskMessages()
-            message = CommitMessage([*_replaced(plan, buckets), *written.entries], written.changelog_entries)
+            message = CommitMessage(
+                [*_replaced(plan, buckets), *written.entries], changelog_entries=written.changelog_entries
+            )
             commit = Committer.of(store).commit
             try:
                 outcome = files.commit(
@@ -164,11 +166,22 @@ class Compactor:
         store = self._store
         ids = {store.schema.id, *(file.schema_id for unit in units for part in unit.sections for file in part.files)}
         schemas = {key: store.schema if key == store.schema.id else store.schemas.get(key) for key in ids}
-        reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, task_memory // 2)
+        reader = RunReader(
+            store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=task_memory // 2
+        )
         layout = FileLayout.of(store.schema, store.options, task_memory // 8).for_compaction()
         spec, expiry = MergeSpec.of(store.schema, store.options), RecordExpiry.of(store.options)
         changelog_layout = layout.for_changelog(store.options)
-        task = RewriteTask(reader, layout, spec, expiry, plan.epoch_millis, rule, changelog_layout, names)
+        task = RewriteTask(
+            reader=reader,
+            layout=layout,
+            spec=spec,
+            expiry=expiry,
+            epoch_millis=plan.epoch_millis,
+            rule=rule,
+            changelog_layout=changelog_layout,
+            names=names,
+        )
         longest_first = sorted(units, key=lambda unit: -sum(section.cost for section in unit.sections))
         tasks = run_units(self._spark, longest_first, task, MESSAGE_SCHEMA)
         return collect_messages(tasks, store.paths.root, names)

@@ -34,7 +34,7 @@ _FILE_SOURCE_APPEND, _FILE_SOURCE_COMPACT = 0, 1
 _FAN_IN = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RewriteTask:
     """What all rewrite units of a table share; pickled once. Rows that ``expiry`` finds too old at ``epoch_millis`` are
     left out before the merge, as Paimon does. ``rule`` says what the changelog of units with one has, and
@@ -55,9 +55,13 @@ class RewriteTask:
         filesystem, names = self.reader.file_io.filesystem(), FileNames(self.names.uuid())
         level, directory = unit.output_level, unit.directory
         durable = self.reader.file_io.make_durable if self.layout.durable else None
-        data = RollingWriter(filesystem, directory, names, self.layout, level, _FILE_SOURCE_COMPACT, durable)
+        data = RollingWriter(
+            filesystem, directory, names, self.layout, level=level, file_source=_FILE_SOURCE_COMPACT, make_durable=durable
+        )
         layout = self.changelog_layout or self.layout
-        changelog = RollingWriter(filesystem, directory, names, layout, level, _FILE_SOURCE_APPEND, durable)
+        changelog = RollingWriter(
+            filesystem, directory, names, layout, level=level, file_source=_FILE_SOURCE_APPEND, make_durable=durable
+        )
         try:
             with TemporaryDirectory(prefix="lakelsm-merge-") as scratch:
                 for section in unit.sections:
@@ -111,11 +115,19 @@ class RewriteTask:
             if len(oldest.runs) < 2:
                 break
             names = FileNames(str(uuid4()))
-            writer = RollingWriter(LocalFileSystem(), scratch, names, self.layout, 0, _FILE_SOURCE_COMPACT)
+            writer = RollingWriter(
+                LocalFileSystem(), scratch, names, self.layout, level=0, file_source=_FILE_SOURCE_COMPACT
+            )
             for rows in merge_runs(self._open(oldest), self.spec, drop_deletes=False):
                 writer.write(rows)
             merged = tuple(
-                RunFile(f"{scratch}/{meta.file_name}", meta.schema_id, meta.row_count, meta.file_size, local=True)
+                RunFile(
+                    f"{scratch}/{meta.file_name}",
+                    schema_id=meta.schema_id,
+                    row_count=meta.row_count,
+                    file_size=meta.file_size,
+                    local=True,
+                )
                 for meta in writer.close()
             )
             section = replace(section, runs=(*upper, *([merged] if merged else []), *rest[_FAN_IN:]))
@@ -124,4 +136,4 @@ class RewriteTask:
 
 def unit_entries(unit: RewriteUnit, files: Sequence[DataFileMeta]) -> list[ManifestEntry]:
     """The ADD entries of new files of the unit's bucket."""
-    return [ManifestEntry(FileKind.ADD, unit.partition, unit.bucket, unit.total_buckets, meta) for meta in files]
+    return [ManifestEntry(FileKind.ADD, unit.partition, unit.bucket, unit.total_buckets, file=meta) for meta in files]

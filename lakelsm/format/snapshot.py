@@ -33,7 +33,7 @@ class CommitKind(str, Enum):
     ANALYZE = "ANALYZE"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """One version of a table: its base list plus its delta list. Names are the JSON keys in snake_case.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from lakelsm.lsm.interval_partition import Section, interval_partition
 from lakelsm.lsm.levels import FileRange, SortedRun, highest_level
@@ -33,6 +33,7 @@ class CompactPlan:
 
     output_level: int
     drop_delete: bool
+    _: KW_ONLY
     upgrades: tuple[FileRange, ...]
     rewrites: tuple[RewriteGroup, ...]
     untouched: tuple[FileRange, ...] = ()
@@ -139,7 +140,7 @@ class _Planner:
         return CompactPlan(
             self._output_level,
             drop_delete,
-            tuple(self._upgrades),
-            tuple(self._rewrites),
-            tuple(self._untouched),
+            upgrades=tuple(self._upgrades),
+            rewrites=tuple(self._rewrites),
+            untouched=tuple(self._untouched),
         )

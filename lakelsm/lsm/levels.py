@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -24,6 +24,7 @@ class FileRange:
     level: int
     size: int
     row_count: int
+    _: KW_ONLY
     min_key: Any
     max_key: Any
     min_seq: int

@@ -7,7 +7,7 @@ always a prefix of that order, because skipping a run would put older rows above
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 from lakelsm.lsm.levels import FileRange, SortedRun
@@ -44,7 +44,7 @@ class CompactionOptions(Protocol):
     def compaction_force_up_level_0(self) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPolicy:
     """What the picker needs from the options, at one time. Percentages as given, sizes in bytes, times in milliseconds.
 
@@ -105,6 +105,7 @@ class CompactUnit:
 
     output_level: int
     runs: tuple[SortedRun, ...]
+    _: KW_ONLY
     full: bool
     file_rewrite: bool = False
     reason: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -77,6 +77,7 @@ class Items:
     ops: Ops
     firsts: Indices
     sizes: Indices
+    _: KW_ONLY
     owners: Indices
 
     @staticmethod
@@ -92,7 +93,7 @@ class Items:
         positions, ops = positions[order], ops[order]
         ids = events.groups.ids[positions]
         firsts = np.flatnonzero(group_starts(ids))
-        return Items(positions, ops, firsts, np.diff(firsts, append=len(positions)), ids[firsts])
+        return Items(positions, ops, firsts, np.diff(firsts, append=len(positions)), owners=ids[firsts])
 
 
 @dataclass(frozen=True)

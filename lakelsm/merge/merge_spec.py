@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.options.option_values import parse_boolean, parse_names
@@ -28,6 +28,7 @@ class ColumnRule:
 
     name: str
     function: str | None = None
+    _: KW_ONLY
     ignore_retract: bool = False
     not_null: bool = False
     delimiter: str = ","
@@ -65,6 +66,7 @@ class MergeSpec:
     """
 
     key_columns: tuple[str, ...]
+    _: KW_ONLY
     sequence_columns: tuple[str, ...] = ()
     sequence_descending: bool = False
     ignore_delete: bool = False
@@ -86,15 +88,15 @@ class MergeSpec:
         }
         return MergeSpec(
             schema.trimmed_primary_keys,
-            options.sequence_field,
-            options.sequence_field_descending,
-            options.ignore_delete,
-            engine,
-            _rules(schema, options, groups) if engine in remove else (),
-            groups,
-            remove.get(engine, False),
-            frozenset(options.partial_update_remove_record_on_sequence_group if groups else ()),
-            options.needs_lookup and engine in remove,
+            sequence_columns=options.sequence_field,
+            sequence_descending=options.sequence_field_descending,
+            ignore_delete=options.ignore_delete,
+            engine=engine,
+            columns=_rules(schema, options, groups) if engine in remove else (),
+            groups=groups,
+            remove_on_delete=remove.get(engine, False),
+            remove_on_groups=frozenset(options.partial_update_remove_record_on_sequence_group if groups else ()),
+            lookup=options.needs_lookup and engine in remove,
         )
 
     @property
@@ -137,13 +139,13 @@ def _rule(name: str, not_null: bool, ordering: bool, options: TableOptions) -> C
     return ColumnRule(
         name,
         function,
-        parse_boolean(settings.get("ignore-retract", "false")),
-        not_null,
-        settings.get("list-agg-delimiter", ","),
-        parse_boolean(settings.get("distinct", "false")),
-        tuple(parse_names(settings.get("nested-key", ""))),
-        tuple(parse_names(settings.get("nested-sequence-field", ""))),
-        settings.get("nested-key-null-strategy", "merge").strip().lower(),
-        int(settings.get("count-limit", _NO_LIMIT)),
-        settings.get("ts-field"),
+        ignore_retract=parse_boolean(settings.get("ignore-retract", "false")),
+        not_null=not_null,
+        delimiter=settings.get("list-agg-delimiter", ","),
+        distinct=parse_boolean(settings.get("distinct", "false")),
+        nested_key=tuple(parse_names(settings.get("nested-key", ""))),
+        nested_sequence=tuple(parse_names(settings.get("nested-sequence-field", ""))),
+        null_strategy=settings.get("nested-key-null-strategy", "merge").strip().lower(),
+        count_limit=int(settings.get("count-limit", _NO_LIMIT)),
+        time_member=settings.get("ts-field"),
     )

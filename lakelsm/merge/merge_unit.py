@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -25,6 +25,7 @@ class RunFile:
     """
 
     path: str
+    _: KW_ONLY
     schema_id: int
     row_count: int
     file_size: int
@@ -48,6 +49,7 @@ class MergeUnit:
     """
 
     runs: tuple[tuple[RunFile, ...], ...]
+    _: KW_ONLY
     lower: Key | None = None
     upper: Key | None = None
     looked_up: tuple[tuple[RunFile, ...], ...] = ()

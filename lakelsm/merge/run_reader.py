@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from math import inf
 
 import numpy as np
@@ -40,6 +40,7 @@ class RunReader:
 
     file_io: FileIO
     schema: TableSchema
+    _: KW_ONLY
     schemas: Mapping[int, TableSchema]
     columns: tuple[str, ...]
     memory_bytes: int
@@ -82,8 +83,8 @@ class RunReader:
             LocalFileSystem() if file.local else self.file_io.filesystem(),
             file.path,
             wanted,
-            max(_MIN_READ_AHEAD, min(_MAX_READ_AHEAD, ahead)),
-            None if file.expected is None else FileCheck.of([file.expected], file_schema)[0],
+            read_ahead=max(_MIN_READ_AHEAD, min(_MAX_READ_AHEAD, ahead)),
+            check=None if file.expected is None else FileCheck.of([file.expected], file_schema)[0],
         )
 
 

@@ -9,7 +9,7 @@ from lakelsm.options.option import BOOLEAN, DURATION, LONG, NAMES, TEXT, choice_
 from lakelsm.options.option_enums import ChangelogProducer, MergeEngine, ScanMode, SortOrder
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EngineOptions:
     """Meaning part of TableOptions."""
 

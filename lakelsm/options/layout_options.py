@@ -24,7 +24,7 @@ _MB = 1024 * 1024
 FILE_FORMATS = ("parquet", "orc", "avro", "csv", "text", "json", "row", "lance", "mosaic", "blob")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LayoutOptions:
     """Layout part of TableOptions. Sizes are bytes."""
 

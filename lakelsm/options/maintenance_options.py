@@ -9,7 +9,7 @@ from lakelsm.options.option import BOOLEAN, DURATION, INT, SIZE, TEXT, option
 _UNLIMITED = 2147483647
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MaintenanceOptions:
     """Maintenance part of TableOptions. Sizes are bytes, durations milliseconds."""
 

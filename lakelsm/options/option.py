@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -80,6 +80,7 @@ class Option:
     kind: Kind
     default: object
     doc: str
+    _: KW_ONLY
     default_text: str | None = None
     low: float | None = None
     high: float | None = None
@@ -123,5 +124,16 @@ def option(
 ) -> Any:
     """A dataclass field that declares an option; TableOptions is made of these: each is declared once."""
     per_call = per_call and not immutable
-    declaration = Option(key, kind, default, doc, default_text, low, high, immutable, per_call, fallback_keys)
+    declaration = Option(
+        key,
+        kind,
+        default,
+        doc,
+        default_text=default_text,
+        low=low,
+        high=high,
+        immutable=immutable,
+        per_call=per_call,
+        fallback_keys=fallback_keys,
+    )
     return field(default=default, metadata={"option": declaration})

@@ -17,7 +17,7 @@ from lakelsm.options.option import Option
 from lakelsm.options.option_enums import ChangelogProducer, MergeEngine, SortOrder
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableOptions(LayoutOptions, EngineOptions, MaintenanceOptions):
     """All options of a table, parsed. An attribute is its key with '_' for '.' and '-'.
 

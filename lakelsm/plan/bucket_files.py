@@ -36,13 +36,13 @@ def by_bucket(
             file.level,
             file.file_size,
             file.row_count,
-            low,
-            high,
-            file.min_sequence_number,
-            file.max_sequence_number,
-            _delete_rows(file, trust_delete_counts),
-            file.creation_time_millis,
-            file.file_name,
+            min_key=low,
+            max_key=high,
+            min_seq=file.min_sequence_number,
+            max_seq=file.max_sequence_number,
+            delete_rows=_delete_rows(file, trust_delete_counts),
+            creation_time=file.creation_time_millis,
+            name=file.file_name,
         )
         buckets.setdefault((entry.partition, entry.bucket), []).append(view)
     return buckets

@@ -45,7 +45,14 @@ class MergeUnits:
         path = f"{self.directory(entry.partition, entry.bucket)}/{file.file_name}"
         self._store.file_io.check_file(path)
         expected = ExpectedFile.of(file, entry.partition)
-        return RunFile(path, file.schema_id, file.row_count, file.file_size, level=file.level, expected=expected)
+        return RunFile(
+            path,
+            schema_id=file.schema_id,
+            row_count=file.row_count,
+            file_size=file.file_size,
+            level=file.level,
+            expected=expected,
+        )
 
     def of_section(self, section: Section, target_size: int, below: Sequence[SortedRun] = ()) -> list[MergeUnit]:
         """The section as units of disjoint key ranges, in key order, that cost about ``target_size`` bytes at least.
@@ -70,10 +77,10 @@ class MergeUnits:
             units.append(
                 MergeUnit(
                     self._runs(inside),
-                    self._key(low),
-                    self._key(high),
-                    self._runs(found),
-                    self._reach(first, last) if any(found) else None,
+                    lower=self._key(low),
+                    upper=self._key(high),
+                    looked_up=self._runs(found),
+                    reach=self._reach(first, last) if any(found) else None,
                 )
             )
         return units

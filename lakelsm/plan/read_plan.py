@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ class ReadPlan:
     """
 
     snapshot_id: int | None
+    _: KW_ONLY
     raw_files: tuple[RunFile, ...]
     merged_files: tuple[RunFile, ...]
     units: tuple[MergeUnit, ...]
@@ -54,7 +55,7 @@ def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate
     ``predicate`` leaves out partitions, buckets and files that surely hold no row of the answer; it is not a filter.
     """
     if snapshot is None:
-        return ReadPlan(None, (), (), (), 0)
+        return ReadPlan(None, raw_files=(), merged_files=(), units=(), files_live=0)
     prunes_files = predicate is not None and bool(columns(predicate) - set(store.schema.partition_keys))
     entries = read_live_entries(
         store.file_io,
@@ -81,7 +82,7 @@ def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate
             sections.extend(units.of_section(section, target))
     metas = read_manifest_metas(store.file_io, store.paths, snapshot)
     live = sum(meta.num_added_files - meta.num_deleted_files for meta in metas)
-    return ReadPlan(snapshot.id, tuple(raw), tuple(merged), tuple(sections), live)
+    return ReadPlan(snapshot.id, raw_files=tuple(raw), merged_files=tuple(merged), units=tuple(sections), files_live=live)
 
 
 def _visible(store: TableStore, files: list[FileRange]) -> list[FileRange]:

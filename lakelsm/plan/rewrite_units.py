@@ -21,7 +21,7 @@ _SOURCES = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RewriteUnit:
     """Sections in key order whose merged rows go to one stream of files.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Any
@@ -130,6 +130,7 @@ def shown_condition(sql: str) -> str:
 class _Scope:
     fields: Sequence[DataField]
     zone: str | None
+    _: KW_ONLY
     texts_are_plain: bool
     lists: Mapping[str, Sequence[Literal]] = field(default_factory=dict)
     _by_name: dict[str, DataField] = field(init=False)

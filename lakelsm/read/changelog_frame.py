@@ -56,7 +56,9 @@ def changelog_frame(
     files = [file for _, files in plan.scanned for file in files]
     schemas = file_schemas(store, [*files, *(file for unit in units for file in unit.files)])
     columns = to_struct(store.schema.fields).add(SEQUENCE_NUMBER, T.LongType()).add(VALUE_KIND, T.ByteType())
-    reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, TASK_MEMORY)
+    reader = RunReader(
+        store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=TASK_MEMORY
+    )
     spec = MergeSpec.of(store.schema, store.options)
     arrow = pa.schema([*to_spark_arrow(store.schema.fields), SEQUENCE_FIELD, KIND_FIELD])
     changes = _scanned(spark, store, schemas, plan)

@@ -110,7 +110,9 @@ def _stale(
     """The hidden rows of all units, one row a file."""
     spec = MergeSpec.of(store.schema, store.options)
     columns = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
-    task = StaleRows(RunReader(store.file_io, store.schema, schemas, columns, TASK_MEMORY), spec)
+    task = StaleRows(
+        RunReader(store.file_io, store.schema, schemas=schemas, columns=columns, memory_bytes=TASK_MEMORY), spec
+    )
     chunks = read_units(spark, _packed(store, units), task, STALE_SCHEMA)
     return chunks.select(F.expr(f"xxhash64({STALE_FILE}) ^ {STALE_CHUNK}").alias(_STALE), F.col(STALE_WORDS))
 
@@ -124,7 +126,9 @@ def _merged(
 ) -> DataFrame:
     """The merged rows of keys that several rows have, and the rows of small files."""
     struct = to_struct(store.schema.fields)
-    reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, TASK_MEMORY)
+    reader = RunReader(
+        store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=TASK_MEMORY
+    )
     task = MergedRows(reader, MergeSpec.of(store.schema, store.options), to_spark_arrow(store.schema.fields), small_file)
     return read_units(spark, _packed(store, units), task, struct)
 

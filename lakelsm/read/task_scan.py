@@ -61,7 +61,9 @@ def task_scan(
     """Return the rows of the files, merged with nothing: the table's columns, the sequence number and kind, then
     `FILE_NAME` and `POSITION`; nothing runs before an action.
     """
-    reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, TASK_MEMORY)
+    reader = RunReader(
+        store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=TASK_MEMORY
+    )
     arrow = pa.schema([*to_spark_arrow(store.schema.fields), SEQUENCE_FIELD, KIND_FIELD])
     # Nullable, as in a scan of Spark's: a retraction may have its key alone.
     columns = T.StructType([T.StructField(column.name, to_spark(column.type)) for column in store.schema.fields])

@@ -53,7 +53,7 @@ _VERSION_BUCKET_DEFAULT_ONE = 1  # schema files up to this version mean bucket=1
 _VERSION_FORMAT_DEFAULT_ORC = 2  # schema files up to this version mean file.format=orc when it is missing
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableSchema:
     """One version of a table's schema. `options` is never changed in place; `time_millis` is UTC."""
 

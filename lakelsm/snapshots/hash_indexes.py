@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -42,6 +42,7 @@ class HashIndex:
     bucket: str
     file_size: int
     row_count: int
+    _: KW_ONLY
     checksum: int | None = None
 
     def read(self, file_io: FileIO) -> npt.NDArray[np.int32]:
@@ -86,7 +87,7 @@ def hash_indexes(store: TableStore, base: Snapshot | None) -> HashIndexes:
         refuse_external_path(entry.file.external_path, entry.file.file_name)
         path = store.paths.index(entry.file.file_name)
         file = entry.file
-        found[place] = HashIndex(path, _bucket(store, entry), file.file_size, file.row_count, file.checksum)
+        found[place] = HashIndex(path, _bucket(store, entry), file.file_size, file.row_count, checksum=file.checksum)
     return found
 
 

@@ -21,7 +21,7 @@ from lakelsm.storage import FileIO, open_storage
 from lakelsm.types import DataType
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TableStore:
     """A table as one operation sees it: the schema and options are those of the moment it was opened."""
 
@@ -41,7 +41,13 @@ class TableStore:
         paths = TablePaths(root)
         file_io = storage.within(paths.root)
         schema = SchemaStore(file_io, paths).latest()
-        return TableStore(name or paths.root.rsplit("/", 1)[-1], file_io, paths, schema, validate_existing_table(schema))
+        return TableStore(
+            name=name or paths.root.rsplit("/", 1)[-1],
+            file_io=file_io,
+            paths=paths,
+            schema=schema,
+            options=validate_existing_table(schema),
+        )
 
     def refreshed(self) -> TableStore:
         """The same table with the newest schema and options."""

@@ -6,7 +6,7 @@ Source of the rules: docs/format.md 3 and 3.2 (type strings), Paimon's `DataType
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from lakelsm.errors import InvalidInputError
@@ -68,6 +68,7 @@ class AtomicType(DataType):
     """
 
     root: str = ""
+    _: KW_ONLY
     length: int | None = None
     precision: int | None = None
     scale: int | None = None
@@ -195,6 +196,7 @@ class DataField:
     name: str
     type: DataType
     description: str | None = None
+    _: KW_ONLY
     default_value: str | None = None
 
     def sql(self) -> str:

@@ -333,7 +333,7 @@ class _Parser:
                     )
                 else:
                     break
-            fields.append(DataField(UNASSIGNED_ID, name, data_type, description, default))
+            fields.append(DataField(UNASSIGNED_ID, name, data_type, description, default_value=default))
             if not self._take(","):
                 return tuple(fields)
 

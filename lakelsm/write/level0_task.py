@@ -32,7 +32,7 @@ from lakelsm.write.prepare import BUCKET, ORDER
 _FILE_SOURCE_APPEND = 0  # Persisted: do not change.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Level0Job:
     """Everything that the writing tasks need; pickled once.
 
@@ -115,7 +115,9 @@ class _Level0Task:
             bucket = rows.column(BUCKET)[start].as_py()
             if self._bucket is None or not self._bucket.is_for(partition, bucket):
                 self._close_bucket()
-                self._bucket = _BucketWriter(self._job, self._filesystem, partition, values_of, bucket)
+                self._bucket = _BucketWriter(
+                    self._job, self._filesystem, partition=partition, partition_values=values_of, bucket=bucket
+                )
                 self._buckets.append(self._bucket.files)
             self._bucket.write(values.slice(start, stop - start))
 
@@ -157,6 +159,7 @@ class _BucketWriter:
         self,
         job: Level0Job,
         filesystem: arrow_fs.FileSystem,
+        *,
         partition: bytes,
         partition_values: tuple[pa.Scalar, ...],
         bucket: int,
@@ -176,11 +179,15 @@ class _BucketWriter:
         job.file_io.check_directory(directory)
         names = FileNames(job.names.uuid())
         durable = job.file_io.make_durable if job.layout.durable else None
-        self._writer = RollingWriter(filesystem, directory, names, job.layout, 0, _FILE_SOURCE_APPEND, durable)
+        self._writer = RollingWriter(
+            filesystem, directory, names, job.layout, level=0, file_source=_FILE_SOURCE_APPEND, make_durable=durable
+        )
         self._changelog: RollingWriter | None = None
         if job.changelog_layout is not None:
             layout = job.changelog_layout
-            self._changelog = RollingWriter(filesystem, directory, names, layout, 0, _FILE_SOURCE_APPEND, durable)
+            self._changelog = RollingWriter(
+                filesystem, directory, names, layout, level=0, file_source=_FILE_SOURCE_APPEND, make_durable=durable
+            )
         self.files = _BucketFiles(job.file_io, [w for w in (self._writer, self._changelog) if w is not None])
         self._held: pa.Table | None = None
         self._next_sequence = job.first_sequence
@@ -216,7 +223,8 @@ class _BucketWriter:
 
     def _entries(self, files: Sequence[DataFileMeta]) -> list[ManifestEntry]:
         return [
-            ManifestEntry(FileKind.ADD, self._partition, self._bucket, self._job.total_buckets, meta) for meta in files
+            ManifestEntry(FileKind.ADD, self._partition, self._bucket, self._job.total_buckets, file=meta)
+            for meta in files
         ]
 
     def _numbered(self, rows: pa.Table) -> pa.Table:

@@ -67,16 +67,16 @@ def file(
 def add(
     meta: DataFileMeta | None = None, *, dt: str | None = "a", bucket: int = 0, total: int = 2
 ) -> ManifestEntry:
-    return ManifestEntry(FileKind.ADD, partition(dt), bucket, total, meta or file())
+    return ManifestEntry(FileKind.ADD, partition(dt), bucket, total, file=meta or file())
 
 
 def delete(entry: ManifestEntry) -> ManifestEntry:
-    return ManifestEntry(FileKind.DELETE, entry.partition, entry.bucket, entry.total_buckets, entry.file)
+    return ManifestEntry(FileKind.DELETE, entry.partition, entry.bucket, entry.total_buckets, file=entry.file)
 
 
 def upgrade(entry: ManifestEntry, level: int) -> list[ManifestEntry]:
     moved = ManifestEntry(
-        FileKind.ADD, entry.partition, entry.bucket, entry.total_buckets, entry.file.upgraded(level)
+        FileKind.ADD, entry.partition, entry.bucket, entry.total_buckets, file=entry.file.upgraded(level)
     )
     return [delete(entry), moved]
 

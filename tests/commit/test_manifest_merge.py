@@ -33,7 +33,9 @@ POLICY = MergePolicy(target_size=100, min_count=3, full_threshold=1000)
 
 
 def meta(name: str, size: int, deleted: int = 0) -> ManifestFileMeta:
-    return ManifestFileMeta(name, size, 1, deleted, EMPTY_STATS, 0)
+    return ManifestFileMeta(
+        name, size, num_added_files=1, num_deleted_files=deleted, partition_stats=EMPTY_STATS, schema_id=0
+    )
 
 
 @pytest.mark.parametrize(

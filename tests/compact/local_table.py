@@ -217,7 +217,7 @@ class LocalTable:
         messages = self._level0(store, rows, row_kind, base, planned) if len(rows) else TaskMessages()
         message = CommitMessage(
             upgraded_for_overwrite(store, messages.entries) if kind is CommitKind.OVERWRITE else messages.entries,
-            [] if kind is CommitKind.OVERWRITE else messages.changelog_entries,
+            changelog_entries=[] if kind is CommitKind.OVERWRITE else messages.changelog_entries,
             index_adds=messages.index_entries,
             base_snapshot_id=None if base is None else base.id,
             overwrite_partitions=partitions,

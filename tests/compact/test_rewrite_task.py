@@ -22,20 +22,37 @@ def task_of(table: LocalTable) -> RewriteTask:
     store = table.store
     schemas = {number: store.schemas.get(number) for number in store.schemas.ids()}
     return RewriteTask(
-        RunReader(store.file_io, store.schema, schemas, store.schema.field_names, 1 << 20),
-        FileLayout.of(store.schema, store.options, 1 << 16),
-        MergeSpec.of(store.schema, store.options),
+        reader=RunReader(
+            store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=1 << 20
+        ),
+        layout=FileLayout.of(store.schema, store.options, 1 << 16),
+        spec=MergeSpec.of(store.schema, store.options),
     )
 
 
 def unit_of(table: LocalTable, *, drop_delete: bool = True, sections: int = 1) -> RewriteUnit:
     """The table's files, one run each, oldest first; cut into sections of equally many."""
     entries = sorted(table.live(), key=lambda entry: entry.file.min_sequence_number)
-    runs = [(RunFile(str(table.path_of(e)), e.file.schema_id, e.file.row_count, e.file.file_size),) for e in entries]
+    runs = [
+        (
+            RunFile(
+                str(table.path_of(e)), schema_id=e.file.schema_id, row_count=e.file.row_count, file_size=e.file.file_size
+            ),
+        )
+        for e in entries
+    ]
     size = len(runs) // sections
     units = [MergeUnit(tuple(runs[at : at + size])) for at in range(0, len(runs), size)]
     entry, directory = entries[0], table.path_of(entries[0]).parent
-    return RewriteUnit(tuple(units), entry.partition, entry.bucket, 1, str(directory), 4, drop_delete)
+    return RewriteUnit(
+        sections=tuple(units),
+        partition=entry.partition,
+        bucket=entry.bucket,
+        total_buckets=1,
+        directory=str(directory),
+        output_level=4,
+        drop_delete=drop_delete,
+    )
 
 
 def run(table: LocalTable, unit: RewriteUnit) -> list[ManifestEntry]:

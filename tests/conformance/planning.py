@@ -140,13 +140,23 @@ _INTERVAL_KEYS = ("max_compact_interval", "max_interval", "lookup_compact_max_in
 
 def _runs(given: Sequence[Mapping[str, int]]) -> tuple[SortedRun, ...]:
     return tuple(
-        SortedRun(run["level"], (FileRange(i, run["level"], run["size"], 1, i, i, 0, 0),))
+        SortedRun(run["level"], (FileRange(i, run["level"], run["size"], 1, min_key=i, max_key=i, min_seq=0, max_seq=0),))
         for i, run in enumerate(given)
     )
 
 
 def _file(index: int, level: int, low: int, high: int, delete_rows: int | None = 0) -> FileRange:
-    return FileRange(index, level, high - low + 1, high - low + 1, low, high, index, index, delete_rows)
+    return FileRange(
+        index,
+        level,
+        high - low + 1,
+        high - low + 1,
+        min_key=low,
+        max_key=high,
+        min_seq=index,
+        max_seq=index,
+        delete_rows=delete_rows,
+    )
 
 
 def _unit(unit: CompactUnit | None) -> dict[str, Any]:
@@ -175,10 +185,21 @@ def _files_after(files: Sequence[FileRange], plan: CompactPlan) -> list[list[int
     kept = [file for file in files if file.index not in gone]
     level = plan.output_level
     for file in plan.upgrades:
-        kept.append(FileRange(file.index, level, file.size, 1, file.min_key, file.max_key, 0, file.max_seq))
+        kept.append(
+            FileRange(
+                file.index,
+                level,
+                file.size,
+                1,
+                min_key=file.min_key,
+                max_key=file.max_key,
+                min_seq=0,
+                max_seq=file.max_seq,
+            )
+        )
     for group in plan.rewrites:
         low = min(file.min_key for file in group.files)
         high = max(file.max_key for file in group.files)
         newest = max(file.max_seq for file in group.files)
-        kept.append(FileRange(-1, level, high - low + 1, 1, low, high, 0, newest))
+        kept.append(FileRange(-1, level, high - low + 1, 1, min_key=low, max_key=high, min_seq=0, max_seq=newest))
     return [[file.level, file.min_key, file.max_key] for run in sorted_runs(kept) for file in run.files]

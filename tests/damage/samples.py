@@ -50,7 +50,9 @@ class SampleTable(FileTable):
 
     def _reader(self, columns: Any) -> RunReader:
         store = self.store
-        return RunReader(store.file_io, store.schema, _Schemas(store.schemas), tuple(columns), 1 << 20)
+        return RunReader(
+            store.file_io, store.schema, schemas=_Schemas(store.schemas), columns=tuple(columns), memory_bytes=1 << 20
+        )
 
 
 class _Schemas(dict[int, TableSchema]):

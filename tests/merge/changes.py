@@ -42,9 +42,9 @@ class Shape:
     def spec(self) -> MergeSpec:
         return MergeSpec(
             tuple(f"k{i}" for i in range(len(self.key))),
-            tuple(f"s{i}" for i in range(len(self.sequence))),
-            self.descending,
-            self.ignore_delete,
+            sequence_columns=tuple(f"s{i}" for i in range(len(self.sequence))),
+            sequence_descending=self.descending,
+            ignore_delete=self.ignore_delete,
         )
 
     @property

@@ -42,7 +42,9 @@ def rows_table(schema: TableSchema, rows: Sequence[Row]) -> pa.Table:
 def write_files(
     directory: Path, layout: FileLayout, batches: Iterable[pa.Table], level: int = 0, file_source: int = 0
 ) -> list[DataFileMeta]:
-    writer = RollingWriter(IO.filesystem(), str(directory), FileNames(str(uuid4())), layout, level, file_source)
+    writer = RollingWriter(
+        IO.filesystem(), str(directory), FileNames(str(uuid4())), layout, level=level, file_source=file_source
+    )
     for batch in batches:
         writer.write(batch)
     return writer.close()
@@ -64,7 +66,9 @@ def write_run(
 
 
 def as_run_file(directory: Path, schema: TableSchema, meta: DataFileMeta) -> RunFile:
-    return RunFile(f"{directory}/{meta.file_name}", schema.id, meta.row_count, meta.file_size)
+    return RunFile(
+        f"{directory}/{meta.file_name}", schema_id=schema.id, row_count=meta.row_count, file_size=meta.file_size
+    )
 
 
 def reader_of(
@@ -74,7 +78,9 @@ def reader_of(
     memory_bytes: int = 64 << 20,
 ) -> RunReader:
     names = tuple(columns or schema.field_names)
-    return RunReader(IO, schema, {one.id: one for one in (*older, schema)}, names, memory_bytes)
+    return RunReader(
+        IO, schema, schemas={one.id: one for one in (*older, schema)}, columns=names, memory_bytes=memory_bytes
+    )
 
 
 def read_unit(reader: RunReader, unit: MergeUnit, positions: bool = False) -> list[list[dict[str, Any]]]:

@@ -64,7 +64,7 @@ def ordered(spec: MergeSpec, *rows: tuple[int, int, int | None]) -> list[int]:
 
 
 def test_rows_are_ordered_by_sequence_field_number_and_kind() -> None:
-    plain, by_field = MergeSpec(("id",)), MergeSpec(("id",), ("s",))
+    plain, by_field = MergeSpec(("id",)), MergeSpec(("id",), sequence_columns=("s",))
     assert ordered(plain, (2, 0, 1), (1, 0, 5), (3, 0, None)) == [1, 0, 2]
     assert ordered(by_field, (2, 0, 1), (1, 0, 5), (3, 0, None)) == [2, 0, 1]
     assert ordered(by_field, (2, 0, 1), (1, 0, 1)) == [1, 0]
@@ -73,7 +73,7 @@ def test_rows_are_ordered_by_sequence_field_number_and_kind() -> None:
 
 
 def test_a_descending_field_turns_values_round_and_leaves_null_the_weakest() -> None:
-    spec = MergeSpec(("id",), ("s",), sequence_descending=True)
+    spec = MergeSpec(("id",), sequence_columns=("s",), sequence_descending=True)
     assert ordered(spec, (1, 0, -(2**31)), (2, 0, None), (3, 0, 2**31 - 1)) == [1, 2, 0]
 
 

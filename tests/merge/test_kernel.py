@@ -123,5 +123,5 @@ def test_a_large_table_of_unique_keys_keeps_every_row_in_key_order() -> None:
 def test_a_sequence_field_may_be_a_key_column() -> None:
     shape = Shape(("INT",))
     rows = shape.table([Change((1,), 2), Change((1,), 1), Change((2,), 1)])
-    spec = MergeSpec(("k0",), ("k0",))
+    spec = MergeSpec(("k0",), sequence_columns=("k0",))
     assert latest_rows(rows, order_keys([rows.column("k0")]), spec).tolist() == [0, 2]

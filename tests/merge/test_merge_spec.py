@@ -24,12 +24,12 @@ def test_the_spec_of_a_table_comes_from_its_schema_and_options() -> None:
     options = {"sequence.field": "b,c", "sequence.field.sort-order": "descending", "ignore-delete": "true"}
     schema = create_schema("p INT, a INT, b INT, c INT", ["a", "p"], ["p"], options)
     found = MergeSpec.of(schema, TableOptions.parse(schema.options))
-    assert found == MergeSpec(("a",), ("b", "c"), True, True)
+    assert found == MergeSpec(("a",), sequence_columns=("b", "c"), sequence_descending=True, ignore_delete=True)
     assert found.decisive_columns == ("a", "b", "c", "_SEQUENCE_NUMBER", "_VALUE_KIND")
 
 
 def test_a_sequence_field_that_is_a_key_column_decides_once() -> None:
-    assert MergeSpec(("a",), ("a",)).decisive_columns == ("a", "_SEQUENCE_NUMBER", "_VALUE_KIND")
+    assert MergeSpec(("a",), sequence_columns=("a",)).decisive_columns == ("a", "_SEQUENCE_NUMBER", "_VALUE_KIND")
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 
-FIRST, SECOND = RunFile("/t/bucket-0/a", 0, 10, 100), RunFile("/t/bucket-0/b", 0, 10, 200)
-THIRD = RunFile("/t/bucket-0/c", 0, 10, 1000, level=5)
+FIRST, SECOND = (
+    RunFile("/t/bucket-0/a", schema_id=0, row_count=10, file_size=100),
+    RunFile("/t/bucket-0/b", schema_id=0, row_count=10, file_size=200),
+)
+THIRD = RunFile("/t/bucket-0/c", schema_id=0, row_count=10, file_size=1000, level=5)
 
 
 def test_the_files_are_those_looked_up_first_and_then_the_runs_in_order() -> None:
@@ -24,4 +27,4 @@ def test_a_file_that_is_looked_up_costs_a_quarter_of_one_that_is_merged() -> Non
 
 def test_a_file_is_named_by_the_last_part_of_its_path() -> None:
     assert FIRST.name == "a"
-    assert RunFile("plain", 0, 1, 1).name == "plain"
+    assert RunFile("plain", schema_id=0, row_count=1, file_size=1).name == "plain"

@@ -64,21 +64,21 @@ def test_the_lower_bound_is_inclusive_and_the_upper_is_not(
     tmp_path: Path, lower: tuple[int] | None, upper: tuple[int] | None, wanted: range
 ) -> None:
     run = write_run(tmp_path, INT_KEY, int_rows(range(100)), files=2, group_rows=9)
-    (rows,) = read_unit(reader_of(INT_KEY), MergeUnit((run,), lower, upper))
+    (rows,) = read_unit(reader_of(INT_KEY), MergeUnit((run,), lower=lower, upper=upper))
     assert ids(rows) == list(wanted)
 
 
 def test_bounds_compare_all_columns_of_the_key_in_its_order(tmp_path: Path) -> None:
     keys = sorted((b, a) for b in range(5) for a in ("", "x", "x\0", "y"))
     run = write_run(tmp_path, TWO_KEYS, [(at, 0, {"a": a, "b": b}) for at, (b, a) in enumerate(keys)], group_rows=3)
-    (rows,) = read_unit(reader_of(TWO_KEYS), MergeUnit((run,), (1, "x\0"), (3, "x")))
+    (rows,) = read_unit(reader_of(TWO_KEYS), MergeUnit((run,), lower=(1, "x\0"), upper=(3, "x")))
     assert [(row["b"], row["a"]) for row in rows] == [key for key in keys if (1, "x\0") <= key < (3, "x")]
 
 
 def test_positions_are_places_in_the_file_also_behind_row_groups_that_were_left_out(tmp_path: Path) -> None:
     first = write_run(tmp_path, INT_KEY, int_rows(range(0, 100, 2)), files=2, group_rows=5)
     second = write_run(tmp_path, INT_KEY, int_rows(range(1, 100, 2)), files=2, group_rows=7)
-    unit = MergeUnit((first, second), (31,), (90,))
+    unit = MergeUnit((first, second), lower=(31,), upper=(90,))
     for rows in read_unit(reader_of(INT_KEY, ["id"]), unit, positions=True):
         assert rows
         for row in rows:
@@ -115,7 +115,7 @@ def test_row_groups_outside_the_bounds_are_not_decoded(tmp_path: Path, monkeypat
         return needed
 
     monkeypatch.setattr(KeyValueReader, "_overlaps", spy)
-    (rows,) = read_unit(reader_of(INT_KEY), MergeUnit((run,), (35,), (52,)))
+    (rows,) = read_unit(reader_of(INT_KEY), MergeUnit((run,), lower=(35,), upper=(52,)))
     assert ids(rows) == list(range(35, 52))
     assert decoded == [3, 4, 5]
 
@@ -147,7 +147,7 @@ def test_bounds_hold_for_every_type_of_key(type_name: str, tmp_path_factory: pyt
         lower, upper = data.draw(st.sampled_from([*keys, None])), data.draw(st.sampled_from([*keys, None]))
         rows: list[Row] = [(at, 0, {"k": k, "j": j, "v": at}) for at, (k, j) in enumerate(keys)]
         run = write_run(tmp_path_factory.mktemp("run"), schema, rows, group_rows=3)
-        (found,) = read_unit(reader_of(schema), MergeUnit((run,), lower, upper))
+        (found,) = read_unit(reader_of(schema), MergeUnit((run,), lower=lower, upper=upper))
         inside = [
             at
             for at, key in enumerate(keys)
@@ -164,7 +164,7 @@ def test_units_that_cut_a_key_space_hold_every_row_once(tmp_path: Path) -> None:
     bounds: list[tuple[int] | None] = [None, (3,), (4,), (28,), (29,), (50,), None]
     seen = []
     for low, high in pairwise(bounds):
-        (found,) = read_unit(reader_of(INT_KEY), MergeUnit((run,), low, high))
+        (found,) = read_unit(reader_of(INT_KEY), MergeUnit((run,), lower=low, upper=high))
         seen += ids(found)
     assert seen == list(range(57))
 
@@ -219,18 +219,18 @@ def _held_by_merge(directory: Path, rows: list[Row], bound: int) -> int:
 
 def test_a_reader_travels_to_tasks(tmp_path: Path) -> None:
     run = write_run(tmp_path, INT_KEY, int_rows(range(3)))
-    reader, unit = pickle.loads(pickle.dumps((reader_of(INT_KEY), MergeUnit((run,), (1,), None))))
+    reader, unit = pickle.loads(pickle.dumps((reader_of(INT_KEY), MergeUnit((run,), lower=(1,), upper=None))))
     assert ids(read_unit(reader, unit)[0]) == [1, 2]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    lost = RunFile(f"{tmp_path}/data-lost-0.parquet", 0, 1, 1)
+    lost = RunFile(f"{tmp_path}/data-lost-0.parquet", schema_id=0, row_count=1, file_size=1)
     with pytest.raises(CorruptTableError, match=r"data-lost-0\.parquet"):
         read_unit(reader_of(INT_KEY), MergeUnit(((lost,),)))
 
 
 def test_the_size_of_a_unit_is_that_of_its_files() -> None:
-    one, two = RunFile("a", 0, 1, 10), RunFile("b", 0, 1, 5)
+    one, two = RunFile("a", schema_id=0, row_count=1, file_size=10), RunFile("b", schema_id=0, row_count=1, file_size=5)
     unit = MergeUnit(((one,), (two, one)))
     assert unit.cost == 25
     assert unit.files == (one, two, one)

@@ -45,7 +45,19 @@ def runs(*levels: int, created: int | None = None) -> list[FileRange]:
     """One overlapping file a level, older the higher, each ten times as large as the one above."""
     size = len(levels)
     return [
-        FileRange(at, level, 10 ** (3 + at), 10, 0, 9, 10 * (size - at), 10 * (size - at) + 9, 0, created, str(at))
+        FileRange(
+            at,
+            level,
+            10 ** (3 + at),
+            10,
+            min_key=0,
+            max_key=9,
+            min_seq=10 * (size - at),
+            max_seq=10 * (size - at) + 9,
+            delete_rows=0,
+            creation_time=created,
+            name=str(at),
+        )
         for at, level in enumerate(levels)
     ]
 
@@ -133,7 +145,12 @@ def test_the_optimization_interval_counts_from_the_newest_file_of_the_top(tmp_pa
 
 def test_deletes_are_dropped_only_where_nothing_older_lies_below(tmp_path: Path) -> None:
     store = table_of(tmp_path, num_sorted_run__compaction_trigger="2", compaction__size_ratio="0")
-    files = [*runs(0, 0), FileRange(2, 5, 10**9, 10, 0, 9, 0, 9, 0, None, "oldest")]
+    files = [
+        *runs(0, 0),
+        FileRange(
+            2, 5, 10**9, 10, min_key=0, max_key=9, min_seq=0, max_seq=9, delete_rows=0, creation_time=None, name="oldest"
+        ),
+    ]
     partial = plan_bucket(store, files, False, 0)
     assert partial is not None and (partial.output_level, partial.drop_delete) == (4, False)
     full = plan_bucket(store, files, True, 0)

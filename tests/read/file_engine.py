@@ -164,7 +164,9 @@ class FileTable(LocalTable):
 
     def _reader(self, columns: Sequence[str]) -> RunReader:
         store = self.store
-        return RunReader(store.file_io, store.schema, _Schemas(store.schemas.get), tuple(columns), 1 << 20)
+        return RunReader(
+            store.file_io, store.schema, schemas=_Schemas(store.schemas.get), columns=tuple(columns), memory_bytes=1 << 20
+        )
 
     def _file_rows(self, file: RunFile, names: Sequence[str]) -> pa.Table:
         (run,) = self._reader(names).open_runs(MergeUnit(((file,),)))

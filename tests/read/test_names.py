@@ -134,7 +134,7 @@ def test_a_batch_that_lost_a_race_is_written_again_from_files_that_spark_hides(
     ],
 )
 def test_spark_scans_files_that_it_lists_and_shows_by_their_names(name: str, scanned: bool) -> None:
-    file = RunFile(f"/_wh/.db/t/_dt=1/bucket-0/{name}", 0, 1, 1)
+    file = RunFile(f"/_wh/.db/t/_dt=1/bucket-0/{name}", schema_id=0, row_count=1, file_size=1)
     assert parted_by_reader([file], {0: create_schema("id INT", ["id"])}) == (([file], []) if scanned else ([], [file]))
 
 
@@ -151,14 +151,14 @@ def test_spark_scans_files_that_it_lists_and_shows_by_their_names(name: str, sca
     ],
 )
 def test_spark_scans_files_whose_columns_it_tells_apart(columns: str, scanned: bool) -> None:
-    file = RunFile("/wh/data-0.parquet", 0, 1, 1)
+    file = RunFile("/wh/data-0.parquet", schema_id=0, row_count=1, file_size=1)
     assert parted_by_reader([file], {0: create_schema(columns, ["id"])}) == (([file], []) if scanned else ([], [file]))
 
 
 def test_a_task_reads_every_row_of_a_file_with_its_place(tmp_path: Path) -> None:
     schema = create_schema("id INT, v STRING", ["id"])
     run = write_run(tmp_path, schema, [(3, 0, {"id": 1, "v": "a"}), (4, 3, {"id": 2, "v": None})])
-    reader = RunReader(LocalFileIO(), schema, {0: schema}, ("id", "v"), 1 << 20)
+    reader = RunReader(LocalFileIO(), schema, schemas={0: schema}, columns=("id", "v"), memory_bytes=1 << 20)
     assert reader_of(schema, ["id", "v"]).columns == reader.columns
     (rows,) = StoredRows(reader, pa.schema([("v", pa.string()), ("_SEQUENCE_NUMBER", pa.int64())]))(run)
     assert rows.to_pylist() == [
@@ -224,7 +224,9 @@ def test_columns_with_dots_are_not_taken_for_members(tmp_path: Path) -> None:
     schema = create_schema(columns, ["a.b"])
     late = datetime.datetime(9999, 12, 31, 23, 59, 59)
     rows = [(at, 0, {"a.b": at, "a": {"b": 1000 + at}, "t.u": late, "r.s": {"x": late}}) for at in range(6)]
-    (run,) = reader_of(schema).open_runs(MergeUnit((write_run(tmp_path, schema, rows, group_rows=2),), (2,), (4,)))
+    (run,) = reader_of(schema).open_runs(
+        MergeUnit((write_run(tmp_path, schema, rows, group_rows=2),), lower=(2,), upper=(4,))
+    )
     found = [row for table in run for row in python_rows(table.select(["a.b", "a", "t.u", "r.s"]))]
     assert found == [row for _, _, row in rows[2:4]]
     (meta,) = write_files(tmp_path, layout_of(schema), [rows_table(schema, rows)])

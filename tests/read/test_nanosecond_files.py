@@ -27,7 +27,7 @@ def foreign(directory: Path, kind: pa.DataType, int96: bool = False) -> RunFile:
     table = pa.table({"k": pa.array([1], pa.int32()), "a": pa.array([[1]], pa.list_(kind))})
     path = directory / "foreign.parquet"
     pq.write_table(table, path, use_deprecated_int96_timestamps=int96)
-    return RunFile(str(path), 0, 1, path.stat().st_size)
+    return RunFile(str(path), schema_id=0, row_count=1, file_size=path.stat().st_size)
 
 
 @pytest.mark.parametrize("columns", [NESTED, "k INT, t TIMESTAMP(9)", "k INT, t TIMESTAMP(6)"])

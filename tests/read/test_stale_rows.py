@@ -71,9 +71,11 @@ def test_the_hidden_rows_are_the_losers_and_the_retractions(
             sequence = (values["s"],) if by_field else ()
             changes.append(Change((values["id"],), number, kind, sequence, place))
     engine = Deduplicate(descending, ignore_delete)
-    spec = MergeSpec(("id",), ("s",) if by_field else (), descending, ignore_delete)
+    spec = MergeSpec(
+        ("id",), sequence_columns=("s",) if by_field else (), sequence_descending=descending, ignore_delete=ignore_delete
+    )
     bounds = [None, *((cut,) for cut in cuts), None]
-    units = [MergeUnit(tuple(written), low, high) for low, high in pairwise(bounds)]
+    units = [MergeUnit(tuple(written), lower=low, upper=high) for low, high in pairwise(bounds)]
     shown = {change.value for change in engine.rows(changes)}
     wanted: dict[str, set[int]] = {}
     for change in changes:

@@ -104,7 +104,16 @@ def test_a_table_that_has_an_odd_name_is_opened_and_a_new_one_refused(columns: s
         _table(columns)
     column = parse_columns(columns)[1]
     schema = _table("id INT")
-    validate_existing_table(TableSchema(0, (*schema.fields, column), 1, (), ("id",), _OPTIONS))
+    validate_existing_table(
+        TableSchema(
+            id=0,
+            fields=(*schema.fields, column),
+            highest_field_id=1,
+            partition_keys=(),
+            primary_keys=("id",),
+            options=_OPTIONS,
+        )
+    )
 
 
 def test_changes_of_a_schema_are_held_to_the_same_names() -> None:

@@ -20,7 +20,7 @@ Where = tuple[str | None, int | None, int]
 
 
 def entry(where: Where) -> ManifestEntry:
-    return ManifestEntry(FileKind.ADD, encode_row(where[:2], TYPES), where[2], 4, file())
+    return ManifestEntry(FileKind.ADD, encode_row(where[:2], TYPES), where[2], 4, file=file())
 
 
 def manifest(name: str, *places: Where) -> ManifestFileMeta:
@@ -65,7 +65,7 @@ def test_partitions_of_minus_zero_and_nan_are_found() -> None:
         return [encode_row([value], types) for value in values]
 
     zeros, numbers, far = (
-        summarize(name, 1, [ManifestEntry(FileKind.ADD, partition, 0, 4, file()) for partition in partitions], types)
+        summarize(name, 1, [ManifestEntry(FileKind.ADD, partition, 0, 4, file=file()) for partition in partitions], types)
         for name, partitions in [("zeros", of(0.0, -0.0)), ("numbers", of(1.0, math.nan)), ("far", of(7.0))]
     )
     for value, names in [(-0.0, ["zeros"]), (0.0, ["zeros"]), (math.nan, ["numbers"]), (7.0, ["numbers", "far"])]:

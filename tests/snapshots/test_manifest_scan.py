@@ -180,7 +180,9 @@ def test_a_scan_without_statistics_gives_the_same_files(table: MetadataTable) ->
 
 
 def test_a_manifest_without_entries_by_its_counts_is_not_opened(table: MetadataTable) -> None:
-    meta = ManifestFileMeta("manifest-gone", 1, 0, 0, EMPTY_STATS, 0)
+    meta = ManifestFileMeta(
+        "manifest-gone", 1, num_added_files=0, num_deleted_files=0, partition_stats=EMPTY_STATS, schema_id=0
+    )
     assert table.live(table.snapshot([meta])) == []
 
 

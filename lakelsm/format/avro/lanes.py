@@ -90,7 +90,7 @@ def decode_columns(containers: Sequence[Container], wanted: Collection[str]) -> 
     return DecodedColumns(lanes.record_count, lanes.data, columns)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Lanes:
     """Blocks by falling record count, so that the lanes still running are always the first ones."""
 

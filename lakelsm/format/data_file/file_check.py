@@ -45,7 +45,7 @@ _REMEDY = "Restore the file, or read a snapshot from before it."
 ColumnRange = tuple[str, object, object]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExpectedFile:
     """What a manifest entry says of its data file. Keys and the partition are BinaryRows with arity."""
 
@@ -62,14 +62,14 @@ class ExpectedFile:
     def of(file: DataFileMeta, partition: bytes) -> ExpectedFile:
         """What the entry of ``file`` in ``partition`` says."""
         return ExpectedFile(
-            file.file_size,
-            file.row_count,
-            file.min_key,
-            file.max_key,
-            file.min_sequence_number,
-            file.max_sequence_number,
-            partition,
-            file.footer_checksum,
+            file_size=file.file_size,
+            row_count=file.row_count,
+            min_key=file.min_key,
+            max_key=file.max_key,
+            min_sequence_number=file.min_sequence_number,
+            max_sequence_number=file.max_sequence_number,
+            partition=partition,
+            footer_checksum=file.footer_checksum,
         )
 
 

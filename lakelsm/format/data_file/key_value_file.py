@@ -60,6 +60,7 @@ class KeyValueReader:
         filesystem: arrow_fs.FileSystem,
         path: str,
         mapping: Sequence[tuple[DataField, DataField | None]],
+        *,
         read_ahead: int = 1 << 18,
         check: FileCheck | None = None,
     ) -> None:
@@ -180,7 +181,7 @@ def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FileLayout:
     """How data files of a table are written: everything of it that comes from schema and options.
 

@@ -44,6 +44,7 @@ class RollingWriter:
         directory: str,
         names: FileNames,
         layout: FileLayout,
+        *,
         level: int,
         file_source: int,
         make_durable: Callable[[str, Sequence[str]], None] | None = None,
@@ -109,7 +110,9 @@ class RollingWriter:
             path = f"{self._directory}/{name}"
             with _refused(path):
                 self._filesystem.create_dir(self._directory, recursive=True)
-                self._open = _OpenFile(self._filesystem, path, name, self._layout, self._arrow_schema)
+                self._open = _OpenFile(
+                    self._filesystem, path, name=name, layout=self._layout, arrow_schema=self._arrow_schema
+                )
         with _refused(f"{self._directory}/{self._open.name}"):
             size = self._open.append(rows)
         if size >= self._layout.target_file_size or not self._rows_left:
@@ -138,7 +141,7 @@ class _OpenFile:
     """One Parquet file being written, with the running figures of its metadata."""
 
     def __init__(
-        self, filesystem: arrow_fs.FileSystem, path: str, name: str, layout: FileLayout, arrow_schema: pa.Schema
+        self, filesystem: arrow_fs.FileSystem, path: str, *, name: str, layout: FileLayout, arrow_schema: pa.Schema
     ) -> None:
         self.name = name
         self._path = path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 from lakelsm.format.avro.container import decode_records, read_container, write_container
@@ -28,7 +28,7 @@ class DeletionVectorRange:
     cardinality: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GlobalIndexMeta:
     """What a global index covers. lakelsm carries it unread."""
 
@@ -51,6 +51,7 @@ class IndexFileMeta:
     file_name: str
     file_size: int
     row_count: int
+    _: KW_ONLY
     dv_ranges: tuple[DeletionVectorRange, ...] | None = None
     external_path: str | None = None
     global_index: GlobalIndexMeta | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lakelsm.format.avro.container import decode_records, read_container, write_container
@@ -29,6 +29,7 @@ class ManifestFileMeta:
 
     file_name: str
     file_size: int
+    _: KW_ONLY
     num_added_files: int
     num_deleted_files: int
     partition_stats: SimpleStats

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,7 @@ class _Rows:
     words: Words
     starts: Longs
     lengths: Longs
+    _: KW_ONLY
     arity: Longs
     header_bytes: Longs
 
@@ -101,7 +102,7 @@ def _open(rows: Sequence[bytes] | pa.Array, fields: int) -> _Rows:
     _check(arity > fields, f"has more than the {fields} fields of its schema")
     header_bytes = ((arity + (8 + 63)) // 64) * 8
     _check(lengths < header_bytes + 8 * arity, "ends before its last field")
-    return _Rows(data, words, starts + _ARITY_BYTES, lengths, arity, header_bytes)
+    return _Rows(data, words, starts + _ARITY_BYTES, lengths, arity=arity, header_bytes=header_bytes)
 
 
 def _check(bad: Mask, problem: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -44,7 +44,7 @@ def merge_partial_update(table: pa.Table, groups: GroupedRows, spec: MergeSpec) 
     ungrouped = Events(groups, _ops(records.retracts, ADD), seeds)
     by_column: dict[str, _GroupFold] = {}
     for sequence in sequences:
-        fold = _GroupFold(sequence, records, acting, removals, restarts, seeds)
+        fold = _GroupFold(sequence, records, acting=acting, removals=removals, restarts=restarts, seeds=seeds)
         by_column.update(dict.fromkeys(sequence.group.columns, fold))
     for rule in spec.columns:
         if rule.name in table.column_names:
@@ -145,6 +145,7 @@ class _GroupFold:
 
     sequence: _Sequence
     records: _Records
+    _: KW_ONLY
     acting: Mask
     removals: Mask
     restarts: Mask

@@ -42,7 +42,9 @@ def refusal(table: LocalTable, file: RunFile) -> str:
     with pytest.raises(CorruptTableError) as told:
         check_files(store.file_io, schemas, [file])
     assert str(told.value).startswith(f"Data file {file.path}")
-    reader = RunReader(store.file_io, store.schema, schemas, store.schema.field_names, 1 << 20)
+    reader = RunReader(
+        store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=1 << 20
+    )
     with pytest.raises(CorruptTableError) as in_task:
         list(reader.open_runs(MergeUnit(((file,),)))[0])
     assert str(in_task.value) == str(told.value)
@@ -185,7 +187,20 @@ def test_nested_columns_and_names_with_dots_are_known(tmp_path: Path) -> None:
 def test_a_bound_that_is_null_is_compared_with_nothing() -> None:
     schema = create_schema("id INT, v STRING", ["id"], (), {"primary-key.nullable": "true"}, None, 0)
     low, high = (encode_row([value], [AtomicType("INT")]) for value in (None, 1))
-    (check,) = FileCheck.of([ExpectedFile(100, 2, low, high, 0, 1, EMPTY_ROW)], schema)
+    (check,) = FileCheck.of(
+        [
+            ExpectedFile(
+                file_size=100,
+                row_count=2,
+                min_key=low,
+                max_key=high,
+                min_sequence_number=0,
+                max_sequence_number=1,
+                partition=EMPTY_ROW,
+            )
+        ],
+        schema,
+    )
     assert list(check.ranges) == []
 
 
@@ -195,7 +210,9 @@ def test_a_page_header_that_ends_its_column_early_loses_no_rows(tmp_path: Path) 
     (file,) = run_files(table)
     data = Path(file.path).read_bytes()
     schemas, seen = {0: table.store.schema}, set()
-    reader = RunReader(table.store.file_io, table.store.schema, schemas, ("id", "v"), 1 << 20)
+    reader = RunReader(
+        table.store.file_io, table.store.schema, schemas=schemas, columns=("id", "v"), memory_bytes=1 << 20
+    )
     first = pq.read_metadata(file.path).row_group(0).column(4)
     for at in range(first.dictionary_page_offset or first.data_page_offset, first.data_page_offset + 30):
         for value in (0, 1, 2, 121):

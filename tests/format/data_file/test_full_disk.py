@@ -27,7 +27,7 @@ def batch(first: int) -> pa.Table:
 def test_a_writer_that_meets_it_leaves_no_file(room: int, fails_on_close: bool, tmp_path: Path) -> None:
     layout = layout_of(SCHEMA, target_file_size=10_000, row_group_bytes=2_000)
     disk = FullDisk(room, fails_on_close)
-    writer = RollingWriter(disk, str(tmp_path), FileNames("u"), layout, 0, 0)  # type: ignore[arg-type]
+    writer = RollingWriter(disk, str(tmp_path), FileNames("u"), layout, level=0, file_source=0)  # type: ignore[arg-type]
     with pytest.raises(StorageError) as raised:
         for first in range(0, 6_000, 300):
             writer.write(batch(first))

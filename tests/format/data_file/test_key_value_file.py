@@ -325,7 +325,9 @@ def test_rows_of_several_row_groups_have_running_positions(tmp_path: Path) -> No
 
 
 def test_nothing_written_makes_no_file(tmp_path: Path) -> None:
-    writer = RollingWriter(IO.filesystem(), str(tmp_path / "bucket"), FileNames("u"), layout_of(INT_SCHEMA), 0, 0)
+    writer = RollingWriter(
+        IO.filesystem(), str(tmp_path / "bucket"), FileNames("u"), layout_of(INT_SCHEMA), level=0, file_source=0
+    )
     writer.write(rows_table(INT_SCHEMA, []))
     assert writer.close() == []
     assert not (tmp_path / "bucket").exists()
@@ -333,7 +335,7 @@ def test_nothing_written_makes_no_file(tmp_path: Path) -> None:
 
 def test_an_aborted_writer_leaves_nothing_behind(tmp_path: Path) -> None:
     layout = layout_of(INT_SCHEMA, target_file_size=2_000, row_group_bytes=2_000)
-    writer = RollingWriter(IO.filesystem(), str(tmp_path), FileNames("u"), layout, 0, 0)
+    writer = RollingWriter(IO.filesystem(), str(tmp_path), FileNames("u"), layout, level=0, file_source=0)
     for at in range(0, 300, 50):
         writer.write(rows_table(INT_SCHEMA, int_rows(at, 50)))
     assert list(tmp_path.iterdir())

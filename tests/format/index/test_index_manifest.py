@@ -43,7 +43,22 @@ ENTRIES = [
         FileKind.ADD,
         int_row(),
         0,
-        IndexFileMeta("btree", "g", 1, 1, None, None, GlobalIndexMeta(0, 9, 3, (4,), b"m", None)),
+        IndexFileMeta(
+            "btree",
+            "g",
+            1,
+            1,
+            dv_ranges=None,
+            external_path=None,
+            global_index=GlobalIndexMeta(
+                row_range_start=0,
+                row_range_end=9,
+                index_field_id=3,
+                extra_field_ids=(4,),
+                index_meta=b"m",
+                source_meta=None,
+            ),
+        ),
     ),
 ]
 

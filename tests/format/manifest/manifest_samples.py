@@ -48,7 +48,7 @@ def entry(
     total_buckets: int = 4,
     **changes: Any,
 ) -> ManifestEntry:
-    return ManifestEntry(kind, partition, bucket, total_buckets, file(name, **changes))
+    return ManifestEntry(kind, partition, bucket, total_buckets, file=file(name, **changes))
 
 
 def varied_entries(count: int, seed: int = 0) -> list[ManifestEntry]:

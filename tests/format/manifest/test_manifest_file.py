@@ -308,7 +308,7 @@ def test_damaged_bytes_never_raise_anything_but_a_named_error(data: st.DataObjec
 
 def test_an_upgrade_changes_the_level_and_thereby_the_identity() -> None:
     before = entry(level=0, embedded_index=b"i", extra_files=("a",))
-    after = ManifestEntry(FileKind.ADD, before.partition, 0, 4, before.file.upgraded(5))
+    after = ManifestEntry(FileKind.ADD, before.partition, 0, 4, file=before.file.upgraded(5))
     assert after.file.level == 5
     assert before.file.level == 0
     assert after.identity != before.identity

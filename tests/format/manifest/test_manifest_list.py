@@ -100,7 +100,9 @@ def test_lists_of_old_releases_lack_the_ranges() -> None:
         "_SCHEMA_ID": 0,
     }
     [meta] = decode_manifest_list(write_container(schema, [record], "null"), "l")
-    assert meta == ManifestFileMeta("m", 1, 1, 0, EMPTY_STATS, 0)
+    assert meta == ManifestFileMeta(
+        "m", 1, num_added_files=1, num_deleted_files=0, partition_stats=EMPTY_STATS, schema_id=0
+    )
 
 
 def test_fields_of_newer_writers_are_skipped() -> None:
@@ -138,7 +140,18 @@ def test_a_summary_counts_and_bounds_all_entries() -> None:
         entry(bucket=2, level=2, kind=FileKind.DELETE),
     ]
     assert summarize("m", 77, entries, []) == ManifestFileMeta(
-        "m", 77, 2, 1, EMPTY_STATS, 4, 1, 3, 0, 5, None, None
+        "m",
+        77,
+        num_added_files=2,
+        num_deleted_files=1,
+        partition_stats=EMPTY_STATS,
+        schema_id=4,
+        min_bucket=1,
+        max_bucket=3,
+        min_level=0,
+        max_level=5,
+        min_row_id=None,
+        max_row_id=None,
     )
 
 

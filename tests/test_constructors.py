@@ -1,0 +1,37 @@
+"""Constructors say by name what they are given: at most four values are known by their place."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+
+import lakelsm
+
+_MOST_BY_PLACE = 4
+#: Made by `map` over the columns of manifests, many thousands at once: a column a field, in their order.
+_BY_PLACE = frozenset(
+    ["lakelsm.format.manifest.data_file_meta.DataFileMeta", "lakelsm.format.manifest.entry.ManifestEntry"]
+)
+
+
+def _classes() -> Iterator[type]:
+    for module in pkgutil.walk_packages(lakelsm.__path__, "lakelsm."):
+        for each in vars(importlib.import_module(module.name)).values():
+            if inspect.isclass(each) and each.__module__ == module.name:
+                yield each
+
+
+def _by_place(kind: type) -> list[str]:
+    parameters = inspect.signature(kind.__init__).parameters.values()
+    return [each.name for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD][1:]
+
+
+def test_no_constructor_takes_more_than_four_values_by_place() -> None:
+    long = {
+        f"{kind.__module__}.{kind.__qualname__}": len(_by_place(kind))
+        for kind in _classes()
+        if "__init__" in vars(kind) and len(_by_place(kind)) > _MOST_BY_PLACE
+    }
+    assert set(long) == _BY_PLACE, f"give them keywords (kw_only=True, KW_ONLY or *): {long}"
