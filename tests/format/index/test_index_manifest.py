@@ -1,4 +1,4 @@
-"""Index manifests and HASH index files."""
+"""Index manifests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import io
 from pathlib import Path
 
 import fastavro
-import numpy as np
 import pytest
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.avro.container import write_container
-from lakelsm.format.index.hash_index import decode_hashes, encode_hashes
+from lakelsm.format.index.hash_index import decode_hashes
 from lakelsm.format.index.index_manifest import (
     DeletionVectorRange,
     GlobalIndexMeta,
@@ -123,17 +122,3 @@ def test_another_version_is_refused() -> None:
 def test_a_damaged_index_manifest_is_named() -> None:
     with pytest.raises(CorruptTableError, match="index-manifest-x"):
         decode_index_manifest(encode_index_manifest(ENTRIES)[:-1], "index-manifest-x")
-
-
-def test_hashes_are_big_endian_as_java_writes_them() -> None:
-    hashes = np.array([1465514398, -300363099, 1340390384], np.int32)
-    assert encode_hashes(hashes).hex() == "5759f99eee18d2a54fe4bbf0"
-    decoded = decode_hashes(bytes.fromhex("5759f99eee18d2a54fe4bbf0"))
-    assert decoded.dtype == np.int32
-    assert decoded.tolist() == hashes.tolist()
-    assert len(decode_hashes(b"")) == 0
-
-
-def test_a_cut_hash_index_is_named() -> None:
-    with pytest.raises(CorruptTableError, match="index-7 has 5 bytes"):
-        decode_hashes(bytes(5), "index-7")

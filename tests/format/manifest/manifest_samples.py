@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import random
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fastavro
+import numpy as np
 import pytest
 
-from lakelsm.format.avro.container import write_container
+from lakelsm.format.avro.container import read_container, write_container
+from lakelsm.format.manifest import decode_manifest
 from lakelsm.format.manifest.avro_schemas import MANIFEST_SCHEMA
+from lakelsm.format.manifest.columns import EntryColumns
 from lakelsm.format.manifest.data_file_meta import EMPTY_STATS, DataFileMeta, SimpleStats
 from lakelsm.format.manifest.entry import FileKind, ManifestEntry
 from lakelsm.format.manifest.record import entry_to_record
@@ -66,9 +72,7 @@ def varied_entries(count: int, seed: int = 0) -> list[ManifestEntry]:
 
     def stats() -> SimpleStats:
         counts = tuple(maybe(number()) for _ in range(chance.choice([0, 2, 11])))
-        return SimpleStats(
-            chance.randbytes(chance.choice([12, 20, 300])), chance.randbytes(12), maybe(counts)
-        )
+        return SimpleStats(chance.randbytes(chance.choice([12, 20, 300])), chance.randbytes(12), maybe(counts))
 
     return [
         entry(
@@ -105,6 +109,38 @@ def varied_entries(count: int, seed: int = 0) -> list[ManifestEntry]:
 def manifest_of_small_blocks(entries: list[ManifestEntry], schema: dict[str, Any] = MANIFEST_SCHEMA) -> bytes:
     """A manifest with about one entry a block, so that it is decoded in lanes."""
     return write_container(schema, [entry_to_record(entry) for entry in entries], "zstandard", 16)
+
+
+def in_lanes(*manifests: bytes) -> list[ManifestEntry]:
+    """Decode in columns, however few the blocks are."""
+    columns = EntryColumns([read_container(data, "manifest-x") for data in manifests])
+    return columns.entries(np.arange(columns.count))
+
+
+def one_by_one(data: bytes) -> list[ManifestEntry]:
+    """Decode by fastavro: a single block never goes to lanes."""
+    records = list(fastavro.reader(io.BytesIO(data)))
+    schema = read_container(data, "manifest-x").schema
+    whole = write_container(schema, _plain(records), "null", 1 << 30)
+    return decode_manifest(whole, "manifest-x")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return round(value.timestamp() * 1000) if hasattr(value, "timestamp") else value
+
+
+def changed_schema(**fields: Any) -> dict[str, Any]:
+    """The manifest schema with file fields removed (None) or added (a type)."""
+    schema = copy.deepcopy(MANIFEST_SCHEMA)
+    record = schema["fields"][-1]["type"]
+    record["fields"] = [item for item in record["fields"] if item["name"] not in fields]
+    added = [{"name": name, "type": kind} for name, kind in fields.items() if kind is not None]
+    record["fields"] = added[:1] + record["fields"] + added[1:]
+    return schema
 
 
 def golden_files(root: Path, pattern: str) -> Iterator[tuple[str, Path]]:

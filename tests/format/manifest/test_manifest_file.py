@@ -2,66 +2,32 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import zlib
 from pathlib import Path
 from typing import Any
 
 import fastavro
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, UnsupportedFeatureError
-from lakelsm.format.avro.container import read_container, write_container
+from lakelsm.errors import CorruptTableError, LakelsmError, UnsupportedFeatureError
+from lakelsm.format.avro.container import write_container
 from lakelsm.format.avro.lanes import UnsupportedLayoutError
 from lakelsm.format.manifest import decode_entries, decode_manifest, encode_entries, encode_manifest
 from lakelsm.format.manifest.avro_schemas import MANIFEST_SCHEMA
-from lakelsm.format.manifest.batch import EntryList, open_manifests
-from lakelsm.format.manifest.columns import EntryColumns
-from lakelsm.format.manifest.entry import FileKind, ManifestEntry
+from lakelsm.format.manifest.entry import FileKind
 from lakelsm.format.manifest.record import entry_to_record
 from tests.format.manifest.manifest_samples import (
+    changed_schema,
     entry,
-    file,
     golden_files,
-    manifest_of_small_blocks,
+    in_lanes,
+    one_by_one,
     varied_entries,
 )
-
-
-def in_lanes(*manifests: bytes) -> list[ManifestEntry]:
-    columns = EntryColumns([read_container(data, "manifest-x") for data in manifests])
-    return columns.entries(np.arange(columns.count))
-
-
-def one_by_one(data: bytes) -> list[ManifestEntry]:
-    """Decode by fastavro: a single block never goes to lanes."""
-    records = list(fastavro.reader(io.BytesIO(data)))
-    schema = read_container(data, "manifest-x").schema
-    whole = write_container(schema, _plain(records), "null", 1 << 30)
-    return decode_manifest(whole, "manifest-x")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return round(value.timestamp() * 1000) if hasattr(value, "timestamp") else value
-
-
-def changed_schema(**fields: Any) -> dict[str, Any]:
-    """The manifest schema with file fields removed (None) or added (a type)."""
-    schema = copy.deepcopy(MANIFEST_SCHEMA)
-    record = schema["fields"][-1]["type"]
-    record["fields"] = [item for item in record["fields"] if item["name"] not in fields]
-    added = [{"name": name, "type": kind} for name, kind in fields.items() if kind is not None]
-    record["fields"] = added[:1] + record["fields"] + added[1:]
-    return schema
 
 
 def test_manifests_of_every_golden_table_read_back_equal_after_rewriting(tmp_path: Path) -> None:
@@ -140,57 +106,6 @@ def test_task_results_travel_as_bytes() -> None:
     assert decode_entries(encode_entries(entries)) == entries
 
 
-def test_the_written_schema_is_javas(tmp_path: Path) -> None:
-    files = dict(golden_files(tmp_path, "simple/manifest/manifest-966b1a42*-0"))
-    java = fastavro.reader(io.BytesIO(files.popitem()[1].read_bytes())).writer_schema
-    ours = fastavro.reader(io.BytesIO(encode_manifest([entry()]))).writer_schema
-    assert ours == java
-
-
-@given(st.integers(0, 1000), st.integers(1, 60), st.sampled_from([16, 700, 5000]))
-def test_lanes_and_single_records_decode_the_same(seed: int, count: int, block_bytes: int) -> None:
-    entries = varied_entries(count, seed)
-    records = [entry_to_record(item) for item in entries]
-    data = write_container(MANIFEST_SCHEMA, records, "null", block_bytes)
-    assert in_lanes(data) == entries
-    assert one_by_one(data) == entries
-
-
-def test_lanes_keep_the_order_of_manifests_and_entries() -> None:
-    first, second = varied_entries(70, 1), varied_entries(50, 2)
-    blocks = [manifest_of_small_blocks(first), encode_manifest(second)]
-    assert in_lanes(*blocks) == first + second
-
-
-def test_lanes_make_only_the_entries_asked_for() -> None:
-    entries = varied_entries(50)
-    columns = EntryColumns([read_container(manifest_of_small_blocks(entries), "m")])
-    rows = np.array([41, 3, 3, 17])
-    wanted = [entries[row] for row in rows]
-    assert columns.entries(rows) == wanted
-    assert columns.file_names(rows) == [item.file.file_name for item in wanted]
-    assert columns.identities(rows) == [item.identity for item in wanted]
-    assert columns.entries(rows[:0]) == []
-    assert [columns.partitions[code] for code in columns.partition_codes] == [
-        item.partition for item in entries
-    ]
-
-
-def test_many_blocks_go_to_lanes_and_few_do_not() -> None:
-    entries = varied_entries(200)
-    [many] = open_manifests([(manifest_of_small_blocks(entries), "m", None)])
-    [few] = open_manifests([(encode_manifest(entries[:20]), "m", None)])
-    assert isinstance(many, EntryColumns)
-    assert isinstance(few, EntryList)
-    rows = np.arange(20)
-    assert few.entries(rows) == many.entries(rows)
-    assert few.identities(rows) == many.identities(rows)
-    assert few.file_names(rows) == many.file_names(rows)
-    assert few.partitions == many.partitions
-    for name in ("kinds", "buckets", "total_buckets", "partition_codes"):
-        assert np.array_equal(getattr(few, name), getattr(many, name)[:20])
-
-
 @pytest.mark.parametrize("decode", [in_lanes, one_by_one])
 def test_unknown_fields_are_skipped(decode: Any) -> None:
     more = {
@@ -206,30 +121,6 @@ def test_unknown_fields_are_skipped(decode: Any) -> None:
     for number, record in enumerate(records):
         record["_FILE"] |= values if number % 2 else {**values, "_A": None, "_C": 2.5, "_D": None}
     assert decode(write_container(changed_schema(**more), records, "null", 16)) == entries
-
-
-@pytest.mark.parametrize(
-    "extra",
-    [
-        {"type": "map", "values": "string"},
-        {"type": "array", "items": {"type": "array", "items": "int"}},
-        {"type": "array", "items": {"type": "record", "name": "i", "fields": [{"name": "x", "type": "int"}]}},
-        {"type": "enum", "name": "e", "symbols": ["A"]},
-        ["null", "int", "string"],
-    ],
-)
-def test_a_schema_beyond_the_lanes_is_read_one_by_one(extra: Any) -> None:
-    entries = varied_entries(60)
-    records = [entry_to_record(item) for item in entries]
-    value: Any = {"map": {"k": "v"}, "enum": "A", "array": []}.get(
-        extra["type"] if isinstance(extra, dict) else "", 7
-    )
-    for record in records:
-        record["_FILE"]["_NEW"] = value
-    data = write_container(changed_schema(_NEW=extra), records, "null", 16)
-    with pytest.raises(UnsupportedLayoutError):
-        in_lanes(data)
-    assert decode_manifest(data, "m") == entries
 
 
 @pytest.mark.parametrize("decode", [in_lanes, one_by_one])
@@ -274,9 +165,7 @@ def test_another_kind_is_corrupt(decode: Any) -> None:
         decode(write_container(MANIFEST_SCHEMA, records, "null"))
 
 
-@pytest.mark.parametrize(
-    "damage", [b"", b"PAR1", b"Obj\x01", b"Obj\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"]
-)
+@pytest.mark.parametrize("damage", [b"", b"PAR1", b"Obj\x01", b"Obj\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"])
 def test_what_is_no_avro_file_is_corrupt(damage: bytes) -> None:
     with pytest.raises(CorruptTableError, match="manifest-7"):
         decode_manifest(damage, "manifest-7")
@@ -304,18 +193,3 @@ def test_damaged_bytes_never_raise_anything_but_a_named_error(data: st.DataObjec
             decode(bytes(damaged))
         except (LakelsmError, UnsupportedLayoutError) as error:
             assert isinstance(error, UnsupportedLayoutError) or "manifest-x" in str(error)
-
-
-def test_an_upgrade_changes_the_level_and_thereby_the_identity() -> None:
-    before = entry(level=0, embedded_index=b"i", extra_files=("a",))
-    after = ManifestEntry(FileKind.ADD, before.partition, 0, 4, file=before.file.upgraded(5))
-    assert after.file.level == 5
-    assert before.file.level == 0
-    assert after.identity != before.identity
-    assert after.identity[:2] + after.identity[3:] == before.identity[:2] + before.identity[3:]
-
-
-@pytest.mark.parametrize("level", [2, 1])
-def test_an_upgrade_goes_up(level: int) -> None:
-    with pytest.raises(InvalidInputError, match="level 2"):
-        file(level=2).upgraded(level)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 import fastavro
-import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
@@ -26,8 +23,6 @@ from lakelsm.format.manifest import (
 )
 from lakelsm.format.manifest.avro_schemas import MANIFEST_LIST_SCHEMA
 from lakelsm.format.manifest.entry import FileKind
-from lakelsm.format.row.binary_row import encode_row
-from lakelsm.format.row.binary_row_decode import decode_row
 from lakelsm.types import parse_type
 from tests.format.manifest.manifest_samples import entry, golden_files, int_row
 
@@ -72,9 +67,7 @@ def test_summaries_equal_javas(tmp_path: Path) -> None:
 
 
 def test_the_written_schema_is_javas(tmp_path: Path) -> None:
-    [java_list, *_] = [
-        path for _, path in golden_files(tmp_path, "simple/manifest/manifest-list-0a341a7a*-0")
-    ]
+    [java_list, *_] = [path for _, path in golden_files(tmp_path, "simple/manifest/manifest-list-0a341a7a*-0")]
     java = fastavro.reader(io.BytesIO(java_list.read_bytes())).writer_schema
     assert fastavro.reader(io.BytesIO(encode_manifest_list([META]))).writer_schema == java
 
@@ -112,16 +105,12 @@ def test_fields_of_newer_writers_are_skipped() -> None:
     ]
     schema = {**MANIFEST_LIST_SCHEMA, "fields": [*MANIFEST_LIST_SCHEMA["fields"], *more]}
     records = list(fastavro.reader(io.BytesIO(encode_manifest_list([META]))))
-    data = write_container(
-        schema, [{**record, "_TOTAL_BUCKETS": 4, "_EXTRA_FILES": ["x"]} for record in records], "null"
-    )
+    data = write_container(schema, [{**record, "_TOTAL_BUCKETS": 4, "_EXTRA_FILES": ["x"]} for record in records], "null")
     assert decode_manifest_list(data, "l") == [META]
 
 
 def test_another_version_is_refused() -> None:
-    records = [
-        {**record, "_VERSION": 3} for record in fastavro.reader(io.BytesIO(encode_manifest_list([META])))
-    ]
+    records = [{**record, "_VERSION": 3} for record in fastavro.reader(io.BytesIO(encode_manifest_list([META])))]
     with pytest.raises(UnsupportedFeatureError, match="list-9 has entries of version 3"):
         decode_manifest_list(write_container(MANIFEST_LIST_SCHEMA, records, "null"), "list-9")
 
@@ -161,41 +150,3 @@ def test_a_summary_has_row_ids_only_if_every_entry_has() -> None:
     assert (meta.min_row_id, meta.max_row_id) == (50, 109)
     meta = summarize("m", 1, [*tracked, entry()], [])
     assert (meta.min_row_id, meta.max_row_id) == (None, None)
-
-
-def test_partition_bounds_are_whole_values_and_nulls_are_counted_by_entry() -> None:
-    types = [parse_type("STRING"), parse_type("DATE")]
-    rows: list[tuple[str | None, date]] = [
-        ("b" * 40, date(2024, 1, 2)),
-        (None, date(1969, 12, 31)),
-        ("b", date(2024, 1, 1)),
-    ]
-    partitions = [encode_row(row, types) for row in rows]
-    entries = [entry(partition=partitions[number]) for number in (0, 1, 1, 2)]
-    stats = summarize("m", 1, entries, types).partition_stats
-    assert decode_row(stats.min_values, types) == ("b", date(1969, 12, 31))
-    assert decode_row(stats.max_values, types) == ("b" * 40, date(2024, 1, 2))
-    assert stats.null_counts == (2, 0)
-
-
-def test_partition_bounds_of_floats_have_javas_order() -> None:
-    types = [parse_type("DOUBLE"), parse_type("FLOAT")]
-    rows = [(0.0, 1.0), (-0.0, math.nan), (math.nan, -math.inf)]
-    entries = [entry(partition=encode_row(row, types)) for row in rows]
-    stats = summarize("m", 1, entries, types).partition_stats
-    assert repr(decode_row(stats.min_values, types)) == "(-0.0, -inf)"
-    assert repr(decode_row(stats.max_values, types)) == "(nan, nan)"
-
-
-def test_partition_bounds_hold_dates_that_python_has_not() -> None:
-    types = [parse_type("DATE")]
-    far = pa.scalar(10_000_000, pa.int32()).cast(pa.date32())
-    stats = summarize("m", 1, [entry(partition=encode_row([far], types))], types).partition_stats
-    assert stats.max_values == encode_row([far], types)
-
-
-def test_partition_bounds_of_a_column_without_values_are_null() -> None:
-    types = [parse_type("INT")]
-    stats = summarize("m", 1, [entry(partition=encode_row([None], types))], types).partition_stats
-    assert decode_row(stats.min_values, types) == (None,)
-    assert stats.null_counts == (1,)
