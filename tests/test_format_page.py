@@ -1,0 +1,164 @@
+"""What docs/format.md says is what the code does: its lists of keys, fields and values, and its examples."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.commit.replay import HIGHEST_IDENTIFIER_PROPERTY
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK
+from lakelsm.format.data_file.key_value_file import file_schema
+from lakelsm.format.manifest.avro_schemas import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
+from lakelsm.format.manifest.file_checksums import checksum_header
+from lakelsm.format.row.binary_row import encode_row
+from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
+from lakelsm.format.snapshot import CHECKSUMS_KEY, CommitKind, Snapshot
+from lakelsm.options.option_enums import BucketFunction, ChangelogProducer, MergeEngine, ScanMode, SortOrder
+from lakelsm.schema.table_schema import create_schema
+from lakelsm.snapshots.bucket_record import TOTAL_BUCKETS_PROPERTY
+from lakelsm.types import parse_type, to_arrow
+
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "format.md").read_text(encoding="utf-8")
+
+_FIELD = re.compile(r"([A-Z]+(?:\([\d, ]+\))?) ('[^']*'|NULL|true|-?[\d.]+)")
+
+
+def tables(section: str) -> Iterator[list[list[str]]]:
+    """The tables of a section: rows of cells, without heads."""
+    text = re.search(rf"^### {re.escape(section)} .*?\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    if text is None:
+        text = re.search(rf"^## {re.escape(section)}\. .*?\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert text is not None
+    for table in re.findall(r"(?:^\|.*\n?)+", text[1], re.MULTILINE):
+        lines = table.strip().split("\n")[2:]
+        yield [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def rows(section: str) -> list[list[str]]:
+    """The rows of all tables of a section."""
+    return [row for table in tables(section) for row in table]
+
+
+def named(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def fields(record: Mapping[str, Any]) -> list[str]:
+    return [field["name"] for field in record["fields"]]
+
+
+def parsed(cell: str) -> tuple[list[Any], list[Any]]:
+    """The types and values of an example such as "INT 1, STRING 'a'"."""
+    found = _FIELD.findall(cell)
+    assert found
+    return [parse_type(kind) for kind, _ in found], [value(text) for _, text in found]
+
+
+def value(text: str) -> Any:
+    if text.startswith("'"):
+        return text.strip("'")
+    return Decimal(text) if "." in text else json.loads(text.replace("NULL", "null"))
+
+
+SNAPSHOT = Snapshot(
+    id=7,
+    schema_id=0,
+    base_manifest_list="manifest-list-a-0",
+    delta_manifest_list="manifest-list-a-1",
+    commit_user="u",
+    commit_identifier=1,
+    commit_kind=CommitKind.APPEND,
+    time_millis=1,
+    total_record_count=2,
+    delta_record_count=2,
+    uuid="x",
+    base_manifest_list_size=1,
+    delta_manifest_list_size=1,
+    changelog_manifest_list="manifest-list-a-2",
+    changelog_manifest_list_size=1,
+    index_manifest="index-manifest-a-0",
+    writer_version="v",
+    log_offsets={"0": 1},
+    changelog_record_count=0,
+    watermark=3,
+    statistics="stat-a-0",
+    properties={"k": "v"},
+    next_row_id=0,
+    operation="WRITE",
+)
+
+
+def test_the_keys_of_a_snapshot_are_those_of_the_page() -> None:
+    assert {key for row in rows("4.1") for key in named(row[0])} == set(json.loads(SNAPSHOT.to_json()))
+
+
+def test_a_snapshot_needs_the_keys_that_the_page_says_and_no_others() -> None:
+    for keys, needed, _ in rows("4.1"):
+        for key in named(keys):
+            document = json.loads(SNAPSHOT.to_json())
+            del document[key]
+            if needed:
+                with pytest.raises(CorruptTableError, match=key):
+                    Snapshot.from_json(json.dumps(document))
+            else:
+                Snapshot.from_json(json.dumps(document))
+
+
+def test_the_keys_of_a_schema_are_those_of_the_page() -> None:
+    schema = create_schema("id INT NOT NULL, v STRING", ["id"], comment="c")
+    assert {key for row in rows("3.1") for key in named(row[0])} == set(json.loads(schema.to_json()))
+
+
+def test_the_fields_of_manifests_are_those_of_the_page_in_their_order() -> None:
+    lists, (manifest, file), index = tables("5.2"), tables("5.3"), tables("5.4")
+    assert [name for row in next(lists) for name in named(row[0])] == fields(MANIFEST_LIST_SCHEMA)
+    assert [name for row in manifest for name in named(row[0])] == fields(MANIFEST_SCHEMA)
+    assert [name for row in file for name in named(row[0])] == fields(MANIFEST_SCHEMA["fields"][-1]["type"])
+    assert [name for row in next(index) for name in named(row[0])] == fields(INDEX_MANIFEST_SCHEMA)
+
+
+def test_the_columns_of_a_data_file_have_the_ids_of_the_page() -> None:
+    schema = create_schema("a STRING, id INT NOT NULL", ["id"])
+    key, sequence, kind, *own = file_schema(schema, thin=False)
+    ids = {name: text for name, _, text in rows("6.1")}
+    found = {field.name: field.metadata[b"PARQUET:field_id"].decode() for field in (key, sequence, kind)}
+    assert ids["`_SEQUENCE_NUMBER`"] == found["_SEQUENCE_NUMBER"]
+    assert ids["`_VALUE_KIND`"] == found["_VALUE_KIND"]
+    offset = ids["`_KEY_<name>`, for the trimmed primary key"].split(" ")[0]
+    assert int(found["_KEY_id"]) == int(offset) + schema.field("id").id
+    assert [field.name for field in own] == ["a", "id"]
+
+
+@pytest.mark.parametrize(("row", "expected"), [tuple(row) for row in rows("8.4")], ids=lambda cell: cell)
+def test_an_example_of_a_row_has_its_bytes(row: str, expected: str) -> None:
+    types, values = parsed(row)
+    assert encode_row(values, types)[4:].hex() == expected.strip("`").replace(" ", "")
+
+
+@pytest.mark.parametrize(("key", "hashed", "of_4", "of_16"), [tuple(row) for row in rows("9.4")], ids=lambda cell: cell)
+def test_an_example_of_a_key_has_its_hash_and_buckets(key: str, hashed: str, of_4: str, of_16: str) -> None:
+    for spelling in re.split(r" \(and |, (?=BOOLEAN)", key.rstrip(")") if "(and" in key else key):
+        types, values = parsed(spelling)
+        columns = [pa.array([value], to_arrow(kind)) for value, kind in zip(values, types)]
+        assert key_hashes(columns, types).tolist() == [int(hashed)]
+        assert bucket_ids(columns, types, 4).tolist() == [int(of_4)]
+        assert bucket_ids(columns, types, 16).tolist() == [int(of_16)]
+
+
+def test_the_values_of_options_are_those_of_the_page() -> None:
+    enums = [MergeEngine, ChangelogProducer, BucketFunction, SortOrder, ScanMode]
+    assert [named(row[1]) for row in rows("17")] == [[member.value for member in enum] for enum in enums]
+
+
+def test_what_lakelsm_adds_has_the_keys_of_the_page() -> None:
+    assert [named(row[0]) for row in rows("18.1")] == [[TOTAL_BUCKETS_PROPERTY], [HIGHEST_IDENTIFIER_PROPERTY]]
+    (header,) = checksum_header([None])
+    assert [named(row[1]) for row in rows("18.2")] == [[CHECKSUMS_KEY], [header], [FLOORED_MARK[0].decode()]]
