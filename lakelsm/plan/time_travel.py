@@ -73,6 +73,9 @@ def changelog_range(
     Without ``start``, or with a time before all snapshots, it begins with the oldest one that is retained. Raises
     SnapshotNotFoundError for snapshots that do not exist and InvalidInputError where ``start`` is after ``end``.
     """
+    for point in (start, end):
+        if isinstance(point, bool) or not isinstance(point, (int, str, datetime, type(None))):
+            raise InvalidInputError(f"{point!r} is no snapshot id, tag name or datetime.")
     earliest, latest = store.snapshots.earliest_id(), store.snapshots.latest()
     if earliest is None or latest is None:
         return ChangelogRange(1, None, None, False)
@@ -95,8 +98,6 @@ def _start(store: TableStore, start: Point, earliest: int, millis: Millis) -> Sn
 
 
 def _at(store: TableStore, point: Point, millis: Millis) -> Snapshot:
-    if isinstance(point, bool) or not isinstance(point, (int, str, datetime)):
-        raise InvalidInputError(f"{point!r} is no snapshot id, tag name or datetime.")
     if isinstance(point, int):
         return store.snapshots.get(point)
     if isinstance(point, str):

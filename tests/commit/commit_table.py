@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +162,13 @@ class CommitTable:
         outcome = self.committer().commit(CommitKind.OVERWRITE, message, "o")
         assert outcome.snapshot is not None
         return outcome.snapshot
+
+    def forget_properties(self) -> None:
+        """Make the newest snapshot one that another writer made, which carries no property of lakelsm's on."""
+        snapshot = self.snapshots.latest()
+        assert snapshot is not None
+        foreign = replace(snapshot, extra={}, properties=None)
+        self.file_io.write(self.paths.snapshot_file(snapshot.id), foreign.to_json().encode())
 
     def live(self, snapshot: Snapshot | None = None) -> list[ManifestEntry]:
         snapshot = snapshot or self.snapshots.latest()

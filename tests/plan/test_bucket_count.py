@@ -1,0 +1,75 @@
+"""A partition keeps its number of fixed buckets as long as it has files."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.plan.bucket_count import check_bucket_count
+from lakelsm.snapshots.table_store import TableStore
+from tests.commit.commit_table import CommitTable, add, delete, partition
+
+
+def checked(table: CommitTable, *days: str) -> int | None:
+    store = TableStore.open(str(table.root))
+    return check_bucket_count(store, store.snapshots.latest(), {partition(day) for day in days})
+
+
+def test_a_partition_with_files_of_another_number_is_refused_with_both_numbers_and_the_remedy(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path)
+    table.append(add(total=4))
+    message = r"Partition dt=a of table .* has files of 4 buckets.*'bucket' = '2': overwrite the partition.*back to '4'"
+    with pytest.raises(InvalidInputError, match=message):
+        checked(table, "b", "a")
+
+
+def test_other_partitions_and_a_write_of_nothing_are_no_matter(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path)
+    assert checked(table, "a") is None
+    table.append(add(total=4))
+    assert checked(table, "b") is None
+    assert checked(table) is None
+
+
+def test_files_without_a_fixed_number_and_dynamic_buckets_are_no_matter(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path / "fixed")
+    table.append(add(total=-1))
+    assert checked(table, "a") is None
+    dynamic = CommitTable(tmp_path / "dynamic", {"bucket": "-1"})
+    dynamic.append(add(total=-1))
+    assert checked(dynamic, "a") is None
+
+
+def test_a_record_is_believed_without_a_look_at_manifests(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path)
+    table.append(add())
+    shutil.rmtree(table.paths.manifest_dir)
+    assert checked(table, "a") is None
+
+
+def test_a_number_that_no_schema_has_is_found_where_another_writer_came_last(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path)
+    table.append(add())
+    table.overwrite(add(dt="b", total=4), partitions=["b"])
+    table.forget_properties()
+    with pytest.raises(InvalidInputError, match=r"Partition dt=b of table .* has files of 4 buckets"):
+        checked(table, "a", "b")
+    assert checked(table, "a") is None
+
+
+def test_the_number_that_all_files_have_is_told_where_no_snapshot_records_it(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path)
+    table.append(add())
+    table.forget_properties()
+    assert checked(table, "a") == 2
+
+
+def test_files_that_are_gone_do_not_count(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path)
+    table.append(old := add(total=4))
+    table.compact([delete(old), add(total=4)])
+    table.overwrite(add())
+    assert checked(table, "a") == 2

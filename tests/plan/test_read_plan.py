@@ -1,0 +1,135 @@
+"""What a read has to look at, from metadata alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lakelsm.format.row.bucket_hash import bucket_ids
+from lakelsm.plan.read_plan import ReadPlan, plan_read
+from lakelsm.predicate.parser import parse_where
+from lakelsm.snapshots.table_store import TableStore
+from tests.commit.commit_table import INT, CommitTable, add, file
+from tests.compact.local_table import LocalTable
+
+
+def planned(root: Path, where: str | None = None) -> ReadPlan:
+    store = TableStore.open(str(root))
+    predicate = None if where is None else parse_where(where, store.schema.fields)
+    return plan_read(store, store.snapshots.latest(), predicate)
+
+
+def names(plan: ReadPlan) -> tuple[list[str], list[str]]:
+    return sorted(found.name for found in plan.raw_files), sorted(found.name for found in plan.merged_files)
+
+
+def test_a_table_without_snapshots_is_read_from_nothing(tmp_path: Path) -> None:
+    plan = planned(CommitTable(tmp_path).root)
+    assert plan == ReadPlan(None, (), (), (), 0)
+    assert plan.files_scanned == 0
+
+
+def test_files_that_nothing_overlaps_are_read_as_they_are_and_the_others_merged(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path)
+    table.append(
+        add(file("alone", keys=(1, 4), level=5)),
+        add(file("old", keys=(5, 9), seq=(0, 4), level=5)),
+        add(file("new", keys=(7, 12), seq=(5, 9))),
+        add(file("elsewhere", keys=(7, 8), level=3), bucket=1),
+        add(file("other", keys=(7, 8), level=3), dt="b"),
+    )
+    plan = planned(tmp_path)
+    assert names(plan) == (["alone", "elsewhere", "other"], ["new", "old"])
+    (unit,) = plan.units
+    assert [[part.name for part in run] for run in unit.runs] == [["old"], ["new"]]
+    assert (plan.files_live, plan.files_scanned, plan.snapshot_id) == (5, 5, 1)
+
+
+def test_a_file_with_retractions_is_merged_although_it_is_alone(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path)
+    deletes = file("deletes", keys=(1, 4))
+    deletes.delete_row_count = 1
+    table.append(add(deletes), add(file("plain", keys=(5, 9))))
+    assert names(planned(tmp_path)) == (["plain"], ["deletes"])
+
+
+def test_where_a_row_kind_is_a_column_files_of_writers_may_have_uncounted_retractions(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path, options={"rowkind.field": "v"})
+    compacted = file("compacted", keys=(5, 9), level=5, file_source=1)
+    table.append(add(file("written", keys=(1, 4), file_source=0)), add(compacted))
+    assert names(planned(tmp_path)) == (["compacted"], ["written"])
+
+
+def test_first_row_shows_what_compactions_merged_and_merges_nothing(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path, options={"merge-engine": "first-row"})
+    table.append(add(file("low", level=5)), add(file("high", level=3)), add(file("hidden", level=0)))
+    plan = planned(tmp_path)
+    assert names(plan) == (["high", "low"], [])
+    assert (plan.units, plan.files_live) == ((), 3)
+
+
+def test_a_large_section_is_cut_by_key(tmp_path: Path) -> None:
+    options = {"source.split.target-size": "2 kb", "source.split.open-file-cost": "1 b"}
+    table = CommitTable(tmp_path, options=options)
+    bottom = [add(file(f"low{at}", keys=(10 * at, 10 * at + 9), level=5, seq=(0, 9))) for at in range(8)]
+    table.append(*bottom, add(file("all", keys=(0, 79), seq=(10, 19))))
+    plan = planned(tmp_path)
+    assert len(plan.units) > 1
+    assert [unit.lower for unit in plan.units][1:] == [unit.upper for unit in plan.units][:-1]
+    assert {part.name for unit in plan.units for part in unit.files} == set(names(plan)[1])
+
+
+def test_a_condition_leaves_out_partitions_and_counts_them_as_live(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path)
+    table.append(*(add(file(name, keys=(1, 2)), dt=name) for name in "abc"))
+    plan = planned(tmp_path, "dt = 'b' AND v = 'x'")
+    assert (names(plan), plan.files_live, plan.files_scanned) == ((["b"], []), 3, 1)
+    assert names(planned(tmp_path, "dt = 'z'")) == ([], [])
+
+
+@pytest.mark.parametrize("where", ["id = 7", "id IN (7, 8)", "id = 7 AND v = 'x'", "id > 7"])
+def test_equal_keys_leave_out_buckets_where_the_number_of_a_file_is_fixed(tmp_path: Path, where: str) -> None:
+    table = CommitTable(tmp_path, options={"bucket": "8"})
+    places = [(total, bucket) for total in (8, 3) for bucket in range(total)]
+    entries = [add(file(f"{total}-{at}"), bucket=at, total=total, dt=str(total)) for total, at in places]
+    table.append(*entries, add(file("dynamic"), bucket=5, total=-1, dt="d"))
+    keys = [] if ">" in where else [7, 8] if "IN" in where else [7]
+    wanted = {"dynamic"}
+    for total in (8, 3):
+        found = bucket_ids([pa.array(keys, pa.int32())], [INT], total) if keys else np.arange(total)
+        wanted |= {f"{total}-{bucket}" for bucket in np.asarray(found).tolist()}
+    assert set(names(planned(tmp_path, where))[0]) == wanted
+
+
+def test_files_whose_keys_cannot_match_are_left_out_with_all_that_they_hide(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", write_only="true")
+    for rows in ([(1, "a"), (2, "a")], [(2, "b"), (3, "b")], [(8, "c"), (9, "c")]):
+        table.write(*rows)
+    assert planned(table.root, "id = 9").files_scanned == 1
+    assert planned(table.root, "id = 1").files_scanned == 1
+    assert planned(table.root, "id = 2").files_scanned == 2
+
+
+def test_a_file_whose_values_cannot_match_stays_where_it_may_hide_one_that_does(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", write_only="true")
+    table.write((1, "old"))
+    table.write((1, "new"))
+    assert planned(table.root, "v = 'old'").files_scanned == 2
+    assert planned(table.root, "v = 'new'").files_scanned == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "scanned"),
+    [({"merge_engine": "aggregation"}, 2), ({"merge_engine": "partial-update"}, 2), ({"sequence__field": "v"}, 2)],
+    ids=str,
+)
+def test_older_files_that_cannot_match_stay_where_they_have_a_part_in_the_row(
+    tmp_path: Path, options: dict[str, str], scanned: int
+) -> None:
+    table = LocalTable(tmp_path / "t", write_only="true", **options)
+    table.write((1, "old"))
+    table.write((1, "new"))
+    assert planned(table.root, "v = 'new'").files_scanned == scanned

@@ -1,0 +1,167 @@
+"""Snapshots by id, time or tag, and ranges of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
+from lakelsm.plan.changelog_plan import ChangelogPlan
+from lakelsm.plan.time_travel import ChangelogRange, changelog_range, chosen_snapshot
+from lakelsm.snapshots.table_store import TableStore
+from tests.commit.commit_table import CommitTable, add, file
+
+
+def millis(time: str | datetime) -> int:
+    """Epoch milliseconds, given as a text or as the microseconds of a datetime."""
+    return int(time) if isinstance(time, str) else time.microsecond
+
+
+def at(number: int) -> datetime:
+    return datetime(2024, 1, 1, microsecond=number)
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> TableStore:
+    """Snapshots 2 to 5 of times 2000 to 5000 (1 expired) and the tags `low` (2) and `high` (4)."""
+    table = CommitTable(tmp_path_factory.mktemp("t"))
+    for number in range(1, 6):
+        table.append(add(file(f"f{number}", keys=(number, number))))
+        snapshot = replace(table.snapshots.get(number), time_millis=number * 1000, extra={})
+        table.file_io.write(table.paths.snapshot_file(number), snapshot.to_json().encode())
+    for name, number in (("low", 2), ("high", 4), ("gone", 1)):
+        text = Path(table.paths.snapshot_file(number)).read_bytes()
+        table.file_io.mkdirs(f"{table.root}/tag")
+        table.file_io.write(f"{table.root}/tag/tag-{name}", text)
+    table.file_io.delete(table.paths.snapshot_file(1))
+    return TableStore.open(str(table.root))
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> TableStore:
+    return TableStore.open(str(CommitTable(tmp_path).root))
+
+
+def chosen(store: TableStore, **how: Any) -> int | None:
+    given = {"snapshot_id": None, "timestamp": None, "tag": None, **how}
+    snapshot = chosen_snapshot(store, millis=millis, **given)
+    return None if snapshot is None else snapshot.id
+
+
+def ranged(store: TableStore, start: Any = None, end: Any = None) -> ChangelogRange:
+    return changelog_range(store, start, end, millis)
+
+
+def ids(found: ChangelogRange) -> tuple[int, int | None, int | None]:
+    before, after = (None if snapshot is None else snapshot.id for snapshot in (found.before, found.after))
+    return found.first, before, after
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ({}, 5),
+        ({"snapshot_id": 3}, 3),
+        ({"timestamp": "3999"}, 3),
+        ({"timestamp": "4000"}, 4),
+        ({"timestamp": at(999_999)}, 5),
+        ({"tag": "low"}, 2),
+        ({"tag": "gone"}, 1),
+    ],
+    ids=str,
+)
+def test_a_snapshot_is_chosen_by_one_of_three_ways_else_it_is_the_newest(
+    history: TableStore, how: dict[str, Any], expected: int
+) -> None:
+    assert chosen(history, **how) == expected
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"snapshot_id": 1}, "snapshot 1 "),
+        ({"snapshot_id": 6}, "snapshot 6"),
+        ({"timestamp": "1999"}, "snapshot"),
+        ({"tag": "nope"}, "nope"),
+    ],
+    ids=str,
+)
+def test_a_snapshot_that_is_not_there_is_refused(history: TableStore, how: dict[str, Any], message: str) -> None:
+    with pytest.raises(SnapshotNotFoundError, match=message):
+        chosen(history, **how)
+
+
+def test_two_ways_at_once_are_refused_even_where_a_choice_is_zero(history: TableStore) -> None:
+    with pytest.raises(InvalidInputError, match="one of snapshot_id, timestamp and tag"):
+        chosen(history, snapshot_id=0, tag="low")
+
+
+def test_a_table_without_snapshots_has_none_to_choose_and_no_changes(empty: TableStore) -> None:
+    assert chosen(empty) is None
+    found = ranged(empty)
+    assert ids(found) == (1, None, None)
+    assert found.plan(empty, "auto", None) == found.plan(empty, "diff", None) == ChangelogPlan()
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (None, None, (2, None, 5)),
+        (3, None, (4, 3, 5)),
+        (3, 5, (4, 3, 5)),
+        (3, 3, (4, 3, 3)),
+        (1, 3, (2, None, 3)),
+        ("low", "high", (3, 2, 4)),
+        ("gone", "low", (2, 1, 2)),
+        (at(2500), at(4999), (3, 2, 4)),
+        (at(10), 3, (2, None, 3)),
+        (None, "low", (2, None, 2)),
+    ],
+    ids=str,
+)
+def test_a_range_goes_from_after_one_state_up_to_another(
+    history: TableStore, start: Any, end: Any, expected: tuple[int, int | None, int]
+) -> None:
+    assert ids(ranged(history, start, end)) == expected
+
+
+def test_a_range_that_runs_backwards_is_refused_with_both_snapshots(history: TableStore) -> None:
+    with pytest.raises(InvalidInputError, match=r"start 4 \(snapshot 4\) is after end 3 \(snapshot 3\)"):
+        ranged(history, 4, 3)
+
+
+@pytest.mark.parametrize("point", [True, 1.5, b"low"], ids=str)
+def test_a_point_of_another_kind_is_refused(history: TableStore, point: Any) -> None:
+    for points in ((point, None), (None, point), (point, point)):
+        with pytest.raises(InvalidInputError, match="is no snapshot id, tag name or datetime"):
+            ranged(history, *points)
+
+
+def names(plan: ChangelogPlan) -> set[str]:
+    scanned = {found.name for _, files in plan.scanned for found in files}
+    return scanned | {part.name for compared in plan.compared for part in compared.unit.files}
+
+
+def test_a_range_between_two_tags_is_compared_and_any_other_read_from_what_was_appended(history: TableStore) -> None:
+    plan = ranged(history, "low", "high").plan(history, "auto", None)
+    assert (bool(plan.compared), bool(plan.scanned), names(plan)) == (True, False, {"f3", "f4"})
+    plan = ranged(history, 2, 4).plan(history, "auto", None)
+    assert (bool(plan.compared), bool(plan.scanned), names(plan)) == (False, True, {"f3", "f4"})
+    assert names(ranged(history, "low", "high").plan(history, "delta", None)) == {"f3", "f4"}
+    assert names(ranged(history).plan(history, "auto", None)) == {"f2", "f3", "f4", "f5"}
+
+
+def test_an_unknown_mode_is_refused_even_of_a_table_without_snapshots(history: TableStore, empty: TableStore) -> None:
+    for store in (history, empty):
+        with pytest.raises(InvalidInputError, match="mode 'all' is none of auto"):
+            ranged(store).plan(store, "all", None)
+
+
+def test_a_difference_whose_first_state_expired_says_where_to_start(history: TableStore) -> None:
+    with pytest.raises(SnapshotNotFoundError, match="the state before snapshot 2 has expired; start at 2 or later"):
+        ranged(history, 1, 4).plan(history, "diff", None)
+    assert names(ranged(history, 2, 4).plan(history, "diff", None)) == {"f3", "f4"}
