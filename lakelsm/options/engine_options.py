@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakelsm.options.option import BOOLEAN, DURATION, LONG, NAMES, TEXT, choice_kind, enum_kind, option
-from lakelsm.options.option_enums import ChangelogProducer, MergeEngine, ScanMode, SortOrder
+from lakelsm.options.option_enums import ChangelogProducer, Feature, MergeEngine, ScanMode, SortOrder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +99,18 @@ class EngineOptions:
         "deletion-vectors.enabled", BOOLEAN, False, "Mark replaced rows in deletion vectors.", per_call=False
     )
     deletion_vectors_merge_on_read: bool = option(
-        "deletion-vectors.merge-on-read", BOOLEAN, False, "Read level 0 of a deletion-vector table too."
+        "deletion-vectors.merge-on-read",
+        BOOLEAN,
+        False,
+        "Read level 0 of a deletion-vector table too.",
+        acts_from=Feature.DELETION_VECTORS,
     )
     deletion_vectors_modifiable: bool = option(
         "deletion-vectors.modifiable",
         BOOLEAN,
         False,
         "Permit switching deletion vectors of a table with data.",
+        acts_from=Feature.DELETION_VECTORS,
     )
     record_level_expire_time: int | None = option(
         "record-level.expire-time", DURATION, None, "Age at which rows are dropped.", per_call=False
@@ -120,7 +125,11 @@ class EngineOptions:
         "data-evolution.enabled", BOOLEAN, False, "Column-wise files of append tables.", immutable=True
     )
     streaming_read_overwrite: bool = option(
-        "streaming-read-overwrite", BOOLEAN, False, "Streaming reads see the changes of overwrites."
+        "streaming-read-overwrite",
+        BOOLEAN,
+        False,
+        "Streaming reads see the changes of overwrites.",
+        acts_from=Feature.STREAMING,
     )
     type: str = option(
         "type",
@@ -138,40 +147,60 @@ class EngineOptions:
         ScanMode.DEFAULT,
         "Where a scan starts. Use read(snapshot_id=...) or read(timestamp=...) to read older states.",
         fallback_keys=("log.scan",),
+        per_call=False,
     )
-    scan_timestamp: str | None = option("scan.timestamp", TEXT, None, "Time that a scan starts at.")
+    scan_timestamp: str | None = option(
+        "scan.timestamp", TEXT, None, "Time that a scan starts at.", per_call=False
+    )
     scan_timestamp_millis: int | None = option(
         "scan.timestamp-millis",
         LONG,
         None,
         "Time that a scan starts at.",
         fallback_keys=("log.scan.timestamp-millis",),
+        per_call=False,
     )
     scan_file_creation_time_millis: int | None = option(
-        "scan.file-creation-time-millis", LONG, None, "Read files created after this time."
+        "scan.file-creation-time-millis", LONG, None, "Read files created after this time.", per_call=False
     )
     scan_creation_time_millis: int | None = option(
-        "scan.creation-time-millis", LONG, None, "Read what was created after this time."
+        "scan.creation-time-millis", LONG, None, "Read what was created after this time.", per_call=False
     )
-    scan_snapshot_id: int | None = option("scan.snapshot-id", LONG, None, "Snapshot that a scan starts at.")
-    scan_tag_name: str | None = option("scan.tag-name", TEXT, None, "Tag that a scan starts at.")
-    scan_version: str | None = option("scan.version", TEXT, None, "Snapshot or tag that a scan starts at.")
-    scan_watermark: int | None = option("scan.watermark", LONG, None, "Watermark that a scan starts at.")
+    scan_snapshot_id: int | None = option(
+        "scan.snapshot-id", LONG, None, "Snapshot that a scan starts at.", per_call=False
+    )
+    scan_tag_name: str | None = option(
+        "scan.tag-name", TEXT, None, "Tag that a scan starts at.", per_call=False
+    )
+    scan_version: str | None = option(
+        "scan.version", TEXT, None, "Snapshot or tag that a scan starts at.", per_call=False
+    )
+    scan_watermark: int | None = option(
+        "scan.watermark", LONG, None, "Watermark that a scan starts at.", per_call=False
+    )
     incremental_between: str | None = option(
-        "incremental-between", TEXT, None, "Read changes between snapshots."
+        "incremental-between", TEXT, None, "Read changes between snapshots.", per_call=False
     )
     incremental_between_timestamp: str | None = option(
-        "incremental-between-timestamp", TEXT, None, "Read changes between times."
+        "incremental-between-timestamp", TEXT, None, "Read changes between times.", per_call=False
     )
     incremental_to_auto_tag: str | None = option(
-        "incremental-to-auto-tag", TEXT, None, "Read changes up to a tag."
+        "incremental-to-auto-tag", TEXT, None, "Read changes up to a tag.", per_call=False
     )
     alter_column_null_to_not_null_disabled: bool = option(
-        "alter-column-null-to-not-null.disabled", BOOLEAN, True, "Refuse making a nullable column NOT NULL."
+        "alter-column-null-to-not-null.disabled",
+        BOOLEAN,
+        True,
+        "Refuse making a nullable column NOT NULL.",
+        per_call=False,
     )
     disable_explicit_type_casting: bool = option(
-        "disable-explicit-type-casting", BOOLEAN, False, "Permit only type changes that lose nothing."
+        "disable-explicit-type-casting",
+        BOOLEAN,
+        False,
+        "Permit only type changes by implicit casts. lakelsm permits no others yet.",
+        acts_from=Feature.EXPLICIT_CASTS,
     )
     add_column_before_partition: bool = option(
-        "add-column-before-partition", BOOLEAN, False, "Put added columns before the partition columns."
+        "add-column-before-partition", BOOLEAN, False, "Put added columns before the partition columns.", per_call=False
     )

@@ -93,12 +93,14 @@ class LayoutOptions:
         BOOLEAN,
         True,
         "An overwrite without a partition replaces only partitions it has.",
+        per_call=False,
     )
     overwrite_upgrade: bool = option(
         "overwrite-upgrade",
         BOOLEAN,
         True,
         "The files of an overwrite go to the top level where none of a bucket overlap.",
+        per_call=False,
     )
     file_format: str = option(
         "file.format", choice_kind(*FILE_FORMATS), "parquet", "Format of data files.", per_call=False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakelsm.options.option import BOOLEAN, DURATION, INT, SIZE, TEXT, option
+from lakelsm.options.option_enums import Feature
 
 _UNLIMITED = 2147483647
 
@@ -102,6 +103,7 @@ class MaintenanceOptions:
         True,
         "A write waits for the compaction that its rows need.",
         fallback_keys=("changelog-producer.lookup-wait",),
+        acts_from=Feature.COMPACTION_BESIDE_WRITES,
     )
     commit_max_retries: int = option(
         "commit.max-retries", INT, 10, "Attempts after a lost race for a snapshot.", low=0
@@ -119,7 +121,12 @@ class MaintenanceOptions:
         "commit.user-prefix", TEXT, None, "Commit users that are made up are this, '_' and a uuid; else a uuid alone."
     )
     snapshot_num_retained_min: int = option(
-        "snapshot.num-retained.min", INT, 10, "Snapshots that expiry always keeps.", low=1
+        "snapshot.num-retained.min",
+        INT,
+        10,
+        "Snapshots that expiry always keeps.",
+        low=1,
+        acts_from=Feature.SNAPSHOT_EXPIRY,
     )
     snapshot_num_retained_max: int = option(
         "snapshot.num-retained.max",
@@ -128,18 +135,37 @@ class MaintenanceOptions:
         "Snapshots that expiry keeps at most.",
         low=1,
         default_text="unlimited",
+        acts_from=Feature.SNAPSHOT_EXPIRY,
     )
     snapshot_time_retained: int = option(
-        "snapshot.time-retained", DURATION, 3_600_000, "Age up to which expiry keeps snapshots."
+        "snapshot.time-retained",
+        DURATION,
+        3_600_000,
+        "Age up to which expiry keeps snapshots.",
+        acts_from=Feature.SNAPSHOT_EXPIRY,
     )
     changelog_num_retained_min: int | None = option(
-        "changelog.num-retained.min", INT, None, "Changelogs that expiry always keeps.", low=1
+        "changelog.num-retained.min",
+        INT,
+        None,
+        "Changelogs that expiry always keeps.",
+        low=1,
+        acts_from=Feature.SNAPSHOT_EXPIRY,
     )
     changelog_num_retained_max: int | None = option(
-        "changelog.num-retained.max", INT, None, "Changelogs that expiry keeps at most.", low=1
+        "changelog.num-retained.max",
+        INT,
+        None,
+        "Changelogs that expiry keeps at most.",
+        low=1,
+        acts_from=Feature.SNAPSHOT_EXPIRY,
     )
     changelog_time_retained: int | None = option(
-        "changelog.time-retained", DURATION, None, "Age up to which expiry keeps changelogs."
+        "changelog.time-retained",
+        DURATION,
+        None,
+        "Age up to which expiry keeps changelogs.",
+        acts_from=Feature.SNAPSHOT_EXPIRY,
     )
     # Of lakelsm alone: other engines ignore it.
     lakelsm_durable_files: bool = option(

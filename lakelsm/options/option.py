@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.options.option_enums import Feature
 from lakelsm.options.option_values import (
     parse_boolean,
     parse_double,
@@ -72,8 +73,8 @@ class Option:
     """One option; `low` and `high` are inclusive.
 
     `immutable` ones cannot change once the table has data. Others may where no file depends on them. Those that are not
-    `per_call` say where rows lie or what they mean: writers and readers must agree on them, so one call cannot have its
-    own.
+    `per_call` no single write can have its own: they say where rows lie or what they mean, on which writers and readers
+    must agree, or nothing about a write. One with `acts_from` is kept in the table, and acts once the feature is built.
     """
 
     key: str
@@ -87,6 +88,7 @@ class Option:
     immutable: bool = False
     per_call: bool = True
     fallback_keys: tuple[str, ...] = ()
+    acts_from: Feature | None = None
 
     def parse(self, text: str, key: str | None = None) -> object:
         """The typed value of `text`. Raises InvalidInputError naming key, value and what is allowed."""
@@ -121,9 +123,10 @@ def option(
     immutable: bool = False,
     per_call: bool = True,
     fallback_keys: tuple[str, ...] = (),
+    acts_from: Feature | None = None,
 ) -> Any:
     """A dataclass field that declares an option; TableOptions is made of these: each is declared once."""
-    per_call = per_call and not immutable
+    per_call = per_call and not immutable and acts_from is None
     declaration = Option(
         key,
         kind,
@@ -135,5 +138,6 @@ def option(
         immutable=immutable,
         per_call=per_call,
         fallback_keys=fallback_keys,
+        acts_from=acts_from,
     )
     return field(default=default, metadata={"option": declaration})

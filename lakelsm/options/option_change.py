@@ -8,6 +8,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.options.field_options import DEFAULT_AGGREGATE_KEY, FIELD_OPTIONS, split_field_key
 from lakelsm.options.option import Option
 from lakelsm.options.option_values import parse_boolean
+from lakelsm.options.other_keys import ACCEPTED_KEYS
 from lakelsm.options.table_options import OPTIONS
 
 _IMMUTABLE_ELSEWHERE = frozenset(["primary-key", "partition"])
@@ -58,10 +59,12 @@ def check_option_of_call(options: Mapping[str, str], key: str, text: str) -> Non
     check_option_change(options, key, text)
     split = split_field_key(key)
     of_field = split is not None and split[1] in FIELD_OPTIONS and not FIELD_OPTIONS[split[1]].per_call
-    if of_field or key == DEFAULT_AGGREGATE_KEY or (declaration is not None and not declaration.per_call):
+    of_table = declaration is not None and not declaration.per_call
+    if of_field or of_table or key == DEFAULT_AGGREGATE_KEY or key in ACCEPTED_KEYS:
         raise InvalidInputError(
-            f"option '{key}' = '{text}' cannot hold for one call (the table has {_shown(old)}), because all writers and "
-            f"readers must agree on it; leave it out, or change the table: alter_table(..., SetOption('{key}', '{text}'))"
+            f"option '{key}' = '{text}' cannot hold for one call (the table has {_shown(old)}): all writers and readers "
+            "must agree on it, or it says nothing about a write; leave it out, or change the table: "
+            f"alter_table(..., SetOption('{key}', '{text}'))"
         )
 
 

@@ -1,4 +1,7 @@
-"""Values of the options that choose between named behaviours (docs/format.md 17). Persisted: do not change."""
+"""Values of the options that choose between named behaviours (docs/format.md 17).
+
+Those of `Feature` name what options wait for. All others are persisted: do not change.
+"""
 
 from __future__ import annotations
 
@@ -53,3 +56,21 @@ class ScanMode(Enum):
     FROM_SNAPSHOT = "from-snapshot"
     FROM_SNAPSHOT_FULL = "from-snapshot-full"
     INCREMENTAL = "incremental"
+
+
+class Feature(Enum):
+    """What lakelsm has not built: options of it are accepted and kept, and act once it is."""
+
+    APPEND_TABLES = "tables without a primary key"
+    AUTOMATIC_TAGS = "automatic tags"
+    COMPACTION_BESIDE_WRITES = "compaction beside writes"
+    CROSS_PARTITION = "cross-partition updates"
+    DELETION_VECTORS = "deletion vectors"
+    EXPLICIT_CASTS = "type changes by explicit casts"
+    FILE_INDEXES = "indexes of data files"
+    LOOKUP_TABLES = "lookup tables"
+    ORC = "ORC files"
+    OTHER_CATALOGS = "catalogs other than the file system's"
+    POSTPONED_BUCKETS = "postponed buckets"
+    SNAPSHOT_EXPIRY = "snapshot expiry"
+    STREAMING = "streaming reads and writes"

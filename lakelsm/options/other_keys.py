@@ -1,4 +1,4 @@
-"""Keys of Paimon's options that TableOptions has no attribute for: harmless ones, and unbuilt ones.
+"""Keys of Paimon's options that TableOptions has no attribute for: those accepted as they are, and unbuilt ones.
 
 A key that is nowhere in `lakelsm.options` is unknown: refused when a table is created, tolerated when one is
 opened.
@@ -8,108 +8,140 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from itertools import chain
+from types import MappingProxyType
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.options.field_options import DEFAULT_AGGREGATE_KEY, FIELD_OPTIONS, split_field_key
+from lakelsm.options.option_enums import Feature
 from lakelsm.options.table_options import OPTIONS
 
-# Accepted, and without effect in lakelsm: they tune other engines, or parts that do not change rows.
-HARMLESS_KEYS: tuple[str, ...] = (
+# Accepted and kept for other engines: lakelsm has no such keys of its own before it has the feature.
+WAITING_KEYS: Mapping[Feature, tuple[str, ...]] = MappingProxyType(
+    {
+        Feature.APPEND_TABLES: (
+            "bucket-append-ordered",
+            "compaction.delete-ratio-threshold",
+            "compaction.file-num-limit",
+            "compaction.min.file-num",
+            "local-sort.max-num-file-handles",
+            "sort-compaction.local-sample.magnification",
+            "sort-compaction.range-strategy",
+            "streaming-read-append-overwrite",
+            "write-buffer-for-append",
+            "zorder.var-length-contribution",
+        ),
+        Feature.AUTOMATIC_TAGS: (
+            "sink.process-time-zone",
+            "sink.watermark-time-zone",
+            "snapshot.watermark-idle-timeout",
+        ),
+        Feature.COMPACTION_BESIDE_WRITES: (
+            "lookup-compact",
+            "lookup-compact.max-interval",
+        ),
+        Feature.CROSS_PARTITION: (
+            "cross-partition-upsert.bootstrap-parallelism",
+            "cross-partition-upsert.index-ttl",
+        ),
+        Feature.DELETION_VECTORS: (
+            "deletion-vector.index-file.target-size",
+            "deletion-vectors.bitmap64",
+        ),
+        Feature.FILE_INDEXES: (
+            "file-index.in-manifest-threshold",
+            "file-index.read.enabled",
+        ),
+        Feature.LOOKUP_TABLES: (
+            "lookup.cache-file-retention",
+            "lookup.cache-max-disk-size",
+            "lookup.cache-max-memory-size",
+            "lookup.cache-rows",
+            "lookup.cache-spill-compression",
+            "lookup.cache.bloom.filter.enabled",
+            "lookup.cache.bloom.filter.fpp",
+            "lookup.cache.high-priority-pool-ratio",
+            "lookup.continuous.discovery-interval",
+            "lookup.hash-load-factor",
+            "lookup.merge-buffer-size",
+            "lookup.merge-records-threshold",
+        ),
+        Feature.ORC: (
+            "orc.write.batch-size",
+        ),
+        Feature.OTHER_CATALOGS: (
+            "auto-create",
+            "metastore.partitioned-table",
+            "partition.idle-time-to-report-statistic",
+        ),
+        Feature.POSTPONED_BUCKETS: (
+            "postpone.batch-write-fixed-bucket",
+            "postpone.batch-write-fixed-bucket.max-parallelism",
+            "postpone.default-bucket-num",
+        ),
+        Feature.SNAPSHOT_EXPIRY: (
+            "snapshot.clean-empty-directories",
+            "snapshot.expire.clean-empty-directories",
+            "snapshot.expire.execution-mode",
+            "snapshot.expire.limit",
+        ),
+        Feature.STREAMING: (
+            "consumer-id",
+            "consumer.changelog-only",
+            "consumer.expiration-time",
+            "consumer.ignore-progress",
+            "consumer.mode",
+            "continuous.discovery-interval",
+            "scan.bounded.watermark",
+            "scan.max-splits-per-task",
+            "streaming.read.snapshot.delay",
+        ),
+    }
+)
+
+# Accepted, and nothing that rows, files or snapshots depend on: buffers, threads and order of work in other engines,
+# and notes.
+TUNING_KEYS: tuple[str, ...] = (
     "async-file-write",
-    "auto-create",
-    "batch-scan-mode",
-    "bucket-append-ordered",
     "cache-page-size",
-    "commit.force-compact",
-    "commit.force-create-snapshot",
-    "compaction.delete-ratio-threshold",
-    "compaction.file-num-limit",
-    "compaction.min.file-num",
-    "consumer-id",
-    "consumer.changelog-only",
-    "consumer.expiration-time",
-    "consumer.ignore-progress",
-    "consumer.mode",
-    "continuous.discovery-interval",
-    "cross-partition-upsert.bootstrap-parallelism",
-    "cross-partition-upsert.index-ttl",
-    "delete.force-produce-changelog",
-    "deletion-vector.index-file.target-size",
-    "deletion-vectors.bitmap64",
-    "file-index.in-manifest-threshold",
-    "file-index.read.enabled",
     "file-operation.thread-num",
     "file-reader-async-threshold",
     "local-merge-buffer-size",
-    "local-sort.max-num-file-handles",
-    "lookup-compact",
-    "lookup-compact.max-interval",
-    "lookup.cache-file-retention",
-    "lookup.cache-max-disk-size",
-    "lookup.cache-max-memory-size",
-    "lookup.cache-rows",
-    "lookup.cache-spill-compression",
-    "lookup.cache.bloom.filter.enabled",
-    "lookup.cache.bloom.filter.fpp",
-    "lookup.cache.high-priority-pool-ratio",
-    "lookup.continuous.discovery-interval",
-    "lookup.hash-load-factor",
-    "lookup.merge-buffer-size",
-    "lookup.merge-records-threshold",
-    "manifest-sort.enabled",
     "manifest-sort.max-rewrite-size",
     "manifest-sort.partition-field",
-    "manifest.delete-file-drop-stats",
     "manifest.merge-optimize.enabled",
-    "metastore.partitioned-table",
-    "orc.write.batch-size",
     "owner",
     "page-size",
-    "partition.end-input-to-done",
-    "partition.idle-time-to-report-statistic",
-    "postpone.batch-write-fixed-bucket",
-    "postpone.batch-write-fixed-bucket.max-parallelism",
-    "postpone.default-bucket-num",
     "read.batch-size",
-    "scan.bounded.watermark",
-    "scan.ignore-corrupt-files",
-    "scan.ignore-lost-files",
     "scan.infer-parallelism",
     "scan.manifest.parallelism",
-    "scan.max-splits-per-task",
     "scan.parallelism",
     "scan.plan-sort-partition",
     "sink.managed.writer-buffer-memory",
     "sink.parallelism",
-    "sink.process-time-zone",
     "sink.use-managed-memory-allocator",
-    "sink.watermark-time-zone",
-    "snapshot.clean-empty-directories",
-    "snapshot.expire.clean-empty-directories",
-    "snapshot.expire.execution-mode",
-    "snapshot.expire.limit",
-    "snapshot.ignore-empty-commit",
-    "snapshot.watermark-idle-timeout",
-    "sort-compaction.local-sample.magnification",
-    "sort-compaction.range-strategy",
     "sort-engine",
     "sort-spill-buffer-size",
     "sort-spill-threshold",
     "spill-compression",
     "spill-compression.zstd-level",
-    "stream-scan-mode",
-    "streaming-read-append-overwrite",
-    "streaming.read.snapshot.delay",
-    "write-buffer-for-append",
     "write-buffer-size",
     "write-buffer-spill.max-disk-size",
     "write-buffer-spillable",
     "write-max-writers-to-spill",
     "write.batch-memory",
     "write.batch-size",
-    "write.sequence-number-init-mode",
-    "zorder.var-length-contribution",
 )
+
+# Accepted, because lakelsm does what they ask for whatever they say: a write compacts before it returns, a delete
+# writes -D rows, and each snapshot records the greatest sequence number.
+HELD_KEYS: tuple[str, ...] = (
+    "commit.force-compact",
+    "delete.force-produce-changelog",
+    "write.sequence-number-init-mode",
+)
+
+ACCEPTED_KEYS = frozenset({*TUNING_KEYS, *HELD_KEYS, *chain.from_iterable(WAITING_KEYS.values())})
 
 # Paimon's keys whose effect lakelsm has not built: refused when a table is created. An issue that builds one
 # deletes its line. (Features that also forbid opening a table are in lakelsm/schema/unbuilt_features.py.)
@@ -200,7 +232,7 @@ def check_unbuilt_keys(options: Mapping[str, str], known_elsewhere: frozenset[st
 
 def _known_keys() -> frozenset[str]:
     fallbacks = {key for declaration in OPTIONS.values() for key in declaration.fallback_keys}
-    return frozenset({*OPTIONS, *fallbacks, *HARMLESS_KEYS, DEFAULT_AGGREGATE_KEY})
+    return frozenset({*OPTIONS, *fallbacks, *ACCEPTED_KEYS, DEFAULT_AGGREGATE_KEY})
 
 
 def _is_unbuilt(key: str) -> bool:

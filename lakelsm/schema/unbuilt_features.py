@@ -37,6 +37,19 @@ class _Unbuilt:
 
 
 _LATEST_SCANS = (ScanMode.DEFAULT, ScanMode.LATEST_FULL, ScanMode.FULL, ScanMode.LATEST)
+_SCAN_STARTS = (
+    "scan.snapshot-id",
+    "scan.timestamp",
+    "scan.timestamp-millis",
+    "scan.creation-time-millis",
+    "scan.file-creation-time-millis",
+    "scan.tag-name",
+    "scan.version",
+    "scan.watermark",
+    "incremental-between",
+    "incremental-between-timestamp",
+    "incremental-to-auto-tag",
+)
 
 
 def _aggregates(case: _Case, *functions: str) -> bool:
@@ -51,6 +64,11 @@ def _aggregates(case: _Case, *functions: str) -> bool:
 
 def _set(key: str, *harmless: str) -> Callable[[_Case], bool]:
     return lambda case: case.key(key, *harmless)
+
+
+def _given(key: str) -> Callable[[_Case], bool]:
+    """Whether a declared option is set to anything, by its key or an alternative one."""
+    return lambda case: case.options.is_set(key)
 
 
 def _column_of(root: str) -> Callable[[_Case], bool]:
@@ -85,15 +103,11 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("'branch' other than 'main'", lambda case: case.options.branch != "main"),
     _Unbuilt("'scan.fallback-branch'", _set("scan.fallback-branch", "")),
     _Unbuilt("'scan.primary-branch'", _set("scan.primary-branch", "")),
+    *(_Unbuilt(f"a stored start of scans other than the latest state ('{key}')", _given(key)) for key in _SCAN_STARTS),
     _Unbuilt(
-        "a stored start of scans ('scan.mode', 'scan.snapshot-id', 'scan.timestamp', 'incremental-between') "
-        "other than the latest state",
-        lambda case: not _reads_latest(case),
+        "a stored start of scans other than the latest state ('scan.mode')",
+        lambda case: case.options.scan_mode not in _LATEST_SCANS,
     ),
-    _Unbuilt("a stored 'scan.tag-name'", _set("scan.tag-name")),
-    _Unbuilt("a stored 'scan.version'", _set("scan.version")),
-    _Unbuilt("a stored 'scan.watermark'", _set("scan.watermark")),
-    _Unbuilt("a stored 'scan.creation-time-millis'", _set("scan.creation-time-millis")),
     _Unbuilt("'scan.bucket'", _set("scan.bucket")),
     _Unbuilt("'data-file.external-paths'", _set("data-file.external-paths", "")),
     _Unbuilt("'data-file.path-directory'", _set("data-file.path-directory", "")),
@@ -109,6 +123,19 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("'chain-table.enabled' = 'true'", _set("chain-table.enabled", "false")),
     _Unbuilt("'query-auth.enabled' = 'true'", _set("query-auth.enabled", "false")),
     _Unbuilt("Iceberg metadata ('metadata.iceberg.storage')", _set("metadata.iceberg.storage", "disabled")),
+    _Unbuilt("'batch-scan-mode' other than 'none'", _set("batch-scan-mode", "none"), open_too=False),
+    _Unbuilt("'stream-scan-mode' other than 'none'", _set("stream-scan-mode", "none"), open_too=False),
+    _Unbuilt("'scan.ignore-corrupt-files' = 'true'", _set("scan.ignore-corrupt-files", "false"), open_too=False),
+    _Unbuilt("'scan.ignore-lost-files' = 'true'", _set("scan.ignore-lost-files", "false"), open_too=False),
+    _Unbuilt("'commit.force-create-snapshot' = 'true'", _set("commit.force-create-snapshot", "false"), open_too=False),
+    _Unbuilt("'snapshot.ignore-empty-commit' = 'false'", _set("snapshot.ignore-empty-commit", "true"), open_too=False),
+    _Unbuilt("'partition.end-input-to-done' = 'true'", _set("partition.end-input-to-done", "false"), open_too=False),
+    _Unbuilt("'manifest-sort.enabled' = 'true'", _set("manifest-sort.enabled", "false"), open_too=False),
+    _Unbuilt(
+        "'manifest.delete-file-drop-stats' = 'true'",
+        _set("manifest.delete-file-drop-stats", "false"),
+        open_too=False,
+    ),
     _Unbuilt("'map.storage-layout' = 'shared-shredding'", lambda case: _shreds_maps(case.options)),
     _Unbuilt("Parquet encryption ('parquet.encryption...')", lambda case: _encrypts(case.schema.options)),
     _Unbuilt("columns with a default value", lambda case: _has_defaults(case.schema)),
@@ -120,17 +147,22 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
 # Keys that the table above reads from the raw options: known keys, although TableOptions has no attribute.
 REFUSED_BY_FEATURE = frozenset(
     [
+        "batch-scan-mode",
         "chain-table.enabled",
         "changelog-file.format",
         "clustering.incremental",
+        "commit.force-create-snapshot",
         "data-file.external-paths",
         "data-file.path-directory",
         "file.compression.per.level",
         "file.format.per.level",
         "global-index.external-path",
         "index-file-in-data-file-dir",
+        "manifest-sort.enabled",
+        "manifest.delete-file-drop-stats",
         "metadata.iceberg.storage",
         "metadata.stats-mode.per.level",
+        "partition.end-input-to-done",
         "pk-bitmap.index.columns",
         "pk-btree.index.columns",
         "pk-clustering-override",
@@ -140,7 +172,11 @@ REFUSED_BY_FEATURE = frozenset(
         "query-auth.enabled",
         "scan.bucket",
         "scan.fallback-branch",
+        "scan.ignore-corrupt-files",
+        "scan.ignore-lost-files",
         "scan.primary-branch",
+        "snapshot.ignore-empty-commit",
+        "stream-scan-mode",
     ]
 )
 
@@ -157,20 +193,6 @@ def refuse_unbuilt(schema: TableSchema, options: TableOptions, creating: bool) -
             )
     if creating:
         check_unbuilt_keys(schema.options, REFUSED_BY_FEATURE)
-
-
-def _reads_latest(case: _Case) -> bool:
-    options = case.options
-    starts = (
-        options.scan_timestamp,
-        options.scan_timestamp_millis,
-        options.scan_file_creation_time_millis,
-        options.scan_snapshot_id,
-        options.incremental_between,
-        options.incremental_between_timestamp,
-        options.incremental_to_auto_tag,
-    )
-    return options.scan_mode in _LATEST_SCANS and all(start is None for start in starts)
 
 
 def _shreds_maps(options: TableOptions) -> bool:

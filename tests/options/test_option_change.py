@@ -101,9 +101,15 @@ def test_one_call_may_tune_how_files_are_written() -> None:
         "deduplicate.ignore-delete",
         "fields.v.distinct",
         "fields.default-aggregate-function",
+        "deletion-vectors.modifiable",
+        "scan.tag-name",
+        "streaming-read-overwrite",
+        "disable-explicit-type-casting",
+        "write-buffer-size",
+        "consumer-id",
     ],
 )
-def test_what_all_writers_must_agree_on_is_no_matter_of_one_call(key: str) -> None:
+def test_what_all_writers_must_agree_on_or_no_write_hears_is_no_matter_of_one_call(key: str) -> None:
     text = "input" if key == "changelog-producer" else "true"
     message = rf"option '{key}' = '{text}' cannot hold for one call.*SetOption\('{key}'"
     with pytest.raises(InvalidInputError, match=message):

@@ -1,4 +1,4 @@
-"""Keys without a declaration: harmless, unbuilt or unknown."""
+"""Keys without a declaration: accepted, unbuilt or unknown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.options import OPTIONS
-from lakelsm.options.other_keys import HARMLESS_KEYS, UNBUILT_KEYS, UNBUILT_PREFIXES, check_new_keys, check_unbuilt_keys
+from lakelsm.options.other_keys import ACCEPTED_KEYS, UNBUILT_KEYS, UNBUILT_PREFIXES, check_new_keys, check_unbuilt_keys
 
 NONE: frozenset[str] = frozenset()
 
@@ -29,7 +29,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, message:
 def test_every_known_key_is_accepted_alternative_ones_included() -> None:
     fallbacks = [key for declared in OPTIONS.values() for key in declared.fallback_keys]
     more = ["fields.default-aggregate-function", "fields.a.distinct", "fields.r.m.aggregate-function"]
-    known = dict.fromkeys([*OPTIONS, *fallbacks, *HARMLESS_KEYS, *more], "x")
+    known = dict.fromkeys([*OPTIONS, *fallbacks, *ACCEPTED_KEYS, *more], "x")
     check_new_keys(known, NONE)
     check_unbuilt_keys(known, NONE)
 

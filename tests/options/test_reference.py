@@ -6,8 +6,9 @@ from pathlib import Path
 
 from lakelsm.options import OPTIONS
 from lakelsm.options.field_options import FIELD_OPTIONS
-from lakelsm.options.other_keys import HARMLESS_KEYS, UNBUILT_KEYS
-from lakelsm.options.reference import options_reference
+from lakelsm.options.option_enums import Feature
+from lakelsm.options.other_keys import ACCEPTED_KEYS, UNBUILT_KEYS
+from lakelsm.options.reference import options_reference, waiting_keys
 
 _REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "options.md"
 
@@ -20,7 +21,7 @@ def test_the_reference_equals_the_declarations() -> None:
 
 def test_every_key_is_in_the_reference() -> None:
     text = options_reference()
-    keys = [*OPTIONS, *FIELD_OPTIONS, *HARMLESS_KEYS, *UNBUILT_KEYS]
+    keys = [*OPTIONS, *FIELD_OPTIONS, *ACCEPTED_KEYS, *UNBUILT_KEYS]
     keys += [key for declared in OPTIONS.values() for key in declared.fallback_keys]
     assert [key for key in keys if f"`{key}`" not in text] == []
 
@@ -34,3 +35,14 @@ def test_defaults_are_shown_as_a_user_writes_them() -> None:
     assert cells["snapshot.time-retained"] == "1 h"
     assert cells["sequence.field"] == "none"
     assert cells["bucket"] == "-1"
+
+
+def test_what_waits_for_a_feature_is_one_list_of_declared_and_other_keys() -> None:
+    expiry = waiting_keys(Feature.SNAPSHOT_EXPIRY)
+    assert "snapshot.time-retained" in expiry  # declared
+    assert "snapshot.expire.limit" in expiry  # not declared
+    assert expiry == sorted(expiry)
+    for feature in Feature:
+        (line,) = (line for line in options_reference().splitlines() if line.startswith(f"| {feature.value} |"))
+        assert waiting_keys(feature)
+        assert all(f"`{key}`" in line for key in waiting_keys(feature))

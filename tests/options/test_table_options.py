@@ -8,7 +8,7 @@ import pytest
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import ATTRIBUTES, OPTIONS, ChangelogProducer, MergeEngine, TableOptions
-from lakelsm.options.other_keys import HARMLESS_KEYS, UNBUILT_KEYS
+from lakelsm.options.other_keys import HELD_KEYS, TUNING_KEYS, UNBUILT_KEYS, WAITING_KEYS
 
 
 def test_attributes_are_named_like_their_keys() -> None:
@@ -17,7 +17,8 @@ def test_attributes_are_named_like_their_keys() -> None:
 
 def test_each_key_is_declared_once() -> None:
     fallbacks = [key for declaration in OPTIONS.values() for key in declaration.fallback_keys]
-    keys = [*OPTIONS, *fallbacks, *HARMLESS_KEYS, *UNBUILT_KEYS]
+    waiting = [key for keys in WAITING_KEYS.values() for key in keys]
+    keys = [*OPTIONS, *fallbacks, *waiting, *TUNING_KEYS, *HELD_KEYS, *UNBUILT_KEYS]
     assert len(OPTIONS) == len(ATTRIBUTES)
     assert sorted(keys) == sorted(set(keys))
 
