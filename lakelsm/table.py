@@ -38,6 +38,7 @@ from lakelsm.compact.compactor import (
     Compactor,
 )
 from lakelsm.errors import InvalidInputError, told_of
+from lakelsm.format.row_kinds import DELETE, ROW_KINDS
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from lakelsm.options import TableOptions
 from lakelsm.plan.compaction_plan import CompactionScope, check_buckets, check_partition_predicate
@@ -51,6 +52,7 @@ from lakelsm.read.scan_frame import scan_frame
 from lakelsm.read.system_frames import buckets_frame, files_frame, snapshots_frame
 from lakelsm.results import CommitResult, CompactionResult
 from lakelsm.schema.engine_rules import check_deletable
+from lakelsm.schema.system_columns import DELETED_KIND
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import quoted
@@ -60,9 +62,6 @@ from lakelsm.spark.task_errors import first_line, translated
 from lakelsm.spark.times import millis_of
 from lakelsm.write.batch_write import BatchResult, BatchWriter
 from lakelsm.write.prepare import prepare
-
-#: The column of row kinds that a delete adds to the rows it read.
-_KIND = "_KEY__KIND"
 
 _AND = re.compile(r"\band\b", re.IGNORECASE)
 
@@ -176,8 +175,8 @@ class Table:
         def retractions(snapshot: Snapshot | None) -> DataFrame:
             with translated(store.paths.root):
                 rows = _filtered(scan_frame(self.spark, store, plan_read(store, snapshot, predicate)), where)
-            kind = store.options.rowkind_field or _KIND
-            marked = rows.withColumn(kind, F.lit("-D"))
+            kind = store.options.rowkind_field or DELETED_KIND
+            marked = rows.withColumn(kind, F.lit(ROW_KINDS[DELETE]))
             name = None if store.options.rowkind_field else kind
             return prepare(marked, store.schema, store.options, name, stored=True)
 

@@ -20,7 +20,7 @@ from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.paths import AttemptNames
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.merge.changelog import ChangelogRule
-from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.compaction_plan import BucketCompaction, CompactionPlan, CompactionScope, plan_table

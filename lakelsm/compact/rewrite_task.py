@@ -19,13 +19,14 @@ from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.paths import AttemptNames, FileNames
 from lakelsm.merge.changelog import ChangelogRule, ChangelogSource, MergedRange, merge_to_top, merge_with_lookup
-from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.key_order import OrderKeys
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.record_expiry import RecordExpiry
-from lakelsm.merge.run_reader import FILE_COLUMN, RunReader
+from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges, merge_runs, without_retractions
 from lakelsm.plan.rewrite_units import RewriteUnit
+from lakelsm.schema.system_columns import FILE_NUMBER
 
 #: Persisted: do not change.
 _FILE_SOURCE_APPEND, _FILE_SOURCE_COMPACT = 0, 1
@@ -87,7 +88,7 @@ class RewriteTask:
         return starmap(partial(self._merge_range, unit, section), ranges)
 
     def _merge_range(self, unit: RewriteUnit, section: MergeUnit, rows: pa.Table, keys: OrderKeys | None) -> MergedRange:
-        levels = section.levels[rows.column(FILE_COLUMN).to_numpy()]
+        levels = section.levels[rows.column(FILE_NUMBER).to_numpy()]
         rule = self.rule if unit.changelog else None
         if rule is not None and rule.source is ChangelogSource.TOP_LEVEL:
             merged = merge_to_top(rows, keys, levels, unit.output_level, self.spec, rule)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.merge.engine_result import DELETE
+from lakelsm.format.row_kinds import DELETE, is_retract
 from lakelsm.merge.engines import first_row, partial_update
 from lakelsm.merge.events import retraction_refused
 from lakelsm.merge.functions.aggregate_functions import FUNCTIONS
-from lakelsm.merge.grouped_rows import Mask, is_retract
-from lakelsm.merge.merge_spec import VALUE_KIND, ColumnRule, MergeSpec
+from lakelsm.merge.grouped_rows import Mask
+from lakelsm.merge.merge_spec import ColumnRule, MergeSpec
 from lakelsm.options import MergeEngine
+from lakelsm.schema.system_columns import VALUE_KIND
 
 
 def check_batch(table: pa.Table, spec: MergeSpec) -> None:

@@ -8,17 +8,15 @@ from enum import Enum
 import numpy as np
 import pyarrow as pa
 
+from lakelsm.format.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, is_retract
 from lakelsm.merge.functions.value_codes import differs
-from lakelsm.merge.grouped_rows import Indices, Mask, is_retract
+from lakelsm.merge.grouped_rows import Indices, Mask
 from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.key_order import OrderKeys
 from lakelsm.merge.levels import NO_LEVEL, KeyGroups, combined_rows
-from lakelsm.merge.merge_spec import VALUE_KIND, MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import MergeEngine
-
-INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = 0, 1, 2, 3  # Persisted: do not change.
-
-_GROUP = "_KEY__GROUP"  # No table has such a column: Paimon reserves the prefix.
+from lakelsm.schema.system_columns import GROUP, VALUE_KIND
 
 
 class ChangelogSource(Enum):
@@ -79,15 +77,15 @@ def merge_with_lookup(
     merging = present[groups.ids] & ((levels == 0) | (levels == lowest[groups.ids]))
     merged = _merged(rows, groups, merging, spec, fresh if rewrites else None)
     if rule is None:
-        return MergedRange(merged.drop_columns(_GROUP), None)
+        return MergedRange(merged.drop_columns(GROUP), None)
     counted = fresh & present
     if spec.engine is MergeEngine.FIRST_ROW:
         # New keys alone, and with the kind that their row has, as in Paimon.
         new = _after(merged, counted & (before < 0))
-        changes = merged.take(pa.array(new[_added(merged, new)])).drop_columns(_GROUP)
-        return MergedRange(merged.drop_columns(_GROUP), changes)
+        changes = merged.take(pa.array(new[_added(merged, new)])).drop_columns(GROUP)
+        return MergedRange(merged.drop_columns(GROUP), changes)
     changes = change_rows(rows, np.where(counted, before, -1), merged, _after(merged, counted), rule.compared)
-    return MergedRange(merged.drop_columns(_GROUP), changes)
+    return MergedRange(merged.drop_columns(GROUP), changes)
 
 
 def merge_to_top(
@@ -101,7 +99,7 @@ def merge_to_top(
     merged = _merged(rows, groups, merging, spec)
     counted = groups.any(~top)
     changes = change_rows(rows, np.where(counted, before, -1), merged, _after(merged, counted), rule.compared)
-    return MergedRange(merged.drop_columns(_GROUP), changes)
+    return MergedRange(merged.drop_columns(GROUP), changes)
 
 
 def merge_difference(
@@ -155,7 +153,7 @@ def change_rows(
 
 def _merged(rows: pa.Table, groups: KeyGroups, merging: Mask, spec: MergeSpec, always: Mask | None = None) -> pa.Table:
     """The merged rows of the groups, each with its group in a further column; ``always``: groups that the engine sees."""
-    numbered = rows.append_column(_GROUP, pa.array(groups.ids))
+    numbered = rows.append_column(GROUP, pa.array(groups.ids))
     ids = groups.ids
     if not merging.all():
         numbered, ids = numbered.filter(pa.array(merging)), ids[merging]
@@ -165,7 +163,7 @@ def _merged(rows: pa.Table, groups: KeyGroups, merging: Mask, spec: MergeSpec, a
 def _after(merged: pa.Table, counted: Mask) -> Indices:
     """The merged row of each counted group, -1 for none."""
     after = np.full(len(counted), -1, dtype=np.int64)
-    after[merged.column(_GROUP).to_numpy()] = np.arange(len(merged))
+    after[merged.column(GROUP).to_numpy()] = np.arange(len(merged))
     after[~counted] = -1
     return after
 

@@ -11,9 +11,7 @@ import pyarrow as pa
 
 from lakelsm.merge.events import Result
 from lakelsm.merge.grouped_rows import Indices, Mask
-from lakelsm.merge.merge_spec import SEQUENCE_NUMBER, VALUE_KIND
-
-INSERT, DELETE = 0, 3  # Persisted: do not change.
+from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 
 
 @dataclass(frozen=True)

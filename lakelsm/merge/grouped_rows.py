@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakelsm.format.row_kinds import is_retract
 from lakelsm.merge.key_order import group_starts, order_keys
-from lakelsm.merge.merge_spec import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
+from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -98,13 +100,6 @@ def grouped_rows(table: pa.Table, rows: Indices, group: Indices, spec: MergeSpec
     for name in reversed(spec.sequence_columns):
         levels.append(_priority(part.column(name), spec.sequence_descending))
     return GroupedRows(rows[np.lexsort([*levels, group])], firsts)
-
-
-def is_retract(kinds: pa.Array | pa.ChunkedArray) -> Mask:
-    """Return a mask of the rows whose kind is -U (1) or -D (3)."""
-    values = kinds.to_numpy(zero_copy_only=False) if isinstance(kinds, pa.Array) else kinds.to_numpy()
-    mask: Mask = (values & 1).astype(bool)
-    return mask
 
 
 def ranks(columns: list[pa.ChunkedArray], limit: int = 2**62) -> Indices:

@@ -7,27 +7,16 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from lakelsm.format.row_kinds import is_retract
 from lakelsm.merge.engine_result import EngineResult, put_together
 from lakelsm.merge.engines.aggregation import merge_aggregation
 from lakelsm.merge.engines.first_row import merge_first_row
 from lakelsm.merge.engines.partial_update import merge_partial_update
-from lakelsm.merge.grouped_rows import GroupedRows, Indices, Mask, grouped_rows, is_retract
+from lakelsm.merge.grouped_rows import GroupedRows, Indices, Mask, grouped_rows
 from lakelsm.merge.key_order import OrderKeys, group_starts
-from lakelsm.merge.merge_spec import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import MergeEngine
-
-__all__ = [
-    "SEQUENCE_NUMBER",
-    "VALUE_KIND",
-    "MergeSpec",
-    "contested",
-    "is_retract",
-    "latest_rows",
-    "merge_rows",
-    "surviving_rows",
-]
-
-_PLACE = "_KEY__PLACE"  # No table has such a column: Paimon reserves the prefix.
+from lakelsm.schema.system_columns import PLACE, VALUE_KIND
 
 _ENGINES: dict[MergeEngine, Callable[[pa.Table, GroupedRows, MergeSpec], EngineResult]] = {
     MergeEngine.PARTIAL_UPDATE: merge_partial_update,
@@ -69,8 +58,8 @@ def surviving_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec) -> Indices
     """
     if spec.engine is MergeEngine.DEDUPLICATE:
         return latest_rows(table, keys, spec)
-    numbered = table.append_column(_PLACE, pa.array(np.arange(len(table))))
-    places: Indices = merge_rows(numbered, keys, spec).column(_PLACE).to_numpy()
+    numbered = table.append_column(PLACE, pa.array(np.arange(len(table))))
+    places: Indices = merge_rows(numbered, keys, spec).column(PLACE).to_numpy()
     return places
 
 

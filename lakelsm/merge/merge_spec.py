@@ -6,11 +6,8 @@ from dataclasses import KW_ONLY, dataclass
 
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.options.option_values import parse_boolean, parse_names
+from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
-
-#: System columns of key-value rows. Persisted: do not change
-SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
-VALUE_KIND = "_VALUE_KIND"
 
 LAST_VALUE = "last_value"
 LAST_NON_NULL_VALUE = "last_non_null_value"

@@ -16,13 +16,10 @@ from lakelsm.format.data_file.key_value_file import KeyValueReader
 from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_unit import Key, MergeUnit, RunFile
 from lakelsm.schema.column_mapping import column_mapping
+from lakelsm.schema.system_columns import FILE_NUMBER, POSITION
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.storage import FileIO
 from lakelsm.types import to_arrow
-
-#: Columns that tell where a row came from: the file's number within the unit, and the row's place in the file.
-FILE_COLUMN = "_KEY__FILE"
-POSITION_COLUMN = "_KEY__POSITION"
 
 _MAX_READ_AHEAD = 1 << 18
 _MIN_READ_AHEAD = 1 << 13
@@ -46,7 +43,7 @@ class RunReader:
     memory_bytes: int
 
     def open_runs(self, unit: MergeUnit, positions: bool = False) -> list[Iterator[pa.Table]]:
-        """One iterator for each of ``unit.every_run``; ``positions``: rows carry `FILE_COLUMN` and `POSITION_COLUMN`."""
+        """One iterator for each of ``unit.every_run``; ``positions``: rows carry `FILE_NUMBER` and `POSITION`."""
         shares = _Shares([max(file.row_count for file in run) for run in unit.every_run], self.memory_bytes // _COPIES)
         runs: list[Iterator[pa.Table]] = []
         first = 0
@@ -147,4 +144,4 @@ class _Bounds:
 def _located(table: pa.Table, file: int, start: int) -> pa.Table:
     files = pa.array(np.full(len(table), file, dtype=np.int32))
     positions = pa.array(np.arange(start, start + len(table)))
-    return table.append_column(FILE_COLUMN, files).append_column(POSITION_COLUMN, positions)
+    return table.append_column(FILE_NUMBER, files).append_column(POSITION, positions)

@@ -8,8 +8,11 @@ from itertools import starmap
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.merge.kernel import VALUE_KIND, MergeSpec, is_retract, merge_rows, surviving_rows
+from lakelsm.format.row_kinds import is_retract
+from lakelsm.merge.kernel import merge_rows, surviving_rows
 from lakelsm.merge.key_order import OrderKeys, order_keys
+from lakelsm.merge.merge_spec import MergeSpec
+from lakelsm.schema.system_columns import VALUE_KIND
 
 
 def key_ranges(

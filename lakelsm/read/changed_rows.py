@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from lakelsm.format.data_file.key_value_file import conform
 from lakelsm.merge.changelog import merge_difference
-from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit
-from lakelsm.merge.run_reader import FILE_COLUMN, RunReader
+from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges, merge_runs
 from lakelsm.plan.changelog_plan import DifferenceUnit
+from lakelsm.schema.system_columns import FILE_NUMBER
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Differences:
             before, after = np.array(compared.before), np.array(compared.after)
             unit, columns = compared.unit, self.reader.columns
             for rows, keys in key_ranges(self.reader.open_runs(unit, positions=True), self.spec.key_columns):
-                files = rows.column(FILE_COLUMN).to_numpy()
+                files = rows.column(FILE_NUMBER).to_numpy()
                 sides = before[files], after[files]
                 changes = merge_difference(rows, keys, unit.levels[files], sides, self.spec, columns)
                 yield from conform(changes, self.schema).combine_chunks().to_batches()

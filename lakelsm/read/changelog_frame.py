@@ -12,31 +12,32 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.format.data_file.key_value_file import KIND_FIELD, SEQUENCE_FIELD
+from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.lsm.splits import pack_in_order
-from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.read.changed_rows import Differences, MergedChanges
 from lakelsm.read.scan_frame import file_scans, file_schemas
-from lakelsm.read.task_scan import FILE_NAME, TASK_MEMORY
+from lakelsm.read.task_scan import TASK_MEMORY
 from lakelsm.schema.identifiers import match
+from lakelsm.schema.system_columns import (
+    FILE_NAME,
+    SEQUENCE_NUMBER,
+    SNAPSHOT,
+    SNAPSHOT_ID,
+    SYSTEM_FIELDS,
+    VALUE_KIND,
+)
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import quoted_all
 from lakelsm.spark.spark_types import to_spark_arrow, to_struct
 from lakelsm.spark.tasks import read_units
 
-#: The row kinds by their code. Persisted: do not change
-_KINDS = ("+I", "-U", "+U", "-D")
-
-#: Column of the snapshot that made a change.
-SNAPSHOT_COLUMN = "_SNAPSHOT_ID"
-_SNAPSHOT = "_KEY__SNAPSHOT"  # The same inside the plan: no table has such a column, as Paimon reserves the prefix.
-
 #: What reads with positions have after the table's columns.
-POSITION_COLUMNS = (SNAPSHOT_COLUMN, SEQUENCE_NUMBER)
+POSITION_COLUMNS = (SNAPSHOT_ID, SEQUENCE_NUMBER)
 
 #: Snapshots up to which each has a scan of its own; more are put in order by a sort.
 _MOST_SCANS = 32
@@ -49,18 +50,18 @@ def changelog_frame(
 ) -> DataFrame:
     """Return the changes: the kind as text in ``kind_column``, then the table's columns; nothing runs before an action.
 
-    With ``positions`` `SNAPSHOT_COLUMN` and the sequence number of the row follow. Changes of a key come in their order,
+    With ``positions`` `SNAPSHOT_ID` and the sequence number of the row follow. Changes of a key come in their order,
     which a write of the frame keeps.
     """
     units = [*plan.merged, *(compared.unit for compared in plan.compared)]
     files = [file for _, files in plan.scanned for file in files]
     schemas = file_schemas(store, [*files, *(file for unit in units for file in unit.files)])
-    columns = to_struct(store.schema.fields).add(SEQUENCE_NUMBER, T.LongType()).add(VALUE_KIND, T.ByteType())
     reader = RunReader(
         store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=TASK_MEMORY
     )
+    stored = (*store.schema.fields, *SYSTEM_FIELDS)
+    columns, arrow = to_struct(stored), to_spark_arrow(stored)
     spec = MergeSpec.of(store.schema, store.options)
-    arrow = pa.schema([*to_spark_arrow(store.schema.fields), SEQUENCE_FIELD, KIND_FIELD])
     changes = _scanned(spark, store, schemas, plan)
     if plan.merged:
         merged = _of_units(spark, store, plan.merged, lambda unit: unit, MergedChanges(reader, spec, arrow), columns)
@@ -71,8 +72,8 @@ def changelog_frame(
         changes.append(_from_snapshot(compared, None))
     if not changes:
         changes.append(_from_snapshot(spark.createDataFrame([], columns), None))
-    kind = F.get(F.array(*map(F.lit, _KINDS)), F.col(VALUE_KIND).cast("int")).alias(kind_column)
-    last = [F.col(_SNAPSHOT).alias(SNAPSHOT_COLUMN), F.col(SEQUENCE_NUMBER)] if positions else []
+    kind = F.get(F.array(*map(F.lit, ROW_KINDS)), F.col(VALUE_KIND).cast("int")).alias(kind_column)
+    last = [F.col(SNAPSHOT).alias(SNAPSHOT_ID), F.col(SEQUENCE_NUMBER)] if positions else []
     return reduce(DataFrame.unionAll, changes).select(kind, *quoted_all(store.schema.field_names), *last)
 
 
@@ -81,7 +82,7 @@ def check_added_columns(schema: TableSchema, kind_column: str, positions: bool) 
     taken = match(kind_column, (*schema.field_names, *POSITION_COLUMNS))
     if taken is not None:
         raise InvalidInputError(f"The table has a column {taken!r}: name another as kind_column.")
-    own = match(SNAPSHOT_COLUMN, schema.field_names) if positions else None
+    own = match(SNAPSHOT_ID, schema.field_names) if positions else None
     if own is not None:
         raise InvalidInputError(
             f"The table has a column {own!r}, which positions=True would add: rename the column, or leave positions out."
@@ -101,13 +102,13 @@ def _scanned(
         ]
     files = [file for _, files in plan.scanned for file in files]
     names = [(file.name, snapshot) for snapshot, files in plan.scanned for file in files]
-    known = F.broadcast(spark.createDataFrame(names, f"{FILE_NAME} string, {_SNAPSHOT} bigint"))
+    known = F.broadcast(spark.createDataFrame(names, f"{FILE_NAME} string, {SNAPSHOT} bigint"))
     scan = reduce(DataFrame.unionAll, file_scans(spark, store, schemas, files, system=system))
-    return [scan.join(known, FILE_NAME).drop(FILE_NAME).orderBy(_SNAPSHOT, *system)]
+    return [scan.join(known, FILE_NAME).drop(FILE_NAME).orderBy(SNAPSHOT, *system)]
 
 
 def _from_snapshot(frame: DataFrame, snapshot: int | None) -> DataFrame:
-    return frame.withColumn(_SNAPSHOT, F.lit(snapshot).cast("bigint"))
+    return frame.withColumn(SNAPSHOT, F.lit(snapshot).cast("bigint"))
 
 
 def _of_units(

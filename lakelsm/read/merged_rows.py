@@ -15,12 +15,14 @@ import pyarrow as pa
 
 from lakelsm.format.data_file.key_value_file import conform
 from lakelsm.merge.grouped_rows import Mask
-from lakelsm.merge.kernel import MergeSpec, contested, merge_rows
+from lakelsm.merge.kernel import contested, merge_rows
 from lakelsm.merge.key_order import OrderKeys
 from lakelsm.merge.levels import merge_candidates
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
-from lakelsm.merge.run_reader import FILE_COLUMN, RunReader
+from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges, without_retractions
+from lakelsm.schema.system_columns import FILE_NUMBER
 
 
 def is_handed_over(file: RunFile, small_file: int) -> bool:
@@ -52,7 +54,7 @@ class MergedRows:
 
     def _merged(self, unit: MergeUnit, rows: pa.Table, keys: OrderKeys | None, small: Mask) -> pa.Table | None:
         """The rows of one key range that are handed over; None for none."""
-        wanted = small[rows.column(FILE_COLUMN).to_numpy()]
+        wanted = small[rows.column(FILE_NUMBER).to_numpy()]
         if keys is not None:
             wanted |= contested(keys)
         if not wanted.any():
@@ -62,6 +64,6 @@ class MergedRows:
         if keys is not None:
             keys = keys[wanted]
             if self.spec.lookup:
-                rows, keys = merge_candidates(rows, keys, unit.levels[rows.column(FILE_COLUMN).to_numpy()])
+                rows, keys = merge_candidates(rows, keys, unit.levels[rows.column(FILE_NUMBER).to_numpy()])
             rows = merge_rows(rows.combine_chunks(), keys, self.spec)
         return without_retractions(rows)

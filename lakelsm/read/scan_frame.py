@@ -19,16 +19,27 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.lsm.splits import pack_in_order
-from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.read_plan import ReadPlan
 from lakelsm.read.checked_files import check_files
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.nanosecond_files import nanosecond_files
-from lakelsm.read.stale_rows import CHUNK_BITS, STALE_CHUNK, STALE_FILE, STALE_SCHEMA, STALE_WORDS, StaleRows
-from lakelsm.read.task_scan import FILE_NAME, POSITION, TASK_MEMORY, parted_by_reader, task_scan
+from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, StaleRows
+from lakelsm.read.task_scan import TASK_MEMORY, parted_by_reader, task_scan
 from lakelsm.schema.column_mapping import column_mapping
+from lakelsm.schema.system_columns import (
+    CHUNK,
+    FILE_NAME,
+    POSITION,
+    ROW,
+    STALE,
+    STALE_CHUNK,
+    STALE_FILE,
+    STALE_WORDS,
+    SYSTEM_FIELDS,
+)
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.column_evolution import evolved
@@ -37,16 +48,12 @@ from lakelsm.spark.paths import literal_path
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow, to_struct
 from lakelsm.spark.tasks import listing_on_driver, parquet_reader, read_units
 
-_CHUNK = "_KEY__CHUNK"
-_ROW = "_KEY__ROW"
-_STALE = "_KEY__STALE"
-
 #: Spark's Parquet reader fills a column of this name with the row's place in its file. `_metadata.row_index` is the
 #: same, but makes Spark build a struct for every row. Files with a column of this name are left to tasks (see task_scan).
 _ROW_INDEX = "_tmp_metadata_row_index"
 
 #: System columns of data files as a scan reads them.
-_SYSTEM_TYPES = {SEQUENCE_NUMBER: T.LongType(), VALUE_KIND: T.ByteType()}
+_SYSTEM_TYPES = {field.name: to_spark(field.type) for field in SYSTEM_FIELDS}
 
 
 def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFrame:
@@ -114,7 +121,7 @@ def _stale(
         RunReader(store.file_io, store.schema, schemas=schemas, columns=columns, memory_bytes=TASK_MEMORY), spec
     )
     chunks = read_units(spark, _packed(store, units), task, STALE_SCHEMA)
-    return chunks.select(F.expr(f"xxhash64({STALE_FILE}) ^ {STALE_CHUNK}").alias(_STALE), F.col(STALE_WORDS))
+    return chunks.select(F.expr(f"xxhash64({STALE_FILE}) ^ {STALE_CHUNK}").alias(STALE), F.col(STALE_WORDS))
 
 
 def _merged(
@@ -194,7 +201,7 @@ def _shown(
         name = [F.expr(place.file).alias(FILE_NAME)] if system else []
         return frame.select(*columns, *quoted_all(system), *name)
     chunk = F.expr(f"xxhash64({place.file}) ^ SHIFTRIGHT({place.row}, {CHUNK_BITS})")
-    located = frame.select(*columns, F.col(place.row).alias(_ROW), chunk.alias(_CHUNK))
-    word = f"SHIFTRIGHT({_ROW} & {(1 << CHUNK_BITS) - 1}, 6)"
-    hidden = F.expr(f"getbit(get({STALE_WORDS}, CAST({word} AS INT)), CAST({_ROW} & 63 AS INT)) = 1")
-    return located.join(stale, (F.col(_CHUNK) == F.col(_STALE)) & hidden, "left_anti").drop(_ROW, _CHUNK)
+    located = frame.select(*columns, F.col(place.row).alias(ROW), chunk.alias(CHUNK))
+    word = f"SHIFTRIGHT({ROW} & {(1 << CHUNK_BITS) - 1}, 6)"
+    hidden = F.expr(f"getbit(get({STALE_WORDS}, CAST({word} AS INT)), CAST({ROW} & 63 AS INT)) = 1")
+    return located.join(stale, (F.col(CHUNK) == F.col(STALE)) & hidden, "left_anti").drop(ROW, CHUNK)

@@ -16,18 +16,20 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from lakelsm.merge.kernel import VALUE_KIND, MergeSpec, contested, is_retract, surviving_rows
+from lakelsm.format.row_kinds import is_retract
+from lakelsm.merge.kernel import contested, surviving_rows
 from lakelsm.merge.key_order import OrderKeys
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit
-from lakelsm.merge.run_reader import FILE_COLUMN, POSITION_COLUMN, RunReader
+from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges
+from lakelsm.schema.system_columns import FILE_NUMBER, POSITION, STALE_CHUNK, STALE_FILE, STALE_WORDS, VALUE_KIND
 
 #: Rows of a file that share one bitmap: two to this power.
 CHUNK_BITS = 16
 
 #: Spark schema of what a task yields: a file's name, the number of a chunk of its rows, and the hidden rows of the chunk
 #: as a bitmap of 64-bit words, lowest bit first, without zero words at the end. A chunk may come more than once.
-STALE_FILE, STALE_CHUNK, STALE_WORDS = "_KEY__STALE_FILE", "_KEY__STALE_CHUNK", "_KEY__STALE_WORDS"
 STALE_SCHEMA = T.StructType(
     [
         T.StructField(STALE_FILE, T.StringType()),
@@ -76,8 +78,8 @@ class StaleRows:
                 decisive = rows.select(self.spec.decisive_columns).take(pa.array(shared))
                 winners = shared[surviving_rows(decisive, keys[shared], self.spec)]
                 hidden[winners] = retract[winners]
-        at = rows.select([FILE_COLUMN, POSITION_COLUMN]).filter(pa.array(hidden))
-        return at.column(FILE_COLUMN).to_numpy(), at.column(POSITION_COLUMN).to_numpy()
+        at = rows.select([FILE_NUMBER, POSITION]).filter(pa.array(hidden))
+        return at.column(FILE_NUMBER).to_numpy(), at.column(POSITION).to_numpy()
 
 
 def stale_chunks(

@@ -16,20 +16,24 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from lakelsm.format.data_file.key_value_file import KIND_FIELD, SEQUENCE_FIELD, conform
+from lakelsm.format.data_file.key_value_file import conform
 from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
-from lakelsm.merge.run_reader import POSITION_COLUMN, RunReader
+from lakelsm.merge.run_reader import RunReader
 from lakelsm.schema.identifiers import alike, folded
-from lakelsm.schema.table_schema import KEY_FIELD_PREFIX, TableSchema
+from lakelsm.schema.system_columns import (
+    FILE_NAME,
+    KEY_FIELD_PREFIX,
+    POSITION,
+    SEQUENCE_NUMBER,
+    SYSTEM_FIELDS,
+    VALUE_KIND,
+)
+from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow
 from lakelsm.spark.tasks import run_units
 from lakelsm.types import DataField, rows_within
-
-#: Columns of the rows that tasks read: the name of the row's file, and the row's place in it.
-FILE_NAME = "_KEY__FILE_NAME"
-POSITION = POSITION_COLUMN
 
 #: Memory of a task that reads or merges rows of a read, in bytes.
 TASK_MEMORY = 256 << 20
@@ -38,7 +42,7 @@ TASK_MEMORY = 256 << 20
 _PLAIN_NAME = re.compile(r"[-a-zA-Z0-9!$&'()*+,;=:@~][-\w.!$&'()*+,;=:@~]*", re.ASCII)
 
 #: What a file holds beside the table's columns, or Spark's reader adds: `_metadata`, and a row's place in its file.
-_TAKEN = frozenset(map(folded, (SEQUENCE_FIELD.name, KIND_FIELD.name, "_metadata", "_tmp_metadata_row_index")))
+_TAKEN = frozenset(map(folded, (SEQUENCE_NUMBER, VALUE_KIND, "_metadata", "_tmp_metadata_row_index")))
 
 
 def parted_by_reader(
@@ -64,14 +68,13 @@ def task_scan(
     reader = RunReader(
         store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=TASK_MEMORY
     )
-    arrow = pa.schema([*to_spark_arrow(store.schema.fields), SEQUENCE_FIELD, KIND_FIELD])
+    stored = (*store.schema.fields, *SYSTEM_FIELDS)
     # Nullable, as in a scan of Spark's: a retraction may have its key alone.
-    columns = T.StructType([T.StructField(column.name, to_spark(column.type)) for column in store.schema.fields])
-    struct = columns.add(SEQUENCE_FIELD.name, T.LongType()).add(KIND_FIELD.name, T.ByteType())
-    struct = struct.add(FILE_NAME, T.StringType()).add(POSITION, T.LongType())
+    columns = T.StructType([T.StructField(column.name, to_spark(column.type)) for column in stored])
+    struct = columns.add(FILE_NAME, T.StringType()).add(POSITION, T.LongType())
     cost, target = store.options.source_split_open_file_cost, store.options.source_split_target_size
     packed = pack_in_order(files, lambda file: max(file.file_size, cost), target)
-    return run_units(spark, packed, StoredRows(reader, arrow), struct)
+    return run_units(spark, packed, StoredRows(reader, to_spark_arrow(stored)), struct)
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class StoredRows:
             (run,) = self.reader.open_runs(MergeUnit(((file,),)), positions=True)
             for rows in run:
                 stored = conform(rows, self.schema).append_column(FILE_NAME, pa.repeat(file.name, len(rows)))
-                yield from stored.append_column(POSITION, rows.column(POSITION_COLUMN)).combine_chunks().to_batches()
+                yield from stored.append_column(POSITION, rows.column(POSITION)).combine_chunks().to_batches()
 
 
 def _names_are_apart(fields: Sequence[DataField]) -> bool:

@@ -15,16 +15,11 @@ from lakelsm.options.field_options import DEFAULT_AGGREGATE_KEY, split_field_key
 from lakelsm.schema.engine_rules import check_merge_engine
 from lakelsm.schema.identifiers import alike, folded, hint
 from lakelsm.schema.scan_rules import check_scan_mode
-from lakelsm.schema.table_schema import (
-    KEY_FIELD_PREFIX,
-    SEQUENCE_NUMBER_FIELD,
-    SYSTEM_FIELD_NAMES,
-    VALUE_KIND_FIELD,
-    TableSchema,
-)
+from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, RESERVED_NAMES, SEQUENCE_NUMBER, VALUE_KIND
+from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import STRING_ROOTS, DataField, RowType, rows_within
 
-_SYSTEM_COLUMNS = (SEQUENCE_NUMBER_FIELD.name, VALUE_KIND_FIELD.name)
+_SYSTEM_COLUMNS = (SEQUENCE_NUMBER, VALUE_KIND)
 _TAKEN = frozenset(map(folded, _SYSTEM_COLUMNS))
 _NOT_A_KEY = frozenset(["ARRAY", "MAP", "MULTISET", "ROW", "VECTOR", "VARIANT"])
 _NOT_A_BUCKET_KEY = frozenset(["ARRAY", "MAP", "MULTISET", "ROW"])
@@ -39,9 +34,9 @@ def check_rules(schema: TableSchema, options: TableOptions) -> None:
 
 def _column_names(schema: TableSchema, _options: TableOptions) -> None:
     for name in schema.field_names:
-        if name in SYSTEM_FIELD_NAMES:
+        if name in RESERVED_NAMES:
             raise InvalidInputError(
-                f"column name '{name}' is one of the system's ({', '.join(SYSTEM_FIELD_NAMES)}); rename "
+                f"column name '{name}' is one of the system's ({', '.join(RESERVED_NAMES)}); rename "
                 "the column"
             )
         if name.startswith(KEY_FIELD_PREFIX):

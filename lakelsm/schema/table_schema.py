@@ -18,6 +18,7 @@ from lakelsm.arguments import checked_names, checked_text, option_texts, wrong_a
 from lakelsm.errors import CorruptTableError, InvalidInputError
 from lakelsm.json_document import parse_object
 from lakelsm.schema.identifiers import check_new_name, hint, match
+from lakelsm.schema.system_columns import KEY_FIELD_ID_START, KEY_FIELD_PREFIX
 from lakelsm.types import (
     UNASSIGNED_ID,
     ArrayType,
@@ -37,17 +38,6 @@ from lakelsm.types import (
 )
 
 SCHEMA_VERSION = 3  # Persisted: do not change.
-KEY_FIELD_PREFIX = "_KEY_"  # Persisted: do not change.
-KEY_FIELD_ID_START = 1073741823  # Persisted: do not change.
-SEQUENCE_NUMBER_FIELD = DataField(2147483646, "_SEQUENCE_NUMBER", parse_columns("s BIGINT NOT NULL")[0].type)
-VALUE_KIND_FIELD = DataField(2147483645, "_VALUE_KIND", parse_columns("k TINYINT NOT NULL")[0].type)
-SYSTEM_FIELD_NAMES = (
-    "_SEQUENCE_NUMBER",
-    "_VALUE_KIND",
-    "_LEVEL",
-    "rowkind",
-    "_ROW_ID",
-)  # Persisted: do not change.
 
 _VERSION_BUCKET_DEFAULT_ONE = 1  # schema files up to this version mean bucket=1 when the option is missing
 _VERSION_FORMAT_DEFAULT_ORC = 2  # schema files up to this version mean file.format=orc when it is missing

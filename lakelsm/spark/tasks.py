@@ -17,13 +17,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from lakelsm.errors import LakelsmError
+from lakelsm.schema.system_columns import ERROR
 from lakelsm.spark.spark_types import from_struct, to_spark_arrow
 from lakelsm.spark.task_errors import error_text
 
 Unit = TypeVar("Unit")
 
 #: Column of a task's error in frames that a user runs.
-_ERROR = "_KEY__ERROR"
 
 #: Seconds to wait for the tasks of a failed job.
 _LONGEST_END = 60.0
@@ -147,10 +147,10 @@ def read_units(
             yield _with_error([pa.nulls(1, column.type) for column in columns], columns, error_text(error))
             raise
 
-    frame = run_units(spark, units, told, StructType([*shown, StructField(_ERROR, StringType())]))
-    return frame.where(F.col(_ERROR).isNull() | F.raise_error(F.col(_ERROR)).cast("boolean")).drop(_ERROR)
+    frame = run_units(spark, units, told, StructType([*shown, StructField(ERROR, StringType())]))
+    return frame.where(F.col(ERROR).isNull() | F.raise_error(F.col(ERROR)).cast("boolean")).drop(ERROR)
 
 
 def _with_error(columns: Sequence[pa.Array], schema: pa.Schema, text: str | None) -> pa.RecordBatch:
-    names = [*schema.names, _ERROR]
+    names = [*schema.names, ERROR]
     return pa.RecordBatch.from_arrays([*columns, pa.array([text] * len(columns[0]), pa.string())], names=names)

@@ -25,13 +25,13 @@ from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.paths import AttemptNames
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.bucket_count import check_bucket_count
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.plan.overwrite_upgrade import upgraded_for_overwrite
 from lakelsm.read.scan_frame import file_scans
-from lakelsm.read.task_scan import FILE_NAME
+from lakelsm.schema.system_columns import BUCKET, FILE_NAME, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.hash_indexes import HashIndexes, hash_indexes
 from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.snapshots.table_store import TableStore
@@ -40,7 +40,7 @@ from lakelsm.spark.task_messages import collect_messages
 from lakelsm.write.bucket_expression import with_bucket
 from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket
 from lakelsm.write.level0_task import Level0Job
-from lakelsm.write.prepare import BUCKET, KIND, ORDER, sort_columns
+from lakelsm.write.prepare import sort_columns
 from lakelsm.write.written_keys import others_wrote_keys
 
 _DYNAMIC = -1
@@ -199,7 +199,7 @@ class BatchWriter:
             changelog_layout=layout.for_changelog(options) if keeps_input else None,
             names=names,
         )
-        order = [*sort_columns(store.schema), *([F.col(ORDER)] if keeps_input else [])]
+        order = [*sort_columns(store.schema), *([F.col(SEQUENCE_NUMBER)] if keeps_input else [])]
         frame = self._in_buckets(rows, indexes).sortWithinPartitions(*order)
         tasks = map_in_arrow(frame, job, MESSAGE_SCHEMA)
         return collect_messages(tasks, store.paths.root, names)
@@ -221,5 +221,6 @@ class BatchWriter:
         """The rows of files of this writer, prepared as for a first try. Changelog files have all rows of a batch."""
         store = self._store
         files = list(map(MergeUnits(store, entries).file_of, entries))
-        scans = file_scans(self._spark, store, {store.schema.id: store.schema}, files, system=(KIND, ORDER))
+        system = (VALUE_KIND, SEQUENCE_NUMBER)
+        scans = file_scans(self._spark, store, {store.schema.id: store.schema}, files, system=system)
         return reduce(DataFrame.unionAll, scans).drop(FILE_NAME)

@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.row.bucket_hash import BucketFunction, bucket_ids
+from lakelsm.schema.system_columns import BUCKET, HASH_STEP, HASHED_COLUMN
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.spark.columns import map_in_arrow, quoted
 from lakelsm.types import AtomicType, DataField, to_arrow
-from lakelsm.write.prepare import BUCKET
 
 _MASK = 0xFFFFFFFF
 #: Each key column adds a score of steps that Spark has to plan: beyond so many, Arrow is quicker.
@@ -34,7 +34,7 @@ def with_bucket(
         return rows.withColumn(BUCKET, F.lit(0).cast("int"))
     if function == "default" and len(keys) <= _NATIVE_KEYS and all(_is_native(field) for field in keys):
         # Under names of our own: the parser would take `${x}` for a variable, in backticks too.
-        named = {f"_KEY__K{number}": field for number, field in enumerate(keys)}
+        named = {HASHED_COLUMN.format(number): field for number, field in enumerate(keys)}
         steps, state = _murmur({name: field.type.root for name, field in named.items()})
         bucket = f"CAST(ABS(SHIFTRIGHT(SHIFTLEFT({state}, 32), 32)) % {num_buckets} AS INT) AS {BUCKET}"
         hashed = rows.select("*", *(quoted(field.name).alias(name) for name, field in named.items()))
@@ -59,7 +59,7 @@ class _Steps:
 
     def name(self, expression: str) -> str:
         """Add a step; return its name."""
-        name = f"_KEY__H{len(self.expressions)}"
+        name = HASH_STEP.format(len(self.expressions))
         self.expressions.append(f"{expression} AS {name}")
         return name
 

@@ -16,14 +16,13 @@ from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import TableOptions
+from lakelsm.schema.system_columns import BUCKET, KEY_HASH
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.hash_indexes import MAX_BUCKETS, HashIndex, HashIndexes, check_one_bucket_a_hash
 from lakelsm.spark.columns import map_in_arrow, quoted_all
 from lakelsm.storage import FileIO
 from lakelsm.types import to_arrow
-from lakelsm.write.prepare import BUCKET
 
-_HASH = "_KEY_HASH"
 Hashes = npt.NDArray[np.int32]
 
 
@@ -67,29 +66,29 @@ def with_dynamic_bucket(
         for batch in batches:
             arrays = [cast_column(batch.column(key.name), to_arrow(key.type)) for key in keys]
             hashes = pa.array(key_hashes(arrays, [key.type for key in keys]))
-            yield pa.RecordBatch.from_arrays([*batch.columns, hashes], names=[*batch.schema.names, _HASH])
+            yield pa.RecordBatch.from_arrays([*batch.columns, hashes], names=[*batch.schema.names, KEY_HASH])
 
     def assign(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         assigner = _Assigner(policy, file_io, by_partition)
         for batch in batches:
             if not len(batch):
                 continue
-            hashes = batch.column(_HASH).to_numpy()
+            hashes = batch.column(KEY_HASH).to_numpy()
             heads = [cast_column(batch.column(column.name), to_arrow(column.type)) for column in partitions]
             buckets = np.empty(len(batch), dtype=np.int32)
             for first, members in _groups(heads, len(batch)):
                 values = [head[first] for head in heads]
                 partition = encode_row(values, [column.type for column in partitions])
                 buckets[members] = assigner.assign(partition, hashes[members])
-            columns = [column for column, name in zip(batch.columns, batch.schema.names) if name != _HASH]
-            names = [name for name in batch.schema.names if name != _HASH]
+            columns = [column for column, name in zip(batch.columns, batch.schema.names) if name != KEY_HASH]
+            names = [name for name in batch.schema.names if name != KEY_HASH]
             yield pa.RecordBatch.from_arrays([*columns, pa.array(buckets)], names=[*names, BUCKET])
 
-    hashed = map_in_arrow(rows, add_hash, rows.withColumn(_HASH, F.lit(0).cast("int")).schema)
-    owner = F.pmod(F.col(_HASH), F.lit(policy.assigners))
+    hashed = map_in_arrow(rows, add_hash, rows.withColumn(KEY_HASH, F.lit(0).cast("int")).schema)
+    owner = F.pmod(F.col(KEY_HASH), F.lit(policy.assigners))
     spread = hashed.repartition(*quoted_all(schema.partition_keys), owner)
     # In this order a task that runs again, after the loss of an executor, gives every key the same bucket.
-    spread = spread.sortWithinPartitions(*quoted_all(schema.partition_keys), _HASH)
+    spread = spread.sortWithinPartitions(*quoted_all(schema.partition_keys), KEY_HASH)
     return map_in_arrow(spread, assign, rows.withColumn(BUCKET, F.lit(0).cast("int")).schema)
 
 

@@ -23,11 +23,12 @@ from lakelsm.format.paths import AttemptNames, FileNames, TablePaths, partition_
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.merge.batch_check import check_batch
-from lakelsm.merge.kernel import MergeSpec, merge_rows
+from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.key_order import OrderKeys, group_starts, order_keys
+from lakelsm.merge.merge_spec import MergeSpec
+from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER
 from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import FileIO
-from lakelsm.write.prepare import BUCKET, ORDER
 
 _FILE_SOURCE_APPEND = 0  # Persisted: do not change.
 
@@ -231,7 +232,7 @@ class _BucketWriter:
         """The rows with new sequence numbers in place of their order."""
         numbers = np.arange(self._next_sequence, self._next_sequence + len(rows))
         self._next_sequence += len(rows)
-        at = rows.schema.get_field_index(ORDER)
+        at = rows.schema.get_field_index(SEQUENCE_NUMBER)
         return rows.set_column(at, rows.schema.field(at), pa.array(numbers, pa.int64()))
 
     def _bounded(self, rows: pa.Table, keys: OrderKeys) -> pa.Table:

@@ -13,8 +13,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.format.row_kinds import INSERT, RETRACTIONS, ROW_KINDS, UPDATE_BEFORE
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.schema.identifiers import folded, match
+from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.spark.columns import quoted, quoted_all
 from lakelsm.spark.spark_types import to_spark
@@ -23,14 +25,6 @@ from lakelsm.types import MAX_LENGTH, AtomicType, DataField, DataType
 from lakelsm.write.value_faults import value_faults
 
 _FLOATS = (T.FloatType(), T.DoubleType())
-
-#: Columns that travel beside the table's own through the shuffle.
-KIND = "_VALUE_KIND"
-ORDER = "_SEQUENCE_NUMBER"
-BUCKET = "_KEY__BUCKET"  # No table has such a column: Paimon reserves the prefix.
-
-#: Persisted: do not change. Codes of `_VALUE_KIND`.
-ROW_KINDS = {"+I": 0, "-U": 1, "+U": 2, "-D": 3}
 
 _WIDER: dict[type[T.DataType], tuple[type[T.DataType], ...]] = {
     T.ByteType: (T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType),
@@ -51,12 +45,13 @@ def prepare(
     fixed: Mapping[str, object] | None = None,
     stored: bool = False,
 ) -> DataFrame:
-    """Return ``frame`` as rows to write: the table's columns in schema order, then `KIND` and `ORDER`.
+    """Return ``frame`` as rows to write: the table's columns in schema order, then `VALUE_KIND` and `SEQUENCE_NUMBER`,
+    which only orders the rows so far.
 
     ``row_kind`` names a column of +I, -U, +U and -D that is not stored; without it the table's ``rowkind.field``
     decides, else every row is +I. ``fixed`` gives constant columns (a static partition) that the frame may leave out.
     ``stored``: the rows are the table's own, whose keys are left as they are, since they say where a row lies.
-    Later rows of the frame have a greater `ORDER`. Wrong columns and types raise InvalidInputError here; NULL in a
+    Later rows of the frame have a greater number. Wrong columns and types raise InvalidInputError here; NULL in a
     NOT NULL column, a text longer than its type and an unknown row kind fail the write when its rows are read.
 
     With `partial-update` the frame may leave out columns that can be NULL: its rows do not touch them.
@@ -70,12 +65,12 @@ def prepare(
     _check_columns(frame, schema, row_kind, fixed)
     sources = {field.name: field.dataType for field in frame.schema.fields}
     columns = [_column(schema, field, sources, fixed, stored) for field in schema.fields]
-    columns.append(_kind_column(sources, schema, options, row_kind).alias(KIND))
-    rows = frame.select(*columns, F.monotonically_increasing_id().alias(ORDER))
+    columns.append(_kind_column(sources, schema, options, row_kind).alias(VALUE_KIND))
+    rows = frame.select(*columns, F.monotonically_increasing_id().alias(SEQUENCE_NUMBER))
     if options.ignore_delete:
-        rows = rows.where(F.col(KIND).isin(0, 2))
+        rows = rows.where(~F.col(VALUE_KIND).isin(*RETRACTIONS))
     elif options.ignore_update_before:
-        rows = rows.where(F.col(KIND) != 1)
+        rows = rows.where(F.col(VALUE_KIND) != UPDATE_BEFORE)
     return rows
 
 
@@ -233,7 +228,7 @@ def _kind_column(
             f"The table takes row kinds from its column '{options.rowkind_field}' (rowkind.field): leave row_kind out."
         )
     if name is None:
-        return F.lit(0).cast("tinyint")
+        return F.lit(INSERT).cast("tinyint")
     if not isinstance(sources.get(name), T.StringType):
         raise InvalidInputError(f"Row kind column '{name}' must be a string of +I, -U, +U or -D.")
     column = quoted(name)
@@ -242,6 +237,6 @@ def _kind_column(
         F.coalesce(column, F.lit("NULL")),
     )
     code = F.raise_error(wrong).cast("int")
-    for text, number in ROW_KINDS.items():
+    for number, text in enumerate(ROW_KINDS):
         code = F.when(column == text, number).otherwise(code)
     return code.cast("tinyint")

@@ -23,13 +23,14 @@ from lakelsm.format.paths import AttemptNames, TablePaths
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
 from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.overwrite_upgrade import upgraded_for_overwrite
 from lakelsm.results import CompactionResult
 from lakelsm.schema.changes import SchemaChange
 from lakelsm.schema.evolution import apply_changes
+from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.snapshots.hash_indexes import HashIndex, HashIndexes, hash_indexes
 from lakelsm.snapshots.manifest_scan import read_live_entries
@@ -40,7 +41,6 @@ from lakelsm.storage import LocalFileIO
 from lakelsm.types import to_arrow
 from lakelsm.write.dynamic_bucket import BucketPolicy, _Assigner
 from lakelsm.write.level0_task import Level0Job
-from lakelsm.write.prepare import BUCKET, KIND, ORDER
 from tests.nano_times import column_of
 
 ADDED, DELETED = 0, 3
@@ -194,7 +194,7 @@ class LocalTable:
         for entry in self.live():
             for row in self.stored(entry).to_pylist():
                 key = (entry.partition, *(row[name] for name in schema.trimmed_primary_keys))
-                found = (row[ORDER], row[KIND], tuple(row.get(name) for name in schema.field_names))
+                found = (row[SEQUENCE_NUMBER], row[VALUE_KIND], tuple(row.get(name) for name in schema.field_names))
                 newest[key] = max(newest.get(key, found), found, key=lambda version: version[0])
         return sorted(values for _, kind, values in newest.values() if not kind & 1)
 
@@ -237,10 +237,10 @@ class LocalTable:
         indexes = hash_indexes(store, assigned) if store.options.bucket == -1 else None
         buckets = bucket_ids(keys, types, store.options.bucket) if indexes is None else _assigned(store, indexes, table)
         table = table.append_column(BUCKET, pa.array(np.asarray(buckets), pa.int32()))
-        if KIND not in table.column_names:
-            table = table.append_column(KIND, pa.array(np.full(len(table), row_kind, np.int8)))
-        table = table.append_column(ORDER, pa.array(np.arange(len(table))))
-        order = [*schema.partition_keys, BUCKET, *schema.trimmed_primary_keys, ORDER]
+        if VALUE_KIND not in table.column_names:
+            table = table.append_column(VALUE_KIND, pa.array(np.full(len(table), row_kind, np.int8)))
+        table = table.append_column(SEQUENCE_NUMBER, pa.array(np.arange(len(table))))
+        order = [*schema.partition_keys, BUCKET, *schema.trimmed_primary_keys, SEQUENCE_NUMBER]
         layout = FileLayout.of(schema, store.options)
         keeps_input = store.options.changelog_producer is ChangelogProducer.INPUT
         job = Level0Job(

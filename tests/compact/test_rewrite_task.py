@@ -11,7 +11,7 @@ from lakelsm.compact.rewrite_task import RewriteTask
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.manifest import FileKind, ManifestEntry, decode_entries
-from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.rewrite_units import RewriteUnit

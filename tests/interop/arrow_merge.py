@@ -9,10 +9,13 @@ import pyarrow as pa
 from lakelsm import Table
 from lakelsm.format.data_file.key_value_file import KeyValueReader, row_schema
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec, is_retract, merge_rows
+from lakelsm.format.row_kinds import is_retract
+from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.key_order import order_keys
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import MergeEngine
 from lakelsm.schema.column_mapping import column_mapping
+from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 from tests.interop.value_form import Rows, in_order, rows_of_arrow

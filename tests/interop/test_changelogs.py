@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from lakelsm.format.snapshot import CommitKind
+from lakelsm.schema.system_columns import VALUE_KIND
 from lakelsm.types import parse_columns
-from lakelsm.write.prepare import KIND
 from tests.interop.engine_cases import CASES, EngineCase
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import ROW_KINDS, Changes, JavaPaimon, Peer
@@ -111,7 +111,7 @@ def changes_of(case: EngineCase, producer: str, folder: Path) -> list[Changes]:
         own = case.options.get("rowkind.field")
         texts = rows.column(own).to_pylist() if own else kinds or ["+I"] * len(rows)
         codes = pa.array([ROW_KINDS[text] for text in texts], pa.int8())
-        batch = rows.append_column(KIND, codes)
+        batch = rows.append_column(VALUE_KIND, codes)
         if table.store.options.ignore_delete:
             batch = batch.filter(pc.equal(pc.bit_wise_and(codes, 1), 0))
         table._commit(CommitKind.APPEND, batch, 0, None, {})

@@ -11,8 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, is_retract, merge_rows
+from lakelsm.format.row_kinds import is_retract
+from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.key_order import order_keys
+from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import parse_columns
 from tests.examples import examples

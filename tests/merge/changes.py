@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.types import parse_type, to_arrow
 from tests.oracle import Change, Deduplicate
 

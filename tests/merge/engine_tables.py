@@ -16,7 +16,7 @@ from pyroaring import BitMap, BitMap64
 
 from lakelsm.format.data_file.key_value_file import row_schema
 from lakelsm.format.index.roaring64 import decode_roaring64, encode_roaring64
-from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from tests.merge.engine_oracle import Column, Record, Table

@@ -15,13 +15,16 @@ import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.data_file.key_value_file import conform, row_schema
+from lakelsm.format.row_kinds import is_retract
 from lakelsm.merge.batch_check import check_batch
-from lakelsm.merge.kernel import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec, is_retract, merge_rows
+from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.key_order import order_keys
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.options.other_keys import check_new_keys
 from lakelsm.schema.rules import check_rules
+from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.unbuilt_features import REFUSED_BY_FEATURE
 from tests.conformance.cases import Case

@@ -7,7 +7,7 @@ import pytest
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.merge.batch_check import check_batch
-from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import create_schema
 

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakelsm.merge.grouped_rows import GroupedRows, by_rank, grouped_rows, is_retract, ranks
+from lakelsm.format.row_kinds import is_retract
+from lakelsm.merge.grouped_rows import GroupedRows, by_rank, grouped_rows, ranks
 from lakelsm.merge.merge_spec import MergeSpec
 
 #: Groups of one, three and two positions.

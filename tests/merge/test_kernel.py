@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.merge.kernel import MergeSpec, latest_rows, merge_rows
+from lakelsm.merge.kernel import latest_rows, merge_rows
 from lakelsm.merge.key_order import order_keys
+from lakelsm.merge.merge_spec import MergeSpec
 from tests.merge.changes import Shape, changes, shapes
 from tests.oracle import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, Change
 

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import KeyValueReader
-from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
-from lakelsm.merge.run_reader import FILE_COLUMN, POSITION_COLUMN, RunReader
+from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import merge_runs
 from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from lakelsm.schema.evolution import apply_changes
+from lakelsm.schema.system_columns import FILE_NUMBER, POSITION
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.types import parse_type
 from tests.examples import examples
@@ -82,9 +83,9 @@ def test_positions_are_places_in_the_file_also_behind_row_groups_that_were_left_
     for rows in read_unit(reader_of(INT_KEY, ["id"]), unit, positions=True):
         assert rows
         for row in rows:
-            file = unit.files[row[FILE_COLUMN]]
+            file = unit.files[row[FILE_NUMBER]]
             stored = pq.read_table(file.path, columns=["id"]).column("id").to_pylist()
-            assert stored[row[POSITION_COLUMN]] == row["id"]
+            assert stored[row[POSITION]] == row["id"]
 
 
 def test_what_small_runs_leave_of_the_memory_is_for_the_large_one(tmp_path: Path) -> None:

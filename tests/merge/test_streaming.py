@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.merge.kernel import MergeSpec
 from lakelsm.merge.key_order import order_keys
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.streaming import key_ranges, merge_runs
 from tests.merge.changes import Shape, keys, shapes
 from tests.oracle import Change, sort_key

@@ -17,7 +17,7 @@ import pytest
 from lakelsm.format.data_file.key_value_file import row_schema
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.merge.kernel import VALUE_KIND, MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.options import ChangelogProducer, TableOptions
@@ -30,6 +30,7 @@ from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows
 from lakelsm.schema import unbuilt_features
 from lakelsm.schema.rules import check_rules
+from lakelsm.schema.system_columns import VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.unbuilt_features import REFUSED_BY_FEATURE
 from lakelsm.snapshots.schema_store import SchemaStore

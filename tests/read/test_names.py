@@ -21,7 +21,9 @@ from lakelsm.format.data_file.int96_timestamps import leaves_of
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.read.changelog_frame import check_added_columns
-from lakelsm.read.task_scan import FILE_NAME, POSITION, StoredRows, parted_by_reader
+from lakelsm.read.task_scan import StoredRows, parted_by_reader
+from lakelsm.schema import system_columns
+from lakelsm.schema.system_columns import FILE_NAME, POSITION
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.storage import LocalFileIO
 from tests.merge.run_files import layout_of, reader_of, rows_table, write_files, write_run
@@ -198,8 +200,8 @@ def test_plans_name_no_column_that_a_table_may_have() -> None:
 
 
 def _new_columns(tree: ast.Module) -> Iterator[str]:
-    """The literal names that calls of a module give to columns, module constants put in."""
-    constants = {
+    """The literal names that calls of a module give to columns, constants of the module and system columns put in."""
+    constants = {name: value for name, value in vars(system_columns).items() if name.isupper()} | {
         target.id: node.value.value
         for node in tree.body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit
-from lakelsm.read.stale_rows import CHUNK_BITS, STALE_CHUNK, STALE_FILE, STALE_WORDS, StaleRows, stale_chunks
+from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows, stale_chunks
+from lakelsm.schema.system_columns import STALE_CHUNK, STALE_FILE, STALE_WORDS
 from lakelsm.schema.table_schema import create_schema
 from tests.examples import examples
 from tests.merge.run_files import Row, reader_of, write_run

@@ -14,12 +14,12 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.manifest import decode_entries
 from lakelsm.format.paths import TablePaths
-from lakelsm.merge.kernel import MergeSpec
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import TableOptions
+from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.storage import LocalFileIO
 from lakelsm.write.level0_task import Level0Job
-from lakelsm.write.prepare import BUCKET, KIND, ORDER
 
 
 def job(root: Path, function: str) -> Level0Job:
@@ -45,8 +45,8 @@ def batch(ids: list[int], kinds: list[int] | None = None) -> pa.RecordBatch:
             "id": pa.array(ids, pa.int32()),
             "v": pa.array([1] * len(ids), pa.int64()),
             BUCKET: pa.array([0] * len(ids), pa.int32()),
-            KIND: pa.array(kinds or [0] * len(ids), pa.int8()),
-            ORDER: pa.array(np.arange(len(ids))),
+            VALUE_KIND: pa.array(kinds or [0] * len(ids), pa.int8()),
+            SEQUENCE_NUMBER: pa.array(np.arange(len(ids))),
         }
     )
 
@@ -55,7 +55,7 @@ def written(root: Path, made: Level0Job, *batches: pa.RecordBatch) -> list[dict[
     (message,) = made(iter(batches))
     entries = decode_entries(message.column(0)[0].as_py())
     files = [pq.ParquetFile(root / "bucket-0" / entry.file.file_name).read() for entry in entries]
-    rows: list[dict[str, int]] = pa.concat_tables(files).select(["id", "v", ORDER]).to_pylist()
+    rows: list[dict[str, int]] = pa.concat_tables(files).select(["id", "v", SEQUENCE_NUMBER]).to_pylist()
     return rows
 
 
@@ -63,7 +63,7 @@ def written(root: Path, made: Level0Job, *batches: pa.RecordBatch) -> list[dict[
 def test_a_key_whose_rows_come_in_several_pieces_is_summed_once(tmp_path: Path, limit: int) -> None:
     made = replace(job(tmp_path, "sum"), batch_bytes=limit)
     rows = written(tmp_path, made, batch([1, 1, 2]), batch([2, 2]), batch([2, 3]))
-    assert rows == [{"id": 1, "v": 2, ORDER: 100}, {"id": 2, "v": 4, ORDER: 101}, {"id": 3, "v": 1, ORDER: 102}]
+    assert [(row["id"], row["v"], row[SEQUENCE_NUMBER]) for row in rows] == [(1, 2, 100), (2, 4, 101), (3, 1, 102)]
 
 
 def test_a_retraction_that_the_function_cannot_take_leaves_no_file(tmp_path: Path) -> None:

@@ -22,14 +22,15 @@ from lakelsm.format.manifest import FileKind, ManifestEntry, decode_entries
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.row.binary_row import decode_row, encode_row
 from lakelsm.format.row.bucket_hash import key_hashes
-from lakelsm.merge.kernel import MergeSpec, merge_rows
+from lakelsm.merge.kernel import merge_rows
+from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import TableOptions
+from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import LocalFileIO
 from lakelsm.write import level0_task
 from lakelsm.write.level0_task import Level0Job
-from lakelsm.write.prepare import BUCKET, KIND, ORDER
 
 FIRST = 1000
 #: (partition, bucket, key, value, kind)
@@ -97,7 +98,7 @@ def batches(rows: Sequence[Row], size: int = 1 << 30) -> Iterator[pa.RecordBatch
                 pa.array([order for order, _ in part], pa.int64()),
                 pa.array([row[1] for _, row in part], pa.int32()),
             ],
-            names=["p", "k", "v", KIND, ORDER, BUCKET],
+            names=["p", "k", "v", VALUE_KIND, SEQUENCE_NUMBER, BUCKET],
         )
 
 

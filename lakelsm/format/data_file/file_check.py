@@ -22,7 +22,8 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.parquet_footer import read_footer
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.row.binary_row import decode_rows
-from lakelsm.schema.table_schema import KEY_FIELD_PREFIX, TableSchema
+from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
+from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField
 
 #: What pyarrow raises on damaged Parquet bytes.
@@ -36,8 +37,6 @@ _PHYSICAL = {"BIGINT": "INT64", "VARCHAR": "BYTE_ARRAY"}
 
 #: Bytes of a text that are compared: writers may cut the statistics of long ones, but not so short.
 _COMPARED_BYTES = 16
-
-_SYSTEM_COLUMNS = ("_SEQUENCE_NUMBER", "_VALUE_KIND")
 
 _REMEDY = "Restore the file, or read a snapshot from before it."
 
@@ -126,7 +125,7 @@ class FileCheck:
         retyped = _retyped(footer.schema, schema)
         if retyped is not None:
             raise _replaced(path, f"another Parquet type for {retyped!r}", f"schema {schema.id}")
-        found = _range(footer, "_SEQUENCE_NUMBER")
+        found = _range(footer, SEQUENCE_NUMBER)
         low, high = expected.min_sequence_number, expected.max_sequence_number
         if found is not None and not low <= found[0] <= found[1] <= high:
             raise _replaced(path, f"sequence numbers {found[0]} to {found[1]}", f"{low} to {high}")
@@ -176,7 +175,7 @@ def _other_columns(stored: pq.ParquetSchema, schema: TableSchema) -> tuple[set[s
     left out.
     """
     keys = {KEY_FIELD_PREFIX + name for name in schema.trimmed_primary_keys}
-    known = {*schema.field_names, *keys, *_SYSTEM_COLUMNS}
+    known = {*schema.field_names, *keys, SEQUENCE_NUMBER, VALUE_KIND}
     needed = set(schema.field_names) - set(schema.partition_keys)
     found = set(stored.names)
     if not (found - known or needed - found):
@@ -200,7 +199,7 @@ def _retyped(stored: pq.ParquetSchema, schema: TableSchema) -> str | None:
     """
     fields = (field for field in schema.fields if isinstance(field.type, AtomicType) and field.type.root in RANGED_ROOTS)
     expected = {field.name: _PHYSICAL.get(field.type.root, "INT32") for field in fields}
-    expected["_SEQUENCE_NUMBER"] = "INT64"
+    expected[SEQUENCE_NUMBER] = "INT64"
     leaves = (stored.column(at) for at in range(len(stored)))
     # A member b of a ROW a has the path of a column a.b, but another name.
     kept = {leaf.name: leaf.physical_type for leaf in leaves if leaf.name == leaf.path}

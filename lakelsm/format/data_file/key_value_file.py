@@ -17,12 +17,9 @@ from lakelsm.format.data_file.file_check import PARQUET_ERRORS, RANGED_ROOTS, Fi
 from lakelsm.format.data_file.int96_timestamps import have_int96
 from lakelsm.format.data_file.parquet_footer import metadata_with_int96_as_bytes, read_footer
 from lakelsm.options import TableOptions
+from lakelsm.schema.system_columns import SEQUENCE_NUMBER, SYSTEM_FIELDS, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import AtomicType, DataField, DataType, arrow_field
-
-#: System columns with their Parquet field ids. Persisted: do not change
-SEQUENCE_FIELD = pa.field("_SEQUENCE_NUMBER", pa.int64(), False, {b"PARQUET:field_id": b"2147483646"})
-KIND_FIELD = pa.field("_VALUE_KIND", pa.int8(), False, {b"PARQUET:field_id": b"2147483645"})
 
 #: Bytes in memory of the rows of one row group, unless `file.block-size` says otherwise.
 ROW_GROUP_BYTES = 64 << 20
@@ -36,7 +33,7 @@ _ANY_ROWS = 2**63 - 1
 
 def row_schema(fields: Sequence[DataField]) -> pa.Schema:
     """The Arrow schema of key-value rows in memory: the two system columns, then ``fields``; no ``_KEY_`` copies."""
-    return pa.schema([SEQUENCE_FIELD, KIND_FIELD, *(arrow_field(field) for field in fields)])
+    return pa.schema([arrow_field(field) for field in (*SYSTEM_FIELDS, *fields)])
 
 
 def file_schema(schema: TableSchema, thin: bool) -> pa.Schema:
@@ -139,7 +136,7 @@ class KeyValueReader:
 
     def _names(self) -> list[str]:
         present = set(self._file.schema_arrow.names)
-        names = [SEQUENCE_FIELD.name, KIND_FIELD.name]
+        names = [SEQUENCE_NUMBER, VALUE_KIND]
         names += [source.name for _, source in self._mapping if source is not None and source.name in present]
         return list(dict.fromkeys(names))
 
@@ -162,10 +159,10 @@ class KeyValueReader:
         return True
 
     def _conform(self, batch: pa.RecordBatch) -> pa.Table:
-        for field in (SEQUENCE_FIELD, KIND_FIELD):
-            if field.name not in batch.schema.names:
-                raise CorruptTableError(f"Data file {self._path} is no key-value file: it has no column {field.name}.")
-        columns = [batch.column(SEQUENCE_FIELD.name), batch.column(KIND_FIELD.name).cast(pa.int8())]
+        for name in (SEQUENCE_NUMBER, VALUE_KIND):
+            if name not in batch.schema.names:
+                raise CorruptTableError(f"Data file {self._path} is no key-value file: it has no column {name}.")
+        columns = [batch.column(SEQUENCE_NUMBER), batch.column(VALUE_KIND).cast(pa.int8())]
         for (field, source), target in zip(self._mapping, list(self._schema)[2:]):
             index = -1 if source is None else batch.schema.get_field_index(source.name)
             if source is None or index < 0:

@@ -15,14 +15,15 @@ from pyarrow import fs as arrow_fs
 from lakelsm.errors import LakelsmError
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK, stored_field
-from lakelsm.format.data_file.key_value_file import KIND_FIELD, SEQUENCE_FIELD, FileLayout, file_schema
+from lakelsm.format.data_file.key_value_file import FileLayout, file_schema
 from lakelsm.format.data_file.parquet_encoding import encoding_options
 from lakelsm.format.data_file.parquet_footer import Int96Sink, read_footer
 from lakelsm.format.data_file.required_parts import filled_parts
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.paths import FileNames
 from lakelsm.format.row.binary_row import encode_row
-from lakelsm.schema.table_schema import KEY_FIELD_PREFIX
+from lakelsm.format.row_kinds import is_retract
+from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.storage.refused_writes import refused_write
 from lakelsm.types import DataType
 
@@ -151,7 +152,7 @@ class _OpenFile:
         self._sink = filesystem.open_output_stream(path)
         self._int96 = Int96Sink(self._sink) if self._arrow_schema != arrow_schema else None
         keys = layout.schema.trimmed_primary_keys
-        ascending = [SEQUENCE_FIELD.name, *keys, *([] if layout.thin else [KEY_FIELD_PREFIX + key for key in keys])]
+        ascending = [SEQUENCE_NUMBER, *keys, *([] if layout.thin else [KEY_FIELD_PREFIX + key for key in keys])]
         self._writer = pq.ParquetWriter(
             self._int96 or self._sink,
             self._arrow_schema,
@@ -177,17 +178,17 @@ class _OpenFile:
         keys = rows.select(schema.trimmed_primary_keys)
         values = rows.select(schema.field_names)
         columns = [] if self._layout.thin else list(keys.columns)
-        columns += [rows.column(SEQUENCE_FIELD.name), rows.column(KIND_FIELD.name), *values.columns]
+        columns += [rows.column(SEQUENCE_NUMBER), rows.column(VALUE_KIND), *values.columns]
         columns = [
             filled_parts(cast_column(column, field.type), field) for column, field in zip(columns, self._arrow_schema)
         ]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=self._arrow_schema), row_group_size=len(rows))
         self._value_stats.update(values)
         self._key_stats.update(keys)
-        bounds = pc.min_max(rows.column(SEQUENCE_FIELD.name)).as_py()
+        bounds = pc.min_max(rows.column(SEQUENCE_NUMBER)).as_py()
         low, high = self._sequences or (bounds["min"], bounds["max"])
         self._sequences = (min(low, bounds["min"]), max(high, bounds["max"]))
-        self._deletes += pc.sum(pc.bit_wise_and(rows.column(KIND_FIELD.name), pa.scalar(1, pa.int8()))).as_py()
+        self._deletes += int(is_retract(rows.column(VALUE_KIND)).sum())
         self._rows += len(rows)
         self._first = self._first or keys.slice(0, 1)
         self._last = keys.slice(len(keys) - 1)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.merge.engine_result import DELETE, INSERT, EngineResult, system_columns
+from lakelsm.format.row_kinds import DELETE, INSERT, is_retract
+from lakelsm.merge.engine_result import EngineResult, system_columns
 from lakelsm.merge.events import ADD, RETRACT, SKIP, Events, Values
 from lakelsm.merge.functions.aggregate_functions import aggregate, check_not_null
-from lakelsm.merge.grouped_rows import GroupedRows, is_retract
-from lakelsm.merge.merge_spec import SEQUENCE_NUMBER, VALUE_KIND, MergeSpec
+from lakelsm.merge.grouped_rows import GroupedRows
+from lakelsm.merge.merge_spec import MergeSpec
+from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 
 
 def merge_aggregation(table: pa.Table, groups: GroupedRows, spec: MergeSpec) -> EngineResult:

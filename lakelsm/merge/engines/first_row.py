@@ -6,9 +6,11 @@ import numpy as np
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.format.row_kinds import is_retract
 from lakelsm.merge.engine_result import EngineResult
-from lakelsm.merge.grouped_rows import GroupedRows, is_retract
-from lakelsm.merge.merge_spec import VALUE_KIND, MergeSpec
+from lakelsm.merge.grouped_rows import GroupedRows
+from lakelsm.merge.merge_spec import MergeSpec
+from lakelsm.schema.system_columns import VALUE_KIND
 
 
 def merge_first_row(table: pa.Table, groups: GroupedRows, spec: MergeSpec) -> EngineResult:

@@ -11,12 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.merge.engine_result import DELETE, INSERT, EngineResult, system_columns
+from lakelsm.format.row_kinds import DELETE, INSERT, is_retract
+from lakelsm.merge.engine_result import EngineResult, system_columns
 from lakelsm.merge.events import ADD, RETRACT, REVERSED, SKIP, Events, Ops, Result, Values
 from lakelsm.merge.functions.aggregate_functions import aggregate, check_not_null, last_non_null_value
-from lakelsm.merge.grouped_rows import GroupedRows, Indices, Mask, is_retract, ranks
+from lakelsm.merge.grouped_rows import GroupedRows, Indices, Mask, ranks
 from lakelsm.merge.key_order import group_starts
-from lakelsm.merge.merge_spec import SEQUENCE_NUMBER, VALUE_KIND, ColumnRule, MergeSpec, SequenceGroup
+from lakelsm.merge.merge_spec import ColumnRule, MergeSpec, SequenceGroup
+from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 
 
 def merge_partial_update(table: pa.Table, groups: GroupedRows, spec: MergeSpec) -> EngineResult:

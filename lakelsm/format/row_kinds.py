@@ -1,0 +1,23 @@
+"""Row kinds: what a row of a key-value file says of its key, by the codes that `_VALUE_KIND` has (format.md 8)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+# Persisted: do not change. Codes of the kinds.
+INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = 0, 1, 2, 3
+
+#: How users write the kinds, in the order of their codes.
+ROW_KINDS = ("+I", "-U", "+U", "-D")
+
+#: The kinds that take a row back; the others add one.
+RETRACTIONS = (UPDATE_BEFORE, DELETE)
+
+
+def is_retract(kinds: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Return a mask of the rows whose kind is a retraction: -U or -D, the odd codes."""
+    values = kinds.to_numpy(zero_copy_only=False) if isinstance(kinds, pa.Array) else kinds.to_numpy()
+    mask: npt.NDArray[np.bool_] = (values & 1).astype(bool)
+    return mask

@@ -1,0 +1,53 @@
+"""System columns: those that rows have beside the table's own, in data files and on their way to and from them.
+
+Paimon reserves the names of those in files, and the prefix of key columns (`SpecialFields`). Columns that never reach a
+file begin with that prefix too, so that no table has one of the name.
+"""
+
+from __future__ import annotations
+
+from lakelsm.types import DataField, parse_type
+
+# Persisted: do not change, down to the reserved names.
+KEY_FIELD_PREFIX = "_KEY_"
+KEY_FIELD_ID_START = 1073741823
+SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
+VALUE_KIND = "_VALUE_KIND"
+SYSTEM_FIELDS = (
+    DataField(2147483646, SEQUENCE_NUMBER, parse_type("BIGINT NOT NULL")),
+    DataField(2147483645, VALUE_KIND, parse_type("TINYINT NOT NULL")),
+)
+
+#: Names that no column of a table may have.
+RESERVED_NAMES = (SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", "_ROW_ID")
+
+#: Of reads of changes that ask for positions: the snapshot that made a change.
+SNAPSHOT_ID = "_SNAPSHOT_ID"
+
+# On the way to files: the row's bucket, the hash of its key, parts of the expression of a bucket, a deleted row's kind.
+BUCKET = "_KEY__BUCKET"
+KEY_HASH = "_KEY__HASH"
+HASHED_COLUMN = "_KEY__K{}"
+HASH_STEP = "_KEY__H{}"
+DELETED_KIND = "_KEY__KIND"
+
+# Of rows read: the name of their file, or its number within the unit, and the row's place in it.
+FILE_NAME = "_KEY__FILE_NAME"
+FILE_NUMBER = "_KEY__FILE"
+POSITION = "_KEY__POSITION"
+
+# Of a bitmap of a file's hidden rows: the file, which rows it is of, and the bits; and a row's place among these rows.
+STALE_FILE = "_KEY__STALE_FILE"
+STALE_CHUNK = "_KEY__STALE_CHUNK"
+STALE_WORDS = "_KEY__STALE_WORDS"
+STALE = "_KEY__STALE"
+CHUNK = "_KEY__CHUNK"
+ROW = "_KEY__ROW"
+
+# Within a merge: the row's key group, and its place in the merged table.
+GROUP = "_KEY__GROUP"
+PLACE = "_KEY__PLACE"
+
+# Within a read of changes: the snapshot that made a change. Beside what any task yields: the error that ended it.
+SNAPSHOT = "_KEY__SNAPSHOT"
+ERROR = "_KEY__ERROR"
