@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +18,6 @@ from lakelsm.types import (
     MultisetType,
     RowType,
     VectorType,
-    check_nesting,
     parse_columns,
     parse_type,
     type_to_json,
@@ -176,20 +173,6 @@ def test_a_type_nested_without_end_is_refused(text: str) -> None:
         parse_type(text)
     with pytest.raises(InvalidInputError, match="nested more than 64 types deep"):
         parse_columns(f"a {text}")
-
-
-def test_a_type_is_nested_as_deep_as_any_table_needs() -> None:
-    text = "ARRAY<" * 60 + "INT" + ">" * 60
-    assert parse_type(text).sql() == text
-    check_nesting("a", parse_type(text))
-
-
-def test_parts_that_are_deep_together_are_found() -> None:
-    document: Any = "ARRAY<" * 60 + "INT" + ">" * 60
-    for _ in range(10):
-        document = {"type": "ARRAY", "element": document}
-    with pytest.raises(InvalidInputError, match="the type of column 'a' is nested more than 64 types deep"):
-        check_nesting("a", parse_type(document))
 
 
 @pytest.mark.parametrize("text", ["VARCHAR(" + "9" * 100_000 + ")", "DECIMAL(" + "9" * 5000 + ", 1)"])

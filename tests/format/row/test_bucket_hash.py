@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import InvalidInputError
 from lakelsm.format.row.binary_row import encode_rows
 from lakelsm.format.row.bucket_hash import _hash_buckets, bucket_ids, hash_rows, key_hashes
 from lakelsm.types import AtomicType, parse_type
@@ -22,7 +21,6 @@ from tests.format.row.binary_row_cases import (
     BUCKETS_OF_4,
     BUCKETS_OF_16,
     HASHES,
-    WIDE,
     arrow_column,
     atomic_types,
     java_entries,
@@ -121,73 +119,6 @@ def test_mod_refuses_other_keys_by_name() -> None:
         bucket_ids([pa.array(["a"])], [STRING], 4, "mod")
     with pytest.raises(InvalidInputError, match="one INT or BIGINT"):
         bucket_ids([pa.array([1]), pa.array([2])], [BIGINT, BIGINT], 4, "mod")
-
-
-def test_hive_buckets_equal_those_observed_in_java() -> None:
-    assert bucket_ids([pa.array([1, -1, 17, -3])], [INT], 4, "hive").tolist() == [1, 3, 1, 1]
-    assert bucket_ids([pa.array(["abc"])], [STRING], 4, "hive").tolist() == [2]
-
-
-def _wrap(value: int) -> int:
-    return value & 0xFFFFFFFF
-
-
-def _reference_hive(value: Any, data_type: AtomicType) -> int:
-    root = data_type.root
-    if value is None:
-        return 0
-    if root in ("CHAR", "VARCHAR", "BINARY", "VARBINARY"):
-        total = 0
-        for byte in value.encode() if isinstance(value, str) else value:
-            total = _wrap(total * 31 + (byte - 256 if byte > 127 else byte))
-        return total
-    if root == "DECIMAL":
-        unscaled, scale = int(value.scaleb(data_type.scale or 0, WIDE)), data_type.scale or 0
-        while scale and unscaled % 10 == 0:
-            unscaled, scale = unscaled // 10, scale - 1
-        digest = 0
-        for shift in (96, 64, 32, 0):
-            digest = digest * 31 + (abs(unscaled) >> shift & 0xFFFFFFFF)
-        return _wrap(31 * (-digest if unscaled < 0 else digest) + scale) if unscaled else 0
-    if root in ("FLOAT", "DOUBLE"):
-        width = "<f4" if root == "FLOAT" else "<f8"
-        bits = int.from_bytes(np.array(0.0 if value == 0 else value, width).tobytes(), "little")
-        return _wrap(bits ^ bits >> 32)
-    bits = value & (0xFFFFFFFFFFFFFFFF if root == "BIGINT" else 0xFFFFFFFF)
-    return _wrap(bits ^ bits >> 32)
-
-
-@given(rows_of_types(max_fields=4))
-def test_hive_buckets_equal_those_of_a_row_by_row_hash(
-    drawn: tuple[list[AtomicType], list[tuple[Any, ...]]],
-) -> None:
-    types, rows = drawn
-    columns = [arrow_column([row[index] for row in rows], t) for index, t in enumerate(types)]
-    if any(data_type.root.startswith("TIMESTAMP") for data_type in types):
-        with pytest.raises(UnsupportedFeatureError, match="TIMESTAMP"):
-            bucket_ids(columns, types, 7, "hive")
-        return
-    expected = []
-    for row in rows:
-        total = 0
-        for value, data_type in zip(row, types, strict=True):
-            total = _wrap(total * 31 + _reference_hive(value, data_type))
-        expected.append((total & 0x7FFFFFFF) % 7)
-    assert bucket_ids(columns, types, 7, "hive").tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "java_hash"),
-    [
-        ("1.50", "DECIMAL(10, 2)", 466),
-        ("100", "DECIMAL(10, 0)", 3100),
-        ("0.00", "DECIMAL(10, 2)", 0),
-        ("-1.5", "DECIMAL(30, 4)", -464),
-    ],
-)
-def test_hive_hashes_decimals_without_trailing_zeros(text: str, name: str, java_hash: int) -> None:
-    buckets = bucket_ids([pa.array([Decimal(text)])], [parse_type(name)], 1 << 30, "hive")
-    assert buckets.tolist() == [(java_hash & 0x7FFFFFFF) % (1 << 30)]
 
 
 def test_zero_buckets_and_unknown_functions_are_refused() -> None:
