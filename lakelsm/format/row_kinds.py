@@ -1,4 +1,4 @@
-"""Row kinds: what a row of a key-value file says of its key, by the codes that `_VALUE_KIND` has (format.md 8)."""
+"""Row kinds: what a row of a key-value file says of its key, by the codes of `_VALUE_KIND` (docs/format.md 12.1)."""
 
 from __future__ import annotations
 
