@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from pyspark.sql import SparkSession
-
 try:
-    from lakelsm.cli.compact import compact_main
+    from lakelsm.cli.compact import COMPACT
+    from lakelsm.cli.main import job
 except ModuleNotFoundError as error:
     if error.name != "lakelsm":
         raise
@@ -16,16 +15,5 @@ except ModuleNotFoundError as error:
         "has it in PYSPARK_PYTHON."
     )
 
-
-def main() -> int:
-    """Run the job and end its Spark session; the exit status."""
-    try:
-        return compact_main()
-    finally:
-        session = SparkSession.getActiveSession()
-        if session is not None:
-            session.stop()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(job(COMPACT, "compact.py"))

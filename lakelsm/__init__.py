@@ -39,6 +39,8 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.table import Table
 from lakelsm.types import DataField, DataType
 
+__version__ = "0.1.0.dev0"
+
 __all__ = [
     "AddColumn",
     "BatchHistoryExpiredError",

@@ -33,7 +33,7 @@ WRITER = """
 import json, sys
 from pyspark.sql import SparkSession
 from lakelsm import Catalog
-from lakelsm.cli.compact import compact_main
+from lakelsm.cli.main import main
 
 table = Catalog(sys.argv[1]).create_table(
     "d.t", "id BIGINT, v STRING", primary_key=["id"], options={"bucket": "4", "write-only": "true"}
@@ -43,7 +43,7 @@ table.write(spark.range(1000).selectExpr("id", "concat('old-', id) AS v"))
 changes = spark.range(1000).selectExpr("id", "concat('new-', id) AS v", "if(id < 990, '+U', '-D') AS op")
 result = table.write(changes, row_kind="op")
 print(json.dumps([spark.sparkContext.master, result.snapshot_id, table.read().count()]))
-status = compact_main(["--warehouse", sys.argv[1], *"--table d.t --full --report json --commit-every 2".split()])
+status = main(["compact", "--warehouse", sys.argv[1], *"--table d.t --full --report json --commit-every 2".split()])
 spark.stop()
 sys.exit(status)
 """

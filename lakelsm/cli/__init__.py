@@ -1,1 +1,1 @@
-"""The command line: one module a verb."""
+"""The command line ``lakelsm``: main finds the verb, each verb is a file, report prints."""

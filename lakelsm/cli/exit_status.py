@@ -1,0 +1,24 @@
+"""Exit statuses: what a scheduler learns of an outcome without reading it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from lakelsm.errors import ErrorKind, LakelsmError
+
+
+class ExitStatus(IntEnum):
+    """What the exit status of a command says. Schedulers depend on the numbers: do not change."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2  # argparse's own
+    NOTHING_TO_DO = 3
+    CONFLICT = 4
+
+
+def status_of(error: Exception) -> ExitStatus:
+    """The status of a command that ended with an error: CONFLICT where the same command may do better next time."""
+    if isinstance(error, LakelsmError) and error.kind is ErrorKind.RETRY:
+        return ExitStatus.CONFLICT
+    return ExitStatus.FAILED

@@ -1,0 +1,168 @@
+"""``lakelsm compact``: its arguments, its reports, and what a scheduler sees of it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lakelsm import CompactionResult, CompactionStatus
+from lakelsm.cli.exit_status import ExitStatus
+from lakelsm.cli.main import main
+from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY
+from tests.cli.fake_table import NAMED, last_object
+
+if TYPE_CHECKING:
+    from tests.cli.fake_table import FakeTable
+
+
+def run(arguments: list[str]) -> int:
+    return main(["compact", *arguments])
+
+
+def test_without_options_it_asks_for_an_ordinary_compaction_of_everything(table: FakeTable) -> None:
+    assert run(NAMED) == 0
+    assert table.asked == {
+        "full": False,
+        "where": None,
+        "buckets": None,
+        "dry_run": False,
+        "commit_every": None,
+        "deadline": None,
+        "max_task_memory": DEFAULT_TASK_MEMORY,
+        "commit_user": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "value"),
+    [
+        (["--full"], "full", True),
+        (["--where", "dt < '2013-06-01'"], "where", "dt < '2013-06-01'"),
+        (["--buckets", "0,1, 12"], "buckets", {0, 1, 12}),
+        (["--dry-run"], "dry_run", True),
+        (["--commit-every", "16"], "commit_every", 16),
+        (["--deadline", "90"], "deadline", 90.0),
+        (["--deadline", "1.5"], "deadline", 1.5),
+        (["--deadline", "30 min"], "deadline", 1800.0),
+        (["--deadline", "2h"], "deadline", 7200.0),
+        (["--deadline", "500 ms"], "deadline", 0.5),
+        (["--max-task-memory", "256mb"], "max_task_memory", 256 << 20),
+        (["--max-task-memory", "1 gb"], "max_task_memory", 1 << 30),
+        (["--commit-user", "nightly"], "commit_user", "nightly"),
+    ],
+)
+def test_each_option_reaches_the_compaction(table: FakeTable, arguments: list[str], name: str, value: object) -> None:
+    assert run([*NAMED, *arguments]) == 0
+    assert table.asked[name] == value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--warehouse", "/wh"], "name the table by --warehouse and --table, or by --path"),
+        (["--table", "d.t"], "name the table"),
+        ([], "name the table"),
+        ([*NAMED, "--path", "/wh/d.db/t"], "name the table"),
+        (["--path", "/wh/d.db/t", "--table", "d.t"], "name the table"),
+        ([*NAMED, "--buckets", "1,x"], "--buckets: it is '1,x'; it must be bucket numbers, such as"),
+        ([*NAMED, "--buckets", "-1"], "--buckets"),
+        ([*NAMED, "--commit-every", "0"], "--commit-every: it is 0; it must be a whole number of 1 or more"),
+        ([*NAMED, "--commit-every", "x"], "--commit-every: it is 'x'; it must be a whole number"),
+        ([*NAMED, "--deadline", "soon"], "--deadline: it is 'soon'; it must be seconds, or a duration such as '30 min'"),
+        ([*NAMED, "--deadline", "nan"], "--deadline: it is 'nan'"),
+        ([*NAMED, "--deadline", "inf"], "--deadline: it is 'inf'"),
+        ([*NAMED, "--max-task-memory", "1mb"], "--max-task-memory: it is '1mb'; it must be bytes or a size of"),
+        ([*NAMED, "--max-task-memory", "much"], "such as '256mb'"),
+        ([*NAMED, "--report", "xml"], "--report"),
+        ([*NAMED, "--ful"], "--ful"),
+    ],
+)
+def test_a_wrong_command_line_is_named_and_ends_with_2(
+    table: FakeTable, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(arguments)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+    assert table.asked == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "flags", "code"),
+    [
+        ("done", [], 0),
+        ("planned", [], 0),
+        ("deadline", [], 0),
+        ("nothing", [], 0),
+        ("conflict", [], 4),
+        ("done", ["--distinct-exit-status"], 0),
+        ("nothing", ["--distinct-exit-status"], 3),
+    ],
+)
+@pytest.mark.parametrize("report", ["text", "json"])
+def test_the_exit_status_fails_a_scheduler_only_where_the_job_has_to_run_again(
+    table: FakeTable, capsys: pytest.CaptureFixture[str], status: str, flags: list[str], code: int, report: str
+) -> None:
+    table.answer = CompactionResult(table="d.t", status=CompactionStatus(status))
+    assert run([*NAMED, "--report", report, *flags]) == code
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    if report == "json":
+        assert (last_object(captured.out)["status"], last_object(captured.out)["exit_status"]) == (status, code)
+    else:
+        assert captured.out.startswith("d.t: ")
+
+
+def test_help_lists_every_exit_status_and_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(["--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    for status in ExitStatus:
+        assert f"\n  {status.value}  " in text
+    for option in ("warehouse", "table", "path", "full", "where", "buckets", "dry-run", "commit-every", "deadline"):
+        assert f"--{option}" in text
+    assert "--max-task-memory" in text and "--report" in text and "--distinct-exit-status" in text
+
+
+def test_the_json_report_is_the_whole_result_in_one_line(table: FakeTable, capsys: pytest.CaptureFixture[str]) -> None:
+    run([*NAMED, "--report", "json"])
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    found = last_object(out)
+    assert set(found) == {field.name for field in fields(CompactionResult)} | {"exit_status"}
+    assert (found["snapshot_ids"], found["rows_read"], found["seconds"]) == ([8, 9], 1234567, 12.34)
+
+
+def test_the_text_report_says_what_was_read_and_written(
+    table: FakeTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(NAMED)
+    assert capsys.readouterr().out.splitlines() == [
+        "d.t: compacted (12.3 s)",
+        "  buckets    4",
+        "  files      12 rewritten, 3 moved up without a rewrite",
+        "  read       1,234,567 rows, 4.0 MiB",
+        "  written    1,000 rows, 2.0 MiB, 5 files",
+        "  snapshots  8, 9",
+    ]
+
+
+def test_the_text_report_of_a_dry_run_says_that_nothing_changed(
+    table: FakeTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.answer = CompactionResult(
+        table="d.t",
+        status=CompactionStatus.PLANNED,
+        buckets=2,
+        files_rewritten=6,
+        bytes_read=1 << 20,
+        rows_read=10,
+    )
+    run([*NAMED, "--dry-run"])
+    text = capsys.readouterr().out
+    assert "a dry run, nothing was changed" in text
+    assert "6 would be rewritten" in text
+    assert "written  " not in text and "snapshots" not in text

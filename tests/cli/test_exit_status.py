@@ -1,0 +1,30 @@
+"""Exit statuses follow the kind of an error."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelsm import errors
+from lakelsm.cli.exit_status import ExitStatus, status_of
+from lakelsm.errors import ErrorKind, LakelsmError
+
+
+@pytest.mark.parametrize("name", [name for name, each in vars(errors).items() if hasattr(each, "kind")])
+def test_only_an_error_after_which_the_same_command_may_succeed_is_a_conflict(name: str) -> None:
+    error: LakelsmError = getattr(errors, name)("no")
+    retry = error.kind is ErrorKind.RETRY
+    assert status_of(error) is (ExitStatus.CONFLICT if retry else ExitStatus.FAILED)
+
+
+def test_an_error_that_is_not_lakelsms_is_a_failure() -> None:
+    assert status_of(OSError(28, "No space left on device")) is ExitStatus.FAILED
+
+
+def test_the_numbers_that_schedulers_know_stay() -> None:
+    assert {status.name: status.value for status in ExitStatus} == {
+        "DONE": 0,
+        "FAILED": 1,
+        "USAGE": 2,
+        "NOTHING_TO_DO": 3,
+        "CONFLICT": 4,
+    }

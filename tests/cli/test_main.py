@@ -1,0 +1,93 @@
+"""The ``lakelsm`` command: finds the verb."""
+
+from __future__ import annotations
+
+import configparser
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import SparkSession
+
+import lakelsm
+from lakelsm.cli import main as command
+from lakelsm.cli.compact import COMPACT
+from lakelsm.cli.exit_status import ExitStatus
+from lakelsm.cli.report import Report
+from lakelsm.cli.verb import Verb
+from tests.cli.fake_table import NAMED
+
+if TYPE_CHECKING:
+    from tests.cli.fake_table import FakeTable
+
+SETUP = Path(__file__).resolve().parents[2] / "setup.cfg"
+
+
+def ended_with(arguments: list[str]) -> object:
+    with pytest.raises(SystemExit) as ended:
+        command.main(arguments)
+    return ended.value.code
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended_with(["--version"]) == 0
+    assert capsys.readouterr().out == f"lakelsm {lakelsm.__version__}\n"
+
+
+def test_help_lists_the_verbs_with_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ended_with(["--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert [verb.name for verb in command.VERBS if f"{verb.name} {verb.summary}" not in text] == []
+    assert "lakelsm VERB --help" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["vacuum"], "invalid choice: 'vacuum' (choose from"),
+        ([], "the following arguments are required: VERB"),
+        (["--full"], "lakelsm: error:"),
+        (["compact"], "lakelsm compact: error: name the table by"),
+        (["comp", *NAMED], "invalid choice: 'comp'"),
+    ],
+)
+def test_a_command_line_without_a_right_verb_ends_with_2(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert ended_with(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_new_verb_is_one_file_and_one_line(
+    table: FakeTable, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def count(opened: object, arguments: object) -> Report:
+        assert opened is table
+        return Report(ExitStatus.DONE, f"{arguments.least} at least", {})  # type: ignore[attr-defined]
+
+    verb = Verb("count", "Count.", "", lambda parser: parser.add_argument("--least", default="1") and None, count)
+    monkeypatch.setattr(command, "VERBS", (*command.VERBS, verb))
+    assert command.main(["count", *NAMED, "--least", "7"]) == 0
+    assert capsys.readouterr().out == "7 at least\n"
+
+
+def test_the_session_of_the_process_is_ended_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[str] = []
+    session = SimpleNamespace(stop=lambda: stopped.append("stopped"))
+    monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: session))
+    monkeypatch.setattr("sys.argv", ["lakelsm", "vacuum"])
+    for run in (command.console, lambda: command.job(COMPACT, "compact.py")):
+        with pytest.raises(SystemExit):
+            run()
+    assert stopped == ["stopped", "stopped"]
+
+
+def test_the_entry_point_that_is_installed_is_there() -> None:
+    settings = configparser.ConfigParser()
+    settings.read(SETUP)
+    assert settings["metadata"]["version"] == "attr: lakelsm.__version__"
+    name, _, target = settings["options.entry_points"]["console_scripts"].strip().partition(" = ")
+    module, _, function = target.partition(":")
+    assert (name, getattr(import_module(module), function)) == ("lakelsm", command.console)

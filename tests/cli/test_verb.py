@@ -1,0 +1,88 @@
+"""What every verb does alike: it opens the table, tells its outcome or its failure, and returns the exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import CommitConflictError, InvalidInputError
+from lakelsm.cli.compact import COMPACT
+from lakelsm.cli.main import main
+from lakelsm.cli.verb import run_alone
+from tests.cli.fake_table import NAMED, last_object
+
+if TYPE_CHECKING:
+    from tests.cli.fake_table import FakeTable
+
+
+def run(arguments: list[str]) -> int:
+    return run_alone(COMPACT, "compact.py", arguments)
+
+
+def test_a_failure_names_the_program_that_was_called(table: FakeTable, capsys: pytest.CaptureFixture[str]) -> None:
+    table.answer = InvalidInputError("no")
+    assert (run(NAMED), main(["compact", *NAMED])) == (1, 1)
+    assert capsys.readouterr().err == "compact.py: no\nlakelsm compact: no\n"
+
+
+def test_a_verb_alone_and_below_the_command_does_the_same(table: FakeTable, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [*NAMED, "--full", "--buckets", "1,2", "--report", "json"]
+    assert run(arguments) == 0
+    alone, asked = capsys.readouterr().out, table.asked
+    assert main(["compact", *arguments]) == 0
+    assert (capsys.readouterr().out, table.asked) == (alone, asked)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (InvalidInputError("Condition 'x' must be on partition columns.\nUse dt."), 1, "partition columns. Use dt."),
+        (CommitConflictError("other commits came first"), 4, "other commits came first"),
+        (OSError(28, "No space left on device"), 1, "OSError: [Errno 28] No space left on device"),
+        (pa.ArrowInvalid("bad page\nat 7"), 1, "ArrowInvalid: bad page (--verbose"),
+    ],
+)
+def test_a_failure_is_one_line_and_a_json_object_where_asked_for(
+    table: FakeTable, capsys: pytest.CaptureFixture[str], error: Exception, code: int, message: str
+) -> None:
+    table.answer = error
+    assert run([*NAMED, "--report", "json"]) == code
+    captured = capsys.readouterr()
+    assert captured.err.startswith("compact.py: ") and message in captured.err
+    assert captured.err.count("\n") == 1
+    found = last_object(captured.out)
+    assert (found["table"], found["exit_status"]) == ("d.t", code)
+    assert found["status"] == ("conflict" if code == 4 else "failed")
+    assert message in found["error"]
+
+
+def test_verbose_adds_the_traceback_of_a_failure(table: FakeTable, capsys: pytest.CaptureFixture[str]) -> None:
+    table.answer = InvalidInputError("no")
+    assert run([*NAMED, "--verbose"]) == 1
+    captured = capsys.readouterr()
+    assert "Traceback (most recent call last)" in captured.err
+    assert captured.err.endswith("compact.py: no\n")
+    assert captured.out == ""
+
+
+def test_a_fault_of_the_program_keeps_its_traceback(table: FakeTable) -> None:
+    table.answer = AssertionError("a fault")
+    with pytest.raises(AssertionError):
+        run(NAMED)
+
+
+def test_a_table_that_is_not_there_fails_before_any_spark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakelsm.table.resolve_session", lambda spark: pytest.fail("Spark was started"))
+    assert run(["--warehouse", str(tmp_path), "--table", "d.t"]) == 1
+    assert "Table d.t does not exist" in capsys.readouterr().err
+    assert run(["--path", str(tmp_path)]) == 1
+    assert str(tmp_path) in capsys.readouterr().err
+    assert run(["--warehouse", str(tmp_path), "--table", "t"]) == 1
+    assert "'database.table'" in capsys.readouterr().err
+    assert run(["--warehouse", "s3://bucket/wh", "--table", "d.t"]) == 1
+    assert "'s3' is not supported" in capsys.readouterr().err
