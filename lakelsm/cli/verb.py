@@ -19,7 +19,7 @@ from lakelsm.errors import LakelsmError
 from lakelsm.table import Table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Verb:
     """One verb. ``add_arguments`` adds its own arguments, ``run`` does the work; `details` end its ``--help``."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+from argparse import ArgumentParser
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -67,7 +68,10 @@ def test_a_new_verb_is_one_file_and_one_line(
         assert opened is table
         return Report(ExitStatus.DONE, f"{arguments.least} at least", {})  # type: ignore[attr-defined]
 
-    verb = Verb("count", "Count.", "", lambda parser: parser.add_argument("--least", default="1") and None, count)
+    def least(parser: ArgumentParser) -> None:
+        parser.add_argument("--least", default="1")
+
+    verb = Verb(name="count", summary="Count.", details="", add_arguments=least, run=count)
     monkeypatch.setattr(command, "VERBS", (*command.VERBS, verb))
     assert command.main(["count", *NAMED, "--least", "7"]) == 0
     assert capsys.readouterr().out == "7 at least\n"
