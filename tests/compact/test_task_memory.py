@@ -16,7 +16,7 @@ from tests.compact.local_table import LocalTable
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
-BOUND = 64 * MIB
+BOUND = 32 * MIB
 #: What a process takes beside its rows: codecs, the allocators' reserve, and pages of the files that are open.
 OVERHEAD = 48 * MIB
 
@@ -61,7 +61,7 @@ def measured(tmp_path: Path, table: LocalTable) -> tuple[int, int, int, int]:
 
 @needs_proc
 def test_a_bucket_ten_times_larger_than_the_bound_is_compacted_within_it(tmp_path: Path) -> None:
-    count, parts = 280_000, 10
+    count, parts = 140_000, 10
     table = LocalTable(tmp_path / "t", "id BIGINT NOT NULL, v STRING", target_file_size="10 gb")
     for first in range(0, count, count // parts):
         table.write_columns(rows(np.arange(first, first + count // parts)))
@@ -75,12 +75,12 @@ def test_a_bucket_ten_times_larger_than_the_bound_is_compacted_within_it(tmp_pat
 
 
 @needs_proc
-@pytest.mark.parametrize("narrow", [0, 15_000], ids=["wide", "narrow rows first"])
+@pytest.mark.parametrize("narrow", [0, 7_500], ids=["wide", "narrow rows first"])
 def test_rows_whose_width_a_dictionary_hides_are_compacted_within_the_bound(tmp_path: Path, narrow: int) -> None:
     columns = [f"c{number}" for number in range(10)]
     declared = ", ".join(f"{name} STRING" for name in columns)
     table = LocalTable(tmp_path / "t", f"id BIGINT NOT NULL, {declared}", target_file_size="10 gb")
-    count = 30_000
+    count = 15_000
     values = pa.array([f"{number:04d}" * 256 for number in range(80)])
     for first in range(3):
         ids = np.arange(first, count, 3)

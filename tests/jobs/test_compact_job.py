@@ -97,8 +97,3 @@ def test_spark_submit_returns_the_exit_status_of_the_job(spark: SparkSession, tm
     # spark-submit joins the standard error of a Python program to its own standard output.
     (line,) = [line for line in out.splitlines() if line.startswith("compact.py: ")]
     assert missing.name in line and "Traceback" not in out
-
-    again = submit(*named, "d.t")
-    out, err = again.communicate(timeout=300)
-    assert again.returncode == 0, err
-    assert (last_object(out)["status"], last_object(out)["exit_status"]) == ("nothing", 0)
