@@ -20,7 +20,6 @@ from lakelsm.errors import (
     TableNotFoundError,
 )
 from lakelsm.schema.changes import SetOption
-from lakelsm.spark.task_errors import lakelsm_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -388,19 +387,3 @@ def test_a_compaction_that_fails_after_a_write_says_that_the_write_is_committed(
     with pytest.raises(CorruptTableError, match=r"The write is committed \(snapshot 3\); the compaction .* failed"):
         tables.table.write(good(tables), options=options)
     assert tables.table.snapshots().count() == 3
-
-
-def test_text_of_task_failures_is_told_apart() -> None:
-    root = "/wh/db.db/t"
-    raised = "Traceback\nlakelsm.errors.CorruptTableError: old\n\nTraceback\nlakelsm.errors.SnapshotNotFoundError: new\n"
-    assert repr(lakelsm_error(raised, root)) == "SnapshotNotFoundError('new')"
-    assert isinstance(
-        lakelsm_error("[USER_RAISED_EXCEPTION] lakelsm: key column 'k' is NULL SQLSTATE: P0001", root),
-        InvalidInputError,
-    )
-    missing = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file://{}. File does not exist. It"
-    assert "/wh/db.db/t/a b/data-1.parquet is missing" in str(
-        lakelsm_error(missing.format("/wh/db.db/t/a b/data-1.parquet"), root)
-    )
-    for other in (missing.format("/wh/db.db/t2/x"), "lakelsm.errors.Nonsense: x", "ValueError: lakelsm", ""):
-        assert lakelsm_error(other, root) is None

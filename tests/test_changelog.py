@@ -12,7 +12,6 @@ import pytest
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
-from lakelsm.read import changelog_frame
 from lakelsm.schema.changes import AddColumn
 from lakelsm.types import parse_type
 
@@ -106,19 +105,6 @@ def test_changes_written_to_another_table_make_it_equal(create: Create, producer
     assert changes.columns == ["rowkind", "k", "v"]
     mirror.write(changes, row_kind="rowkind")
     assert sorted(told(mirror.read())) == sorted(told(table.read())) == [(1, "c"), (2, "e"), (3, "d")]
-
-
-def test_changes_of_many_snapshots_are_put_in_their_order(create: Create, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = create("lookup")
-    for number in range(5):
-        write(table, ("+I", 1, str(number)), ("+I", 2, str(number)))
-    few = told(table.changelog(positions=True))
-    monkeypatch.setattr(changelog_frame, "_MOST_SCANS", 1)
-    many = told(table.changelog(positions=True))
-    for key in (1, 2):
-        assert [row for row in many if row[1] == key] == [row for row in few if row[1] == key]
-    assert [row[0] for row in few if row[1] == 1] == ["+I", *["-U", "+U"] * 4]
-    assert [row[3] for row in few if row[1] == 1] == [2, 4, 4, 6, 6, 8, 8, 10, 10]
 
 
 def test_a_table_without_a_producer_tells_the_merged_changes(create: Create) -> None:
@@ -220,14 +206,6 @@ def test_a_condition_on_partitions_leaves_other_changelogs_unread(spark: SparkSe
     chosen = table.changelog(where="p = 'p3' AND k > 3")
     assert told(chosen) == [("+I", "p3", 8, 1)]
     assert len(chosen.inputFiles()) == 1
-
-
-def test_changes_pass_filters_and_columns_down_to_the_scan(create: Create) -> None:
-    table = create("lookup")
-    write(table, ("+I", 1, "a"), ("+I", 2, "b"))
-    plan = table.changelog().where("k = 2").select("rowkind", "k")._jdf.queryExecution().executedPlan().toString()
-    assert "EqualTo(k,2)" in plan
-    assert "v:string" not in plan[plan.index("ReadSchema") :]
 
 
 def test_first_row_tells_new_keys_only_and_does_not_rewrite_the_rest(create: Create) -> None:

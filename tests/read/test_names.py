@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as T
@@ -18,12 +17,8 @@ from lakelsm import Catalog
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.data_file.file_check import ExpectedFile, FileCheck
 from lakelsm.format.data_file.int96_timestamps import leaves_of
-from lakelsm.merge.merge_unit import MergeUnit, RunFile
-from lakelsm.merge.run_reader import RunReader
-from lakelsm.read.changelog_frame import check_added_columns
-from lakelsm.read.task_scan import StoredRows, parted_by_reader
+from lakelsm.merge.merge_unit import MergeUnit
 from lakelsm.schema import system_columns
-from lakelsm.schema.system_columns import FILE_NAME, POSITION
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.storage import LocalFileIO
 from tests.merge.run_files import layout_of, reader_of, rows_table, write_files, write_run
@@ -119,71 +114,6 @@ def test_a_batch_that_lost_a_race_is_written_again_from_files_that_spark_hides(
     rows = prepare(spark.createDataFrame([(1, 2), (2, 2)], "id int, v int"), store.schema, store.options)
     BatchWriter(spark, store, race).append(rows, "late")
     assert sorted(map(tuple, table.read().collect())) == [(1, 2), (2, 2)]
-
-
-@pytest.mark.parametrize(
-    ("name", "scanned"),
-    [
-        ("data-1f-0.parquet", True),
-        ("a+b=c~d,e@f-0.parquet", True),
-        ("_data-0.parquet", False),
-        (".data-0.parquet", False),
-        ("my data-0.parquet", False),
-        ("50%-0.parquet", False),
-        ("a#b?c-0.parquet", False),
-        ("dé-0.parquet", False),
-        ("a\u2028b-0.parquet", False),
-    ],
-)
-def test_spark_scans_files_that_it_lists_and_shows_by_their_names(name: str, scanned: bool) -> None:
-    file = RunFile(f"/_wh/.db/t/_dt=1/bucket-0/{name}", schema_id=0, row_count=1, file_size=1)
-    assert parted_by_reader([file], {0: create_schema("id INT", ["id"])}) == (([file], []) if scanned else ([], [file]))
-
-
-@pytest.mark.parametrize(
-    ("columns", "scanned"),
-    [
-        ("id INT, v ROW<_metadata INT>", True),
-        ("id INT, _Metadata INT", False),
-        ("id INT, _tmp_metadata_row_index INT", False),
-        ("id INT, _value_kind INT", False),
-        ("id INT, _key_id INT", False),
-        ("id INT, v INT, V INT", False),
-        ("id INT, v MAP<INT, ARRAY<ROW<a INT, A INT>>>", False),
-    ],
-)
-def test_spark_scans_files_whose_columns_it_tells_apart(columns: str, scanned: bool) -> None:
-    file = RunFile("/wh/data-0.parquet", schema_id=0, row_count=1, file_size=1)
-    assert parted_by_reader([file], {0: create_schema(columns, ["id"])}) == (([file], []) if scanned else ([], [file]))
-
-
-def test_a_task_reads_every_row_of_a_file_with_its_place(tmp_path: Path) -> None:
-    schema = create_schema("id INT, v STRING", ["id"])
-    run = write_run(tmp_path, schema, [(3, 0, {"id": 1, "v": "a"}), (4, 3, {"id": 2, "v": None})])
-    reader = RunReader(LocalFileIO(), schema, schemas={0: schema}, columns=("id", "v"), memory_bytes=1 << 20)
-    assert reader_of(schema, ["id", "v"]).columns == reader.columns
-    (rows,) = StoredRows(reader, pa.schema([("v", pa.string()), ("_SEQUENCE_NUMBER", pa.int64())]))(run)
-    assert rows.to_pylist() == [
-        {"v": "a", "_SEQUENCE_NUMBER": 3, FILE_NAME: run[0].name, POSITION: 0},
-        {"v": None, "_SEQUENCE_NUMBER": 4, FILE_NAME: run[0].name, POSITION: 1},
-    ]
-
-
-@pytest.mark.parametrize(
-    ("columns", "kind_column", "positions", "message"),
-    [
-        ("id INT, Change STRING", "change", False, "has a column 'Change': name another as kind_column"),
-        ("id INT", "_snapshot_id", True, "has a column '_SNAPSHOT_ID': name another as kind_column"),
-        ("id INT, _snapshot_ID INT", "kind", True, "'_snapshot_ID', which positions=True would add"),
-    ],
-)
-def test_columns_that_a_read_of_changes_adds_are_not_the_tables(
-    columns: str, kind_column: str, positions: bool, message: str
-) -> None:
-    schema = create_schema(columns, ["id"])
-    check_added_columns(schema, "other", False)
-    with pytest.raises(InvalidInputError, match=message):
-        check_added_columns(schema, kind_column, positions)
 
 
 def test_plans_name_no_column_that_a_table_may_have() -> None:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lakelsm import Catalog, InvalidInputError, SparkUnavailableError
+from lakelsm import Catalog, SparkUnavailableError
 from lakelsm.spark import session as session_module
 from lakelsm.spark.session import resolve_session
-from lakelsm.spark.task_errors import lakelsm_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,36 +184,3 @@ def test_the_probe_finds_what_a_python_lacks() -> None:
 def test_a_session_that_has_ended_is_told() -> None:
     with pytest.raises(SparkUnavailableError, match="session has ended"):
         resolve_session(session_of(sys.executable, _jsc=None))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Traceback (most recent call last):\n  ...\nModuleNotFoundError: No module named 'lakelsm'\n\n\tat org.apache",
-        "pyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9",
-    ],
-)
-def test_a_task_that_ran_in_another_python_is_told_in_one_line(text: str) -> None:
-    error = lakelsm_error(text, "/wh/db.db/t")
-    assert isinstance(error, SparkUnavailableError)
-    assert "PYSPARK_PYTHON" in str(error) and "spark.pyspark.python" in str(error) and "\n" not in str(error)
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("[CAST_INVALID_INPUT] The value 'x' is wrong. SQLSTATE: 22018\n== SQL ==\nCAST(v AS INT)", "The value 'x'"),
-        ("o1.collect\n: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Zero. SQLSTATE: 22012", "Zero."),
-        ("[USER_RAISED_EXCEPTION] my own check SQLSTATE: P0001", "my own check"),
-        ("[INVALID_FORMAT.ESC_AT_THE_END] The format is invalid: 'a'. SQLSTATE: 42601", "The format is invalid"),
-        ("java.util.regex.PatternSyntaxException: Unclosed group near index 1\n(\n\tat java.base", "Unclosed group"),
-    ],
-)
-def test_an_expression_of_the_user_that_fails_on_a_row_is_an_input_error_of_one_line(text: str, reason: str) -> None:
-    error = lakelsm_error(text, "/wh/db.db/t")
-    assert isinstance(error, InvalidInputError)
-    assert reason in str(error) and "\n" not in str(error) and "SQLSTATE" not in str(error)
-
-
-def test_a_users_own_missing_module_stays_as_it_is() -> None:
-    assert lakelsm_error("ModuleNotFoundError: No module named 'lakes'", "/wh/db.db/t") is None

@@ -1,0 +1,74 @@
+"""Files that Spark's own scan cannot read rightly, and the task that reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.merge.merge_unit import RunFile
+from lakelsm.merge.run_reader import RunReader
+from lakelsm.read.task_scan import StoredRows, parted_by_reader
+from lakelsm.schema.system_columns import FILE_NAME, POSITION
+from lakelsm.schema.table_schema import create_schema
+from lakelsm.storage import LocalFileIO
+from tests.merge.run_files import reader_of, write_run
+
+
+@pytest.mark.parametrize(
+    ("name", "scanned"),
+    [
+        ("data-1f-0.parquet", True),
+        ("a+b=c~d,e@f-0.parquet", True),
+        ("_data-0.parquet", False),
+        (".data-0.parquet", False),
+        ("my data-0.parquet", False),
+        ("50%-0.parquet", False),
+        ("a#b?c-0.parquet", False),
+        ("dé-0.parquet", False),
+        ("a\u2028b-0.parquet", False),
+    ],
+)
+def test_spark_scans_files_that_it_lists_and_shows_by_their_names(name: str, scanned: bool) -> None:
+    file = RunFile(f"/_wh/.db/t/_dt=1/bucket-0/{name}", schema_id=0, row_count=1, file_size=1)
+    assert parted_by_reader([file], {0: create_schema("id INT", ["id"])}) == (([file], []) if scanned else ([], [file]))
+
+
+@pytest.mark.parametrize(
+    ("columns", "scanned"),
+    [
+        ("id INT, v ROW<_metadata INT>", True),
+        ("id INT, _Metadata INT", False),
+        ("id INT, _tmp_metadata_row_index INT", False),
+        ("id INT, _value_kind INT", False),
+        ("id INT, _key_id INT", False),
+        ("id INT, v INT, V INT", False),
+        ("id INT, v MAP<INT, ARRAY<ROW<a INT, A INT>>>", False),
+    ],
+)
+def test_spark_scans_files_whose_columns_it_tells_apart(columns: str, scanned: bool) -> None:
+    file = RunFile("/wh/data-0.parquet", schema_id=0, row_count=1, file_size=1)
+    assert parted_by_reader([file], {0: create_schema(columns, ["id"])}) == (([file], []) if scanned else ([], [file]))
+
+
+def test_a_task_reads_every_row_of_a_file_with_its_place(tmp_path: Path) -> None:
+    schema = create_schema("id INT, v STRING", ["id"])
+    run = write_run(tmp_path, schema, [(3, 0, {"id": 1, "v": "a"}), (4, 3, {"id": 2, "v": None})])
+    reader = RunReader(LocalFileIO(), schema, schemas={0: schema}, columns=("id", "v"), memory_bytes=1 << 20)
+    assert reader_of(schema, ["id", "v"]).columns == reader.columns
+    (rows,) = StoredRows(reader, pa.schema([("v", pa.string()), ("_SEQUENCE_NUMBER", pa.int64())]))(run)
+    assert rows.to_pylist() == [
+        {"v": "a", "_SEQUENCE_NUMBER": 3, FILE_NAME: run[0].name, POSITION: 0},
+        {"v": None, "_SEQUENCE_NUMBER": 4, FILE_NAME: run[0].name, POSITION: 1},
+    ]
+
+
+def test_files_are_judged_one_by_one_by_their_schema_and_by_what_they_hold() -> None:
+    schemas = {0: create_schema("id INT", ["id"]), 1: create_schema("id INT, _metadata INT", ["id"])}
+    plain, taken, held = (
+        RunFile(f"/t/{name}", schema_id=schema_id, row_count=1, file_size=1)
+        for name, schema_id in (("a", 0), ("b", 1), ("c", 0))
+    )
+    assert parted_by_reader([plain, taken, held], schemas, {held.path}) == ([plain], [taken, held])
+    assert parted_by_reader([], schemas) == ([], [])

@@ -1,0 +1,97 @@
+"""What the text of a failed job tells: lakelsm's own errors, and what of Spark's is known."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+
+from lakelsm.errors import InvalidInputError, LakelsmError, SparkUnavailableError, StorageError, UnsupportedFeatureError
+from lakelsm.spark.task_errors import error_text, first_line, lakelsm_error, translated
+
+
+def test_text_of_task_failures_is_told_apart() -> None:
+    root = "/wh/db.db/t"
+    raised = "Traceback\nlakelsm.errors.CorruptTableError: old\n\nTraceback\nlakelsm.errors.SnapshotNotFoundError: new\n"
+    assert repr(lakelsm_error(raised, root)) == "SnapshotNotFoundError('new')"
+    assert isinstance(
+        lakelsm_error("[USER_RAISED_EXCEPTION] lakelsm: key column 'k' is NULL SQLSTATE: P0001", root),
+        InvalidInputError,
+    )
+    missing = "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file://{}. File does not exist. It"
+    assert "/wh/db.db/t/a b/data-1.parquet is missing" in str(
+        lakelsm_error(missing.format("/wh/db.db/t/a b/data-1.parquet"), root)
+    )
+    for other in (missing.format("/wh/db.db/t2/x"), "lakelsm.errors.Nonsense: x", "ValueError: lakelsm", ""):
+        assert lakelsm_error(other, root) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Traceback (most recent call last):\n  ...\nModuleNotFoundError: No module named 'lakelsm'\n\n\tat org.apache",
+        "pyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9",
+    ],
+)
+def test_a_task_that_ran_in_another_python_is_told_in_one_line(text: str) -> None:
+    error = lakelsm_error(text, "/wh/db.db/t")
+    assert isinstance(error, SparkUnavailableError)
+    assert "PYSPARK_PYTHON" in str(error) and "spark.pyspark.python" in str(error) and "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[CAST_INVALID_INPUT] The value 'x' is wrong. SQLSTATE: 22018\n== SQL ==\nCAST(v AS INT)", "The value 'x'"),
+        ("o1.collect\n: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Zero. SQLSTATE: 22012", "Zero."),
+        ("[USER_RAISED_EXCEPTION] my own check SQLSTATE: P0001", "my own check"),
+        ("[INVALID_FORMAT.ESC_AT_THE_END] The format is invalid: 'a'. SQLSTATE: 42601", "The format is invalid"),
+        ("java.util.regex.PatternSyntaxException: Unclosed group near index 1\n(\n\tat java.base", "Unclosed group"),
+    ],
+)
+def test_an_expression_of_the_user_that_fails_on_a_row_is_an_input_error_of_one_line(text: str, reason: str) -> None:
+    error = lakelsm_error(text, "/wh/db.db/t")
+    assert isinstance(error, InvalidInputError)
+    assert reason in str(error) and "\n" not in str(error) and "SQLSTATE" not in str(error)
+
+
+def test_a_users_own_missing_module_stays_as_it_is() -> None:
+    assert lakelsm_error("ModuleNotFoundError: No module named 'lakes'", "/wh/db.db/t") is None
+
+
+@pytest.mark.parametrize("reason", ["No space left on device", "Disk quota exceeded"])
+def test_a_spill_that_finds_no_room_names_sparks_directory(reason: str) -> None:
+    text = f"org.apache.spark.SparkException: Job aborted.\n\tat a.b\nCaused by: java.io.IOException: {reason}\n"
+    error = lakelsm_error(text, "/warehouse/d.db/t")
+    assert isinstance(error, StorageError)
+    assert reason in str(error) and "spark.local.dir" in str(error)
+
+
+@pytest.mark.parametrize("error", [StorageError("full"), UnsupportedFeatureError("two\n  lines: of 'text'")], ids=repr)
+def test_an_error_that_is_handed_over_as_text_is_known_again(error: LakelsmError) -> None:
+    text = error_text(error)
+    assert "\n" not in text
+    for around in (text, f"[USER_RAISED_EXCEPTION] {text} SQLSTATE: P0001", f"Traceback\n  File\n{text}\n\n\tat org"):
+        found = lakelsm_error(around, "/t")
+        assert type(found) is type(error)
+        assert str(found) == " ".join(str(error).split())
+
+
+def test_an_action_raises_what_is_known_and_lets_the_rest_pass() -> None:
+    with pytest.raises(StorageError, match="full") as caught, translated("/t"):
+        raise PySparkException("lakelsm.errors.StorageError: full")
+    assert isinstance(caught.value.__cause__, PySparkException)
+    for error in (PySparkException("who knows"), ValueError("lakelsm.errors.StorageError: full")):
+        with pytest.raises(type(error)) as passed, translated("/t"):
+            raise error
+        assert passed.value is error
+
+
+def test_a_table_with_a_slash_at_its_end_is_the_same_and_its_neighbour_is_not() -> None:
+    text = "[PATH_NOT_FOUND] Path does not exist: file:/wh/t/bucket-0/x.parquet. SQLSTATE: 42K03"
+    for root, known in (("/wh/t", True), ("/wh/t/", True), ("/wh/t/bucket", False)):
+        assert (lakelsm_error(text, root) is not None) is known
+
+
+def test_the_first_line_leaves_out_the_plan() -> None:
+    error = PySparkException("[UNRESOLVED] no such column.\n'Project\n+- Relation")
+    assert first_line(error) == "[UNRESOLVED] no such column."
