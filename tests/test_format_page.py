@@ -15,8 +15,10 @@ import pytest
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import file_schema
 from lakelsm.format.manifest.avro_schemas import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
+from lakelsm.format.partition_path import escape_path_name
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
+from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.options.option_enums import BucketFunction, ChangelogProducer, MergeEngine, ScanMode, SortOrder
 from lakelsm.schema.table_schema import create_schema
@@ -148,6 +150,21 @@ def test_an_example_of_a_key_has_its_hash_and_buckets(key: str, hashed: str, of_
         assert key_hashes(columns, types).tolist() == [int(hashed)]
         assert bucket_ids(columns, types, 4).tolist() == [int(of_4)]
         assert bucket_ids(columns, types, 16).tolist() == [int(of_16)]
+
+
+def test_the_characters_that_the_page_names_are_escaped_in_partition_directories_and_no_others() -> None:
+    text = re.search(r"^### 2\.3 [^\n]*\n(.*?)\n\n", PAGE, re.MULTILINE | re.DOTALL)
+    assert text is not None
+    # The first name in backticks is the escape itself.
+    escaped = {*map(chr, range(32)), "\x7f", *named(text[1])[1:]}
+    assert {code for code in map(chr, range(0x250)) if escape_path_name(code) != code} == escaped
+    assert {escape_path_name(char) for char in escaped} == {f"%{ord(char):02X}" for char in escaped}
+
+
+def test_row_kinds_have_the_codes_of_the_page() -> None:
+    text = re.search(r"^### 12\.1 .*\n(.*)", PAGE, re.MULTILINE)
+    assert text is not None
+    assert re.findall(r"(\d) ([+-][IUD])", text[1]) == [(str(code), kind) for code, kind in enumerate(ROW_KINDS)]
 
 
 def test_the_values_of_options_are_those_of_the_page() -> None:
