@@ -46,7 +46,6 @@ _MISSING = frozenset(
         "commit/manifest_writer",
         "commit/publish",
         "commit/task_messages",
-        "compact/after_write",
         "format/data_file/parquet_footer",
         "predicate/literals",
         "read/changed_rows",

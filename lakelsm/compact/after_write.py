@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import takewhile
 
 from pyspark.sql import SparkSession
 
-from lakelsm.compact.compactor import FULL_COMPACTION_PROPERTY, Compactor
+from lakelsm.compact.compactor import FULL_COMPACTION_PROPERTY, Compactor, joined
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.lsm.compact_trigger import CommitFact, full_compaction_due
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.compaction_plan import CompactionScope
-from lakelsm.results import CompactionResult
+from lakelsm.results import CompactionResult, CompactionStatus
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.batch_write import BatchResult
 
@@ -23,6 +24,9 @@ def compact_after_write(
 
     ``changelog-producer`` = ``full-compaction`` compacts what was written in full each time unless that option is set.
     What an overwrite wrote makes no changelog, as in Paimon: the rows that it replaced are not in it either.
+
+    A write waits while a bucket has more sorted runs than ``num-sorted-run.stop-trigger``: where its compaction lost to
+    another commit, such buckets are compacted again, ``commit.max-retries`` times at most.
     """
     every_time = (
         store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION
@@ -36,7 +40,14 @@ def compact_after_write(
     if written is not None and written.commit_kind is CommitKind.OVERWRITE:
         # On the overwrite's own snapshot: rows that others appended since then do make a changelog, later.
         return compactor.compact(scope, commit_user=user, identifier=identifier, snapshot=written, changelog=False)
-    return compactor.compact(scope, commit_user=user, identifier=identifier)
+    result = last = compactor.compact(scope, commit_user=user, identifier=identifier)
+    for _ in range(store.options.commit_max_retries):
+        if last.status is not CompactionStatus.CONFLICT:
+            break
+        crowded = replace(scope, past_stop_trigger=True)
+        last = compactor.compact(crowded, commit_user=user, identifier=identifier)
+        result = joined(result, last)
+    return result
 
 
 def _full_compaction_is_due(store: TableStore) -> bool:

@@ -88,7 +88,7 @@ class Compactor:
         user = commit_user or new_commit_user(store.options)
         size = limits.commit_every or self._commit_size(limits, plan)
         total = CompactionResult(table=store.name, status=CompactionStatus.DONE)
-        whole_table = scope.full and scope.partitions is None and scope.buckets is None and scope.only is None
+        whole_table = scope == CompactionScope(full=True)
         for first in range(0, len(plan.buckets), size):
             if first and limits.deadline is not None and self._clock() - started > limits.deadline:
                 total = replace(total, status=_joined(total.status, CompactionStatus.DEADLINE))
@@ -96,7 +96,7 @@ class Compactor:
             group = plan.buckets[first : first + size]
             last = first + size >= len(plan.buckets) and total.status is CompactionStatus.DONE
             part = self._run(plan, group, limits.task_memory, user, identifier, whole_table and last, changelog)
-            total = _sum(total, part)
+            total = joined(total, part)
         return replace(total, seconds=self._clock() - started)
 
     def _commit_size(self, limits: CompactionLimits, plan: CompactionPlan) -> int:
@@ -200,7 +200,8 @@ def _replaced(plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> list
     return entries
 
 
-def _sum(total: CompactionResult, part: CompactionResult) -> CompactionResult:
+def joined(total: CompactionResult, part: CompactionResult) -> CompactionResult:
+    """The result of one compaction and of what followed it."""
     return CompactionResult(
         table=total.table,
         status=_joined(total.status, part.status),
@@ -213,6 +214,7 @@ def _sum(total: CompactionResult, part: CompactionResult) -> CompactionResult:
         bytes_written=total.bytes_written + part.bytes_written,
         rows_read=total.rows_read + part.rows_read,
         rows_written=total.rows_written + part.rows_written,
+        seconds=total.seconds + part.seconds,
         changelog_rows=total.changelog_rows + part.changelog_rows,
     )
 

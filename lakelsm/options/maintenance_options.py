@@ -28,7 +28,7 @@ class MaintenanceOptions:
         "num-sorted-run.stop-trigger",
         INT,
         8,
-        "Sorted runs at which writing waits for compaction; at least the compaction trigger.",
+        "Sorted runs above which a write repeats a compaction that lost to others; at least the compaction trigger.",
         default_text="num-sorted-run.compaction-trigger + 3",
         low=1,
     )

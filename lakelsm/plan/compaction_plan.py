@@ -14,7 +14,13 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lsm.compact_task import CompactPlan, drops_deletes, min_compaction_file_size, plan_compaction
 from lakelsm.lsm.levels import FileRange, level_count, sorted_runs
-from lakelsm.lsm.universal_compaction import CompactionPolicy, estimate_last_full, full_compaction, pick
+from lakelsm.lsm.universal_compaction import (
+    CompactionPolicy,
+    estimate_last_full,
+    full_compaction,
+    must_wait_for_compaction,
+    pick,
+)
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.options import MergeEngine
 from lakelsm.plan.bucket_files import BucketId, by_bucket
@@ -60,13 +66,15 @@ class CompactionScope:
     """Which buckets to look at; None leaves a choice out.
 
     ``partitions``: a predicate on partition columns; ``buckets``: bucket numbers; ``only``: exactly these buckets.
-    ``full``: everything to the top level, else an ordinary pick.
+    ``full``: everything to the top level, else an ordinary pick. ``past_stop_trigger``: only buckets of more sorted runs
+    than `num-sorted-run.stop-trigger`.
     """
 
     full: bool
     partitions: Predicate | None = None
     buckets: frozenset[int] | None = None
     only: frozenset[BucketId] | None = None
+    past_stop_trigger: bool = False
 
 
 def plan_table(
@@ -87,11 +95,14 @@ def plan_table(
     epoch_millis = now_millis if epoch_millis is None else epoch_millis
     expired = _files_with_expired_rows(store, entries, epoch_millis)
     chosen: list[BucketCompaction] = []
+    policy = CompactionPolicy.from_options(store.options, now_millis)
     trust = store.options.rowkind_field is None
     for (partition, bucket), files in sorted(by_bucket(entries, key_types(store.schema), trust).items()):
         if bucket < 0 or (scope.buckets is not None and bucket not in scope.buckets):
             continue
         if scope.only is not None and (partition, bucket) not in scope.only:
+            continue
+        if scope.past_stop_trigger and not must_wait_for_compaction(policy, sorted_runs(files)):
             continue
         plan = plan_bucket(store, files, scope.full, now_millis, expired)
         if plan is not None and not plan.is_empty:

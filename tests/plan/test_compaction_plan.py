@@ -68,6 +68,15 @@ def test_every_bucket_is_planned_in_the_order_of_partitions(tmp_path: Path) -> N
     assert plan(store, CompactionScope(full=False)).buckets == (), "two runs start no ordinary compaction"
 
 
+def test_buckets_past_the_stop_trigger_are_those_of_more_runs(tmp_path: Path) -> None:
+    crowded = CompactionScope(full=True, past_stop_trigger=True)
+    options = {"num_sorted_run__compaction_trigger": "1"}
+    for stop, found in (("1", [("a", 0), ("a", 1)]), ("2", [])):
+        store = table_of(tmp_path / stop, "a", num_sorted_run__stop_trigger=stop, **options)
+        assert chosen(store, crowded) == found
+    assert chosen(table_of(tmp_path / "unset", "a", **options), crowded) == []
+
+
 def test_planned_files_point_into_the_entries_of_the_plan(tmp_path: Path) -> None:
     found = plan(table_of(tmp_path), CompactionScope(full=True))
     for bucket in found.buckets:
