@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
+import numpy as np
 import pytest
 
-from lakelsm.commit.commit_identity import checked_commit_user, new_commit_user
-from lakelsm.errors import InvalidInputError
+from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user, new_commit_user
+from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.errors import (
+    InvalidInputError,
+)
+from lakelsm.format.snapshot import CommitKind
 from lakelsm.options import TableOptions
+from tests.commit.commit_table import CommitTable, add
 
 
 def made_up(prefix: str | None = None) -> str:
@@ -31,3 +38,33 @@ def test_a_prefix_that_no_user_can_have_names_the_option(prefix: str) -> None:
 
 def test_the_longest_prefix_makes_a_user_that_could_be_given() -> None:
     assert len(checked_commit_user(made_up("x" * 963))) == 1000
+
+
+APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE
+
+BAD_USERS: list[Any] = ["", "  ", 5, True, b"job", None, "job\n", "a\0b", "a\x7f", "\ud800", "\udc00x", "x" * 1001]
+
+
+@pytest.mark.parametrize("user", BAD_USERS, ids=lambda user: repr(user)[:12])
+def test_a_commit_user_that_is_no_name_is_refused_before_anything_is_written(table: CommitTable, user: Any) -> None:
+    with pytest.raises(InvalidInputError, match="commit_user"):
+        table.committer().commit(APPEND, CommitMessage([add()]), user)
+    assert table.snapshots.ids() == [] and table.metadata_names() == set()
+
+
+@pytest.mark.parametrize("identifier", [True, False, -1, 1 << 63, 1 << 20_000, 1.0, "1", None], ids=range(8))
+def test_an_identifier_that_is_no_number_of_a_batch_is_refused(table: CommitTable, identifier: Any) -> None:
+    with pytest.raises(InvalidInputError, match="batch_id is"):
+        table.committer().commit(APPEND, CommitMessage([add()]), "u", identifier)
+    assert table.snapshots.ids() == [] and table.metadata_names() == set()
+
+
+def test_a_number_of_numpys_is_made_pythons() -> None:
+    assert type(checked_batch_id(np.int64(7))) is int
+
+
+@pytest.mark.parametrize("number", [0, 1, (1 << 63) - 2])
+def test_every_number_but_the_greatest_is_one_of_a_batch(number: int) -> None:
+    assert checked_batch_id(number) == number
+    with pytest.raises(InvalidInputError, match="batch_id is"):
+        checked_batch_id((1 << 63) - 1)

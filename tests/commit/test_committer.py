@@ -5,13 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from lakelsm.commit.commit_identity import checked_batch_id
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.errors import (
     BucketAssignConflictError,
@@ -27,11 +24,6 @@ from lakelsm.snapshots.sequence_base import MAX_SEQUENCE_PROPERTY
 from tests.commit.commit_table import CommitTable, add, delete, file, hash_index, interfering, partition, upgrade
 
 APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> CommitTable:
-    return CommitTable(tmp_path / "t")
 
 BUCKETS = {TOTAL_BUCKETS_PROPERTY: "2"}
 
@@ -55,9 +47,7 @@ def test_counts_follow_adds_deletes_and_upgrades(table: CommitTable) -> None:
 
 def test_a_snapshot_says_who_what_and_when(table: CommitTable) -> None:
     message = CommitMessage([add()])
-    outcome = table.committer().commit(
-        APPEND, message, "job", 7, watermark=55, properties={"k": "v"}, operation="MERGE"
-    )
+    outcome = table.committer().commit(APPEND, message, "job", 7, watermark=55, properties={"k": "v"}, operation="MERGE")
     snapshot = outcome.snapshot
     assert snapshot is not None and outcome.attempts == 1 and outcome.files_published
     assert (snapshot.id, snapshot.version, snapshot.commit_user, snapshot.commit_identifier) == (
@@ -151,9 +141,7 @@ def test_an_append_that_deletes_is_published_as_an_overwrite_and_checked(table: 
 
 
 def test_an_overwrite_replaces_its_partitions_and_spares_others(table: CommitTable) -> None:
-    table.append(
-        add(file("a0")), add(file("a1", level=5), bucket=1), add(file("b"), dt="b"), add(file("n"), dt=None)
-    )
+    table.append(add(file("a0")), add(file("a1", level=5), bucket=1), add(file("b"), dt="b"), add(file("n"), dt=None))
     snapshot = table.overwrite(add(file("new", seq=(10, 11), rows=1)), partitions=["a"])
     assert table.live_names() == {"new@0", "b@0", "n@0"}
     assert (snapshot.commit_kind, snapshot.operation) == (OVERWRITE, "OVERWRITE")
@@ -270,78 +258,6 @@ def test_the_same_message_committed_again_keeps_its_files(table: CommitTable, ki
     assert table.live_names() == before and table.snapshots.latest_id() == 2
 
 
-def test_a_lost_race_is_retried_on_the_newest_snapshot(table: CommitTable) -> None:
-    table.append(add(file("a")))
-    step = interfering(lambda: table.append(add(file("b", seq=(0, 9)), bucket=1)))
-    message = CommitMessage([add(file("c", seq=(10, 11)))], base_snapshot_id=1)
-    outcome = table.committer(step).commit(APPEND, message, "u")
-    assert outcome.attempts == 2 and outcome.snapshot is not None and outcome.snapshot.id == 3
-    assert table.live_names() == {"a@0", "b@0", "c@0"}
-    assert table.metadata_names() == table.named_metadata()
-    assert outcome.snapshot.total_record_count == 30
-
-
-def test_a_retry_checks_conflicts_again(table: CommitTable) -> None:
-    a = add(file("a"))
-    table.append(a)
-    rival = interfering(lambda: table.append(add(file("b", seq=(10, 19)))))
-    with pytest.raises(SequenceConflictError):
-        message = CommitMessage([add(file("c", seq=(10, 11)))], base_snapshot_id=1)
-        table.committer(rival).commit(APPEND, message, "u")
-    rival = interfering(lambda: table.compact([delete(a), add(file("x", level=5))]))
-    with pytest.raises(CommitConflictError, match="no longer"):
-        message = CommitMessage([delete(a), add(file("y", level=5))])
-        table.committer(rival).commit(COMPACT, message, "u")
-    assert table.metadata_names() == table.named_metadata()
-
-
-def test_a_retried_overwrite_also_removes_what_was_committed_meanwhile(table: CommitTable) -> None:
-    table.append(add(file("a")))
-    rival = interfering(lambda: table.append(add(file("b", seq=(10, 19)))), at="base-list-written")
-    message = CommitMessage([add(file("c", seq=(20, 29)))])
-    outcome = table.committer(rival).commit(OVERWRITE, message, "u")
-    assert outcome.attempts == 2 and table.live_names() == {"c@0"}
-    assert table.metadata_names() == table.named_metadata()
-
-
-def test_a_retry_over_a_concurrent_overwrite_does_not_revive_its_files(table: CommitTable) -> None:
-    table.append(add(file("a")))
-    rival = interfering(lambda: table.overwrite(partitions=["a"]))
-    message = CommitMessage([add(file("c", seq=(10, 11)))], base_snapshot_id=1)
-    table.committer(rival).commit(APPEND, message, "u")
-    assert table.live_names() == {"c@0"}
-    latest = table.snapshots.latest()
-    assert latest is not None and latest.total_record_count == 10
-
-
-def test_a_race_lost_too_often_ends_with_a_conflict_and_growing_waits(tmp_path: Path) -> None:
-    table = CommitTable(tmp_path / "t", {"commit.max-retries": "3", "commit.max-retry-wait": "25 ms"})
-    numbers = iter(range(0, 10_000, 10))
-
-    def rival() -> None:
-        first = next(numbers)
-        table.append(add(file(seq=(first, first)), bucket=1))
-
-    with pytest.raises(CommitConflictError, match="came first 4 times"):
-        committer = table.committer(interfering(rival, at="base-list-written", times=99))
-        committer.commit(APPEND, CommitMessage([add()]), "u")
-    assert table.sleeps == [0.010, 0.020, 0.025]
-    assert table.metadata_names() == table.named_metadata()
-
-
-def test_a_commit_gives_up_after_its_timeout(tmp_path: Path) -> None:
-    table = CommitTable(tmp_path / "t", {"commit.timeout": "1 s"})
-    table.append(add(file(seq=(0, 0)), bucket=1))
-
-    def rival() -> None:
-        table.time += 600
-        table.append(add(file(seq=(table.time, table.time)), bucket=1))
-
-    with pytest.raises(CommitConflictError, match="came first 2 times"):
-        committer = table.committer(interfering(rival, at="base-list-written", times=99))
-        committer.commit(APPEND, CommitMessage([add()], base_snapshot_id=1), "u")
-
-
 @pytest.mark.parametrize(
     ("kind", "message", "text"),
     [
@@ -356,27 +272,6 @@ def test_a_message_that_makes_no_sense_is_refused(
 ) -> None:
     with pytest.raises(InvalidInputError, match=text):
         table.committer().commit(kind, message, "u")
-
-
-BAD_USERS: list[Any] = ["", "  ", 5, True, b"job", None, "job\n", "a\0b", "a\x7f", "\ud800", "\udc00x", "x" * 1001]
-
-
-@pytest.mark.parametrize("user", BAD_USERS, ids=lambda user: repr(user)[:12])
-def test_a_commit_user_that_is_no_name_is_refused_before_anything_is_written(table: CommitTable, user: Any) -> None:
-    with pytest.raises(InvalidInputError, match="commit_user"):
-        table.committer().commit(APPEND, CommitMessage([add()]), user)
-    assert table.snapshots.ids() == [] and table.metadata_names() == set()
-
-
-@pytest.mark.parametrize("identifier", [True, False, -1, 1 << 63, 1 << 20_000, 1.0, "1", None], ids=range(8))
-def test_an_identifier_that_is_no_number_of_a_batch_is_refused(table: CommitTable, identifier: Any) -> None:
-    with pytest.raises(InvalidInputError, match="batch_id is"):
-        table.committer().commit(APPEND, CommitMessage([add()]), "u", identifier)
-    assert table.snapshots.ids() == [] and table.metadata_names() == set()
-
-
-def test_a_number_of_numpys_is_made_pythons() -> None:
-    assert type(checked_batch_id(np.int64(7))) is int
 
 
 @pytest.mark.parametrize("user", ["job", "a b/c\\d", "ü", "名前", "\U0001f642", '"', "x" * 1000])

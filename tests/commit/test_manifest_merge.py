@@ -16,14 +16,12 @@ from lakelsm.commit.manifest_merge import (
     needs_full_merge,
     plan_minor_merge,
 )
-from lakelsm.commit.manifest_writer import rolled
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.manifest import (
     EMPTY_STATS,
     FileKind,
     ManifestEntry,
     ManifestFileMeta,
-    encode_manifest,
     summarize,
 )
 from lakelsm.snapshots.manifest_scan import read_manifest_metas
@@ -140,9 +138,7 @@ def test_a_full_manifest_of_the_partition_without_a_deleted_file_is_kept() -> No
     st.integers(1, 6),
     st.sampled_from([1, 60, 10_000]),
 )
-def test_a_merge_never_changes_the_live_files(
-    commits: list[list[int]], min_count: int, threshold: int
-) -> None:
+def test_a_merge_never_changes_the_live_files(commits: list[list[int]], min_count: int, threshold: int) -> None:
     store = Store()
     metas: list[ManifestFileMeta] = []
     alive: dict[int, ManifestEntry] = {}
@@ -160,20 +156,8 @@ def test_a_merge_never_changes_the_live_files(
         assert store.live(metas) == {repr(entry.identity) for entry in alive.values()}
 
 
-def test_rolled_parts_reach_the_target_except_the_last() -> None:
-    entries = [add(file(f"data-{i * 7919 % 10007}")) for i in range(3000)]
-    parts = list(rolled(entries, encode_manifest, 2_000))
-    assert [entry for part, _ in parts for entry in part] == entries
-    assert len(parts) > 2
-    assert all(len(data) >= 2_000 for _, data in parts[:-1])
-    assert len(list(rolled(entries, encode_manifest, 10_000_000))) == 1
-    assert list(rolled([], encode_manifest, 10)) == []
-
-
 def test_many_commits_keep_the_number_of_manifests_small(tmp_path: Path) -> None:
-    table = CommitTable(
-        tmp_path, {"manifest.merge-min-count": "5", "manifest.full-compaction-threshold-size": "12 kb"}
-    )
+    table = CommitTable(tmp_path, {"manifest.merge-min-count": "5", "manifest.full-compaction-threshold-size": "12 kb"})
     expected = set()
     previous = None
     for number in range(40):

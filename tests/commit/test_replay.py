@@ -22,11 +22,6 @@ _Steps = list[tuple[str, int]]
 APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> CommitTable:
-    return CommitTable(tmp_path / "t")
-
-
 def commit(
     table: CommitTable,
     identifier: int,
@@ -222,9 +217,7 @@ def test_a_compaction_may_share_the_identifier_of_its_write(table: CommitTable) 
 
 
 def test_the_same_batch_from_two_processes_lands_once(table: CommitTable) -> None:
-    rival = interfering(
-        lambda: table.committer().commit(APPEND, CommitMessage([add(file("theirs"))]), "job", 7)
-    )
+    rival = interfering(lambda: table.committer().commit(APPEND, CommitMessage([add(file("theirs"))]), "job", 7))
     outcome = table.committer(rival).commit(APPEND, CommitMessage([add(file("mine"))]), "job", 7)
     assert outcome.already_committed and not outcome.files_published and outcome.attempts == 1
     assert table.live_names() == {"theirs@0"}

@@ -1,0 +1,106 @@
+"""The live files that a commit checks: of its buckets or partitions alone, read once a snapshot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakelsm.commit.live_files import LiveFiles, combine_index
+from lakelsm.format.index.index_manifest import IndexFileMeta, IndexManifestEntry
+from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.storage import LocalFileIO
+from lakelsm.types import DataType, parse_type
+from tests.commit.commit_table import STRING, CommitTable, add, delete, file, hash_index, partition
+
+
+class CountingFileIO(LocalFileIO):
+    """Counts what is read."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        self.count += 1
+        return super().read(path, limit)
+
+
+def names(entries: list[ManifestEntry]) -> list[str]:
+    return sorted(entry.file.file_name for entry in entries)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> CommitTable:
+    """Partitions a and b with buckets 0 and 1, each in a manifest of its own; c with what was replaced."""
+    table = CommitTable(tmp_path / "t", file_io=CountingFileIO())
+    for at, (dt, bucket) in enumerate([("a", 0), ("a", 1), ("b", 0), ("b", 1)]):
+        table.append(add(file(f"{dt}{bucket}", seq=(at * 10, at * 10 + 9)), dt=dt, bucket=bucket))
+    gone = add(file("gone", seq=(50, 59)), dt="c")
+    table.append(gone)
+    table.compact([delete(gone), add(file("kept", level=5), dt="c")])
+    return table
+
+
+def live_files(table: CommitTable, partition_type: DataType = STRING) -> LiveFiles:
+    return LiveFiles(table.file_io, table.paths, [partition_type])
+
+
+def test_only_the_buckets_asked_for_come(table: CommitTable) -> None:
+    snapshot = table.snapshots.latest()
+    wanted = {partition("a"): [1], partition("b"): [0], partition("c"): [0]}
+    assert names(live_files(table).of_buckets(snapshot, wanted)) == ["a1", "b0", "kept"]
+    assert live_files(table).of_buckets(snapshot, {}) == []
+    assert live_files(table).of_buckets(None, wanted) == []
+
+
+def test_only_the_partitions_asked_for_come(table: CommitTable) -> None:
+    snapshot = table.snapshots.latest()
+    accepted = {partition("b"), partition("c")}
+    assert names(live_files(table).of_partitions(snapshot, accepted.__contains__)) == ["b0", "b1", "kept"]
+    assert names(live_files(table).of_partitions(snapshot, None)) == ["a0", "a1", "b0", "b1", "kept"]
+    assert live_files(table).of_partitions(None, None) == []
+
+
+def test_manifests_of_other_partitions_are_not_read(table: CommitTable) -> None:
+    assert isinstance(table.file_io, CountingFileIO)
+    snapshot, counts = table.snapshots.latest(), []
+    for kind in (STRING, parse_type("DECIMAL(4, 2)")):
+        table.file_io.count = 0
+        live_files(table, kind).of_partitions(snapshot, lambda stored: stored == partition("a"))
+        counts.append(table.file_io.count)
+    assert counts[0] < counts[1], "bounds of decimals tell nothing: other writers have other bytes for them"
+
+
+def test_a_snapshot_is_read_once_and_its_successor_anew(table: CommitTable) -> None:
+    assert isinstance(table.file_io, CountingFileIO)
+    live, snapshot = live_files(table), table.snapshots.latest()
+    first = live.of_partitions(snapshot, None)
+    deltas = [live.delta(table.snapshots.get(at)) for at in (1, 2)]
+    table.file_io.count = 0
+    assert live.of_partitions(snapshot, None) is first
+    assert [live.delta(table.snapshots.get(1)), live.delta(table.snapshots.get(2))] == deltas
+    assert table.file_io.count == 2, "the snapshots' own files"
+    newer = table.append(add(file("new", seq=(90, 99)), dt="a"))
+    assert names(live.of_partitions(newer, None)) == [*names(first), "new"]
+    assert names(live.delta(newer)) == ["new"]
+
+
+def test_index_files_come_from_the_snapshots_index_manifest(table: CommitTable) -> None:
+    entry = hash_index("i")
+    snapshot = table.append(add(file("x", seq=(90, 99)), dt="a"), index_adds=[entry])
+    assert live_files(table).index(snapshot) == [entry]
+    assert live_files(table).index(None) == []
+
+
+def other_index(name: str) -> IndexManifestEntry:
+    return IndexManifestEntry(FileKind.ADD, partition("a"), 0, IndexFileMeta("btree", name, 1, 1))
+
+
+def test_a_hash_index_replaces_the_one_of_its_bucket_and_other_types_stand_by_their_names() -> None:
+    old, elsewhere, tree = hash_index("old"), hash_index("elsewhere", bucket=1), other_index("tree")
+    new, more = hash_index("new"), other_index("more")
+    previous = [old, elsewhere, tree]
+    assert combine_index(previous, [], [new, more]) == [new, elsewhere, tree, more]
+    assert combine_index(previous, [hash_index("whatever its name")], []) == [elsewhere, tree]
+    assert combine_index(previous, [tree, old], [old]) == [elsewhere, old]
+    assert combine_index([], [old], []) == []

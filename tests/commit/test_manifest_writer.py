@@ -1,0 +1,62 @@
+"""Metadata files of one commit: their sizes, names and checksums, and what is deleted of them."""
+
+from __future__ import annotations
+
+import zlib
+
+from lakelsm.commit.manifest_writer import ManifestFiles, rolled
+from lakelsm.format.index.index_manifest import decode_index_manifest
+from lakelsm.format.manifest import decode_manifest, decode_manifest_list, encode_manifest
+from tests.commit.commit_table import STRING, CommitTable, add, delete, file, hash_index
+
+
+def test_rolled_parts_reach_the_target_except_the_last() -> None:
+    entries = [add(file(f"data-{i * 7919 % 10007}")) for i in range(1000)]
+    parts = list(rolled(entries, encode_manifest, 2_000))
+    assert [entry for part, _ in parts for entry in part] == entries
+    assert len(parts) > 2
+    assert all(len(data) >= 2_000 for _, data in parts[:-1])
+    assert len(list(rolled(entries, encode_manifest, 10_000_000))) == 1
+    assert list(rolled([], encode_manifest, 10)) == []
+
+
+def manifest_files(table: CommitTable, target_size: int = 1 << 20) -> ManifestFiles:
+    return ManifestFiles(
+        table.file_io, table.paths, partition_types=[STRING], compression="zstd", target_size=target_size, uuid="u"
+    )
+
+
+def test_what_is_written_reads_back_and_each_file_has_its_checksum(table: CommitTable) -> None:
+    files, entries, index = manifest_files(table), [add(file("a")), delete(add(file("b"), dt="b"))], [hash_index("i")]
+    [meta] = files.write_manifests(entries)
+    name, size = files.write_list([meta])
+    index_name = files.write_index(index)
+    assert (meta.file_name, name, index_name) == ("manifest-u-0", "manifest-list-u-0", "index-manifest-u-0")
+    assert (meta.num_added_files, meta.num_deleted_files, meta.partition_stats.null_counts) == (1, 1, (0,))
+    stored = {name: table.file_io.read(table.paths.manifest(name)) for name in (meta.file_name, name, index_name)}
+    assert decode_manifest(stored[meta.file_name], "m") == entries
+    assert decode_manifest_list(stored[name], "l") == [meta]
+    assert decode_index_manifest(stored[index_name], "i") == index
+    assert (meta.file_size, size) == (len(stored[meta.file_name]), len(stored[name]))
+    assert {name: files.checksum(name) for name in stored} == {name: zlib.crc32(data) for name, data in stored.items()}
+    assert meta.checksum == zlib.crc32(stored[meta.file_name]) and files.checksum("manifest-of-another") is None
+
+
+def test_entries_go_to_several_manifests_in_their_order(table: CommitTable) -> None:
+    entries = [add(file(f"data-{at * 7919 % 10007}")) for at in range(400)]
+    metas = manifest_files(table, 2_000).write_manifests(entries)
+    names = [meta.file_name for meta in metas]
+    assert len(names) > 2 and names == [f"manifest-u-{at}" for at in range(len(names))]
+    found = [entry for name in names for entry in decode_manifest(table.file_io.read(table.paths.manifest(name)), name)]
+    assert found == entries
+
+
+def test_what_no_snapshot_names_is_deleted_and_nothing_else(table: CommitTable) -> None:
+    table.append(add())
+    others, files = table.metadata_names(), manifest_files(table)
+    used, unused = files.write_index([hash_index("i")]), files.write_index([hash_index("j")])
+    files.delete_except([used, None])
+    assert table.metadata_names() == others | {used}
+    table.file_io.write(table.paths.manifest(unused), b"of somebody else by now")
+    files.delete_except()
+    assert table.metadata_names() == others | {unused}

@@ -1,0 +1,91 @@
+"""Every answer that a store can give to the publishing of a snapshot, and what is known after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelsm.commit.publish import publish
+from lakelsm.errors import CommitOutcomeUnknownError, StorageError, UnsupportedFeatureError
+from lakelsm.storage import LocalFileIO
+
+OURS, THEIRS = b"ours", b"theirs"
+
+
+class ScriptedStore(LocalFileIO):
+    """Gives the answers of a script: to each request an error or None (as usual), and ``lands`` to what arrives."""
+
+    def __init__(self, creates: list[Exception | None], reads: list[Exception | None] | None = None) -> None:
+        self.creates, self.reads = creates, reads or []
+        self.content: bytes | None = None
+        self.lands = True
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        failure = self.creates.pop(0) if self.creates else None
+        if isinstance(failure, (StorageError, UnsupportedFeatureError)) or (failure and not self.lands):
+            raise failure
+        created, self.content = self.content is None, self.content or data
+        if failure:
+            raise failure
+        return created
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        failure = self.reads.pop(0) if self.reads else None
+        if failure:
+            raise failure
+        if self.content is None:
+            raise FileNotFoundError(path)
+        return self.content
+
+
+@pytest.fixture
+def waits() -> list[float]:
+    return []
+
+
+def test_a_snapshot_that_is_created_is_published_without_reading_or_waiting(waits: list[float]) -> None:
+    assert publish(ScriptedStore([], [AssertionError()]), "s", OURS, waits.append)
+    assert waits == []
+
+
+@pytest.mark.parametrize(("content", "published"), [(OURS, True), (THEIRS, False)])
+@pytest.mark.parametrize("failure", [None, TimeoutError("lost")])
+def test_what_is_there_decides_whose_the_id_is(
+    content: bytes, published: bool, failure: Exception | None, waits: list[float]
+) -> None:
+    store = ScriptedStore([failure])
+    store.content = content
+    assert publish(store, "s", OURS, waits.append) is published
+
+
+def test_a_request_that_got_lost_is_sent_again_with_growing_waits(waits: list[float]) -> None:
+    store = ScriptedStore([TimeoutError("lost")] * 3)
+    store.lands = False
+    assert publish(store, "s", OURS, waits.append)
+    assert store.content == OURS and waits == [0.2, 0.4, 0.8]
+
+
+def test_a_store_that_cannot_be_read_back_is_asked_again(waits: list[float]) -> None:
+    store = ScriptedStore([TimeoutError("lost")], [TimeoutError("down"), None])
+    assert publish(store, "s", OURS, waits.append)
+    assert waits == [0.2]
+
+
+@pytest.mark.parametrize("lands", [True, False])
+def test_an_outcome_that_stays_unknown_is_told_with_the_first_failure(lands: bool, waits: list[float]) -> None:
+    store = ScriptedStore([TimeoutError("no route")] * 9, [TimeoutError("down")] * 9)
+    store.lands = lands
+    with pytest.raises(CommitOutcomeUnknownError, match=r"^s: publishing failed .*\(no route\)\. No file was deleted"):
+        publish(store, "s", OURS, waits.append)
+    assert len(waits) == 3
+
+
+@pytest.mark.parametrize("refusal", [StorageError("full"), UnsupportedFeatureError("no such operation")])
+def test_a_refusal_before_anything_was_sent_is_certain(refusal: Exception, waits: list[float]) -> None:
+    with pytest.raises(type(refusal)):
+        publish(ScriptedStore([refusal]), "s", OURS, waits.append)
+    assert waits == []
+
+
+def test_a_refusal_after_a_request_that_may_have_landed_is_not(waits: list[float]) -> None:
+    store = ScriptedStore([TimeoutError("lost"), StorageError("full")], [TimeoutError("down"), None])
+    assert publish(store, "s", OURS, waits.append)
