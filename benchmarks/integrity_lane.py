@@ -31,6 +31,7 @@ from benchmarks.workspace import remove
 from lakelsm.format.data_file.file_check import ExpectedFile, FileCheck
 from lakelsm.format.data_file.key_value_file import FileLayout, KeyValueReader, row_schema
 from lakelsm.format.data_file.rolling_writer import RollingWriter
+from lakelsm.format.manifest.data_file_meta import FileSource
 from lakelsm.format.paths import FileNames
 from lakelsm.options import TableOptions
 from lakelsm.schema.column_mapping import column_mapping
@@ -66,7 +67,13 @@ class Files:
         make_durable = file_io.make_durable if durable else None
         names = FileNames(str(uuid4()))
         writer = RollingWriter(
-            file_io.filesystem(), str(self.directory), names, layout, level=5, file_source=1, make_durable=make_durable
+            file_io.filesystem(),
+            str(self.directory),
+            names,
+            layout,
+            level=5,
+            file_source=FileSource.COMPACT,
+            make_durable=make_durable,
         )
         for batch in self._batches:
             writer.write(batch)

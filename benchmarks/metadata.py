@@ -11,7 +11,7 @@ import pyarrow as pa
 from benchmarks.config import BenchConfig
 from benchmarks.workspace import build
 from lakelsm.format.manifest import encode_manifest
-from lakelsm.format.manifest.data_file_meta import DataFileMeta, SimpleStats
+from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource, SimpleStats
 from lakelsm.format.manifest.entry import FileKind, ManifestEntry
 from lakelsm.format.manifest.manifest_list import encode_manifest_list, summarize
 from lakelsm.format.paths import CommitFileNames, TablePaths
@@ -124,7 +124,7 @@ def make_entries(numbers: np.ndarray, top_level: bool) -> list[ManifestEntry]:
             level=0 if level_0 else 5,
             creation_time_millis=_TIME_MILLIS,
             delete_row_count=0,
-            file_source=0 if level_0 else 1,
+            file_source=FileSource.APPEND if level_0 else FileSource.COMPACT,
         )
         bucket = number // PARTITIONS % BUCKETS
         entries.append(ManifestEntry(FileKind.ADD, partitions[int(partition[at])], bucket, BUCKETS, file=file))

@@ -164,8 +164,8 @@ class Compactor:
         names: AttemptNames,
     ) -> TaskMessages:
         store = self._store
-        ids = {store.schema.id, *(file.schema_id for unit in units for part in unit.sections for file in part.files)}
-        schemas = {key: store.schema if key == store.schema.id else store.schemas.get(key) for key in ids}
+        used = (file.schema_id for unit in units for part in unit.sections for file in part.files)
+        schemas = store.schemas_of([store.schema.id, *used])
         reader = RunReader(
             store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=task_memory // 2
         )

@@ -16,7 +16,7 @@ from lakelsm.commit.task_messages import TaskMessages
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.format.manifest.data_file_meta import DataFileMeta
+from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
 from lakelsm.format.paths import AttemptNames, FileNames
 from lakelsm.merge.changelog import ChangelogRule, ChangelogSource, MergedRange, merge_to_top, merge_with_lookup
 from lakelsm.merge.key_order import OrderKeys
@@ -27,9 +27,6 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges, merge_runs, without_retractions
 from lakelsm.plan.rewrite_units import RewriteUnit
 from lakelsm.schema.system_columns import FILE_NUMBER
-
-#: Persisted: do not change.
-_FILE_SOURCE_APPEND, _FILE_SOURCE_COMPACT = 0, 1
 
 #: Runs that are merged at once.
 _FAN_IN = 64
@@ -57,11 +54,11 @@ class RewriteTask:
         level, directory = unit.output_level, unit.directory
         durable = self.reader.file_io.make_durable if self.layout.durable else None
         data = RollingWriter(
-            filesystem, directory, names, self.layout, level=level, file_source=_FILE_SOURCE_COMPACT, make_durable=durable
+            filesystem, directory, names, self.layout, level=level, file_source=FileSource.COMPACT, make_durable=durable
         )
         layout = self.changelog_layout or self.layout
         changelog = RollingWriter(
-            filesystem, directory, names, layout, level=level, file_source=_FILE_SOURCE_APPEND, make_durable=durable
+            filesystem, directory, names, layout, level=level, file_source=FileSource.APPEND, make_durable=durable
         )
         try:
             with TemporaryDirectory(prefix="lakelsm-merge-") as scratch:
@@ -117,7 +114,7 @@ class RewriteTask:
                 break
             names = FileNames(str(uuid4()))
             writer = RollingWriter(
-                LocalFileSystem(), scratch, names, self.layout, level=0, file_source=_FILE_SOURCE_COMPACT
+                LocalFileSystem(), scratch, names, self.layout, level=0, file_source=FileSource.COMPACT
             )
             for rows in merge_runs(self._open(oldest), self.spec, drop_deletes=False):
                 writer.write(rows)

@@ -13,19 +13,6 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """Files that one task reads.
-
-    With `raw`, every row of every file is a row of the table, no merge is needed, and `sections` is empty.
-    Otherwise `sections` says how to merge the files, in key order.
-    """
-
-    files: tuple[FileRange, ...]
-    raw: bool
-    sections: tuple[Section, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class ReadUnits:
     """A bucket's files, told apart by whether they need a merge, without packing them."""
 
@@ -77,33 +64,6 @@ def read_units(files: Sequence[FileRange], *, no_merge: bool = False) -> ReadUni
         else:
             merge.append(Section(fewest_runs(group)))
     return ReadUnits(tuple(raw), tuple(merge))
-
-
-def plan_splits(
-    files: Sequence[FileRange], *, target_size: int, open_file_cost: int, no_merge: bool = False
-) -> tuple[Split, ...]:
-    """Packs the files of one bucket into splits of about `target_size` bytes (`source.split.target-size`).
-
-    A file, or a section where a merge is needed, weighs its size, at least `open_file_cost` bytes. Sections
-    are never cut. A packed split is raw if it is one single file without retractions, or if the bucket as a
-    whole is read raw. `no_merge` stands for deletion vectors and first-row.
-    """
-    if reads_raw_as_a_whole(files, no_merge=no_merge):
-        bins = pack_in_order(files, lambda file: max(file.size, open_file_cost), target_size)
-        return tuple([Split(tuple(packed), raw=True) for packed in bins])
-    packs = pack_in_order(
-        overlap_groups(files),
-        lambda group: max(sum([file.size for file in group]), open_file_cost),
-        target_size,
-    )
-    return tuple([_split(pack) for pack in packs])
-
-
-def _split(groups: list[list[FileRange]]) -> Split:
-    files = tuple([file for group in groups for file in group])
-    if len(groups) == 1 and _is_raw(groups[0]):
-        return Split(files, raw=True)
-    return Split(files, raw=False, sections=tuple([Section(fewest_runs(group)) for group in groups]))
 
 
 def _is_raw(group: Sequence[FileRange]) -> bool:

@@ -8,40 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Protocol
 
 from lakelsm.lsm.levels import FileRange, SortedRun
+from lakelsm.options import TableOptions
 
 _HOUR_MS = 3_600_000
-
-
-class CompactionOptions(Protocol):
-    """The table options that decide about compaction, as `TableOptions` names them."""
-
-    @property
-    def num_sorted_run_compaction_trigger(self) -> int: ...
-    @property
-    def num_sorted_run_stop_trigger(self) -> int | None: ...
-    @property
-    def num_levels(self) -> int | None: ...
-    @property
-    def compaction_max_size_amplification_percent(self) -> int: ...
-    @property
-    def compaction_size_ratio(self) -> int: ...
-    @property
-    def compaction_offpeak_start_hour(self) -> int: ...
-    @property
-    def compaction_offpeak_end_hour(self) -> int: ...
-    @property
-    def compaction_offpeak_ratio(self) -> int: ...
-    @property
-    def compaction_optimization_interval(self) -> int | None: ...
-    @property
-    def compaction_total_size_threshold(self) -> int | None: ...
-    @property
-    def compaction_incremental_size_threshold(self) -> int | None: ...
-    @property
-    def compaction_force_up_level_0(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +23,11 @@ class CompactionPolicy:
     (`lookup-compact=gentle`); None forces at once.
     """
 
-    run_trigger: int = 5
-    stop_trigger: int = 8
-    num_levels: int = 6
-    max_size_amplification_percent: int = 200
-    size_ratio: int = 1
+    run_trigger: int
+    stop_trigger: int
+    num_levels: int
+    max_size_amplification_percent: int
+    size_ratio: int
     optimization_interval_ms: int | None = None
     total_size_threshold: int | None = None
     incremental_size_threshold: int | None = None
@@ -64,18 +35,12 @@ class CompactionPolicy:
     force_up_interval: int | None = None
 
     @classmethod
-    def from_options(cls, options: CompactionOptions, now_ms: int) -> CompactionPolicy:
-        """The policy of a table at a time of the local wall clock: off peak the size ratio is larger.
-
-        Unset levels: trigger + 1; the stop trigger is never below the trigger.
-        """
-        trigger = options.num_sorted_run_compaction_trigger
-        stop = options.num_sorted_run_stop_trigger
-        levels = options.num_levels
+    def from_options(cls, options: TableOptions, now_ms: int) -> CompactionPolicy:
+        """The policy of a table at a time of the local wall clock: off peak the size ratio is larger."""
         return cls(
-            run_trigger=trigger,
-            stop_trigger=max(trigger, trigger + 3 if stop is None else stop),
-            num_levels=trigger + 1 if levels is None else levels,
+            run_trigger=options.num_sorted_run_compaction_trigger,
+            stop_trigger=options.num_sorted_run_stop_trigger,
+            num_levels=options.num_levels,
             max_size_amplification_percent=options.compaction_max_size_amplification_percent,
             size_ratio=options.compaction_size_ratio + _offpeak_ratio(options, now_ms // _HOUR_MS % 24),
             optimization_interval_ms=options.compaction_optimization_interval,
@@ -85,7 +50,7 @@ class CompactionPolicy:
         )
 
 
-def _offpeak_ratio(options: CompactionOptions, hour: int) -> int:
+def _offpeak_ratio(options: TableOptions, hour: int) -> int:
     """What the size ratio gains in an hour: nothing in all hours if either end is unset (-1), or both are the same."""
     start, end = options.compaction_offpeak_start_hour, options.compaction_offpeak_end_hour
     if -1 in (start, end):

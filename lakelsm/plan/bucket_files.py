@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.format.manifest.data_file_meta import DataFileMeta
+from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
 from lakelsm.lsm.levels import FileRange
 from lakelsm.merge.key_rank import rank_keys
-from lakelsm.types import DataType
+from lakelsm.options import MergeEngine, TableOptions
+from lakelsm.snapshots.table_store import TableStore
 
 #: A partition (BinaryRow with arity) and a bucket of it.
 BucketId = tuple[bytes, int]
 
 
-_FILE_SOURCE_COMPACT = 1  # Persisted: do not change.
-
-
-def by_bucket(
-    entries: Sequence[ManifestEntry], key_types: Sequence[DataType], trust_delete_counts: bool = True
-) -> dict[BucketId, list[FileRange]]:
+def by_bucket(store: TableStore, entries: Sequence[ManifestEntry]) -> dict[BucketId, list[FileRange]]:
     """Return the files of each bucket; `FileRange.index` points into ``entries``.
 
-    Keys are ranked over all entries at once, so ranks of one call compare with each other. Without
-    ``trust_delete_counts`` a file that no compaction wrote and that claims no deletes may have some: pypaimon counts
-    none (docs/format.md 19.2), and it can write them to tables that have a ``rowkind.field``.
+    Keys are ranked over all entries at once, so ranks of one call compare with each other.
     """
     bounds = [entry.file.min_key for entry in entries] + [entry.file.max_key for entry in entries]
-    ranks = rank_keys(bounds, key_types).tolist()
+    ranks = rank_keys(bounds, key_types(store.schema)).tolist()
     buckets: dict[BucketId, list[FileRange]] = {}
     for index, (entry, low, high) in enumerate(zip(entries, ranks, ranks[len(entries) :])):
         file = entry.file
@@ -40,7 +35,7 @@ def by_bucket(
             max_key=high,
             min_seq=file.min_sequence_number,
             max_seq=file.max_sequence_number,
-            delete_rows=_delete_rows(file, trust_delete_counts),
+            delete_rows=_delete_rows(store.options, file),
             creation_time=file.creation_time_millis,
             name=file.file_name,
         )
@@ -48,7 +43,16 @@ def by_bucket(
     return buckets
 
 
-def _delete_rows(file: DataFileMeta, trust: bool) -> int | None:
-    if trust or file.delete_row_count or file.file_source == _FILE_SOURCE_COMPACT:
-        return file.delete_row_count
-    return None
+def is_shown(options: TableOptions, level: int) -> bool:
+    """Whether reads show files of a level: with `first-row` only what a compaction has merged, as in Paimon."""
+    return level > 0 or options.merge_engine is not MergeEngine.FIRST_ROW
+
+
+def _delete_rows(options: TableOptions, file: DataFileMeta) -> int | None:
+    """The retractions in a file, None where its count is not to be trusted.
+
+    pypaimon counts none in the files that it writes (docs/format.md 19.2), and it can write some to tables that have a
+    ``rowkind.field``. Compactions count them.
+    """
+    trusted = options.rowkind_field is None or file.delete_row_count or file.file_source == FileSource.COMPACT
+    return file.delete_row_count if trusted else None

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.lsm.interval_partition import Section, fewest_runs, overlap_groups
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
-from lakelsm.options import ChangelogProducer, MergeEngine
-from lakelsm.plan.bucket_files import by_bucket
+from lakelsm.options import ChangelogProducer
+from lakelsm.plan.bucket_files import by_bucket, is_shown
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.plan.partition_filter import partition_filter
 from lakelsm.predicate.predicate import Predicate
@@ -91,7 +90,7 @@ def plan_difference(
         else {
             entry.identity: entry
             for entry in read_live_entries(store.file_io, store.paths, snapshot, keep_partitions=keep, stats=False)
-            if entry.file.level > 0 or store.options.merge_engine is not MergeEngine.FIRST_ROW
+            if is_shown(store.options, entry.file.level)
         }
         for snapshot in (before, after)
     ]
@@ -101,7 +100,7 @@ def plan_difference(
     make = MergeUnits(store, listed)
     target = store.options.source_split_target_size
     units: list[DifferenceUnit] = []
-    for files in by_bucket(listed, key_types(store.schema), store.options.rowkind_field is None).values():
+    for files in by_bucket(store, listed).values():
         for group in overlap_groups(files):
             if all(sides[0][file.index] and sides[1][file.index] for file in group):
                 continue
@@ -139,7 +138,7 @@ def _delta(store: TableStore, snapshots: Iterable[Snapshot], keep: PartitionFilt
     target = store.options.source_split_target_size
     scanned: list[RunFile] = []
     merged: list[MergeUnit] = []
-    for files in by_bucket(listed, key_types(store.schema), store.options.rowkind_field is None).values():
+    for files in by_bucket(store, listed).values():
         for group in overlap_groups(files):
             if len(group) == 1:
                 scanned.append(make.file(group[0]))

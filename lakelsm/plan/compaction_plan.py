@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lsm.compact_task import CompactPlan, drops_deletes, min_compaction_file_size, plan_compaction
@@ -96,8 +95,7 @@ def plan_table(
     expired = _files_with_expired_rows(store, entries, epoch_millis)
     chosen: list[BucketCompaction] = []
     policy = CompactionPolicy.from_options(store.options, now_millis)
-    trust = store.options.rowkind_field is None
-    for (partition, bucket), files in sorted(by_bucket(entries, key_types(store.schema), trust).items()):
+    for (partition, bucket), files in sorted(by_bucket(store, entries).items()):
         if bucket < 0 or (scope.buckets is not None and bucket not in scope.buckets):
             continue
         if scope.only is not None and (partition, bucket) not in scope.only:

@@ -38,8 +38,9 @@ def statistics_of(store: TableStore, entries: Sequence[ManifestEntry], wanted: I
     groups: dict[_Layout, list[int]] = {}
     for place, entry in enumerate(entries):
         groups.setdefault((entry.file.schema_id, entry.file.value_stats_cols), []).append(place)
+    schemas = store.schemas_of(schema_id for schema_id, _ in groups)
     for (schema_id, covered), places in groups.items():
-        file_schema = store.schema if schema_id == store.schema.id else store.schemas.get(schema_id)
+        file_schema = schemas[schema_id]
         slots = list(covered) if covered is not None else list(file_schema.field_names)
         types = [file_schema.field(name).type for name in slots]
         lows = decode_rows([entries[place].file.value_stats.min_values for place in places], types)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from lakelsm.format.data_file.file_check import ExpectedFile
 from lakelsm.format.data_file.key_value_file import key_types
@@ -11,9 +12,26 @@ from lakelsm.format.paths import refuse_external_path
 from lakelsm.format.row.binary_row import decode_row
 from lakelsm.lsm.interval_partition import Section
 from lakelsm.lsm.levels import FileRange, SortedRun
+from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.merge_unit import LOOK_UP_COST, MergeUnit, RunFile
+from lakelsm.options import TableOptions
 from lakelsm.plan.bucket_files import BucketId
 from lakelsm.snapshots.table_store import TableStore
+
+Work = TypeVar("Work")
+
+
+def packed_for_tasks(
+    options: TableOptions, work: Iterable[Work], files: Callable[[Work], Iterable[RunFile]]
+) -> list[list[Work]]:
+    """What each task of a read gets, in order: about ``source.split.target-size`` bytes of files.
+
+    A file weighs ``source.split.open-file-cost`` at least.
+    """
+    least = options.source_split_open_file_cost
+    return pack_in_order(
+        work, lambda item: sum(max(file.file_size, least) for file in files(item)), options.source_split_target_size
+    )
 
 
 class MergeUnits:

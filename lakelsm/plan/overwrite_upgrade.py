@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.lsm.levels import FileRange
 from lakelsm.plan.bucket_files import by_bucket
@@ -24,7 +23,7 @@ def upgraded_for_overwrite(store: TableStore, entries: Sequence[ManifestEntry]) 
     if not options.overwrite_upgrade or (options.needs_lookup and not options.write_only):
         return list(entries)
     levels = [entry.file.level for entry in entries]
-    for files in by_bucket(entries, key_types(store.schema)).values():
+    for files in by_bucket(store, entries).values():
         if _are_disjoint(files):
             for file in files:
                 levels[file.index] = options.num_levels - 1

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row.bucket_hash import bucket_ids
 from lakelsm.format.snapshot import Snapshot
@@ -19,7 +18,7 @@ from lakelsm.lsm.pruning import VersionRule, files_that_may_match, prune_stale_s
 from lakelsm.lsm.splits import read_units
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.options import MergeEngine
-from lakelsm.plan.bucket_files import BucketId, by_bucket
+from lakelsm.plan.bucket_files import BucketId, by_bucket, is_shown
 from lakelsm.plan.file_statistics import statistics_of
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.plan.partition_filter import partition_filter
@@ -65,7 +64,7 @@ def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate
         keep_buckets=_bucket_filter(store, predicate),
         stats=prunes_files,
     )
-    buckets = by_bucket(entries, key_types(store.schema), store.options.rowkind_field is None)
+    buckets = by_bucket(store, entries)
     if predicate is not None and prunes_files:
         buckets = _prune_files(store, predicate, entries, buckets)
     raw: list[RunFile] = []
@@ -75,7 +74,7 @@ def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate
     target = store.options.source_split_target_size
     for files in buckets.values():
         # Compactions of `first-row` leave keys that lie below out, so no key is on two levels.
-        parts = read_units(_visible(store, files), no_merge=store.options.merge_engine is MergeEngine.FIRST_ROW)
+        parts = read_units(_shown(store, files), no_merge=store.options.merge_engine is MergeEngine.FIRST_ROW)
         raw.extend(map(units.file, parts.raw_files))
         for section in parts.merge_sections:
             merged.extend(map(units.file, section.files))
@@ -85,11 +84,8 @@ def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate
     return ReadPlan(snapshot.id, raw_files=tuple(raw), merged_files=tuple(merged), units=tuple(sections), files_live=live)
 
 
-def _visible(store: TableStore, files: list[FileRange]) -> list[FileRange]:
-    """The files of a bucket that a read shows: with `first-row` only what a compaction has merged."""
-    if store.options.merge_engine is not MergeEngine.FIRST_ROW:
-        return files
-    return [file for file in files if file.level > 0]
+def _shown(store: TableStore, files: Sequence[FileRange]) -> list[FileRange]:
+    return [file for file in files if is_shown(store.options, file.level)]
 
 
 def _version_rule(store: TableStore) -> VersionRule:
@@ -145,7 +141,7 @@ def _prune_files(
     rule = _version_rule(store)
     kept: dict[BucketId, list[FileRange]] = {}
     for bucket, files in buckets.items():
-        left = prune_stale_safe(_visible(store, [file for file in files if by_keys[file.index]]), by_values, rule)
+        left = prune_stale_safe(_shown(store, [file for file in files if by_keys[file.index]]), by_values, rule)
         if left:
             kept[bucket] = left
     return kept

@@ -13,13 +13,13 @@ from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.row_kinds import ROW_KINDS
-from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.changelog_plan import ChangelogPlan
+from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.read.changed_rows import Differences, MergedChanges
-from lakelsm.read.scan_frame import file_scans, file_schemas
+from lakelsm.read.scan_frame import file_scans
 from lakelsm.read.task_scan import TASK_MEMORY
 from lakelsm.schema.identifiers import match
 from lakelsm.schema.system_columns import (
@@ -55,7 +55,7 @@ def changelog_frame(
     """
     units = [*plan.merged, *(compared.unit for compared in plan.compared)]
     files = [file for _, files in plan.scanned for file in files]
-    schemas = file_schemas(store, [*files, *(file for unit in units for file in unit.files)])
+    schemas = store.schemas_of(file.schema_id for file in (*files, *(file for unit in units for file in unit.files)))
     reader = RunReader(
         store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=TASK_MEMORY
     )
@@ -120,6 +120,5 @@ def _of_units(
     columns: T.StructType,
 ) -> DataFrame:
     """What a task yields for units, several a task where they are small."""
-    cost, target = store.options.source_split_open_file_cost, store.options.source_split_target_size
-    packed = pack_in_order(units, lambda unit: sum(max(f.file_size, cost) for f in merged(unit).files), target)
+    packed = packed_for_tasks(store.options, units, lambda unit: merged(unit).files)
     return read_units(spark, packed, task, columns)

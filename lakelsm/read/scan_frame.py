@@ -10,7 +10,7 @@ rows add the merged rows of contested keys, made by tasks (see merged_rows).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -18,10 +18,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
+from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.plan.read_plan import ReadPlan
 from lakelsm.read.checked_files import check_files
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
@@ -59,7 +59,7 @@ _SYSTEM_TYPES = {field.name: to_spark(field.type) for field in SYSTEM_FIELDS}
 def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFrame:
     """Return the rows of the plan with the table's columns; nothing runs before an action."""
     files = [*plan.raw_files, *plan.merged_files]
-    schemas = file_schemas(store, files)
+    schemas = store.schemas_of(file.schema_id for file in files)
     parts = file_scans(spark, store, schemas, plan.raw_files)
     scanned = list(plan.merged_files)
     if plan.units and not MergeSpec.of(store.schema, store.options).keeps_rows:
@@ -72,12 +72,6 @@ def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFr
     if not parts:
         return spark.createDataFrame([], to_struct(store.schema.fields))
     return reduce(DataFrame.unionAll, parts)
-
-
-def file_schemas(store: TableStore, files: Iterable[RunFile]) -> dict[int, TableSchema]:
-    """The schemas that files were written with, by id."""
-    ids = {file.schema_id for file in files}
-    return {key: store.schema if key == store.schema.id else store.schemas.get(key) for key in ids}
 
 
 def file_scans(
@@ -120,7 +114,7 @@ def _stale(
     task = StaleRows(
         RunReader(store.file_io, store.schema, schemas=schemas, columns=columns, memory_bytes=TASK_MEMORY), spec
     )
-    chunks = read_units(spark, _packed(store, units), task, STALE_SCHEMA)
+    chunks = read_units(spark, packed_for_tasks(store.options, units, lambda unit: unit.files), task, STALE_SCHEMA)
     return chunks.select(F.expr(f"xxhash64({STALE_FILE}) ^ {STALE_CHUNK}").alias(STALE), F.col(STALE_WORDS))
 
 
@@ -137,13 +131,7 @@ def _merged(
         store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=TASK_MEMORY
     )
     task = MergedRows(reader, MergeSpec.of(store.schema, store.options), to_spark_arrow(store.schema.fields), small_file)
-    return read_units(spark, _packed(store, units), task, struct)
-
-
-def _packed(store: TableStore, units: Sequence[MergeUnit]) -> list[list[MergeUnit]]:
-    """The units of each task."""
-    cost, target = store.options.source_split_open_file_cost, store.options.source_split_target_size
-    return pack_in_order(units, lambda unit: sum(max(file.file_size, cost) for file in unit.files), target)
+    return read_units(spark, packed_for_tasks(store.options, units, lambda unit: unit.files), task, struct)
 
 
 def _scan(

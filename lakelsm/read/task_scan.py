@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from lakelsm.format.data_file.key_value_file import conform
-from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
+from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.schema.identifiers import alike, folded
 from lakelsm.schema.system_columns import (
     FILE_NAME,
@@ -72,8 +72,7 @@ def task_scan(
     # Nullable, as in a scan of Spark's: a retraction may have its key alone.
     columns = T.StructType([T.StructField(column.name, to_spark(column.type)) for column in stored])
     struct = columns.add(FILE_NAME, T.StringType()).add(POSITION, T.LongType())
-    cost, target = store.options.source_split_open_file_cost, store.options.source_split_target_size
-    packed = pack_in_order(files, lambda file: max(file.file_size, cost), target)
+    packed = packed_for_tasks(store.options, files, lambda file: [file])
     return run_units(spark, packed, StoredRows(reader, to_spark_arrow(stored)), struct)
 
 

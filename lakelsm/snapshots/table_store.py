@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,6 +71,10 @@ class TableStore:
     def schemas(self) -> SchemaStore:
         """The table's schema files."""
         return SchemaStore(self.file_io, self.paths)
+
+    def schemas_of(self, ids: Iterable[int]) -> dict[int, TableSchema]:
+        """The schemas of files by their ids, read from storage where they are not the table's own."""
+        return {key: self.schema if key == self.schema.id else self.schemas.get(key) for key in set(ids)}
 
     @property
     def snapshots(self) -> SnapshotManager:

@@ -18,7 +18,7 @@ from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.index.hash_index import encode_hashes
 from lakelsm.format.index.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.format.manifest.data_file_meta import DataFileMeta
+from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
 from lakelsm.format.paths import AttemptNames, FileNames, TablePaths, partition_text
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.bucket_hash import key_hashes
@@ -29,8 +29,6 @@ from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER
 from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import FileIO
-
-_FILE_SOURCE_APPEND = 0  # Persisted: do not change.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,13 +179,13 @@ class _BucketWriter:
         names = FileNames(job.names.uuid())
         durable = job.file_io.make_durable if job.layout.durable else None
         self._writer = RollingWriter(
-            filesystem, directory, names, job.layout, level=0, file_source=_FILE_SOURCE_APPEND, make_durable=durable
+            filesystem, directory, names, job.layout, level=0, file_source=FileSource.APPEND, make_durable=durable
         )
         self._changelog: RollingWriter | None = None
         if job.changelog_layout is not None:
             layout = job.changelog_layout
             self._changelog = RollingWriter(
-                filesystem, directory, names, layout, level=0, file_source=_FILE_SOURCE_APPEND, make_durable=durable
+                filesystem, directory, names, layout, level=0, file_source=FileSource.APPEND, make_durable=durable
             )
         self.files = _BucketFiles(job.file_io, [w for w in (self._writer, self._changelog) if w is not None])
         self._held: pa.Table | None = None

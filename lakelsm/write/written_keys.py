@@ -12,7 +12,7 @@ from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.merge.key_rank import rank_keys
 from lakelsm.plan.merge_units import MergeUnits
-from lakelsm.read.scan_frame import file_scans, file_schemas
+from lakelsm.read.scan_frame import file_scans
 from lakelsm.snapshots.manifest_scan import read_delta_entries
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import quoted
@@ -48,5 +48,5 @@ def _keys(spark: SparkSession, store: TableStore, entries: Sequence[ManifestEntr
     """The primary keys in some files, as columns k0, k1 ..."""
     keys = [quoted(name).alias(f"k{at}") for at, name in enumerate(store.schema.primary_keys)]
     files = list(map(MergeUnits(store, entries).file_of, {entry.identity: entry for entry in entries}.values()))
-    scans = file_scans(spark, store, file_schemas(store, files), files)
+    scans = file_scans(spark, store, store.schemas_of(file.schema_id for file in files), files)
     return reduce(DataFrame.unionAll, (scan.select(*keys) for scan in scans))

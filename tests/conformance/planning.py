@@ -7,6 +7,7 @@ The two results of an adapter are plain values that are equal exactly when the c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,7 @@ from lakelsm.lsm.universal_compaction import (
     pick_for_size_amplification,
     pick_for_size_ratio,
 )
+from lakelsm.options import TableOptions
 
 Case = Mapping[str, Any]
 
@@ -120,9 +122,10 @@ def _run_sequence(case: Case) -> tuple[Any, Any]:
 
 
 def _policy(options: Mapping[str, Any], *, force_up_level_0: bool = False) -> CompactionPolicy:
-    default = CompactionPolicy()
+    default = CompactionPolicy.from_options(TableOptions.parse({}), 0)
     interval = next((options[key] for key in _INTERVAL_KEYS if options.get(key) is not None), None)
-    return CompactionPolicy(
+    return replace(
+        default,
         run_trigger=options.get("num_run_trigger", default.run_trigger),
         num_levels=options["num_levels"],
         max_size_amplification_percent=options.get("max_size_amp", default.max_size_amplification_percent),

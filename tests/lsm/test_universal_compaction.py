@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,6 +23,11 @@ from lakelsm.options import TableOptions
 from tests.lsm.planning_files import file
 
 
+def policy_of(**changes: Any) -> CompactionPolicy:
+    """The policy of a table without options, but for these changes."""
+    return replace(CompactionPolicy.from_options(TableOptions.parse({}), 0), **changes)
+
+
 def _run(level: int, size: int, index: int = 0) -> SortedRun:
     return SortedRun(level, (file(index, index, level=level, size=size, index=index),))
 
@@ -39,7 +45,7 @@ def run_lists(draw: st.DrawFn) -> list[SortedRun]:
 def test_a_pick_is_a_prefix_and_goes_above_level_0_and_not_past_the_next_run(
     runs: list[SortedRun], trigger: int, amplification: int, force: bool
 ) -> None:
-    policy = CompactionPolicy(
+    policy = policy_of(
         run_trigger=trigger, max_size_amplification_percent=amplification, force_up_level_0=force
     )
     unit = pick(policy, runs, 6)
@@ -58,7 +64,7 @@ def test_a_pick_is_a_prefix_and_goes_above_level_0_and_not_past_the_next_run(
 
 
 def test_incremental_size_counts_only_what_is_above_the_top() -> None:
-    policy = CompactionPolicy(incremental_size_threshold=500)
+    policy = policy_of(incremental_size_threshold=500)
     assert pick_early_full(policy, [_run(0, 400), _run(0, 200)], 5) is not None
     assert pick_early_full(policy, [_run(0, 100), _run(0, 200)], 5) is None
     assert pick_early_full(policy, [_run(0, 100), _run(0, 300), _run(4, 500)], 5) is None
@@ -66,7 +72,7 @@ def test_incremental_size_counts_only_what_is_above_the_top() -> None:
 
 
 def test_a_forced_pick_can_be_postponed() -> None:
-    policy = CompactionPolicy(force_up_level_0=True, force_up_interval=5)
+    policy = policy_of(force_up_level_0=True, force_up_interval=5)
     runs = [_run(0, 1), _run(0, 2)]
     assert [pick(policy, runs, 3, picks_without_result=n) is None for n in range(5)] == [True] * 4 + [False]
 
@@ -96,7 +102,7 @@ def test_a_unit_of_one_file_on_its_level_changes_nothing() -> None:
 
 
 def test_the_stop_trigger_is_exceeded_not_reached() -> None:
-    policy = CompactionPolicy(stop_trigger=2)
+    policy = policy_of(stop_trigger=2)
     assert not must_wait_for_compaction(policy, [_run(0, 1)] * 2)
     assert must_wait_for_compaction(policy, [_run(0, 1)] * 3)
 
@@ -107,27 +113,6 @@ def test_the_last_full_compaction_is_the_newest_file_on_top() -> None:
     )
     assert estimate_last_full([_run(0, 1), top], 5) == 9
     assert estimate_last_full([_run(0, 1)], 5) is None
-
-
-def test_unset_options_follow_the_trigger() -> None:
-    options = SimpleNamespace(
-        num_sorted_run_compaction_trigger=7,
-        num_sorted_run_stop_trigger=None,
-        num_levels=None,
-        compaction_max_size_amplification_percent=200,
-        compaction_size_ratio=1,
-        compaction_offpeak_start_hour=-1,
-        compaction_offpeak_end_hour=-1,
-        compaction_offpeak_ratio=0,
-        compaction_optimization_interval=None,
-        compaction_total_size_threshold=None,
-        compaction_incremental_size_threshold=None,
-        compaction_force_up_level_0=False,
-    )
-    policy = CompactionPolicy.from_options(options, 0)
-    assert (policy.num_levels, policy.stop_trigger) == (8, 10)
-    options.num_sorted_run_stop_trigger = 3
-    assert CompactionPolicy.from_options(options, 0).stop_trigger == 7
 
 
 @pytest.mark.parametrize(

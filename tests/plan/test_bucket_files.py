@@ -4,39 +4,58 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lakelsm.plan.bucket_files import by_bucket
-from tests.commit.commit_table import INT, add, file, partition
+import pytest
 
-TYPES = [INT]
+from lakelsm.format.paths import TablePaths
+from lakelsm.options import TableOptions
+from lakelsm.plan.bucket_files import by_bucket, is_shown
+from lakelsm.schema.table_schema import create_schema
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage import LocalFileIO
+from tests.commit.commit_table import add, file, partition
+
+
+def store_of(**options: str) -> TableStore:
+    raw = {name.replace("_", "."): value for name, value in options.items()}
+    schema = create_schema("k INT, kind STRING", ["k"], (), {"bucket": "2", **raw})
+    options_ = TableOptions.parse(schema.options)
+    return TableStore(name="t", file_io=LocalFileIO(), paths=TablePaths("/t"), schema=schema, options=options_)
 
 
 def test_files_are_put_to_their_bucket_and_point_into_the_entries() -> None:
     entries = [add(dt="a", bucket=1), add(dt="b", bucket=1), add(dt="a", bucket=0), add(dt="a", bucket=1)]
-    found = by_bucket(entries, TYPES)
+    found = by_bucket(store_of(), entries)
     assert {bucket: [view.index for view in files] for bucket, files in found.items()} == {
         (partition("a"), 1): [0, 3],
         (partition("b"), 1): [1],
         (partition("a"), 0): [2],
     }
-    assert by_bucket([], TYPES) == {}
+    assert by_bucket(store_of(), []) == {}
 
 
 def test_keys_are_ranked_over_all_buckets_at_once() -> None:
     entries = [add(file(keys=(5, 9)), bucket=0), add(file(keys=(-3, 5)), bucket=1)]
-    (first,), (second,) = by_bucket(entries, TYPES).values()
+    (first,), (second,) = by_bucket(store_of(), entries).values()
     assert second.min_key < first.min_key == second.max_key < first.max_key
 
 
 def test_a_view_has_what_planning_needs_of_the_file() -> None:
     meta = file("name", level=4, seq=(3, 8), rows=7, creation_time_millis=99)
-    ((view,),) = by_bucket([add(meta)], TYPES).values()
+    ((view,),) = by_bucket(store_of(), [add(meta)]).values()
     assert (view.level, view.size, view.row_count, view.name) == (4, 1000, 7, "name")
     assert (view.min_seq, view.max_seq, view.delete_rows, view.creation_time) == (3, 8, 0, 99)
 
 
 def test_a_count_of_no_deletes_is_believed_only_of_compactions_where_others_may_have_written_some() -> None:
     metas = [file(file_source=0), file(file_source=1), replace(file(file_source=0), delete_row_count=2)]
-    (trusting,) = by_bucket(list(map(add, metas)), TYPES).values()
-    (wary,) = by_bucket(list(map(add, metas)), TYPES, trust_delete_counts=False).values()
+    (trusting,) = by_bucket(store_of(), list(map(add, metas))).values()
+    (wary,) = by_bucket(store_of(rowkind_field="kind"), list(map(add, metas))).values()
     assert [view.delete_rows for view in trusting] == [0, 0, 2]
     assert [view.delete_rows for view in wary] == [None, 0, 2]
+
+
+@pytest.mark.parametrize(("engine", "level_0"), [("deduplicate", True), ("aggregation", True), ("first-row", False)])
+def test_first_row_alone_hides_level_0_from_reads(engine: str, level_0: bool) -> None:
+    options = TableOptions.parse({"merge-engine": engine})
+    assert is_shown(options, 0) is level_0
+    assert is_shown(options, 1)

@@ -19,7 +19,7 @@ from lakelsm.format.data_file.key_value_file import FileLayout, file_schema
 from lakelsm.format.data_file.parquet_encoding import encoding_options
 from lakelsm.format.data_file.parquet_footer import Int96Sink, read_footer
 from lakelsm.format.data_file.required_parts import filled_parts
-from lakelsm.format.manifest.data_file_meta import DataFileMeta
+from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
 from lakelsm.format.paths import FileNames
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row_kinds import is_retract
@@ -47,7 +47,7 @@ class RollingWriter:
         layout: FileLayout,
         *,
         level: int,
-        file_source: int,
+        file_source: FileSource,
         make_durable: Callable[[str, Sequence[str]], None] | None = None,
     ) -> None:
         self._make_durable = make_durable
@@ -194,7 +194,7 @@ class _OpenFile:
         self._last = keys.slice(len(keys) - 1)
         return int(self._sink.tell())
 
-    def finish(self, level: int, file_source: int) -> DataFileMeta:
+    def finish(self, level: int, file_source: FileSource) -> DataFileMeta:
         """Close the file and return its metadata."""
         if self._int96 is not None:
             self._int96.begin_end()

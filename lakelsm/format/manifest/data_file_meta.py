@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.row.binary_row import EMPTY_ROW
+
+
+class FileSource(IntEnum):
+    """What wrote a data file: new input, or a compaction. Persisted: do not change."""
+
+    APPEND = 0
+    COMPACT = 1
 
 
 @dataclass(slots=True)
@@ -32,8 +40,8 @@ class DataFileMeta:
 
     ``min_key`` and ``max_key`` are BinaryRows (with arity) of the trimmed primary key.
     ``creation_time_millis`` is the writer's local wall clock read as if it were UTC. ``value_stats_cols``
-    names the columns of ``value_stats`` (None: every value column in schema order). ``file_source`` is 0 for
-    new input and 1 for a compaction's output. ``footer_checksum`` is the CRC-32 of the Parquet footer, which
+    names the columns of ``value_stats`` (None: every value column in schema order). ``file_source`` is a
+    `FileSource`, or unknown. ``footer_checksum`` is the CRC-32 of the Parquet footer, which
     manifests of lakelsm keep (None: unknown).
     """
 
