@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -11,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from lakelsm.arguments import checked_file_name, checked_flag, checked_location, checked_name, wrong_argument
 from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError
-from lakelsm.format.paths import TablePaths, database_path, table_path
+from lakelsm.format.paths import DATABASE_SUFFIX, TablePaths, database_path, table_path
 from lakelsm.schema.changes import SchemaChange, check_changes
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import create_schema
@@ -21,9 +20,9 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.session import checked_session
 from lakelsm.spark.spark_types import from_struct
 from lakelsm.storage import open_storage
+from lakelsm.surroundings import SYSTEM
 from lakelsm.table import Table
 
-_DATABASE_SUFFIX = ".db"
 #: The database of Paimon's own tables, which no user's table is in.
 _SYSTEM_DATABASE = "sys"
 
@@ -59,7 +58,7 @@ class Catalog:
         paths = self._paths(name)
         checked_flag("if_not_exists", if_not_exists)
         columns = from_struct(schema) if isinstance(schema, StructType) else schema
-        created = create_schema(columns, primary_key, partition_by, options, comment, _now_millis())
+        created = create_schema(columns, primary_key, partition_by, options, comment, SYSTEM.clock())
         validate_table(created)
         file_io = self._file_io.within(paths.root)
         if if_not_exists and SchemaStore(file_io, paths).ids():
@@ -93,7 +92,7 @@ class Catalog:
         check_changes(changes)
         store = TableStore.open(self._paths(name).root, name)
         has_snapshots = store.snapshots.latest_id() is not None
-        store.schemas.change(lambda schema: apply_changes(schema, changes, _now_millis(), has_snapshots))
+        store.schemas.change(lambda schema: apply_changes(schema, changes, SYSTEM.clock(), has_snapshots))
         return self.table(name)
 
     def drop_table(self, name: str) -> None:
@@ -104,7 +103,7 @@ class Catalog:
     def list_databases(self) -> list[str]:
         """The databases of the warehouse, sorted."""
         names = self._file_io.list(self._root)
-        return sorted(name.removesuffix(_DATABASE_SUFFIX) for name in names if name.endswith(_DATABASE_SUFFIX))
+        return sorted(name.removesuffix(DATABASE_SUFFIX) for name in names if name.endswith(DATABASE_SUFFIX))
 
     def list_tables(self, database: str) -> list[str]:
         """The tables of a database as ``database.table``, sorted."""
@@ -131,10 +130,6 @@ class Catalog:
 
 def _database(name: str) -> str:
     wanted = "the name of a database as in 'database.table'"
-    if "." in checked_file_name("database", name, wanted, affix=_DATABASE_SUFFIX):
+    if "." in checked_file_name("database", name, wanted, affix=DATABASE_SUFFIX):
         raise wrong_argument("database", name, f"{wanted}, without a dot")
     return name
-
-
-def _now_millis() -> int:
-    return int(time.time() * 1000)

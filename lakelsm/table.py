@@ -60,6 +60,7 @@ from lakelsm.spark.frames import checked_frame
 from lakelsm.spark.session import checked_session, resolve_session
 from lakelsm.spark.task_errors import first_line, translated
 from lakelsm.spark.times import millis_of
+from lakelsm.surroundings import SYSTEM
 from lakelsm.write.batch_write import BatchResult, BatchWriter
 from lakelsm.write.prepare import prepare
 
@@ -375,7 +376,7 @@ class Table:
 def _identity(store: TableStore, commit_user: str | None, batch_id: int | None = None) -> tuple[str, int]:
     if commit_user is None and batch_id is not None:
         raise InvalidInputError("batch_id needs commit_user: a batch is known by both.")
-    user = new_commit_user(store.options) if commit_user is None else checked_commit_user(commit_user)
+    user = new_commit_user(store.options, SYSTEM.new_uuid) if commit_user is None else checked_commit_user(commit_user)
     return user, BATCH_COMMIT_IDENTIFIER if batch_id is None else checked_batch_id(batch_id)
 
 

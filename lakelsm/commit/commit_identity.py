@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-import uuid
+from collections.abc import Callable
 
 from lakelsm.arguments import checked_number, wrong_argument
 from lakelsm.errors import InvalidInputError
@@ -13,9 +13,9 @@ from lakelsm.options import TableOptions
 _MAX_LENGTH = 1000
 
 
-def new_commit_user(options: TableOptions) -> str:
+def new_commit_user(options: TableOptions, new_uuid: Callable[[], str]) -> str:
     """A commit user that nobody else has: a uuid, after ``commit.user-prefix`` and '_' where the table sets it."""
-    unique, prefix = str(uuid.uuid4()), options.commit_user_prefix
+    unique, prefix = new_uuid(), options.commit_user_prefix
     if prefix is None:
         return unique
     _check_name("option 'commit.user-prefix' =", prefix, _MAX_LENGTH - len(unique) - 1)

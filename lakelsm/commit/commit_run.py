@@ -34,6 +34,7 @@ from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence, wit
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES, SnapshotManager
 from lakelsm.snapshots.statistics_file import inherited_statistics
 from lakelsm.storage import FileIO
+from lakelsm.surroundings import Surroundings
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class CommitEnvironment:
-    """What a commit needs from outside: the table, its policies, and injected time, ids and chance."""
+    """What a commit needs: the table, its policies, and what is around them."""
 
     file_io: FileIO
     paths: TablePaths
@@ -62,10 +63,7 @@ class CommitEnvironment:
     retrying: RetryPolicy
     compression: str
     writer_version: str
-    clock: Callable[[], int]
-    new_uuid: Callable[[], str]
-    sleep: Callable[[float], None]
-    chance: Callable[[], float]
+    surroundings: Surroundings
     step: Callable[[str], None]
 
 
@@ -103,7 +101,7 @@ class CommitRun:
             partition_types=self._partition_types,
             compression=environment.compression,
             target_size=environment.merging.target_size,
-            uuid=environment.new_uuid(),
+            uuid=environment.surroundings.new_uuid(),
         )
         self._attempts = 0
         self._may_be_visible = False
@@ -126,7 +124,7 @@ class CommitRun:
             raise
 
     def _attempt_until_published(self) -> CommitOutcome:
-        started = self._env.clock()
+        started = self._env.surroundings.monotonic()
         while True:
             latest = self._snapshots.latest()
             earlier = self._replay.since(latest, self._attempts) or self._published_by_ourselves(latest)
@@ -149,16 +147,16 @@ class CommitRun:
         data = checked_bytes(snapshot, path, MAX_SNAPSHOT_BYTES)
         self._may_be_visible = True
         try:
-            published = publish(self._env.file_io, path, data, self._env.sleep)
+            published = publish(self._env.file_io, path, data, self._env.surroundings.sleep)
         except (UnsupportedFeatureError, StorageError):
             self._may_be_visible = False
             raise
         self._may_be_visible = published
         return published
 
-    def _wait(self, started: int, lost: int) -> None:
-        retrying = self._env.retrying
-        elapsed = self._env.clock() - started
+    def _wait(self, started: float, lost: int) -> None:
+        retrying, surroundings = self._env.retrying, self._env.surroundings
+        elapsed = int((surroundings.monotonic() - started) * 1000)
         retry = self._attempts - 1
         if retry >= retrying.max_retries or (retrying.timeout is not None and elapsed > retrying.timeout):
             raise CommitConflictError(
@@ -166,7 +164,7 @@ class CommitRun:
                 f"ms, last for snapshot {lost}. Nothing was committed; commit again, or raise "
                 f"commit.max-retries ({retrying.max_retries}) or commit.timeout."
             )
-        self._env.sleep(retrying.wait_seconds(retry, self._env.chance()))
+        surroundings.sleep(retrying.wait_seconds(retry, surroundings.chance()))
 
     def _published_by_ourselves(self, latest: Snapshot | None) -> CommitOutcome | None:
         """Find the message's own files in the table: the commit is then a rerun after an unknown outcome."""
@@ -377,11 +375,11 @@ class CommitRun:
             commit_identifier=request.identifier,
             commit_kind=request.kind,
             # Time travel bisects by time, so it must not go back where this clock is behind another writer's.
-            time_millis=max(env.clock(), 0 if latest is None else latest.time_millis),
+            time_millis=max(env.surroundings.clock(), 0 if latest is None else latest.time_millis),
             total_record_count=rows + (0 if latest is None else latest.total_record_count),
             delta_record_count=rows,
             changelog_record_count=sum(e.file.row_count for e in changelog) if changelog else None,
-            uuid=env.new_uuid(),
+            uuid=env.surroundings.new_uuid(),
             writer_version=env.writer_version,
             watermark=max(watermarks, default=None),
             statistics=request.statistics or inherited_statistics(env.file_io, env.paths, latest, schema_id),

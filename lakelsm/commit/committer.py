@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import time
-import uuid
 from collections.abc import Callable, Mapping
 from importlib import metadata
 
@@ -21,6 +18,7 @@ from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO
+from lakelsm.surroundings import SYSTEM, Surroundings
 
 __all__ = ["Committer", "writer_version"]
 
@@ -37,14 +35,6 @@ def writer_version() -> str:
         return "lakelsm-dev"
 
 
-def _now_millis() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _new_uuid() -> str:
-    return str(uuid.uuid4())
-
-
 def _no_step(name: str) -> None:
     """Do nothing after a step of a commit."""
 
@@ -52,9 +42,8 @@ def _no_step(name: str) -> None:
 class Committer:
     """Publishes snapshots of one table.
 
-    ``clock`` gives epoch milliseconds, ``new_uuid`` fresh uuids, ``sleep`` takes seconds, ``chance`` gives
-    numbers in [0, 1) for the waits between attempts. ``step`` is called with a name of COMMIT_STEPS after
-    each durable step; what it raises ends the commit there, as a fault would.
+    ``step`` is called with a name of COMMIT_STEPS after each durable step; what it raises ends the commit there, as a
+    fault would.
     """
 
     def __init__(
@@ -64,10 +53,7 @@ class Committer:
         schema: TableSchema,
         options: TableOptions,
         *,
-        clock: Callable[[], int] = _now_millis,
-        new_uuid: Callable[[], str] = _new_uuid,
-        sleep: Callable[[float], None] = time.sleep,
-        chance: Callable[[], float] = random.random,
+        surroundings: Surroundings = SYSTEM,
         step: Callable[[str], None] = _no_step,
     ) -> None:
         self._environment = CommitEnvironment(
@@ -87,17 +73,18 @@ class Committer:
             ),
             compression=options.manifest_compression,
             writer_version=writer_version(),
-            clock=clock,
-            new_uuid=new_uuid,
-            sleep=sleep,
-            chance=chance,
+            surroundings=surroundings,
             step=step,
         )
 
     @staticmethod
-    def of(store: TableStore, step: Callable[[str], None] = _no_step) -> Committer:
+    def of(
+        store: TableStore, step: Callable[[str], None] = _no_step, surroundings: Surroundings = SYSTEM
+    ) -> Committer:
         """A committer for one operation on a table; ``step`` is called after each durable step."""
-        return Committer(store.file_io, store.paths, store.schema, store.options, step=step)
+        return Committer(
+            store.file_io, store.paths, store.schema, store.options, surroundings=surroundings, step=step
+        )
 
     def commit(
         self,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -29,6 +28,7 @@ from lakelsm.results import CompactionResult, CompactionStatus
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.task_messages import collect_messages
 from lakelsm.spark.tasks import run_units
+from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: Memory of one compaction task in bytes, unless the caller says otherwise.
 DEFAULT_TASK_MEMORY = 512 << 20
@@ -52,10 +52,10 @@ class CompactionLimits:
 class Compactor:
     """Compacts one table."""
 
-    def __init__(self, spark: SparkSession, store: TableStore, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, spark: SparkSession, store: TableStore, surroundings: Surroundings = SYSTEM) -> None:
         self._spark = spark
         self._store = store
-        self._clock = clock
+        self._surroundings = surroundings
 
     def compact(
         self,
@@ -72,32 +72,36 @@ class Compactor:
 
         Records the changes as ``changelog-producer`` says, unless ``changelog`` is false.
         """
-        started = self._clock()
+        started = self._surroundings.monotonic()
         store = self._store
         snapshot = snapshot or store.snapshots.latest()
         if snapshot is None:
             return CompactionResult(table=store.name, status=CompactionStatus.NOTHING)
-        plan = plan_table(store, snapshot, scope, _wall_clock_millis(started), int(started * 1000))
+        now = self._surroundings.clock()
+        plan = plan_table(store, snapshot, scope, self._surroundings.local_wall_clock(now), now)
         if not plan.buckets:
             return CompactionResult(
-                table=store.name, status=CompactionStatus.NOTHING, seconds=self._clock() - started
+                table=store.name, status=CompactionStatus.NOTHING, seconds=self._seconds_since(started)
             )
         if dry_run:
             planned = self._planned(plan, plan.buckets, CompactionStatus.PLANNED)
-            return replace(planned, seconds=self._clock() - started)
-        user = commit_user or new_commit_user(store.options)
+            return replace(planned, seconds=self._seconds_since(started))
+        user = commit_user or new_commit_user(store.options, self._surroundings.new_uuid)
         size = limits.commit_every or self._commit_size(limits, plan)
         total = CompactionResult(table=store.name, status=CompactionStatus.DONE)
         whole_table = scope == CompactionScope(full=True)
         for first in range(0, len(plan.buckets), size):
-            if first and limits.deadline is not None and self._clock() - started > limits.deadline:
+            if first and limits.deadline is not None and self._seconds_since(started) > limits.deadline:
                 total = replace(total, status=_joined(total.status, CompactionStatus.DEADLINE))
                 break
             group = plan.buckets[first : first + size]
             last = first + size >= len(plan.buckets) and total.status is CompactionStatus.DONE
             part = self._run(plan, group, limits.task_memory, user, identifier, whole_table and last, changelog)
             total = joined(total, part)
-        return replace(total, seconds=self._clock() - started)
+        return replace(total, seconds=self._seconds_since(started))
+
+    def _seconds_since(self, started: float) -> float:
+        return self._surroundings.monotonic() - started
 
     def _commit_size(self, limits: CompactionLimits, plan: CompactionPlan) -> int:
         """Buckets a commit where the caller does not say: a deadline needs commits between which it can act."""
@@ -133,12 +137,12 @@ class Compactor:
         units = [unit for bucket in buckets for unit in rewrite_units(store, plan, bucket, rule is not None)]
         directories = {unit.directory for unit in units}
         properties = {FULL_COMPACTION_PROPERTY: "true"} if completes_full else None
-        with AttemptFiles(store, AttemptNames.new(), lambda: directories) as files:
+        with AttemptFiles(store, AttemptNames.new(self._surroundings.new_uuid), lambda: directories) as files:
             written = self._rewrite(plan, units, rule, task_memory, files.names) if units else TaskMessages()
             message = CommitMessage(
                 [*_replaced(plan, buckets), *written.entries], changelog_entries=written.changelog_entries
             )
-            commit = Committer.of(store).commit
+            commit = Committer.of(store, surroundings=self._surroundings).commit
             try:
                 outcome = files.commit(
                     lambda: commit(CommitKind.COMPACT, message, user, identifier, properties=properties)
@@ -181,6 +185,7 @@ class Compactor:
             rule=rule,
             changelog_layout=changelog_layout,
             names=names,
+            surroundings=self._surroundings,
         )
         longest_first = sorted(units, key=lambda unit: -sum(section.cost for section in unit.sections))
         tasks = run_units(self._spark, longest_first, task, MESSAGE_SCHEMA)
@@ -222,7 +227,3 @@ def joined(total: CompactionResult, part: CompactionResult) -> CompactionResult:
 def _joined(total: CompactionStatus, part: CompactionStatus) -> CompactionStatus:
     """The status of parts: a conflict of one is told, whatever came after it."""
     return total if total is CompactionStatus.CONFLICT else part
-
-
-def _wall_clock_millis(now: float) -> int:
-    return int(now * 1000) + time.localtime(now).tm_gmtoff * 1000

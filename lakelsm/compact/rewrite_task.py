@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
 from tempfile import TemporaryDirectory
-from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
@@ -27,6 +26,7 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges, merge_runs, without_retractions
 from lakelsm.plan.rewrite_units import RewriteUnit
 from lakelsm.schema.system_columns import FILE_NUMBER
+from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: Runs that are merged at once.
 _FAN_IN = 64
@@ -46,20 +46,20 @@ class RewriteTask:
     epoch_millis: int = 0
     rule: ChangelogRule | None = None
     changelog_layout: FileLayout | None = None
-    names: AttemptNames = field(default_factory=AttemptNames.new)
+    names: AttemptNames
+    surroundings: Surroundings = SYSTEM
 
     def __call__(self, unit: RewriteUnit) -> Iterator[pa.RecordBatch]:
         """Merge and write one unit; yield its message: the ADD entries of the new files."""
         filesystem, names = self.reader.file_io.filesystem(), FileNames(self.names.uuid())
         level, directory = unit.output_level, unit.directory
         durable = self.reader.file_io.make_durable if self.layout.durable else None
-        data = RollingWriter(
-            filesystem, directory, names, self.layout, level=level, file_source=FileSource.COMPACT, make_durable=durable
+        writer_of = partial(
+            RollingWriter, filesystem, directory, names, make_durable=durable, surroundings=self.surroundings
         )
-        layout = self.changelog_layout or self.layout
-        changelog = RollingWriter(
-            filesystem, directory, names, layout, level=level, file_source=FileSource.APPEND, make_durable=durable
-        )
+        data = writer_of(self.layout, level=level, file_source=FileSource.COMPACT)
+        changelog_layout = self.changelog_layout or self.layout
+        changelog = writer_of(changelog_layout, level=level, file_source=FileSource.APPEND)
         try:
             with TemporaryDirectory(prefix="lakelsm-merge-") as scratch:
                 for section in unit.sections:
@@ -112,7 +112,7 @@ class RewriteTask:
             oldest = replace(section, runs=tuple(rest[:_FAN_IN]), looked_up=())
             if len(oldest.runs) < 2:
                 break
-            names = FileNames(str(uuid4()))
+            names = FileNames(self.names.uuid())
             writer = RollingWriter(
                 LocalFileSystem(), scratch, names, self.layout, level=0, file_source=FileSource.COMPACT
             )

@@ -5,16 +5,15 @@ Paths are plain strings under the table's root; URIs are the storage package's b
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from uuid import uuid4
 
 from lakelsm.arguments import LONGEST_NAME
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.partition_path import escape_path_name, partition_label, partition_text, unescape_path_name
 
 __all__ = [
+    "DATABASE_SUFFIX",
     "POSTPONE_BUCKET",
     "AttemptNames",
     "CommitFileNames",
@@ -28,12 +27,13 @@ __all__ = [
     "is_bucket_name",
     "is_partition_name",
     "new_data_file_name",
-    "parse_snapshot_id",
     "partition_label",
     "partition_text",
     "refuse_external_path",
+    "schema_id_of",
+    "snapshot_id_of",
     "table_path",
-    "temp_name",
+    "tag_of",
     "unescape_path_name",
 ]
 
@@ -49,14 +49,15 @@ _NO_NAMES = frozenset(["", ".", ".."])
 #: Characters of a uuid that the files of one job share.
 _MARK_LENGTH = 18
 
-_BUCKET_PREFIX = "bucket-"
+#: How the names of a warehouse's databases end.
+DATABASE_SUFFIX = ".db"
 
-_ID_NAME = re.compile(r"(?:snapshot|schema|changelog)-(\d+)")
+_SNAPSHOT_PREFIX, _SCHEMA_PREFIX, _TAG_PREFIX, _BUCKET_PREFIX = "snapshot-", "schema-", "tag-", "bucket-"
 
 
 def database_path(warehouse: str, database: str) -> str:
     """Return the directory of a database: ``<warehouse>/<database>.db``."""
-    return f"{_root(warehouse)}/{database}.db"
+    return f"{_root(warehouse)}/{database}{DATABASE_SUFFIX}"
 
 
 def table_path(warehouse: str, database: str, table: str) -> str:
@@ -77,18 +78,24 @@ def file_format_of(file_name: str) -> str:
     return file_name.rpartition(".")[2].lower() if "." in file_name else ""
 
 
-def parse_snapshot_id(name: str) -> int | None:
-    """Return the number in ``snapshot-<N>``, ``schema-<N>`` or ``changelog-<N>``; None for any other name."""
-    match = _ID_NAME.fullmatch(name)
-    return int(match.group(1)) if match and name.isascii() else None
+def snapshot_id_of(name: str) -> int | None:
+    """Return the number in ``snapshot-<N>``; None for any other name."""
+    return _number_after(_SNAPSHOT_PREFIX, name)
 
 
-def temp_name(name: str, uuid: str) -> str:
-    """Return the name under which ``name`` is written before it is published, in the same directory.
+def schema_id_of(name: str) -> int | None:
+    """Return the number in ``schema-<N>``; None for any other name."""
+    return _number_after(_SCHEMA_PREFIX, name)
 
-    It begins with a dot: Java Paimon 1.3 fails on any other stray name in ``snapshot/``.
-    """
-    return f".{name}.{uuid}.tmp"
+
+def _number_after(prefix: str, name: str) -> int | None:
+    number = name.removeprefix(prefix)
+    return int(number) if number != name and number.isascii() and number.isdecimal() else None
+
+
+def tag_of(name: str) -> str | None:
+    """Return the tag whose file is called ``name``; None for any other name."""
+    return name.removeprefix(_TAG_PREFIX) if name.startswith(_TAG_PREFIX) else None
 
 
 def is_bucket_name(name: str) -> bool:
@@ -142,19 +149,20 @@ def _is_plain(name: str) -> bool:
 class AttemptNames:
     """Names of all files that the tasks of one job write: their uuids begin with the same 60 random bits.
 
-    So the files of a task can be told though its message was lost.
+    So the files of a task can be told though its message was lost. ``new_uuid`` gives version 4 uuids.
     """
 
     mark: str
+    new_uuid: Callable[[], str]
 
     @staticmethod
-    def new() -> AttemptNames:
+    def new(new_uuid: Callable[[], str]) -> AttemptNames:
         """Names that no other job has."""
-        return AttemptNames(str(uuid4())[:_MARK_LENGTH])
+        return AttemptNames(new_uuid()[:_MARK_LENGTH], new_uuid)
 
     def uuid(self) -> str:
         """Return the uuid for the names of one writer."""
-        return self.mark + str(uuid4())[_MARK_LENGTH:]
+        return self.mark + self.new_uuid()[_MARK_LENGTH:]
 
     def owns(self, file_name: str) -> bool:
         """Whether a file was written by this job."""
@@ -197,10 +205,6 @@ class CommitFileNames:
     def index(self) -> str:
         """Return a new index file's name."""
         return self._next("index")
-
-    def statistics(self) -> str:
-        """Return a new statistics file's name."""
-        return self._next("stat")
 
     def _next(self, kind: str) -> str:
         number = self._counters.get(kind, 0)
@@ -264,11 +268,11 @@ class TablePaths:
 
     def schema_file(self, schema_id: int) -> str:
         """Return the path of a schema file."""
-        return f"{self.schema_dir}/schema-{schema_id}"
+        return f"{self.schema_dir}/{_SCHEMA_PREFIX}{schema_id}"
 
     def snapshot_file(self, snapshot_id: int) -> str:
         """Return the path of a snapshot file."""
-        return f"{self.snapshot_dir}/snapshot-{snapshot_id}"
+        return f"{self.snapshot_dir}/{_SNAPSHOT_PREFIX}{snapshot_id}"
 
     def changelog(self, snapshot_id: int) -> str:
         """Return the path of a long-lived changelog file."""
@@ -290,7 +294,7 @@ class TablePaths:
         """Return the path of a tag file. Raises InvalidInputError on a name that leaves the directory."""
         if not name.strip() or not _is_plain(name):
             raise InvalidInputError(f"Tag name {name!r} is blank, or has a slash or NUL: choose another.")
-        return f"{self.tag_dir}/tag-{name}"
+        return f"{self.tag_dir}/{_TAG_PREFIX}{name}"
 
     def partition_dir(self, partition: PartitionText) -> str:
         """Return the directory of a partition: the root where ``partition`` is empty.

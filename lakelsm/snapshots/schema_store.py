@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lakelsm.errors import CommitConflictError, CorruptTableError, TableAlreadyExistsError, TableNotFoundError
-from lakelsm.format.paths import TablePaths, parse_snapshot_id
+from lakelsm.format.paths import TablePaths, schema_id_of
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.checked_json import checked_bytes
 from lakelsm.storage import FileIO
 
-_PREFIX = "schema-"
 _RETRIES = 20
 #: A size that no schema file has.
 _MAX_BYTES = 64 << 20
@@ -25,8 +24,7 @@ class SchemaStore:
 
     def ids(self) -> list[int]:
         """Return the ids of all schemas, ascending; empty where there is no table."""
-        names = self._file_io.list(self._paths.schema_dir)
-        numbers = (parse_snapshot_id(name) for name in names if name.startswith(_PREFIX))
+        numbers = map(schema_id_of, self._file_io.list(self._paths.schema_dir))
         return sorted(number for number in numbers if number is not None)
 
     def latest_id(self) -> int:

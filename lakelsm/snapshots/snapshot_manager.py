@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 
 from lakelsm.errors import CorruptTableError, LakelsmError, SnapshotNotFoundError
-from lakelsm.format.paths import TablePaths, parse_snapshot_id
+from lakelsm.format.paths import TablePaths, snapshot_id_of, tag_of
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.storage import FileIO
 
@@ -17,8 +17,6 @@ _LATEST_RETRIES = 5
 #: Sizes that no snapshot, tag or hint file has.
 MAX_SNAPSHOT_BYTES = 16 << 20
 _MAX_HINT_BYTES = 64
-_PREFIX = "snapshot-"
-_TAG_PREFIX = "tag-"
 
 
 class SnapshotManager:
@@ -141,8 +139,8 @@ class SnapshotManager:
 
     def tag_names(self) -> Sequence[str]:
         """Return the names of all tags, sorted."""
-        names = self._file_io.list(self._paths.tag_dir)
-        return sorted(name[len(_TAG_PREFIX) :] for name in names if name.startswith(_TAG_PREFIX))
+        tags = map(tag_of, self._file_io.list(self._paths.tag_dir))
+        return sorted(tag for tag in tags if tag is not None)
 
     def write_latest_hint(self, snapshot_id: int) -> bool:
         """Point LATEST at a snapshot that has just been published. Best effort: returns False when it failed.
@@ -163,7 +161,7 @@ class SnapshotManager:
 
     def _listed(self) -> Iterator[int]:
         for name in self._file_io.list(self._paths.snapshot_dir):
-            number = parse_snapshot_id(name) if name.startswith(_PREFIX) else None
+            number = snapshot_id_of(name)
             if number is not None:
                 yield number
 

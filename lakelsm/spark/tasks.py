@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import pickle
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -20,6 +19,7 @@ from lakelsm.errors import LakelsmError
 from lakelsm.schema.system_columns import ERROR
 from lakelsm.spark.spark_types import from_struct, to_spark_arrow
 from lakelsm.spark.task_errors import error_text
+from lakelsm.surroundings import SYSTEM
 
 Unit = TypeVar("Unit")
 
@@ -103,9 +103,9 @@ def collect_to_end(frame: DataFrame, tag: str) -> list[Row]:
         return frame.collect()
     except BaseException:
         context.cancelJobsWithTag(tag)
-        deadline = time.monotonic() + _LONGEST_END
-        while _runs(context, tag) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        deadline = SYSTEM.monotonic() + _LONGEST_END
+        while _runs(context, tag) and SYSTEM.monotonic() < deadline:
+            SYSTEM.sleep(0.05)
         raise
     finally:
         context.removeJobTag(tag)

@@ -8,7 +8,6 @@ import errno
 import os
 import shutil
 import stat
-import uuid
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -17,6 +16,8 @@ from pyarrow import fs as arrow_fs
 from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError, UnsupportedFeatureError
 from lakelsm.storage.file_io import FileIO
 from lakelsm.storage.refused_writes import refused_write
+from lakelsm.storage.temporary_names import temporary_name
+from lakelsm.surroundings import SYSTEM
 
 # What link(2) says where it surely made no name.
 _REFUSALS = frozenset({errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENAMETOOLONG})
@@ -211,7 +212,7 @@ class LocalFileIO:
         """
         folder, name = os.path.split(path)
         self._keep_inside(folder)
-        temporary = os.path.join(folder, f".{name}.{uuid.uuid4()}.tmp")
+        temporary = os.path.join(folder, temporary_name(name, SYSTEM.new_uuid()))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         try:
             try:

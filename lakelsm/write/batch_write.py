@@ -37,6 +37,7 @@ from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import map_in_arrow, quoted_all
 from lakelsm.spark.task_messages import collect_messages
+from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.write.bucket_expression import with_bucket
 from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket
 from lakelsm.write.level0_task import Level0Job
@@ -67,10 +68,17 @@ class BatchResult:
 class BatchWriter:
     """Writes one batch of prepared rows to a table."""
 
-    def __init__(self, spark: SparkSession, store: TableStore, step: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: TableStore,
+        step: Callable[[str], None] | None = None,
+        surroundings: Surroundings = SYSTEM,
+    ) -> None:
         self._spark = spark
         self._store = store
         self._step = step or (lambda name: None)
+        self._surroundings = surroundings
 
     def append(self, rows: DataFrame, commit_user: str, identifier: int = BATCH_COMMIT_IDENTIFIER) -> BatchResult:
         """Add the rows as level-0 files."""
@@ -130,7 +138,8 @@ class BatchWriter:
         raise self._always_later()
 
     def _new_files(self) -> AttemptFiles:
-        return AttemptFiles(self._store, AttemptNames.new(), partial(written_directories, self._store))
+        names = AttemptNames.new(self._surroundings.new_uuid)
+        return AttemptFiles(self._store, names, partial(written_directories, self._store))
 
     def _commit(
         self, kind: CommitKind, message: CommitMessage, commit_user: str, identifier: int, operation: str | None
@@ -138,7 +147,7 @@ class BatchWriter:
         """Commit; again where others came first in the range of the keys that were read, but wrote none of them."""
         for _ in range(_MAX_REDO):
             try:
-                committer = Committer.of(self._store, self._step)
+                committer = Committer.of(self._store, self._step, self._surroundings)
                 return committer.commit(kind, message, commit_user, identifier, operation=operation)
             except RowsChangedError:
                 known, newest = message.rows_as_of, self._store.snapshots.latest_id()
@@ -198,6 +207,7 @@ class BatchWriter:
             hash_indexes=indexes,
             changelog_layout=layout.for_changelog(options) if keeps_input else None,
             names=names,
+            surroundings=self._surroundings,
         )
         order = [*sort_columns(store.schema), *([F.col(SEQUENCE_NUMBER)] if keeps_input else [])]
         frame = self._in_buckets(rows, indexes).sortWithinPartitions(*order)

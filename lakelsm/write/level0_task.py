@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from lakelsm.format.index.hash_index import encode_hashes
 from lakelsm.format.index.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
-from lakelsm.format.paths import AttemptNames, FileNames, TablePaths, partition_text
+from lakelsm.format.paths import AttemptNames, CommitFileNames, FileNames, TablePaths, partition_text
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.merge.batch_check import check_batch
@@ -29,6 +30,7 @@ from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER
 from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import FileIO
+from lakelsm.surroundings import SYSTEM, Surroundings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,8 @@ class Level0Job:
     batch_bytes: int
     hash_indexes: Mapping[tuple[bytes, int], HashIndex] | None = None
     changelog_layout: FileLayout | None = None
-    names: AttemptNames = field(default_factory=AttemptNames.new)
+    names: AttemptNames
+    surroundings: Surroundings = SYSTEM
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write all rows of a task (ordered by partition, bucket and key) and yield one batch of messages."""
@@ -178,15 +181,13 @@ class _BucketWriter:
         job.file_io.check_directory(directory)
         names = FileNames(job.names.uuid())
         durable = job.file_io.make_durable if job.layout.durable else None
-        self._writer = RollingWriter(
-            filesystem, directory, names, job.layout, level=0, file_source=FileSource.APPEND, make_durable=durable
+        writer_of = partial(
+            RollingWriter, filesystem, directory, names, make_durable=durable, surroundings=job.surroundings
         )
+        self._writer = writer_of(job.layout, level=0, file_source=FileSource.APPEND)
         self._changelog: RollingWriter | None = None
         if job.changelog_layout is not None:
-            layout = job.changelog_layout
-            self._changelog = RollingWriter(
-                filesystem, directory, names, layout, level=0, file_source=FileSource.APPEND, make_durable=durable
-            )
+            self._changelog = writer_of(job.changelog_layout, level=0, file_source=FileSource.APPEND)
         self.files = _BucketFiles(job.file_io, [w for w in (self._writer, self._changelog) if w is not None])
         self._held: pa.Table | None = None
         self._next_sequence = job.first_sequence
@@ -260,7 +261,7 @@ class _BucketWriter:
         every = np.union1d(known, np.concatenate(self._hashes))
         if index is not None and len(every) == len(known):
             return []
-        name = f"index-{self._job.names.uuid()}-0"
+        name = CommitFileNames(self._job.names.uuid()).index()
         data = encode_hashes(every)
         self._job.file_io.write(self._job.paths.index(name), data, durable=self._job.layout.durable)
         self.files.indexes.append(self._job.paths.index(name))

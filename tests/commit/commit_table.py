@@ -21,6 +21,7 @@ from lakelsm.snapshots.manifest_scan import read_live_entries, read_manifest_met
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.storage import FileIO, LocalFileIO
+from lakelsm.surroundings import Surroundings
 from lakelsm.types import AtomicType
 
 INT = AtomicType("INT")
@@ -132,14 +133,19 @@ class CommitTable:
         return self.time
 
     def committer(self, step: Callable[[str], None] = lambda name: None, **more: Any) -> Committer:
-        arguments: dict[str, Any] = {"clock": self.tick, "sleep": self.sleeps.append, "chance": lambda: 0.0}
+        around: dict[str, Any] = {
+            "clock": self.tick,
+            "monotonic": lambda: self.time / 1000,
+            "sleep": self.sleeps.append,
+            "chance": lambda: 0.0,
+        }
         return Committer(
             self.file_io,
             self.paths,
             self.schema,
             TableOptions.parse(dict(self.schema.options)),
+            surroundings=Surroundings(**{**around, **more}),
             step=step,
-            **{**arguments, **more},
         )
 
     def append(self, *entries: ManifestEntry, user: str = "u", **message: Any) -> Snapshot:

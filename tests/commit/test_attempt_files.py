@@ -20,6 +20,7 @@ from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
+from lakelsm.surroundings import SYSTEM
 from lakelsm.write.batch_write import BatchWriter
 from tests.compact.local_table import ADDED, LocalTable
 
@@ -250,7 +251,7 @@ def test_a_signal_in_a_later_try_leaves_what_is_proven_of_the_first(tmp_path: Pa
 
 
 def test_a_directory_that_cannot_be_listed_keeps_no_other_from_being_cleared(attempt: Attempt) -> None:
-    names = AttemptNames.new()
+    names = AttemptNames.new(SYSTEM.new_uuid)
     folder = next(attempt.root.rglob("bucket-0"))
     (folder / f"data-{names.uuid()}-0.parquet").touch()
     no_directory = attempt.root / "schema" / "schema-0"
@@ -271,7 +272,7 @@ def test_a_write_may_have_put_files_in_the_index_and_in_every_bucket(tmp_path: P
 
 @pytest.mark.parametrize("published", [True, False])
 def test_the_outcome_decides_of_a_commit_that_raises_nothing(tmp_path: Path, published: bool) -> None:
-    attempt, names = Attempt("writer", tmp_path / "t"), AttemptNames.new()
+    attempt, names = Attempt("writer", tmp_path / "t"), AttemptNames.new(SYSTEM.new_uuid)
     folder = next(attempt.root.rglob("bucket-0"))
     file = folder / f"data-{names.uuid()}-0.parquet"
     file.touch()

@@ -15,11 +15,12 @@ from lakelsm.errors import (
 )
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.options import TableOptions
+from lakelsm.surroundings import SYSTEM
 from tests.commit.commit_table import CommitTable, add
 
 
 def made_up(prefix: str | None = None) -> str:
-    return new_commit_user(TableOptions.parse({} if prefix is None else {"commit.user-prefix": prefix}))
+    return new_commit_user(TableOptions.parse({} if prefix is None else {"commit.user-prefix": prefix}), SYSTEM.new_uuid)
 
 
 def test_a_made_up_user_is_a_uuid_after_the_prefix_and_never_the_same_twice() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
+from lakelsm.surroundings import SYSTEM
 from lakelsm.types import to_arrow
 from lakelsm.write.dynamic_bucket import BucketPolicy, _Assigner
 from lakelsm.write.level0_task import Level0Job
@@ -115,6 +117,7 @@ class LocalTable:
     ) -> None:
         self.root = root
         self.spark = InlineSpark()
+        self.surroundings = SYSTEM
         if (root / "schema").exists():
             return
         file_io, paths = LocalFileIO(), TablePaths(str(root))
@@ -159,8 +162,8 @@ class LocalTable:
         clock: Callable[[], float] | None = None,
         **limits: Any,
     ) -> CompactionResult:
-        clocks = {} if clock is None else {"clock": clock}
-        compactor = Compactor(self.spark, self.store, **clocks)  # type: ignore[arg-type]
+        surroundings = self.surroundings if clock is None else replace(SYSTEM, monotonic=clock)
+        compactor = Compactor(self.spark, self.store, surroundings)  # type: ignore[arg-type]
         return compactor.compact(scope or CompactionScope(full), CompactionLimits(**limits), dry_run=dry_run)
 
     def live(self) -> list[ManifestEntry]:
@@ -222,7 +225,7 @@ class LocalTable:
             base_snapshot_id=None if base is None else base.id,
             overwrite_partitions=partitions,
         )
-        outcome = Committer.of(store).commit(kind, message, "writer")
+        outcome = Committer.of(store, surroundings=self.surroundings).commit(kind, message, "writer")
         assert outcome.snapshot is not None
         return outcome.snapshot
 
@@ -255,7 +258,8 @@ class LocalTable:
             partition_legacy_name=store.options.partition_legacy_name,
             batch_bytes=1 << 20,
             hash_indexes=indexes,
-            names=names or AttemptNames.new(),
+            names=names or AttemptNames.new(self.surroundings.new_uuid),
+            surroundings=self.surroundings,
         )
         messages = TaskMessages()
         for batch in job(iter(table.sort_by([(name, "ascending") for name in order]).to_batches())):

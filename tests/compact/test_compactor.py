@@ -119,8 +119,8 @@ def test_commit_every_makes_a_snapshot_for_so_many_buckets(tmp_path: Path) -> No
 def test_a_deadline_stops_between_commits_and_a_rerun_does_the_rest(tmp_path: Path) -> None:
     table = four_buckets(tmp_path)
     rows = table.rows()
-    # The clock: at the start, before the second commit, before the third, at the end.
-    result = table.compact(commit_every=1, deadline=10, clock=ticking(100, 105, 111, 112))
+    # The clock: at the start, in the first commit, before and in the second, before the third, at the end.
+    result = table.compact(commit_every=1, deadline=10, clock=ticking(100, 101, 105, 106, 111, 112))
     assert (result.status, result.buckets, result.snapshot_ids, result.seconds) == ("deadline", 2, (3, 4), 12)
     assert table.levels() == [0] * 4 + [TOP] * 2
     assert table.rows() == rows

@@ -103,7 +103,7 @@ def test_a_group_that_loses_costs_no_other_group(tmp_path: Path) -> None:
 def test_a_deadline_does_not_hide_a_conflict(tmp_path: Path) -> None:
     table = two_commits(tmp_path, bucket="4")
     once(table, lambda: table.overwrite((7, "overwritten")))
-    times = iter([0.0, 100.0, 100.0])
+    times = iter([0.0, 0.0, 100.0, 100.0])
     assert table.compact(commit_every=1, deadline=1, clock=lambda: next(times)).status == "conflict"
 
 

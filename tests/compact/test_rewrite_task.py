@@ -11,10 +11,12 @@ from lakelsm.compact.rewrite_task import RewriteTask
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.manifest import FileKind, ManifestEntry, decode_entries
+from lakelsm.format.paths import AttemptNames
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.rewrite_units import RewriteUnit
+from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import LocalTable, Row
 
 
@@ -27,6 +29,7 @@ def task_of(table: LocalTable) -> RewriteTask:
         ),
         layout=FileLayout.of(store.schema, store.options, 1 << 16),
         spec=MergeSpec.of(store.schema, store.options),
+        names=AttemptNames.new(SYSTEM.new_uuid),
     )
 
 

@@ -8,16 +8,20 @@ import pytest
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.paths import (
+    POSTPONE_BUCKET,
     CommitFileNames,
     TablePaths,
     check_name,
     check_names,
     file_format_of,
+    is_bucket_name,
+    is_partition_name,
     new_data_file_name,
-    parse_snapshot_id,
     refuse_external_path,
+    schema_id_of,
+    snapshot_id_of,
     table_path,
-    temp_name,
+    tag_of,
 )
 
 PATHS = TablePaths("/wh/db.db/t/")
@@ -58,11 +62,7 @@ def test_names_of_one_commit_share_a_uuid_and_count_by_kind() -> None:
         "manifest-list-u-1",
         "manifest-u-0",
     ]
-    assert (names.index_manifest(), names.index(), names.statistics()) == (
-        "index-manifest-u-0",
-        "index-u-0",
-        "stat-u-0",
-    )
+    assert (names.index_manifest(), names.index()) == ("index-manifest-u-0", "index-u-0")
 
 
 def test_a_data_file_name_ends_in_its_format() -> None:
@@ -73,25 +73,32 @@ def test_a_data_file_name_ends_in_its_format() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    ("name", "snapshot", "schema", "tag"),
     [
-        ("snapshot-12", 12),
-        ("schema-0", 0),
-        ("changelog-3", 3),
-        ("snapshot-2abc.tmp", None),
-        (".snapshot-2.u.tmp", None),
-        ("snapshot-", None),
-        ("snapshot--1", None),
-        ("snapshot-\u0661", None),
-        ("LATEST", None),
+        ("snapshot-12", 12, None, None),
+        ("schema-0", None, 0, None),
+        ("tag-a-b", None, None, "a-b"),
+        ("changelog-3", None, None, None),
+        ("snapshot-2abc.tmp", None, None, None),
+        (".snapshot-2.u.tmp", None, None, None),
+        ("snapshot-", None, None, None),
+        ("snapshot--1", None, None, None),
+        ("snapshot-\u0661", None, None, None),
+        ("snapshot-snapshot-1", None, None, None),
+        ("12", None, None, None),
+        ("LATEST", None, None, None),
     ],
 )
-def test_only_exact_names_have_an_id(name: str, expected: int | None) -> None:
-    assert parse_snapshot_id(name) == expected
+def test_only_exact_names_have_an_id(name: str, snapshot: int | None, schema: int | None, tag: str | None) -> None:
+    assert (snapshot_id_of(name), schema_id_of(name), tag_of(name)) == (snapshot, schema, tag)
 
 
-def test_temporary_names_begin_with_a_dot() -> None:
-    assert temp_name("snapshot-3", "u") == ".snapshot-3.u.tmp"
+@pytest.mark.parametrize("bucket", [0, 31, POSTPONE_BUCKET])
+def test_directories_of_partitions_and_buckets_are_told_by_their_names(bucket: int) -> None:
+    partition, name = PATHS.bucket_dir([("a=b", "x/y")], bucket).split("/")[-2:]
+    assert is_bucket_name(name) and is_partition_name(partition, "a=b")
+    assert not is_bucket_name(partition) and not is_partition_name(name, "a=b")
+    assert not is_partition_name(partition, "a") and not is_bucket_name("index")
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc/passwd", "../../x", "a\0b", 5, None])

@@ -17,7 +17,7 @@ def table(tmp_path: Path) -> CommitTable:
     """Snapshots 1 to 12, committed at 10 s, 20 s, ... by users u0 and u1 in turn."""
     table = CommitTable(tmp_path / "t")
     for number in range(12):
-        table.time = (number + 1) * 10_000 - 2  # the clock is asked twice a commit
+        table.time = (number + 1) * 10_000 - 1  # the clock is asked once a commit
         table.append(add(file(seq=(number, number))), user=f"u{number % 2}")
     return table
 

@@ -13,12 +13,13 @@ import pytest
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.manifest import decode_entries
-from lakelsm.format.paths import TablePaths
+from lakelsm.format.paths import AttemptNames, TablePaths
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import TableOptions
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.storage import LocalFileIO
+from lakelsm.surroundings import SYSTEM
 from lakelsm.write.level0_task import Level0Job
 
 
@@ -36,6 +37,7 @@ def job(root: Path, function: str) -> Level0Job:
         partition_default_name="__DEFAULT_PARTITION__",
         partition_legacy_name=True,
         batch_bytes=1 << 20,
+        names=AttemptNames.new(SYSTEM.new_uuid),
     )
 
 

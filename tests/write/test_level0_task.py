@@ -19,7 +19,7 @@ from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.index.hash_index import decode_hashes, encode_hashes
 from lakelsm.format.index.index_manifest import HASH_INDEX, IndexManifestEntry, decode_index_manifest
 from lakelsm.format.manifest import FileKind, ManifestEntry, decode_entries
-from lakelsm.format.paths import TablePaths
+from lakelsm.format.paths import AttemptNames, TablePaths
 from lakelsm.format.row.binary_row import decode_row, encode_row
 from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.merge.kernel import merge_rows
@@ -29,6 +29,7 @@ from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import LocalFileIO
+from lakelsm.surroundings import SYSTEM
 from lakelsm.write import level0_task
 from lakelsm.write.level0_task import Level0Job
 
@@ -80,6 +81,7 @@ def job_of(root: Path, batch_bytes: int = 1 << 20, row_group_bytes: int = 1 << 2
         "partition_default_name": "__DEFAULT__",
         "partition_legacy_name": True,
         "batch_bytes": batch_bytes,
+        "names": AttemptNames.new(SYSTEM.new_uuid),
     }
     return Level0Job(**{**arguments, **more})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.storage.refused_writes import refused_write
+from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import DataType
 
 #: Rows of a row group at least, however wide they are.
@@ -49,7 +49,9 @@ class RollingWriter:
         level: int,
         file_source: FileSource,
         make_durable: Callable[[str, Sequence[str]], None] | None = None,
+        surroundings: Surroundings = SYSTEM,
     ) -> None:
+        self._surroundings = surroundings
         self._make_durable = make_durable
         self._filesystem = filesystem
         self._directory = directory
@@ -122,7 +124,8 @@ class RollingWriter:
     def _roll(self) -> None:
         if self._open is not None:
             with _refused(f"{self._directory}/{self._open.name}"):
-                self._closed.append(self._open.finish(self._level, self._file_source))
+                created = self._surroundings.local_wall_clock(self._surroundings.clock())
+                self._closed.append(self._open.finish(self._level, self._file_source, created))
             self._open = None
             self._rows_left = self._layout.target_file_rows
 
@@ -194,8 +197,8 @@ class _OpenFile:
         self._last = keys.slice(len(keys) - 1)
         return int(self._sink.tell())
 
-    def finish(self, level: int, file_source: FileSource) -> DataFileMeta:
-        """Close the file and return its metadata."""
+    def finish(self, level: int, file_source: FileSource, created: int) -> DataFileMeta:
+        """Close the file and return its metadata; ``created`` is a time of the local wall clock."""
         if self._int96 is not None:
             self._int96.begin_end()
         self._writer.close()
@@ -219,7 +222,7 @@ class _OpenFile:
             max_sequence_number=self._sequences[1],
             schema_id=self._layout.schema.id,
             level=level,
-            creation_time_millis=_local_wall_clock_millis(),
+            creation_time_millis=created,
             delete_row_count=self._deletes,
             file_source=file_source,
             value_stats_cols=value_stats_cols,
@@ -235,9 +238,3 @@ class _OpenFile:
 
 def _key_row(row: pa.Table, types: Sequence[DataType]) -> bytes:
     return encode_row([column[0] for column in row.columns], types)
-
-
-def _local_wall_clock_millis() -> int:
-    """Now as `_CREATION_TIME` has it: the local wall clock read as if it were UTC (docs/format.md 5.3)."""
-    now = time.time()
-    return int(now * 1000) + time.localtime(now).tm_gmtoff * 1000

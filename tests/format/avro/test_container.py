@@ -37,6 +37,12 @@ def test_another_reader_of_avro_reads_what_is_written(codec: str) -> None:
     assert list(fastavro.reader(io.BytesIO(write_container(ONE_FIELD, records, codec)))) == records
 
 
+def test_the_same_records_give_the_same_bytes_and_others_another_sync_marker() -> None:
+    first, again, other = (write_container(ONE_FIELD, [{"x": value}], "zstd") for value in (b"x", b"x", b"y"))
+    assert first == again
+    assert first[-16:] != other[-16:]
+
+
 def test_an_unknown_codec_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"'lz4': use zstd"):
         write_container(ONE_FIELD, [], "lz4")

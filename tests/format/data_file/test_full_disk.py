@@ -11,6 +11,7 @@ from lakelsm.errors import StorageError
 from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.paths import AttemptNames, FileNames
 from lakelsm.schema.table_schema import create_schema
+from lakelsm.surroundings import SYSTEM
 from tests.format.data_file.full_disk import FullDisk
 from tests.merge.run_files import layout_of, rows_table
 
@@ -40,7 +41,7 @@ def test_a_writer_that_meets_it_leaves_no_file(room: int, fails_on_close: bool, 
 
 
 def test_the_files_of_a_job_are_known_by_their_names() -> None:
-    names, others = AttemptNames.new(), AttemptNames.new()
+    names, others = AttemptNames.new(SYSTEM.new_uuid), AttemptNames.new(SYSTEM.new_uuid)
     made = [FileNames(names.uuid()).next("data-") for _ in range(50)]
     assert len(set(made)) == 50
     assert all(map(names.owns, made)) and not any(map(others.owns, made))

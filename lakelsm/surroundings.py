@@ -1,0 +1,60 @@
+"""What the engine takes from outside beside its storage: time, waiting, chance and ids.
+
+Nothing else asks the system for any of them (the linter sees to it): commit, writer, compaction and their tasks are
+handed a `Surroundings`, so that the same ones give the same run. It travels to Spark tasks, so what it holds must pickle.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+def _epoch_millis() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _local_offset(epoch_seconds: int) -> int:
+    return time.localtime(epoch_seconds).tm_gmtoff
+
+
+def _monotonic() -> float:
+    return time.monotonic()
+
+
+def _sleep(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def _chance() -> float:
+    return random.random()
+
+
+def _new_uuid() -> str:
+    return str(uuid.uuid4())
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """``clock`` gives milliseconds since 1970, ``local_offset`` the seconds that the local zone is ahead of UTC at a time
+    in seconds since 1970. ``monotonic`` gives seconds that never go back, for durations. ``sleep`` takes seconds.
+    ``chance`` gives numbers in [0, 1), ``new_uuid`` a version 4 uuid that nobody else has.
+    """
+
+    clock: Callable[[], int] = _epoch_millis
+    local_offset: Callable[[int], int] = _local_offset
+    monotonic: Callable[[], float] = _monotonic
+    sleep: Callable[[float], None] = _sleep
+    chance: Callable[[], float] = _chance
+    new_uuid: Callable[[], str] = _new_uuid
+
+    def local_wall_clock(self, epoch_millis: int) -> int:
+        """A time as ``_CREATION_TIME`` has it: the local wall clock, read as if it were UTC (docs/format.md 5.3)."""
+        return epoch_millis + self.local_offset(epoch_millis // 1000) * 1000
+
+
+#: The real ones.
+SYSTEM = Surroundings()

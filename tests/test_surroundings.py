@@ -1,0 +1,93 @@
+"""Time, chance and ids come from outside: nothing else is asked for them, and the same ones give the same run."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lakelsm.surroundings import SYSTEM, Surroundings
+from tests.compact.local_table import LocalTable
+
+ROOT = Path(__file__).parent.parent
+BANNED = re.findall(r'^"(\S+)"\.msg = "take it', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+_asked = {"time": 0, "id": 0}
+
+
+def _clock() -> int:
+    _asked["time"] += 250
+    return 1_700_000_000_000 + _asked["time"]
+
+
+def _new_uuid() -> str:
+    _asked["id"] += 1
+    return f"{_asked['id']:08x}-0000-4000-8000-{_asked['id']:012x}"
+
+
+def _simulated() -> Surroundings:
+    _asked.update(time=0, id=0)
+    return Surroundings(clock=_clock, local_offset=lambda seconds: 3600, new_uuid=_new_uuid, chance=lambda: 0.5)
+
+
+def _history(root: Path) -> dict[str, bytes]:
+    """Write, delete, overwrite and compact; return every file of the table."""
+    table = LocalTable(root, "p INT NOT NULL, id INT NOT NULL, v STRING", ("p", "id"), ("p",), changelog_producer="input")
+    table.surroundings = _simulated()
+    table.write((1, 1, "a"), (2, 1, "a"), (2, 2, "a"))
+    table.delete((2, 1, "a"))
+    table.overwrite((1, 7, "b"), partitions=None)
+    table.write((1, 7, "c"))
+    table.compact()
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_the_same_surroundings_give_the_same_files_byte_for_byte(tmp_path: Path) -> None:
+    first, second = _history(tmp_path / "first"), _history(tmp_path / "second")
+    assert len(first) > 20
+    assert first == second
+
+
+def test_creation_times_are_of_the_clock_and_zone_that_were_handed_over(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    table.surroundings = _simulated()
+    table.write((1, "a"))
+    table.write((1, "b"))
+    table.compact()
+    created = [entry.file.creation_time_millis for entry in table.live()]
+    assert all(1_700_003_600_000 < time < 1_700_003_700_000 for time in created)
+    assert 1_700_000_000_000 < table.latest.time_millis < 1_700_000_100_000
+
+
+def test_the_local_wall_clock_is_read_as_if_it_were_utc() -> None:
+    assert Surroundings(local_offset=lambda seconds: -seconds).local_wall_clock(5_500) == 500
+
+
+def test_the_real_ones_travel_to_tasks_by_name() -> None:
+    assert pickle.loads(pickle.dumps(SYSTEM)) == SYSTEM
+    assert len(pickle.dumps(SYSTEM)) < 500
+
+
+def _complaints(code: str, file: str) -> str:
+    command = [sys.executable, "-m", "ruff", "check", "--select", "TID251", "--stdin-filename", file, "-"]
+    return subprocess.run(command, input=code, capture_output=True, text=True, cwd=ROOT).stdout
+
+
+@pytest.mark.parametrize("file", ["lakelsm/commit/new.py", "lakelsm/spark/new.py"])
+def test_the_linter_refuses_every_other_clock_and_chance(file: str) -> None:
+    code = "".join(
+        f"import {name}\n" if "." not in name else f"import {name.rpartition('.')[0]}\n{name}\n" for name in BANNED
+    )
+    code += "from uuid import uuid4\nfrom time import time as now\nfrom datetime import datetime\ndatetime.now()\n"
+    found = _complaints(code, file)
+    for name in BANNED:
+        assert f"`{name}` is banned: take it from the Surroundings" in found
+    assert found.count("TID251") >= len(BANNED) + 3
+
+
+def test_the_linter_lets_the_one_place_and_tests_have_them() -> None:
+    for file in ("lakelsm/surroundings.py", "tests/commit/new.py", "benchmarks/new.py", "jobs/new.py"):
+        assert "TID251" not in _complaints("import time\ntime.time()\n", file)
