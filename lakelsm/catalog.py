@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from lakelsm.arguments import checked_file_name, checked_flag, checked_location, checked_name, wrong_argument
-from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError
+from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, told_of
 from lakelsm.format.paths import DATABASE_SUFFIX, TablePaths, database_path, table_path
 from lakelsm.schema.changes import SchemaChange, check_changes
 from lakelsm.schema.evolution import apply_changes
-from lakelsm.schema.table_schema import create_schema
+from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.validation import validate_table
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.table_store import TableStore
@@ -57,9 +57,10 @@ class Catalog:
         """
         paths = self._paths(name)
         checked_flag("if_not_exists", if_not_exists)
-        columns = from_struct(schema) if isinstance(schema, StructType) else schema
-        created = create_schema(columns, primary_key, partition_by, options, comment, SYSTEM.clock())
-        validate_table(created)
+        with told_of(f"Table {name}"):
+            columns = from_struct(schema) if isinstance(schema, StructType) else schema
+            created = create_schema(columns, primary_key, partition_by, options, comment, SYSTEM.clock())
+            validate_table(created)
         file_io = self._file_io.within(paths.root)
         if if_not_exists and SchemaStore(file_io, paths).ids():
             return self.table(name)
@@ -92,7 +93,12 @@ class Catalog:
         check_changes(changes)
         store = TableStore.open(self._paths(name).root, name)
         has_snapshots = store.snapshots.latest_id() is not None
-        store.schemas.change(lambda schema: apply_changes(schema, changes, SYSTEM.clock(), has_snapshots))
+
+        def changed(schema: TableSchema) -> TableSchema:
+            with told_of(f"Table {name}"):
+                return apply_changes(schema, changes, SYSTEM.clock(), has_snapshots)
+
+        store.schemas.change(changed)
         return self.table(name)
 
     def drop_table(self, name: str) -> None:
@@ -125,7 +131,7 @@ class Catalog:
                 f"name is {name!r}, one of Paimon's system tables or branches, which lakelsm does not have: use the "
                 "methods snapshots, files and buckets of a table, and create tables by a name without '$'."
             )
-        return TablePaths(table_path(self._root, _database(database), table))
+        return TablePaths(table_path(self._root, _database(database), table), name)
 
 
 def _database(name: str) -> str:

@@ -135,7 +135,7 @@ def test_what_the_file_system_does_not_let_read_is_told(tmp_path: Path, monkeypa
 
 def test_a_path_below_a_file_holds_no_table(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(TableNotFoundError, match="file is no Paimon table"):
+    with pytest.raises(TableNotFoundError, match="file does not exist"):
         Table.for_path(str(tmp_path / "file"))
     with pytest.raises(TableNotFoundError, match=r"Table db.t does not exist: the database has no tables"):
         Catalog(str(tmp_path / "file")).table("db.t")

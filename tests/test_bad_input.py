@@ -268,7 +268,7 @@ def test_a_path_that_is_no_table_is_refused(tables: Tables, tmp_path: Path) -> N
 
     (tmp_path / "file").write_text("x")
     for path in (tmp_path / "nothing", tmp_path / "file", tables.warehouse, tables.root / "snapshot"):
-        with tables.unchanged(), pytest.raises(TableNotFoundError, match=f"{path} is no Paimon table"):
+        with tables.unchanged(), pytest.raises(TableNotFoundError, match=f"Table {path} does not exist"):
             Table.for_path(str(path), tables.spark)
     with pytest.raises(InvalidInputError, match="absolute"):
         Table.for_path("relative/path", tables.spark)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -169,3 +170,74 @@ def test_a_warehouse_is_a_path_or_a_file_uri(tmp_path: Path, form: str) -> None:
 
 def test_the_representation_names_the_table(catalog: Catalog) -> None:
     assert "db.t" in repr(make(catalog))
+
+
+WRONG = {
+    "a value that is none": (lambda c: make_with(c, {"bucket": "many"}), "'bucket'"),
+    "an unknown option": (lambda c: make_with(c, {"buckets": "1"}), "'buckets'"),
+    "a rule between options": (
+        lambda c: make_with(c, {"bucket": "1", "merge-engine": "first-row", "sequence.field": "v"}),
+        "sequence.field",
+    ),
+    "a feature that is not built": (lambda c: make_with(c, {"bucket": "-2"}), "'bucket' = '-2'"),
+    "a key that is no column": (lambda c: c.create_table("db.new", COLUMNS, primary_key=["no"]), "'no'"),
+    "a type of Spark that is none of Paimon's": (
+        lambda c: c.create_table("db.new", T.StructType([T.StructField("id", T.NullType())]), primary_key=["id"]),
+        "'id'",
+    ),
+    "a new value that is none": (lambda c: c.alter_table("db.new", SetOption("bucket", "many")), "'bucket'"),
+    "a column that there is not": (lambda c: c.alter_table("db.new", DropColumn("no")), "'no'"),
+}
+
+
+def make_with(catalog: Catalog, options: dict[str, str]) -> Table:
+    return catalog.create_table("db.new", COLUMNS, primary_key=["id"], options=options)
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_with_a_new_or_a_changed_table_names_the_table_and_the_part(catalog: Catalog, what: str) -> None:
+    do, part = WRONG[what]
+    if "alter_table" in do.__code__.co_names:
+        make(catalog, "db.new")
+    with pytest.raises((InvalidInputError, UnsupportedFeatureError), match=r"^Table db\.new: ") as raised:
+        do(catalog)
+    assert part in str(raised.value)
+    assert str(raised.value).count("db.new") == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("merge-engine", "no-such"), ("bucket", "-2"), ("deletion-vectors.enabled", "true")]
+)
+def test_an_option_that_keeps_a_table_from_being_opened_is_told_with_the_table(
+    catalog: Catalog, tmp_path: Path, key: str, value: str
+) -> None:
+    opened = make(catalog)
+    path = tmp_path / "db.db" / "t"
+    file = path / "schema" / "schema-0"
+    schema = json.loads(file.read_text(encoding="utf-8"))
+    schema["options"][key] = value
+    file.write_text(json.dumps(schema), encoding="utf-8")
+    openings = {
+        "db.t": [lambda: catalog.table("db.t"), lambda: opened.schema],
+        str(path): [lambda: Table.for_path(str(path))],
+    }
+    for name, ways in openings.items():
+        for way in ways:
+            with pytest.raises((InvalidInputError, UnsupportedFeatureError), match=f"^Table {name}: .*{key}.*{value}"):
+                way()
+
+
+def test_a_table_is_named_in_one_way_by_what_opened_it(catalog: Catalog, tmp_path: Path) -> None:
+    by_name = make(catalog)
+    path = str(tmp_path / "db.db" / "t")
+    by_path = Table.for_path(path + "/")
+    assert (by_name.name, by_path.name) == ("db.t", path)
+    wrongs: list[Callable[[Table], object]] = [
+        lambda table: table.plan(snapshot_id=7),
+        lambda table: table.plan(tag="no"),
+        lambda table: table.compact(buckets=[99]),
+    ]
+    for table in (by_name, by_path):
+        for wrong in wrongs:
+            with pytest.raises(InvalidInputError, match=rf"[Tt]able {table.name}\b"):
+                wrong(table)

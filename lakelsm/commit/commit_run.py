@@ -118,7 +118,7 @@ class CommitRun:
                 self._files.delete_except()
             elif isinstance(error, Exception) and not isinstance(error, CommitOutcomeUnknownError):
                 raise CommitOutcomeUnknownError(
-                    f"table {self._env.paths.root}: the commit failed where its snapshot may be visible ({error}). No "
+                    f"Table {self._env.paths.name}: the commit failed where its snapshot may be visible ({error}). No "
                     "file was deleted. Rerun with the same commit user and batch id: it does nothing if it is visible."
                 ) from error
             raise
@@ -160,7 +160,7 @@ class CommitRun:
         retry = self._attempts - 1
         if retry >= retrying.max_retries or (retrying.timeout is not None and elapsed > retrying.timeout):
             raise CommitConflictError(
-                f"table {self._env.paths.root}: other commits came first {self._attempts} times in {elapsed} "
+                f"Table {self._env.paths.name}: other commits came first {self._attempts} times in {elapsed} "
                 f"ms, last for snapshot {lost}. Nothing was committed; commit again, or raise "
                 f"commit.max-retries ({retrying.max_retries}) or commit.timeout."
             )
@@ -209,7 +209,7 @@ class CommitRun:
         for entry in message.entries:
             if wanted is not None and not wanted(entry.partition):
                 raise InvalidInputError(
-                    f"table {self._env.paths.root}: the overwrite writes {entry.file.file_name} to partition "
+                    f"Table {self._env.paths.name}: the overwrite writes {entry.file.file_name} to partition "
                     f"{self._partition_name(entry.partition)}, which is not among those it replaces"
                 )
         live = [entry for entry in self._live.of_partitions(latest, wanted) if entry.bucket >= 0]
@@ -272,7 +272,7 @@ class CommitRun:
 
     def _raise(self, conflicts: Sequence[Conflict]) -> None:
         if conflicts:
-            raise conflicts[0].error(f"table {self._env.paths.root}")
+            raise conflicts[0].error(f"Table {self._env.paths.name}")
 
     def _partition_name(self, partition: bytes) -> str:
         return partition_label(partition, self._env.schema.partition_keys, self._partition_types) or "()"

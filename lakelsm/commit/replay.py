@@ -115,7 +115,7 @@ class ReplayCheck:
     def _why_unknown(self) -> str:
         user, identifier = self._request.commit_user, self._request.identifier
         return (
-            f"table {self._paths.root}: batch {identifier} of commit user {user!r} is below batch {self._highest}, "
+            f"Table {self._paths.name}: batch {identifier} of commit user {user!r} is below batch {self._highest}, "
             f"which is committed, and snapshots before {self._snapshots.earliest_id()} have expired: whether batch "
             f"{identifier} was committed can no longer be told. Nothing was written. Compare its rows with the "
             f"table; if they are missing, write them under a batch id above {self._highest}."

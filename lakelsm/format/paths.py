@@ -6,7 +6,7 @@ Paths are plain strings under the table's root; URIs are the storage package's b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakelsm.arguments import LONGEST_NAME
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
@@ -214,12 +214,18 @@ class CommitFileNames:
 
 @dataclass(frozen=True)
 class TablePaths:
-    """Paths of the files of the table at ``root`` (a trailing slash is dropped)."""
+    """Paths of the files of the table at ``root`` (a trailing slash is dropped).
+
+    ``name`` is how every message names the table, after the word "table": 'database.table' where a catalog opened it,
+    else its root.
+    """
 
     root: str
+    name: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", _root(self.root))
+        object.__setattr__(self, "name", self.name or self.root)
 
     @property
     def schema_dir(self) -> str:

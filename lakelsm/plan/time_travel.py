@@ -60,7 +60,7 @@ class ChangelogRange:
             return plan_changelog(store, self.first - 1, self.after.id, chosen, predicate)
         if self.before is None and self.first > 1:
             raise SnapshotNotFoundError(
-                f"table {store.name}: the state before snapshot {self.first} has expired; start at {self.first} or later"
+                f"Table {store.name}: the state before snapshot {self.first} has expired; start at {self.first} or later"
             )
         return plan_difference(store, self.before, self.after, predicate)
 

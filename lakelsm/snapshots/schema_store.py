@@ -31,7 +31,9 @@ class SchemaStore:
         """Return the newest schema's id. Raises TableNotFoundError where there is none."""
         ids = self.ids()
         if not ids:
-            raise TableNotFoundError(f"{self._paths.root} is no Paimon table: it has no schema/schema-0 file")
+            raise TableNotFoundError(
+                f"Table {self._paths.name} does not exist: {self._paths.root} has no schema/schema-0 file."
+            )
         return ids[-1]
 
     def latest(self) -> TableSchema:
@@ -59,7 +61,7 @@ class SchemaStore:
     def create_table(self, schema: TableSchema) -> None:
         """Write the first schema. Raises TableAlreadyExistsError when the table has one."""
         if self.ids() or not self._add(schema):
-            raise TableAlreadyExistsError(f"{self._paths.root}: a table exists there")
+            raise TableAlreadyExistsError(f"Table {self._paths.name} exists already.")
 
     def change(self, change: Callable[[TableSchema], TableSchema]) -> TableSchema:
         """Add the schema that ``change`` makes of the newest one; return it.
@@ -77,7 +79,7 @@ class SchemaStore:
             if self._add(changed):
                 return changed
         raise CommitConflictError(
-            f"{self._paths.root}: other processes changed the schema {_RETRIES} times meanwhile; try again"
+            f"Table {self._paths.name}: other processes changed the schema {_RETRIES} times meanwhile; try again"
         )
 
     def _add(self, schema: TableSchema) -> bool:

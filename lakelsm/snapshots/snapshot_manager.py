@@ -59,7 +59,7 @@ class SnapshotManager:
             if snapshot is not None:
                 return snapshot
         raise CorruptTableError(
-            f"table {self._paths.root}: its newest snapshot {newest} disappears whenever it is read"
+            f"Table {self._paths.name}: its newest snapshot {newest} disappears whenever it is read"
         )
 
     def get(self, snapshot_id: int) -> Snapshot:
@@ -133,7 +133,7 @@ class SnapshotManager:
         except FileNotFoundError:
             known = ", ".join(self.tag_names()) or "none"
             raise SnapshotNotFoundError(
-                f"table {self._paths.root} has no tag {name!r}; its tags: {known}"
+                f"Table {self._paths.name} has no tag {name!r}; its tags: {known}"
             ) from None
         return Tag.from_json(data, path)
 
@@ -175,14 +175,14 @@ class SnapshotManager:
 
     def _why_missing(self, snapshot_id: int) -> str:
         ids = self.ids()
-        where = f"table {self._paths.root}"
+        where = f"table {self._paths.name}"
         if not ids:
             return f"snapshot {snapshot_id}: {where} has no snapshots yet"
         reason = "has expired" if 0 < snapshot_id < ids[0] else "does not exist"
         return f"snapshot {snapshot_id} of {where} {reason}; available: {ids[0]} to {ids[-1]}"
 
     def _why_none_before(self, millis: int) -> str:
-        where = f"table {self._paths.root}"
+        where = f"table {self._paths.name}"
         first = next((s for s in map(self.try_get, self.ids()) if s is not None), None)
         if first is None:
             return f"no snapshot at or before {_utc(millis)}: {where} has no snapshots yet"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.errors import UnsupportedFeatureError, told_of
 from lakelsm.format.data_file.column_evolution import comparable_values
 from lakelsm.format.paths import TablePaths, partition_label, partition_text
 from lakelsm.format.row.binary_row import decode_row, decode_rows
@@ -25,7 +25,6 @@ from lakelsm.types import DataType
 class TableStore:
     """A table as one operation sees it: the schema and options are those of the moment it was opened."""
 
-    name: str
     file_io: FileIO
     paths: TablePaths
     schema: TableSchema
@@ -38,34 +37,32 @@ class TableStore:
         Raises TableNotFoundError when there is none and UnsupportedFeatureError when lakelsm cannot serve it rightly.
         """
         storage, root = open_storage(location)
-        paths = TablePaths(root)
+        paths = TablePaths(root, name or "")
         file_io = storage.within(paths.root)
         schema = SchemaStore(file_io, paths).latest()
-        return TableStore(
-            name=name or paths.root.rsplit("/", 1)[-1],
-            file_io=file_io,
-            paths=paths,
-            schema=schema,
-            options=validate_existing_table(schema),
-        )
+        return TableStore(file_io=file_io, paths=paths, schema=schema, options=_options(paths.name, schema))
 
     def refreshed(self) -> TableStore:
         """The same table with the newest schema and options."""
         schema = self.schemas.latest()
-        if schema == self.schema:
-            return self
-        return replace(self, schema=schema, options=validate_existing_table(schema))
+        return self if schema == self.schema else self.with_schema(schema)
 
     def with_options(self, overrides: Mapping[str, str] | None) -> TableStore:
         """The same table with options that hold for one call."""
         if not overrides:
             return self
-        schema, options = with_dynamic_options(self.schema, overrides)
+        with told_of(f"Table {self.name}"):
+            schema, options = with_dynamic_options(self.schema, overrides)
         return replace(self, schema=schema, options=options)
 
     def with_schema(self, schema: TableSchema) -> TableStore:
-        """The same table as an older schema has it."""
-        return replace(self, schema=schema, options=validate_existing_table(schema))
+        """The same table as another schema of it has it."""
+        return replace(self, schema=schema, options=_options(self.name, schema))
+
+    @property
+    def name(self) -> str:
+        """How messages name the table: 'database.table' where a catalog opened it, else its path."""
+        return self.paths.name
 
     @property
     def schemas(self) -> SchemaStore:
@@ -115,6 +112,11 @@ class TableStore:
     def data_path(self, partition: bytes, bucket: int, file_name: str) -> str:
         """Where a data file lies."""
         return self.paths.data_file(self.partition_text(partition), bucket, file_name)
+
+
+def _options(name: str, schema: TableSchema) -> TableOptions:
+    with told_of(f"Table {name}"):
+        return validate_existing_table(schema)
 
 
 def _comparable(column: pa.Array, kind: DataType) -> list[Any]:

@@ -334,9 +334,9 @@ def test_the_message_names_partition_bucket_level_and_files() -> None:
     ],
 )
 def test_the_error_says_what_to_redo(kind: ConflictKind, error: type[CommitConflictError]) -> None:
-    raised = Conflict(kind, "why").error("table t")
+    raised = Conflict(kind, "why").error("Table t")
     assert type(raised) is error
-    assert "table t: why" in str(raised)
+    assert "Table t: why" in str(raised)
 
 
 def test_many_missing_files_are_counted_and_not_all_listed() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+import lakelsm
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.paths import (
     POSTPONE_BUCKET,
@@ -127,3 +129,15 @@ def test_a_partition_value_that_makes_too_long_a_name_is_named() -> None:
     assert paths.partition_dir([("p", "x" * 253)]).endswith("x" * 253)
     with pytest.raises(InvalidInputError, match=r"Partition value p='(:){40}'\.\.\. makes a directory name of 260 bytes"):
         paths.partition_dir([("p", ":" * 86)])
+
+
+def test_a_table_is_named_as_a_catalog_calls_it_or_else_by_its_root() -> None:
+    assert TablePaths("/wh/db.db/t/").name == TablePaths("/wh/db.db/t").root == "/wh/db.db/t"
+    named = TablePaths("/wh/db.db/t", "db.t")
+    assert named.name == "db.t" and named == TablePaths("/wh/db.db/t")
+
+
+def test_no_message_names_a_table_by_its_root_where_it_has_a_name() -> None:
+    package = Path(lakelsm.__file__).parent
+    by_root = re.compile(r"\b[Tt]able \{[^}]*\broot\b")
+    assert [str(path) for path in package.rglob("*.py") if by_root.search(path.read_text(encoding="utf-8"))] == []

@@ -63,7 +63,7 @@ def test_keys_of_a_sound_index_stay_in_their_buckets(table: LocalTable) -> None:
 def test_an_index_file_that_is_missing_is_named_with_its_bucket_and_the_remedy(table: LocalTable) -> None:
     path = path_of(table, 1)
     path.unlink()
-    with pytest.raises(CorruptTableError, match=rf"{path} of table t, bucket 1 does not exist: restore the file, or"):
+    with pytest.raises(CorruptTableError, match=rf"{path} of table {table.root}, bucket 1 does not exist: restore"):
         table.write((1, "x"))
 
 
@@ -110,7 +110,7 @@ def test_a_hash_that_a_file_has_twice_is_refused(table: LocalTable) -> None:
 
 def test_two_index_files_of_one_bucket_are_refused(table: LocalTable) -> None:
     rewrite(table, lambda found: [*found, replace(found[1], bucket=found[0].bucket)])
-    with pytest.raises(CorruptTableError, match=r"table t, bucket 0 names .* but the bucket has a second index file"):
+    with pytest.raises(CorruptTableError, match=r"table .*, bucket 0 names .* but the bucket has a second index file"):
         table.write((1, "x"))
 
 
@@ -133,7 +133,7 @@ def test_rows_in_dynamic_buckets_without_an_index_are_not_written_to(table: Loca
         rewrite(table, lambda found: [])
     else:
         rewrite_snapshot(table, indexManifest=None)
-    with pytest.raises(CorruptTableError, match="Snapshot 1 of table t has 3 data files in dynamic buckets, but no HASH"):
+    with pytest.raises(CorruptTableError, match=r"Snapshot 1 of table .* has 3 data files in dynamic buckets, but"):
         table.write((1, "x"))
     table.overwrite((1, "x"), (2, "y"))
     table.write((2, "z"))
@@ -162,14 +162,14 @@ def test_the_partition_is_named_by_its_values(tmp_path: Path) -> None:
     table.write(("a", 1), ("b", 1))
     for name in os.listdir(table.root / "index"):
         (table.root / "index" / name).unlink()
-    with pytest.raises(CorruptTableError, match="table t, partition p=b, bucket 0 does not exist"):
+    with pytest.raises(CorruptTableError, match=r"table \S+, partition p=b, bucket 0 does not exist"):
         table.write(("b", 1))
 
 
 def test_other_hashes_in_the_same_number_are_told_by_the_checksum(table: LocalTable) -> None:
     path = path_of(table, 1)
     path.write_bytes(bytes(byte ^ 0x55 for byte in path.read_bytes()))
-    with pytest.raises(CorruptTableError, match=f"{path} of table t, bucket 1 does not have the checksum"):
+    with pytest.raises(CorruptTableError, match=f"{path} of table {table.root}, bucket 1 does not have the checksum"):
         table.write((1, "x"))
     table.overwrite(*ROWS)
     assert all(entry.file.checksum is not None for entry in indexes(table))
