@@ -290,7 +290,7 @@ class Table:
             check_partition_predicate(store, predicate)
         if numbers is not None:
             check_buckets(store, numbers)
-        scope = CompactionScope(full, predicate, numbers)
+        scope = CompactionScope(full, partitions=predicate, buckets=numbers)
         return Compactor(self.spark, store).compact(scope, limits, dry_run=dry_run, commit_user=user)
 
     # -- looking ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -70,6 +70,7 @@ class CompactionScope:
     """
 
     full: bool
+    _: KW_ONLY
     partitions: Predicate | None = None
     buckets: frozenset[int] | None = None
     only: frozenset[BucketId] | None = None

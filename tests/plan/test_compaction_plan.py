@@ -108,7 +108,7 @@ def test_a_condition_chooses_partitions(tmp_path: Path, where: str, days: str) -
 def test_bucket_numbers_choose_buckets_of_every_partition(tmp_path: Path) -> None:
     store = table_of(tmp_path)
     assert chosen(store, CompactionScope(True, buckets=frozenset({1, 7}))) == [("a", 1), ("b", 1), ("c", 1)]
-    both = CompactionScope(True, parse_where("dt > 'a'", store.schema.fields, "UTC"), frozenset({0}))
+    both = CompactionScope(True, partitions=parse_where("dt > 'a'", store.schema.fields, "UTC"), buckets=frozenset({0}))
     assert chosen(store, both) == [("b", 0), ("c", 0)]
 
 
