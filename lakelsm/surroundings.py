@@ -37,7 +37,7 @@ def _new_uuid() -> str:
     return str(uuid.uuid4())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Surroundings:
     """``clock`` gives milliseconds since 1970, ``local_offset`` the seconds that the local zone is ahead of UTC at a time
     in seconds since 1970. ``monotonic`` gives seconds that never go back, for durations. ``sleep`` takes seconds.
