@@ -98,7 +98,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help=f"what the rows of one task may take in memory, whatever the bucket's size (default: "
         f"{DEFAULT_TASK_MEMORY // _MIB}mb)",
     )
-    how.add_argument("--commit-user", metavar="NAME", help="the commit user that snapshots name (default: a new uuid)")
+    how.add_argument("--commit-user", metavar="NAME", help="the commit user that snapshots name (default: a new one)")
 
 
 def _run(table: Table, arguments: Namespace) -> Report:

@@ -55,6 +55,13 @@ def marked_full(table: LocalTable) -> list[int]:
     return [s.id for s in table.store.snapshots.list() if FULL_COMPACTION_PROPERTY in (s.properties or {})]
 
 
+def test_a_compaction_of_no_named_user_has_the_tables_prefix(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", commit__user_prefix="nightly")
+    table.write((1, "a"))
+    table.compact()
+    assert table.latest.commit_user.startswith("nightly_")
+
+
 def test_a_full_compaction_leaves_the_top_level_only_and_the_same_rows(tmp_path: Path) -> None:
     table = four_buckets(tmp_path)
     table.delete((3, None), (4, None))

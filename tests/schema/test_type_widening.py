@@ -79,3 +79,34 @@ def test_members_of_rows_are_matched_by_id_and_may_come_and_go() -> None:
     old = row("ROW<x INT, y STRING>", 1, 2)
     assert can_widen(old, row("ROW<y BIGINT, z DATE>", 1, 3))
     assert not can_widen(old, row("ROW<x BIGINT, y INT>", 1, 2))
+
+
+_INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+#: Paimon's implicit casts between types of different roots (`DataTypeCasts`).
+_IMPLICIT = {
+    *((old, new) for at, old in enumerate(_INTEGERS) for new in _INTEGERS[at + 1 :]),
+    *((old, new) for old in (*_INTEGERS, "DECIMAL") for new in ("FLOAT", "DOUBLE")),
+    *((old, "DECIMAL") for old in (*_INTEGERS, "FLOAT", "DOUBLE")),
+    ("FLOAT", "DOUBLE"),
+    ("CHAR", "VARCHAR"),
+    ("BINARY", "VARBINARY"),
+    ("TIMESTAMP", "DATE"),
+    ("TIMESTAMP", "TIME"),
+    ("TIMESTAMP", "TIMESTAMP_LTZ"),
+    ("TIMESTAMP_LTZ", "TIMESTAMP"),
+}
+_EACH_ROOT = (
+    *_INTEGERS,
+    *("FLOAT", "DOUBLE", "DECIMAL(20, 0)", "BOOLEAN", "CHAR(3)", "STRING", "BINARY(3)", "BYTES", "DATE", "TIME(3)"),
+    *("TIMESTAMP(3)", "TIMESTAMP(3) WITH LOCAL TIME ZONE", "ARRAY<INT>", "MULTISET<INT>", "MAP<INT, INT>"),
+    "ROW<a INT>",
+)
+
+
+@pytest.mark.parametrize("old", _EACH_ROOT)
+def test_only_implicit_casts_change_the_root_so_that_explicit_ones_need_not_be_disabled(old: str) -> None:
+    source = parse_type(old)
+    for new in _EACH_ROOT:
+        target = parse_type(new)
+        if source.root != target.root and can_widen(source, target):
+            assert (source.root, target.root) in _IMPLICIT, f"'disable-explicit-type-casting' = 'true' forbids {new}"

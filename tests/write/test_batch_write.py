@@ -83,6 +83,17 @@ def append(
     return BatchWriter(spark, store, step).append(prepare(frame, store.schema, store.options), "slow", 5)
 
 
+def test_options_of_one_write_act_in_it_alone(spark: SparkSession, create: Callable[..., Table]) -> None:
+    table = create(bucket="1")
+    options = {"target-file-row-num": 1, "commit.user-prefix": "nightly", "file.compression": "none"}
+    assert table.write(rows(spark, (1, "a"), (2, "b"), (3, "c")), options=options).files == 3
+    table.write(rows(spark, (1, "d"), (2, "e"), (3, "f")))
+    first, second = (row.commit_user for row in table.snapshots().orderBy("snapshot_id").collect())
+    assert first.startswith("nightly_") and not second.startswith("nightly")
+    with pytest.raises(InvalidInputError, match=r"'snapshot\.time-retained' = '2 h' cannot hold for one call"):
+        table.write(rows(spark, (1, "g")), options={"snapshot.time-retained": "2 h"})
+
+
 def test_the_same_batch_again_is_a_no_op_that_says_so(spark: SparkSession, create: Callable[..., Table]) -> None:
     table = create(bucket="1")
     first = table.write(rows(spark, (1, "a")), commit_user="u", batch_id=3)
