@@ -17,7 +17,7 @@ from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.int96_timestamps import INT96, from_int96, to_int96
 from lakelsm.format.data_file.key_value_file import KeyValueReader, row_schema
-from lakelsm.format.data_file.parquet_footer import Int96Sink, metadata_with_int96_as_bytes
+from lakelsm.format.data_file.parquet_footer import Int96Sink
 from lakelsm.schema.changes import UpdateColumnType
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.evolution import apply_changes
@@ -28,7 +28,9 @@ from tests.merge.run_files import IO, layout_of, rows_table, write_files
 from tests.nano_times import times_of_nanos
 
 DAY = 86_400_000_000_000
+
 FIRST, LAST = -62_135_596_800_000_000_000, 253_402_300_799_999_999_999
+
 NANOS = st.none() | st.integers(FIRST, LAST) | st.sampled_from([FIRST, FIRST + 1, LAST, -1, -DAY, -DAY - 1, 0, 1])
 
 
@@ -84,9 +86,7 @@ NESTED = """
 @examples(40)
 @given(
     st.lists(
-        st.tuples(
-            st.none() | st.tuples(NANOS, NANOS), st.none() | st.lists(NANOS, max_size=4), st.none() | NANOS, NANOS
-        ),
+        st.tuples(st.none() | st.tuples(NANOS, NANOS), st.none() | st.lists(NANOS, max_size=4), st.none() | NANOS, NANOS),
         min_size=1,
         max_size=8,
     )
@@ -145,16 +145,3 @@ def test_a_widened_column_s_old_times_keep_their_values(tmp_path: Path) -> None:
     foreign_file(tmp_path / "old.parquet", {"t": times})
     found = read(tmp_path / "old.parquet", old, new)
     assert found.column("t").combine_chunks().equals(times_of_nanos([LAST - 999, FIRST, None]))
-
-
-def test_a_footer_that_is_none_is_an_error_of_arrow() -> None:
-    nested = (b"\x29" * 40, b"\x19" * 3000, b"\x1c" * 3000)
-    for footer in (b"", b"\x15", b"\x00", b"\x18\xff\xff\xff\x7f", *nested):
-        with pytest.raises(pa.ArrowInvalid):
-            metadata_with_int96_as_bytes(footer)
-
-
-@given(st.binary(max_size=60))
-def test_bytes_that_are_no_footer_are_an_error_of_arrow(footer: bytes) -> None:
-    with pytest.raises((pa.ArrowException, OSError)):
-        metadata_with_int96_as_bytes(footer)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 from dataclasses import replace
 from decimal import Decimal
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,32 +17,17 @@ from hypothesis import strategies as st
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.key_value_file import (
-    KeyValueReader,
     file_schema,
-    key_types,
     row_schema,
 )
-from lakelsm.format.data_file.rolling_writer import RollingWriter
-from lakelsm.format.manifest.data_file_meta import DataFileMeta
-from lakelsm.format.paths import FileNames
-from lakelsm.format.row.binary_row import decode_row
-from lakelsm.schema.column_mapping import column_mapping
-from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.schema.table_schema import create_schema
 from tests.examples import examples
-from tests.merge.run_files import IO, Row, layout_of, rows_table, write_files
+from tests.format.data_file.key_value_rows import INT_SCHEMA, SCHEMA, int_rows, read, reader_of, write_one
+from tests.merge.run_files import Row, layout_of, rows_table, write_files
 from tests.nano_times import python_rows, times_of_nanos
 
-ALL_TYPES = """
-    k1 STRING, k2 DECIMAL(20, 2),
-    bo BOOLEAN, ti TINYINT, sm SMALLINT, it INT NOT NULL, bi BIGINT, fl FLOAT, db DOUBLE,
-    d9 DECIMAL(9, 2), d18 DECIMAL(18, 3), d19 DECIMAL(19, 0), d38 DECIMAL(38, 10),
-    ch CHAR(5), vc VARCHAR(7), st STRING, bn BINARY(3), vb VARBINARY(9), by BYTES,
-    da DATE, tm TIME(3), t3 TIMESTAMP(3), t6 TIMESTAMP(6), t9 TIMESTAMP(9),
-    l3 TIMESTAMP(3) WITH LOCAL TIME ZONE, l6 TIMESTAMP(6) WITH LOCAL TIME ZONE, l9 TIMESTAMP(9) WITH LOCAL TIME ZONE,
-    ar ARRAY<INT>, ma MAP<STRING, BIGINT>, mu MULTISET<STRING>, ro ROW<x INT, y ROW<z STRING>>
-"""
-SCHEMA = create_schema(ALL_TYPES, ["k2", "k1"], (), {"bucket": "1"})
 UTC = dt.timezone.utc
+
 FULL_ROW: dict[str, Any] = {
     "k1": "key",
     "k2": Decimal("-1.50"),
@@ -78,20 +61,8 @@ FULL_ROW: dict[str, Any] = {
     "mu": [("x", 2)],
     "ro": {"x": None, "y": {"z": "deep"}},
 }
+
 NULL_ROW = {"k1": "", "k2": Decimal("0.00"), "it": 0}
-
-
-def reader_of(path: Path, schema: TableSchema = SCHEMA, table_schema: TableSchema | None = None) -> KeyValueReader:
-    return KeyValueReader(IO.filesystem(), str(path), column_mapping(schema, table_schema or schema))
-
-
-def read(path: Path, schema: TableSchema = SCHEMA, batch_bytes: int = 1 << 20) -> pa.Table:
-    return pa.concat_tables(rows for _, rows in reader_of(path, schema).batches(lambda: batch_bytes))
-
-
-def write_one(directory: Path, rows: list[Row], schema: TableSchema = SCHEMA, **layout: Any) -> tuple[Path, DataFileMeta]:
-    (meta,) = write_files(directory, layout_of(schema, **layout), [rows_table(schema, rows)])
-    return directory / meta.file_name, meta
 
 
 def test_every_type_reads_back_as_it_was_written(tmp_path: Path) -> None:
@@ -134,6 +105,7 @@ PHYSICAL = {
     "_SEQUENCE_NUMBER": ("INT64", "None"),
     "_VALUE_KIND": ("INT32", "Int(bitWidth=8, isSigned=true)"),
 }
+
 TIMES = {
     "t3": ("milliseconds", "false"),
     "t6": ("microseconds", "false"),
@@ -253,68 +225,6 @@ def test_the_thin_option_makes_thin_files_and_keeps_key_statistics() -> None:
     assert file_schema(schema, layout.thin).names == ["_SEQUENCE_NUMBER", "_VALUE_KIND", "k", "v"]
 
 
-def test_the_metadata_counts_rows_and_deletes_and_has_the_key_range(tmp_path: Path) -> None:
-    keys = [Decimal(n) for n in (-5, -1, 0, 3, 9)]
-    rows: list[Row] = [
-        (number, kind, {"k1": f"k{at}", "k2": key, "it": at})
-        for at, (key, number, kind) in enumerate(zip(keys, [40, 12, 77, 13, 50], [0, 3, 2, 1, 3]))
-    ]
-    path, meta = write_one(tmp_path, rows)
-    assert (meta.row_count, meta.delete_row_count) == (5, 3)
-    assert (meta.min_sequence_number, meta.max_sequence_number) == (12, 77)
-    assert decode_row(meta.min_key, key_types(SCHEMA)) == (Decimal("-5.00"), "k0")
-    assert decode_row(meta.max_key, key_types(SCHEMA)) == (Decimal("9.00"), "k4")
-    assert meta.file_size == path.stat().st_size
-    assert (meta.level, meta.file_source, meta.schema_id) == (0, 0, 0)
-    lows = decode_row(meta.key_stats.min_values, key_types(SCHEMA))
-    highs = decode_row(meta.key_stats.max_values, key_types(SCHEMA))
-    assert (lows, highs) == ((Decimal("-5.00"), "k0"), (Decimal("9.00"), "k4"))
-
-
-def test_value_statistics_cover_what_the_options_say(tmp_path: Path) -> None:
-    options = {"bucket": "1", "fields.w.stats-mode": "none", "fields.v.stats-mode": "full"}
-    schema = create_schema("k INT, v STRING, w INT", ["k"], (), options)
-    _, meta = write_one(tmp_path, [(0, 0, {"k": 1, "v": "b"}), (1, 0, {"k": 4, "v": None})], schema)
-    assert meta.value_stats_cols == ("k", "v")
-    types = [schema.field(name).type for name in ("k", "v")]
-    assert decode_row(meta.value_stats.min_values, types) == (1, "b")
-    assert decode_row(meta.value_stats.max_values, types) == (4, "b")
-    assert meta.value_stats.null_counts == (0, 1)
-
-
-INT_SCHEMA = create_schema("k INT, v STRING", ["k"], (), {"bucket": "1"})
-
-
-def int_rows(first: int, count: int) -> list[Row]:
-    return [(k, 3 if k % 10 == 0 else 0, {"k": k, "v": f"{k:0100d}"}) for k in range(first, first + count)]
-
-
-def test_files_roll_at_the_target_size_with_keys_in_order(tmp_path: Path) -> None:
-    layout = layout_of(INT_SCHEMA, target_file_size=3_000, row_group_bytes=4_000)
-    batches = [rows_table(INT_SCHEMA, int_rows(at, 50)) for at in range(0, 1000, 50)]
-    metas = write_files(tmp_path, layout, batches)
-    assert len(metas) > 3
-    assert sum(meta.row_count for meta in metas) == 1000
-    assert sum(meta.delete_row_count or 0 for meta in metas) == 100
-    ranges = [(decode_row(m.min_key, key_types(INT_SCHEMA)), decode_row(m.max_key, key_types(INT_SCHEMA))) for m in metas]
-    assert all(low <= high for low, high in ranges)
-    assert all(before[1] < after[0] for before, after in pairwise(ranges))
-    assert [row["k"] for meta in metas for row in read(tmp_path / meta.file_name, INT_SCHEMA).to_pylist()] == list(
-        range(1000)
-    )
-    assert len({meta.file_name for meta in metas}) == len(metas)
-    assert all(meta.file_size >= 3_000 for meta in metas[:-1])
-
-
-def test_a_small_target_file_size_holds_for_rows_that_come_all_at_once(tmp_path: Path) -> None:
-    schema = create_schema("k INT, v STRING", ["k"], (), {"bucket": "1", "target-file-size": "32 kb"})
-    rows = [(k, 0, {"k": k, "v": hashlib.sha256(bytes([k % 256, k // 256])).hexdigest()}) for k in range(10_000)]
-    metas = write_files(tmp_path, layout_of(schema), [rows_table(schema, rows)])
-    assert len(metas) > 5
-    assert all(32 << 10 <= meta.file_size < 128 << 10 for meta in metas[:-1])
-    assert sum(meta.row_count for meta in metas) == 10_000
-
-
 def test_rows_of_several_row_groups_have_running_positions(tmp_path: Path) -> None:
     layout = layout_of(INT_SCHEMA, row_group_bytes=1)
     (meta,) = write_files(tmp_path, layout, [rows_table(INT_SCHEMA, int_rows(at, 7)) for at in range(0, 35, 7)])
@@ -322,25 +232,6 @@ def test_rows_of_several_row_groups_have_running_positions(tmp_path: Path) -> No
     for start, rows in reader.batches(lambda: 150):
         assert len(rows) < 7
         assert rows.column("k").to_pylist() == list(range(start, start + len(rows)))
-
-
-def test_nothing_written_makes_no_file(tmp_path: Path) -> None:
-    writer = RollingWriter(
-        IO.filesystem(), str(tmp_path / "bucket"), FileNames("u"), layout_of(INT_SCHEMA), level=0, file_source=0
-    )
-    writer.write(rows_table(INT_SCHEMA, []))
-    assert writer.close() == []
-    assert not (tmp_path / "bucket").exists()
-
-
-def test_an_aborted_writer_leaves_nothing_behind(tmp_path: Path) -> None:
-    layout = layout_of(INT_SCHEMA, target_file_size=2_000, row_group_bytes=2_000)
-    writer = RollingWriter(IO.filesystem(), str(tmp_path), FileNames("u"), layout, level=0, file_source=0)
-    for at in range(0, 300, 50):
-        writer.write(rows_table(INT_SCHEMA, int_rows(at, 50)))
-    assert list(tmp_path.iterdir())
-    writer.abort()
-    assert list(tmp_path.iterdir()) == []
 
 
 @examples(25)

@@ -1,7 +1,10 @@
-"""Where files and row groups end, and what the options say about it."""
+"""Where files and row groups end, what is told of each file, and what is left of an aborted one."""
 
 from __future__ import annotations
 
+import hashlib
+from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -9,28 +12,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.format.data_file.key_value_file import FileLayout
+from lakelsm.format.data_file.key_value_file import (
+    FileLayout,
+    key_types,
+)
+from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
+from lakelsm.format.paths import FileNames
+from lakelsm.format.row.binary_row import decode_row
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import create_schema
 from tests.examples import examples
-from tests.merge.run_files import Row, rows_table, write_files
-
-SCHEMA = create_schema("k INT, v STRING", ["k"], (), {"bucket": "1"})
-
-
-def layout_of(options: dict[str, str], most_group_bytes: int | None = None) -> FileLayout:
-    return FileLayout.of(SCHEMA, TableOptions.parse(options), most_group_bytes)
+from tests.format.data_file.key_value_rows import INT_SCHEMA, SCHEMA, int_rows, read, write_one
+from tests.merge.run_files import IO, Row, layout_of, rows_table, write_files
 
 
-def rows(first: int, count: int) -> list[Row]:
-    return [(k, 0, {"k": k, "v": f"{k:0100d}"}) for k in range(first, first + count)]
+def layout_with(options: dict[str, str], most_group_bytes: int | None = None) -> FileLayout:
+    return FileLayout.of(INT_SCHEMA, TableOptions.parse(options), most_group_bytes)
 
 
 def written(directory: Path, layout: FileLayout, sizes: list[int]) -> list[DataFileMeta]:
     """The files of batches of so many rows."""
     starts = [sum(sizes[:at]) for at in range(len(sizes))]
-    return write_files(directory, layout, [rows_table(SCHEMA, rows(*batch)) for batch in zip(starts, sizes)])
+    return write_files(directory, layout, [rows_table(INT_SCHEMA, int_rows(*batch)) for batch in zip(starts, sizes)])
 
 
 def group_rows(directory: Path, meta: DataFileMeta) -> list[int]:
@@ -43,43 +47,117 @@ def group_rows(directory: Path, meta: DataFileMeta) -> list[int]:
 def test_a_file_of_a_write_ends_at_target_file_row_num(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], limit: int, group: str
 ) -> None:
-    layout = layout_of({"target-file-row-num": str(limit), "file.block-size": group})
+    layout = layout_with({"target-file-row-num": str(limit), "file.block-size": group})
     counts = [meta.row_count for meta in written(tmp_path_factory.mktemp("rows"), layout, sizes)]
     full, rest = divmod(sum(sizes), limit)
     assert counts == [limit] * full + [rest] * (rest > 0)
 
 
 def test_the_size_ends_a_file_before_its_rows_do(tmp_path: Path) -> None:
-    layout = layout_of({"target-file-row-num": "900", "target-file-size": "1 b", "file.block-size": "1 b"})
+    layout = layout_with({"target-file-row-num": "900", "target-file-size": "1 b", "file.block-size": "1 b"})
     assert [meta.row_count for meta in written(tmp_path, layout, [1000])] == [256, 256, 256, 232]
 
 
 def test_compactions_and_changelogs_end_files_by_size_alone(tmp_path: Path) -> None:
     options = TableOptions.parse({"target-file-row-num": "10"})
-    layout = FileLayout.of(SCHEMA, options)
+    layout = FileLayout.of(INT_SCHEMA, options)
     for each in (layout.for_compaction(), layout.for_changelog(options)):
         assert [meta.row_count for meta in written(tmp_path, each, [50])] == [50]
 
 
 def test_block_size_ends_row_groups_of_about_its_size(tmp_path: Path) -> None:
-    (usual,) = written(tmp_path, layout_of({}), [5_000])
+    (usual,) = written(tmp_path, layout_with({}), [5_000])
     assert group_rows(tmp_path, usual) == [5_000]
-    (meta,) = written(tmp_path, layout_of({"file.block-size": "64 kb"}), [100] * 50)
+    (meta,) = written(tmp_path, layout_with({"file.block-size": "64 kb"}), [100] * 50)
     *full, _ = group_rows(tmp_path, meta)
-    row = rows_table(SCHEMA, rows(0, 100)).nbytes / 100
+    row = rows_table(INT_SCHEMA, int_rows(0, 100)).nbytes / 100
     assert len(full) > 5
     assert all(65_536 <= count * row < 65_536 + 100 * row for count in full)
 
 
 def test_a_block_size_above_the_default_holds_unless_the_memory_is_less() -> None:
-    assert layout_of({"target-file-size": "1 gb"}).row_group_bytes == 64 << 20
+    assert layout_with({"target-file-size": "1 gb"}).row_group_bytes == 64 << 20
     wide = {"target-file-size": "1 gb", "file.block-size": "128 mb"}
-    assert layout_of(wide).row_group_bytes == 128 << 20
-    assert layout_of(wide, 32 << 20).row_group_bytes == 32 << 20
+    assert layout_with(wide).row_group_bytes == 128 << 20
+    assert layout_with(wide, 32 << 20).row_group_bytes == 32 << 20
 
 
 def test_a_switched_off_dictionary_is_in_no_column(tmp_path: Path) -> None:
     for text, some in (("true", True), ("false", False)):
-        (meta,) = written(tmp_path, layout_of({"parquet.enable.dictionary": text}), [50])
+        (meta,) = written(tmp_path, layout_with({"parquet.enable.dictionary": text}), [50])
         group = pq.ParquetFile(tmp_path / meta.file_name).metadata.row_group(0)
         assert any(group.column(at).has_dictionary_page for at in range(group.num_columns)) is some
+
+
+def test_the_metadata_counts_rows_and_deletes_and_has_the_key_range(tmp_path: Path) -> None:
+    keys = [Decimal(n) for n in (-5, -1, 0, 3, 9)]
+    rows: list[Row] = [
+        (number, kind, {"k1": f"k{at}", "k2": key, "it": at})
+        for at, (key, number, kind) in enumerate(zip(keys, [40, 12, 77, 13, 50], [0, 3, 2, 1, 3]))
+    ]
+    path, meta = write_one(tmp_path, rows)
+    assert (meta.row_count, meta.delete_row_count) == (5, 3)
+    assert (meta.min_sequence_number, meta.max_sequence_number) == (12, 77)
+    assert decode_row(meta.min_key, key_types(SCHEMA)) == (Decimal("-5.00"), "k0")
+    assert decode_row(meta.max_key, key_types(SCHEMA)) == (Decimal("9.00"), "k4")
+    assert meta.file_size == path.stat().st_size
+    assert (meta.level, meta.file_source, meta.schema_id) == (0, 0, 0)
+    lows = decode_row(meta.key_stats.min_values, key_types(SCHEMA))
+    highs = decode_row(meta.key_stats.max_values, key_types(SCHEMA))
+    assert (lows, highs) == ((Decimal("-5.00"), "k0"), (Decimal("9.00"), "k4"))
+
+
+def test_value_statistics_cover_what_the_options_say(tmp_path: Path) -> None:
+    options = {"bucket": "1", "fields.w.stats-mode": "none", "fields.v.stats-mode": "full"}
+    schema = create_schema("k INT, v STRING, w INT", ["k"], (), options)
+    _, meta = write_one(tmp_path, [(0, 0, {"k": 1, "v": "b"}), (1, 0, {"k": 4, "v": None})], schema)
+    assert meta.value_stats_cols == ("k", "v")
+    types = [schema.field(name).type for name in ("k", "v")]
+    assert decode_row(meta.value_stats.min_values, types) == (1, "b")
+    assert decode_row(meta.value_stats.max_values, types) == (4, "b")
+    assert meta.value_stats.null_counts == (0, 1)
+
+
+def test_files_roll_at_the_target_size_with_keys_in_order(tmp_path: Path) -> None:
+    layout = layout_of(INT_SCHEMA, target_file_size=3_000, row_group_bytes=4_000)
+    batches = [rows_table(INT_SCHEMA, int_rows(at, 50)) for at in range(0, 1000, 50)]
+    metas = write_files(tmp_path, layout, batches)
+    assert len(metas) > 3
+    assert sum(meta.row_count for meta in metas) == 1000
+    assert sum(meta.delete_row_count or 0 for meta in metas) == 100
+    ranges = [(decode_row(m.min_key, key_types(INT_SCHEMA)), decode_row(m.max_key, key_types(INT_SCHEMA))) for m in metas]
+    assert all(low <= high for low, high in ranges)
+    assert all(before[1] < after[0] for before, after in pairwise(ranges))
+    assert [row["k"] for meta in metas for row in read(tmp_path / meta.file_name, INT_SCHEMA).to_pylist()] == list(
+        range(1000)
+    )
+    assert len({meta.file_name for meta in metas}) == len(metas)
+    assert all(meta.file_size >= 3_000 for meta in metas[:-1])
+
+
+def test_a_small_target_file_size_holds_for_rows_that_come_all_at_once(tmp_path: Path) -> None:
+    schema = create_schema("k INT, v STRING", ["k"], (), {"bucket": "1", "target-file-size": "32 kb"})
+    rows = [(k, 0, {"k": k, "v": hashlib.sha256(bytes([k % 256, k // 256])).hexdigest()}) for k in range(10_000)]
+    metas = write_files(tmp_path, layout_of(schema), [rows_table(schema, rows)])
+    assert len(metas) > 5
+    assert all(32 << 10 <= meta.file_size < 128 << 10 for meta in metas[:-1])
+    assert sum(meta.row_count for meta in metas) == 10_000
+
+
+def test_nothing_written_makes_no_file(tmp_path: Path) -> None:
+    writer = RollingWriter(
+        IO.filesystem(), str(tmp_path / "bucket"), FileNames("u"), layout_of(INT_SCHEMA), level=0, file_source=0
+    )
+    writer.write(rows_table(INT_SCHEMA, []))
+    assert writer.close() == []
+    assert not (tmp_path / "bucket").exists()
+
+
+def test_an_aborted_writer_leaves_nothing_behind(tmp_path: Path) -> None:
+    layout = layout_of(INT_SCHEMA, target_file_size=2_000, row_group_bytes=2_000)
+    writer = RollingWriter(IO.filesystem(), str(tmp_path), FileNames("u"), layout, level=0, file_source=0)
+    for at in range(0, 300, 50):
+        writer.write(rows_table(INT_SCHEMA, int_rows(at, 50)))
+    assert list(tmp_path.iterdir())
+    writer.abort()
+    assert list(tmp_path.iterdir()) == []

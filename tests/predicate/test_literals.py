@@ -1,0 +1,198 @@
+"""A literal is taken only where Spark compares the same two values; with all else the outcome is unknown."""
+
+from __future__ import annotations
+
+import operator
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelsm.predicate.literals import Literal, compare, is_in, null_safe_equal
+from lakelsm.predicate.parser import parse_where
+from lakelsm.predicate.predicate import (
+    Compare,
+    Constant,
+    In,
+    IsNull,
+    Predicate,
+    Unknown,
+    columns,
+    evaluate,
+    is_exact,
+    negate,
+)
+from lakelsm.types import DataField
+from tests.predicate.typed_columns import FIELDS, NOON, kind, parse
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "i = 5.5",
+        "i = 3000000000",
+        "p = 1.255",
+        "p = 1000000000",
+        "f = 0.1",
+        "ts3 = '2020-01-01 00:00:00.0001'",
+    ],
+)
+def test_equality_with_what_the_type_cannot_hold_is_never_true(sql: str) -> None:
+    predicate = parse(sql)
+    (name,) = columns(predicate)
+    assert evaluate(predicate, {name: None}) is False
+    assert evaluate(predicate, {name: 1}) is False
+    inverse = parse(f"NOT ({sql})")
+    assert evaluate(inverse, {name: None}) is False
+    assert evaluate(inverse, {name: 1}) is True
+
+
+def test_a_timestamp_literal_with_the_sessions_zone_is_compared_with_room_for_a_clock_that_steps() -> None:
+    predicate = parse("ts > TIMESTAMP '2020-01-01 12:00:00'")
+    assert evaluate(predicate, {"ts": NOON - timedelta(hours=26)}) is False
+    assert evaluate(predicate, {"ts": NOON}) is None
+    assert parse("ts > TIMESTAMP '2020-01-01 12:00:00'", "UTC") == Compare("ts", ">", NOON)
+
+
+def test_instants_need_a_zone_whose_clock_does_not_step() -> None:
+    expected = Compare("instant", "=", datetime(2020, 1, 1, 11, tzinfo=timezone.utc))
+    assert parse("instant = '2020-01-01 12:00:00+01:00'") == expected
+    assert parse("instant = TIMESTAMP '2020-01-01 11:00:00Z'") == expected
+    assert parse("instant = '2020-01-01 12:00:00'", "+01:00") == expected
+    assert not is_exact(parse("instant = '2020-01-01 12:00:00'", "Europe/Paris"))
+
+
+def test_nanoseconds_leave_room_for_the_cut_to_microseconds() -> None:
+    predicate = parse("ts9 <= '2020-01-01 12:00:00'")
+    assert evaluate(predicate, {"ts9": NOON + timedelta(microseconds=1)}) is None
+    assert evaluate(predicate, {"ts9": NOON + timedelta(microseconds=2)}) is False
+
+
+def test_digits_beyond_a_timestamps_precision_are_compared_as_they_are_stored() -> None:
+    for precision, micros in ((0, 500_000), (1, 250_000), (3, 123_000), (4, 123_456)):
+        field = DataField(0, "t", kind("TIMESTAMP", precision=precision))
+        moment = NOON + timedelta(microseconds=micros)
+        assert evaluate(parse_where(f"t = '{moment}'", (field,), None), {"t": moment}) is True
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "9" * 100_000])
+def test_a_number_of_thousands_of_digits_prunes_nothing(digits: str) -> None:
+    for text in (f"i = {digits}", f"i < -{digits}", f"f = 1e{digits}"):
+        assert not is_exact(parse(text))
+
+
+NULL = Literal("null")
+BY_NAME = {field.name: field for field in FIELDS}
+OPERATORS = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+#: The greatest and least whole numbers that each type compares exactly, and the kind of literal.
+LAST_EXACT = [
+    ("l", Literal("integer", (1 << 63) - 1), Literal("integer", 1 << 63)),
+    ("l", Literal("integer", -(1 << 63)), Literal("integer", -(1 << 63) - 1)),
+    ("i", Literal("decimal", Decimal((1 << 63) - 1)), Literal("decimal", Decimal(1 << 63))),
+    ("d", Literal("integer", 1 << 53), Literal("integer", (1 << 53) + 1)),
+    ("f", Literal("integer", -(1 << 24)), Literal("integer", -(1 << 24) - 1)),
+    ("d", Literal("decimal", Decimal("1." + "1" * 37)), Literal("decimal", Decimal("1." + "1" * 38))),
+    ("p", Literal("decimal", Decimal("1" * 36 + ".25")), Literal("decimal", Decimal("1" * 37 + ".25"))),
+    ("i", Literal("double", 1.5), Literal("string", "1.5")),
+]
+
+
+def outcomes(predicate: Predicate, value: object) -> tuple[bool | None, bool | None]:
+    """Whether the condition is true, and whether its negation is: neither, where it is NULL."""
+    return evaluate(predicate, {"i": value}), evaluate(negate(predicate), {"i": value})
+
+
+@pytest.mark.parametrize(("name", "exact", "beyond"), LAST_EXACT)
+def test_a_number_is_taken_as_long_as_column_and_literal_have_an_exact_type(
+    name: str, exact: Literal, beyond: Literal
+) -> None:
+    assert is_exact(compare(BY_NAME[name], "<", exact, None))
+    assert isinstance(compare(BY_NAME[name], "<", beyond, None), Unknown)
+
+
+@given(st.sampled_from(sorted(OPERATORS)), st.integers(-200, 200), st.none() | st.integers(-128, 127))
+def test_a_comparison_with_any_number_says_what_sql_says(op: str, number: int, value: int | None) -> None:
+    field = DataField(0, "i", kind("TINYINT"))
+    wanted = value is not None and OPERATORS[op](value, number)
+    found = outcomes(compare(field, op, Literal("integer", number), None), value)
+    assert found == (wanted, value is not None and not wanted)
+
+
+@pytest.mark.parametrize("name", ["i", "Text", "ts", "arr"])
+def test_null_is_equal_to_nothing_but_by_the_null_safe_operator(name: str) -> None:
+    assert compare(BY_NAME[name], "=", NULL, None) == Constant(None)
+    assert null_safe_equal(BY_NAME[name], NULL, None) == IsNull(name)
+
+
+def test_the_null_safe_operator_is_never_null() -> None:
+    predicate = null_safe_equal(BY_NAME["i"], Literal("integer", 5), None)
+    assert [evaluate(predicate, {"i": value}) for value in (5, 6, None)] == [True, False, False]
+    assert isinstance(null_safe_equal(BY_NAME["i"], Literal("string", "5"), None), Unknown)
+
+
+def test_a_list_keeps_each_value_once_and_drops_what_the_type_cannot_hold() -> None:
+    numbers = [Literal("integer", number) for number in (2, 1, 2, 1 << 40)]
+    assert is_in(BY_NAME["i"], numbers, None) == In("i", (2, 1))
+    nothing = is_in(BY_NAME["i"], numbers[3:], None)
+    assert outcomes(nothing, 1) == (False, True)
+    assert outcomes(nothing, None) == (False, False)
+
+
+def test_a_null_in_a_list_leaves_open_what_is_not_found() -> None:
+    predicate = is_in(BY_NAME["i"], [Literal("integer", 2), NULL], None)
+    assert [outcomes(predicate, value) for value in (2, 3, None)] == [(True, False), (False, False), (False, False)]
+
+
+@pytest.mark.parametrize(
+    ("name", "literal"),
+    [
+        ("i", Literal("string", "2")),
+        ("ts", Literal("string", "2020-01-01")),
+        ("ts9", Literal("timestamp_ntz", "2020-01-01")),
+    ],
+)
+def test_one_literal_of_another_type_makes_the_whole_list_unknown(name: str, literal: Literal) -> None:
+    assert isinstance(is_in(BY_NAME[name], [NULL, literal], "UTC"), Unknown)
+
+
+#: Column, kind of literal, its text, the session's zone, and the value that it is compared as (None: not at all).
+TEXTS: list[tuple[str, str, str, str | None, Any]] = [
+    ("day", "string", "2024-02-29", None, date(2024, 2, 29)),
+    ("day", "string", "2023-02-29", None, None),
+    ("day", "string", " 2024-02-29", None, None),
+    ("day", "timestamp", "2024-02-29", None, None),
+    ("ts", "string", "2020-01-01", None, datetime(2020, 1, 1)),
+    ("ts", "string", "2020-01-01 24:00:00", None, None),
+    ("ts", "string", "2020-01-01 12:00:00.1234567", None, None),
+    ("ts", "string", "2020-01-01Z", None, None),
+    ("ts", "timestamp", "2020-01-01 12:00:00", "+05:30", NOON),
+    ("instant", "timestamp", "2020-01-01 12:00:00", "+05:30", datetime(2020, 1, 1, 6, 30, tzinfo=timezone.utc)),
+    ("instant", "timestamp", "2020-01-01 12:00:00", "-18:00", datetime(2020, 1, 2, 6, tzinfo=timezone.utc)),
+    ("instant", "timestamp", "2020-01-01 12:00:00", "+19:00", None),
+    ("instant", "timestamp", "2020-01-01 12:00:00", "+01:60", None),
+    ("instant", "timestamp", "2020-01-01 12:00:00", None, None),
+    ("instant", "timestamp_ltz", "0001-01-01 00:00:00+01:00", None, None),
+    ("instant", "timestamp_ntz", "2020-01-01 12:00:00", "UTC", None),
+    ("c", "string", "abc", None, None),
+    ("flag", "boolean", True, None, True),
+    ("raw", "binary", b"a", None, b"a"),
+    ("raw", "string", "a", None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "literal", "text", "zone", "value"), TEXTS)
+def test_a_literal_is_the_value_that_spark_makes_of_it_or_unknown(
+    name: str, literal: str, text: Any, zone: str | None, value: Any
+) -> None:
+    found = compare(BY_NAME[name], ">=", Literal(literal, text), zone)
+    assert isinstance(found, Unknown) if value is None else found == Compare(name, ">=", value)
