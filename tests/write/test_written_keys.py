@@ -1,0 +1,71 @@
+"""Whether others wrote the very keys of a delete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.snapshots.manifest_scan import read_delta_entries
+from lakelsm.write.written_keys import others_wrote_keys
+from tests.compact.local_table import LocalTable, Row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: In the place of a session where none is used: files that do not overlap are told apart by metadata.
+NO_SESSION: Any = None
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> LocalTable:
+    made = LocalTable(tmp_path, write_only="true")
+    made.write(*((number, "old") for number in range(10)))
+    return made
+
+
+def delta(table: LocalTable, *rows: Row) -> Sequence[ManifestEntry]:
+    """The files of a delete of these rows."""
+    store = table.store
+    return list(read_delta_entries(store.file_io, store.paths, table.delete(*rows)))
+
+
+def wrote(session: Any, table: LocalTable, ours: Sequence[ManifestEntry], after: int) -> bool:
+    return others_wrote_keys(session, table.store, ours, after, table.latest.id)
+
+
+def test_nobody_wrote_where_there_is_no_snapshot_between(table: LocalTable) -> None:
+    assert not wrote(NO_SESSION, table, delta(table, (3, "old")), table.latest.id)
+
+
+def test_files_of_other_keys_and_compactions_are_not_looked_into(table: LocalTable) -> None:
+    ours = delta(table, (3, "old"), (5, "old"))
+    table.write((6, "new"))
+    table.compact()
+    assert not wrote(NO_SESSION, table, ours, 2)
+
+
+def test_a_snapshot_that_expired_might_have_written_them(table: LocalTable) -> None:
+    ours = delta(table, (3, "old"))
+    table.write((9, "new"))
+    table.write((9, "newer"))
+    table.store.file_io.delete(table.store.paths.snapshot_file(3))
+    assert wrote(NO_SESSION, table, ours, 2)
+
+
+def test_an_overwrite_that_removed_files_of_the_range_might_have_too(table: LocalTable) -> None:
+    ours = delta(table, (3, "old"))
+    table.overwrite((9, "new"))
+    assert wrote(NO_SESSION, table, ours, 2)
+
+
+@pytest.mark.parametrize(("keys", "expected"), [((4,), False), ((2, 5), True), ((2, 6), False)])
+def test_where_ranges_overlap_the_keys_themselves_decide(
+    spark: SparkSession, table: LocalTable, keys: tuple[int, ...], expected: bool
+) -> None:
+    ours = delta(table, (1, "old"), (3, "old"), (5, "old"))
+    table.write(*((key, "new") for key in keys))
+    assert wrote(spark, table, ours, 2) is expected
