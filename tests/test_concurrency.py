@@ -289,12 +289,12 @@ def rows_of(frame: Any) -> list[Row]:
 @pytest.mark.parametrize(
     ("seconds", "options"),
     [
-        pytest.param(20, {"bucket": "2", "write-only": "true"}, id="fixed buckets, a compactor of its own"),
+        pytest.param(12, {"bucket": "2", "write-only": "true"}, id="fixed buckets, a compactor of its own"),
         pytest.param(
-            10, {"bucket": "1", "num-sorted-run.compaction-trigger": "3"}, id="one bucket that everybody compacts"
+            8, {"bucket": "1", "num-sorted-run.compaction-trigger": "3"}, id="one bucket that everybody compacts"
         ),
         pytest.param(
-            10, {"dynamic-bucket.target-row-num": "20", "write-only": "true"}, id="dynamic buckets, competing assigners"
+            8, {"dynamic-bucket.target-row-num": "20", "write-only": "true"}, id="dynamic buckets, competing assigners"
         ),
     ],
 )
