@@ -38,11 +38,6 @@ def escape_path_name(text: str) -> str:
     return _ESCAPED.sub(lambda match: f"%{ord(match.group()):02X}", text)
 
 
-def unescape_path_name(name: str) -> str:
-    """Take back escape_path_name; a ``%`` without two hex digits stays."""
-    return re.sub(r"%([0-9A-Fa-f]{2})", lambda match: chr(int(match.group(1), 16)), name)
-
-
 def partition_text(
     value: pa.Scalar, data_type: DataType, legacy: bool, default_name: str, local_zone: tzinfo | None = None
 ) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from lakelsm.arguments import LONGEST_NAME
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
-from lakelsm.format.partition_path import escape_path_name, partition_label, partition_text, unescape_path_name
+from lakelsm.format.partition_path import escape_path_name, partition_label, partition_text
 
 __all__ = [
     "DATABASE_SUFFIX",
@@ -23,7 +23,6 @@ __all__ = [
     "check_names",
     "database_path",
     "escape_path_name",
-    "file_format_of",
     "is_bucket_name",
     "is_partition_name",
     "new_data_file_name",
@@ -34,7 +33,6 @@ __all__ = [
     "snapshot_id_of",
     "table_path",
     "tag_of",
-    "unescape_path_name",
 ]
 
 #: Partition column names with the text of their values (see partition_text), in partition-key order.
@@ -71,11 +69,6 @@ def new_data_file_name(prefix: str, uuid: str, counter: int, extension: str) -> 
     ``prefix`` is the option's text ('data-', 'changelog-').
     """
     return f"{prefix}{uuid}-{counter}.{extension}"
-
-
-def file_format_of(file_name: str) -> str:
-    """Return a data file's format: the last extension of its name, in lower case ('' without one)."""
-    return file_name.rpartition(".")[2].lower() if "." in file_name else ""
 
 
 def snapshot_id_of(name: str) -> int | None:

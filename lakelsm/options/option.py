@@ -15,7 +15,6 @@ from lakelsm.options.option_values import (
     parse_duration,
     parse_int,
     parse_long,
-    parse_map,
     parse_names,
     parse_size,
     parse_stats_mode,
@@ -39,7 +38,6 @@ SIZE = Kind("size", parse_size)
 DURATION = Kind("duration", parse_duration)
 TEXT = Kind("text", parse_text)
 NAMES = Kind("column names", parse_names)
-MAP = Kind("map", parse_map)
 STATS_MODE = Kind("statistics mode", parse_stats_mode)
 
 

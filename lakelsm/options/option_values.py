@@ -83,17 +83,6 @@ def parse_names(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def parse_map(text: str) -> tuple[tuple[str, str], ...]:
-    """Pairs like '0:lz4,1:zstd', in order; an empty text is the empty map."""
-    pairs: list[tuple[str, str]] = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        key, colon, value = part.partition(":")
-        if not colon:
-            raise ValueError("each entry must be 'key:value'")
-        pairs.append((key.strip(), value.strip()))
-    return tuple(pairs)
-
-
 def parse_stats_mode(text: str) -> str:
     """A statistics mode in lower case: 'none', 'counts', 'full' or 'truncate(<length>)' (docs/format.md 7.1)."""
     lowered = text.strip().lower()

@@ -11,7 +11,7 @@ equal to -0.0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -166,90 +166,6 @@ def _restrict(predicate: Predicate, to: frozenset[str]) -> Predicate:
     if isinstance(predicate, Or):
         return any_of(_restrict(child, to) for child in predicate.children)
     return predicate if columns(predicate) <= to else Unknown("other column")
-
-
-_TRUE, _FALSE, _NULL = 1, 2, 4
-_ANYTHING = _TRUE | _FALSE | _NULL
-_RANK = {_FALSE: 0, _NULL: 1, _TRUE: 2}  # AND is the minimum of the ranks, OR the maximum
-_OUTCOMES = (_FALSE, _NULL, _TRUE)
-
-
-def _combine(pick_rank: Any) -> tuple[tuple[int, ...], ...]:
-    """Table of possible outcomes of a connective, from the sets of possible outcomes of its two sides."""
-    table = []
-    for left in range(8):
-        row = []
-        for right in range(8):
-            mask = 0
-            for a, b in product(_OUTCOMES, _OUTCOMES):
-                if left & a and right & b:
-                    mask |= _OUTCOMES[pick_rank(_RANK[a], _RANK[b])]
-            row.append(mask)
-        table.append(tuple(row))
-    return tuple(table)
-
-
-_AND = _combine(min)
-_OR = _combine(max)
-
-
-def evaluate(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
-    """Whether the predicate is TRUE for a row of exact values, such as a partition.
-
-    True: surely TRUE. False: surely not TRUE (FALSE or NULL), so no such row is wanted. None: cannot be
-    told, because a part is unknown, a column is missing from `row`, or a value's Python type is not the one
-    that the column's type has. A value None in `row` is NULL.
-    """
-    mask = _outcomes(predicate, row)
-    if mask == _TRUE:
-        return True
-    return None if mask & _TRUE else False
-
-
-def _outcomes(predicate: Predicate, row: Mapping[str, Any]) -> int:
-    if isinstance(predicate, And | Or):
-        table = _AND if isinstance(predicate, And) else _OR
-        mask = _TRUE if isinstance(predicate, And) else _FALSE
-        for child in predicate.children:
-            mask = table[mask][_outcomes(child, row)]
-        return mask
-    if isinstance(predicate, Constant):
-        return _NULL if predicate.value is None else _TRUE if predicate.value else _FALSE
-    if isinstance(predicate, Compare | In | StartsWith | IsNull | IsNotNull):
-        if predicate.column not in row:
-            return _ANYTHING
-        return _leaf_outcome(predicate, row[predicate.column])
-    return _ANYTHING
-
-
-def _leaf_outcome(leaf: Compare | In | StartsWith | IsNull | IsNotNull, value: Any) -> int:
-    if isinstance(leaf, IsNull):
-        return _TRUE if value is None else _FALSE
-    if isinstance(leaf, IsNotNull):
-        return _FALSE if value is None else _TRUE
-    if value is None:
-        return _NULL
-    try:
-        if isinstance(leaf, Compare):
-            passes = holds(leaf.op, _order(value, leaf.value))
-        elif isinstance(leaf, In):
-            passes = any(_order(value, other) == 0 for other in leaf.values) != leaf.negated
-        elif isinstance(value, str):
-            passes = value.startswith(leaf.prefix) != leaf.negated
-        else:
-            return _ANYTHING
-    except TypeError:
-        return _ANYTHING
-    return _TRUE if passes else _FALSE
-
-
-def _order(value: Any, other: Any) -> int:
-    """-1, 0 or 1; raises TypeError where Python does not order the two types (equality alone would say
-    unequal).
-    """
-    if value != value:  # NaN; `other` never is
-        return 1
-    return int(value > other) - int(value < other)
 
 
 def holds(op: str, order: int) -> bool:

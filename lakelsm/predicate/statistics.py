@@ -37,15 +37,6 @@ Places = npt.NDArray[np.int64]
 Leaf = Compare | In | StartsWith | IsNull | IsNotNull
 
 
-class ColumnStats(NamedTuple):
-    """Statistics of one column of one file; `row_count` counts all rows, nulls included."""
-
-    min: Any
-    max: Any
-    null_count: int | None
-    row_count: int
-
-
 class ColumnBounds(NamedTuple):
     """Statistics of one column over many files: lists of equal length, in the order of the files.
 
@@ -80,13 +71,6 @@ def may_match(predicate: Predicate, stats: StatsTable) -> list[bool]:
     }
     found: list[bool] = _may_match(predicate, columns, len(stats.row_counts)).tolist()
     return found
-
-
-def might_match(predicate: Predicate, stats: Mapping[str, ColumnStats]) -> bool:
-    """`may_match` of one file, from the statistics of its columns by name."""
-    rows = max((one.row_count for one in stats.values()), default=1)
-    bounds = {name: ColumnBounds((one.min,), (one.max,), (one.null_count,)) for name, one in stats.items()}
-    return may_match(predicate, StatsTable((rows,), bounds))[0]
 
 
 def _gather(predicate: Predicate, values: dict[str, set[Any]]) -> None:

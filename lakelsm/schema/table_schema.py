@@ -28,7 +28,6 @@ from lakelsm.types import (
     MultisetType,
     RowType,
     VectorType,
-    arrow_field,
     check_nesting,
     field_from_arrow,
     field_from_json,
@@ -134,10 +133,6 @@ class TableSchema:
     def partition_fields(self) -> tuple[DataField, ...]:
         """The partition columns, in partition key order."""
         return tuple(map(self.field, self.partition_keys))
-
-    def value_arrow_schema(self) -> pa.Schema:
-        """All columns as an Arrow schema with field ids: the value part of a data file."""
-        return pa.schema([arrow_field(column) for column in self.fields])
 
     def with_options(self, options: Mapping[str, str]) -> TableSchema:
         """The same schema with other options (in memory: same id)."""

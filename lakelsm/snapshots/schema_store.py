@@ -54,10 +54,6 @@ class SchemaStore:
             raise CorruptTableError(f"{path} holds schema {schema.id}")
         return schema
 
-    def read_all(self) -> dict[int, TableSchema]:
-        """Return all schemas by id."""
-        return {schema_id: self.get(schema_id) for schema_id in self.ids()}
-
     def create_table(self, schema: TableSchema) -> None:
         """Write the first schema. Raises TableAlreadyExistsError when the table has one."""
         if self.ids() or not self._add(schema):

@@ -106,10 +106,6 @@ class SnapshotManager:
             raise SnapshotNotFoundError(self._why_none_before(millis))
         return best
 
-    def newest_of_user(self, commit_user: str) -> Snapshot | None:
-        """Return the newest snapshot that a commit user made, of all that are retained, or None."""
-        return next(self.of_user(commit_user), None)
-
     def of_user(self, commit_user: str) -> Iterator[Snapshot]:
         """Yield the retained snapshots of a commit user, newest first."""
         needle = _json_text_needle(commit_user)

@@ -15,7 +15,6 @@ from lakelsm.format.paths import (
     TablePaths,
     check_name,
     check_names,
-    file_format_of,
     is_bucket_name,
     is_partition_name,
     new_data_file_name,
@@ -69,9 +68,6 @@ def test_names_of_one_commit_share_a_uuid_and_count_by_kind() -> None:
 
 def test_a_data_file_name_ends_in_its_format() -> None:
     assert new_data_file_name("data-", "u", 4, "parquet") == "data-u-4.parquet"
-    assert file_format_of("data-u-4.zstd.parquet") == "parquet"
-    assert file_format_of("data-u-4.ORC") == "orc"
-    assert file_format_of("data") == ""
 
 
 @pytest.mark.parametrize(

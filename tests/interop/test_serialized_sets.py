@@ -12,12 +12,12 @@ import pytest
 from pyroaring import BitMap, BitMap64
 
 from lakelsm.format.index.roaring64 import decode_roaring64, encode_roaring64
-from lakelsm.merge.functions.sketch_functions import sketches_installed
 from tests.interop.arrow_merge import merged_rows
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import JavaPaimon, Peer
 from tests.interop.samples import rows_of
 from tests.interop.value_form import Rows
+from tests.merge.sketches import sketches_installed
 
 FIRST, SECOND, THIRD = range(0, 3000, 7), range(1000, 9000), range(20_000, 20_005)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm.merge.functions.sketch_functions import sketches_installed
 from tests.conformance.cases import Case, CaseKind, load_cases
 from tests.conformance.outcomes import Status
 from tests.conformance.table_case import run_table_case
 from tests.merge.memory_engine import MemoryEngine, without_changelog
+from tests.merge.sketches import sketches_installed
 
 _CASES = Path(__file__).parents[2].parent / "shared" / "conformance" / "tables.jsonl"
 

@@ -8,7 +8,6 @@ from lakelsm.options.option_values import (
     parse_boolean,
     parse_duration,
     parse_int,
-    parse_map,
     parse_names,
     parse_size,
     parse_stats_mode,
@@ -76,12 +75,6 @@ def test_booleans_are_true_or_false_in_any_case() -> None:
 def test_trailing_empty_names_are_dropped_as_in_java() -> None:
     assert parse_names("ts,") == ("ts",)
     assert parse_names(" a , b ") == ("a", "b")
-
-
-def test_maps_are_pairs() -> None:
-    assert parse_map("0:lz4, 1:zstd") == (("0", "lz4"), ("1", "zstd"))
-    with pytest.raises(ValueError, match="key:value"):
-        parse_map("lz4")
 
 
 def test_stats_modes_are_checked() -> None:

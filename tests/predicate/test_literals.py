@@ -21,11 +21,11 @@ from lakelsm.predicate.predicate import (
     Predicate,
     Unknown,
     columns,
-    evaluate,
     is_exact,
     negate,
 )
 from lakelsm.types import DataField
+from tests.predicate.evaluation import evaluate
 from tests.predicate.typed_columns import FIELDS, NOON, kind, parse
 
 

@@ -8,7 +8,8 @@ from decimal import Decimal
 import pytest
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.predicate.predicate import Compare, In, IsNull, Predicate, StartsWith, evaluate, is_exact
+from lakelsm.predicate.predicate import Compare, In, IsNull, Predicate, StartsWith, is_exact
+from tests.predicate.evaluation import evaluate
 from tests.predicate.typed_columns import NOON, parse
 
 

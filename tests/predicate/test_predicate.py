@@ -19,12 +19,12 @@ from lakelsm.predicate.predicate import (
     Unknown,
     columns,
     equality_values,
-    evaluate,
     is_exact,
     negate,
     restrict,
 )
 from tests.predicate.conditions import FIELDS, Condition, conditions, rows
+from tests.predicate.evaluation import evaluate
 
 
 @given(conditions(), rows())

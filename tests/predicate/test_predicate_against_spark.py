@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelsm.predicate.parser import parse_where
-from lakelsm.predicate.predicate import evaluate, is_exact
+from lakelsm.predicate.predicate import is_exact
 from lakelsm.types import AtomicType, DataField
+from tests.predicate.evaluation import evaluate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.predicate.parser import parse_where
-from lakelsm.predicate.predicate import Compare, In, IsNotNull, IsNull, StartsWith, Unknown, columns
-from lakelsm.predicate.statistics import ColumnBounds, ColumnStats, StatsTable, may_match, might_match
+from lakelsm.predicate.predicate import Compare, In, IsNotNull, IsNull, Predicate, StartsWith, Unknown, columns
+from lakelsm.predicate.statistics import ColumnBounds, StatsTable, may_match
 from tests.predicate.conditions import FIELDS, Condition, conditions, rows
 
 FILES = st.lists(st.lists(rows(), min_size=1, max_size=4), min_size=1, max_size=4)
 NAN = float("nan")
+
+
+class ColumnStats(NamedTuple):
+    """Statistics of one column of one file; `row_count` counts all rows, nulls included."""
+
+    min: Any
+    max: Any
+    null_count: int | None
+    row_count: int
+
+
+def might_match(predicate: Predicate, stats: Mapping[str, ColumnStats]) -> bool:
+    """`may_match` of one file, from the statistics of its columns by name."""
+    rows = max((one.row_count for one in stats.values()), default=1)
+    bounds = {name: ColumnBounds((one.min,), (one.max,), (one.null_count,)) for name, one in stats.items()}
+    return may_match(predicate, StatsTable((rows,), bounds))[0]
 
 
 def _bounds(values: list[Any], nan: str) -> tuple[Any, Any]:

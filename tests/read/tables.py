@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakelsm import Catalog, Table
 from lakelsm.spark.spark_types import to_struct
+from lakelsm.types import to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,9 +26,7 @@ def frame(table: Table, rows: Iterable[Sequence[Any]]) -> DataFrame:
     """Rows of all columns of a table as a DataFrame."""
     struct = to_struct(table.schema.fields)
     columns = list(zip(*rows, strict=True)) or [()] * len(struct)
-    arrays = [
-        pa.array(column, arrow.type) for column, arrow in zip(columns, table.schema.value_arrow_schema(), strict=True)
-    ]
+    arrays = [pa.array(column, to_arrow(field.type)) for column, field in zip(columns, table.schema.fields, strict=True)]
     return table.spark.createDataFrame(pa.Table.from_arrays(arrays, struct.names), struct)
 
 

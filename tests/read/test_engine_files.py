@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm.merge.functions.sketch_functions import sketches_installed
 from tests.conformance.cases import Case
 from tests.conformance.outcomes import Status
 from tests.conformance.table_case import run_table_case
+from tests.merge.sketches import sketches_installed
 from tests.merge.test_engine_conformance import cases
 from tests.read.file_engine import FileEngine, allow_engines
 

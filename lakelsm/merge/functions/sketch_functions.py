@@ -11,7 +11,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +22,6 @@ from lakelsm.merge.events import REVERSED, Events, Items, Values
 from lakelsm.merge.functions.collection_functions import fold_groups
 from lakelsm.merge.merge_spec import ColumnRule
 
-SKETCHES = ("theta_sketch", "hll_sketch")
 #: Where a theta sketch of more than one hash has its sampling probability, and the one that Java writes.
 _PROBABILITY_AT, _PROBABILITY = 12, struct.pack("<f", 1.0)  # Persisted: do not change.
 
@@ -35,11 +33,6 @@ _EMPTY_LENGTH, _SEED_AT, _NO_SEED = 8, 6, b"\x00\x00"  # Persisted: do not chang
 
 #: (accumulator, value) -> accumulator. An accumulator is bytes until a second value comes; that of a sketch stays bytes.
 Union = Callable[[Any, bytes], Any]
-
-
-def sketches_installed() -> bool:
-    """Whether the package ``datasketches`` is there, which theta_sketch and hll_sketch need."""
-    return find_spec("datasketches") is not None
 
 
 def bitmap_union(values: Values, events: Events, rule: ColumnRule) -> pa.Array:

@@ -1,0 +1,10 @@
+"""Sketches need a package that not every Python has."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+
+def sketches_installed() -> bool:
+    """Whether the package ``datasketches`` is there, which theta_sketch and hll_sketch need."""
+    return find_spec("datasketches") is not None
