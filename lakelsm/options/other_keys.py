@@ -143,6 +143,49 @@ HELD_KEYS: tuple[str, ...] = (
 
 ACCEPTED_KEYS = frozenset({*TUNING_KEYS, *HELD_KEYS, *chain.from_iterable(WAITING_KEYS.values())})
 
+# Keys of features that lakelsm has not built, with the text that leaves the feature out. Any other is refused, when a
+# table is created and also when one is opened: reading or writing it without the feature would be wrong.
+FEATURE_KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        "chain-table.enabled": "false",
+        "clustering.incremental": "false",
+        "data-file.external-paths": "",
+        "data-file.path-directory": "",
+        "file.format.per.level": "",
+        "global-index.external-path": "",
+        "index-file-in-data-file-dir": "false",
+        "metadata.iceberg.storage": "disabled",
+        "pk-bitmap.index.columns": "",
+        "pk-btree.index.columns": "",
+        "pk-clustering-override": "false",
+        "pk-full-text.index.columns": "",
+        "pk-multivalue.index.columns": "",
+        "pk-vector.index.columns": "",
+        "query-auth.enabled": "false",
+        "scan.bucket": "",
+        "scan.fallback-branch": "",
+        "scan.primary-branch": "",
+    }
+)
+
+# The same for what only concerns how files are written or kept: an existing table can be opened.
+UPKEEP_KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        "batch-scan-mode": "none",
+        "changelog-file.format": "parquet",
+        "commit.force-create-snapshot": "false",
+        "file.compression.per.level": "",
+        "manifest-sort.enabled": "false",
+        "manifest.delete-file-drop-stats": "false",
+        "metadata.stats-mode.per.level": "",
+        "partition.end-input-to-done": "false",
+        "scan.ignore-corrupt-files": "false",
+        "scan.ignore-lost-files": "false",
+        "snapshot.ignore-empty-commit": "true",
+        "stream-scan-mode": "none",
+    }
+)
+
 # Paimon's keys whose effect lakelsm has not built: refused when a table is created. An issue that builds one
 # deletes its line. (Features that also forbid opening a table are in lakelsm/schema/unbuilt_features.py.)
 UNBUILT_KEYS: tuple[str, ...] = (
@@ -203,13 +246,12 @@ UNBUILT_PREFIXES: tuple[str, ...] = (
 )
 
 
-def check_new_keys(options: Mapping[str, str], known_elsewhere: frozenset[str]) -> None:
+def check_new_keys(options: Mapping[str, str]) -> None:
     """Judges the keys of a new table (or of a write's options).
 
-    `known_elsewhere` holds keys that `schema.unbuilt_features` refuses with words of its own. Raises InvalidInputError
-    naming the nearest known key for an unknown one.
+    Raises InvalidInputError naming the nearest known key for an unknown one.
     """
-    known = _known_keys() | known_elsewhere
+    known = _known_keys()
     for key in options:
         split = split_field_key(key)
         if split is not None:
@@ -220,9 +262,9 @@ def check_new_keys(options: Mapping[str, str], known_elsewhere: frozenset[str]) 
             raise InvalidInputError(f"unknown option '{key}' = '{options[key]}': {hint}")
 
 
-def check_unbuilt_keys(options: Mapping[str, str], known_elsewhere: frozenset[str]) -> None:
+def check_unbuilt_keys(options: Mapping[str, str]) -> None:
     """Refuses keys of Paimon that are not built, by name."""
-    known = _known_keys() | known_elsewhere
+    known = _known_keys()
     for key, text in options.items():
         if key not in known and split_field_key(key) is None and _is_unbuilt(key):
             raise UnsupportedFeatureError(
@@ -232,7 +274,7 @@ def check_unbuilt_keys(options: Mapping[str, str], known_elsewhere: frozenset[st
 
 def _known_keys() -> frozenset[str]:
     fallbacks = {key for declaration in OPTIONS.values() for key in declaration.fallback_keys}
-    return frozenset({*OPTIONS, *fallbacks, *ACCEPTED_KEYS, DEFAULT_AGGREGATE_KEY})
+    return frozenset({*OPTIONS, *fallbacks, *ACCEPTED_KEYS, *FEATURE_KEYS, *UPKEEP_KEYS, DEFAULT_AGGREGATE_KEY})
 
 
 def _is_unbuilt(key: str) -> bool:

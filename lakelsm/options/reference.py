@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from lakelsm.options.field_options import FIELD_OPTIONS
 from lakelsm.options.option import DURATION, SIZE, Kind, Option
 from lakelsm.options.option_enums import Feature
-from lakelsm.options.other_keys import HELD_KEYS, TUNING_KEYS, UNBUILT_KEYS, UNBUILT_PREFIXES, WAITING_KEYS
+from lakelsm.options.other_keys import (
+    FEATURE_KEYS,
+    HELD_KEYS,
+    TUNING_KEYS,
+    UNBUILT_KEYS,
+    UNBUILT_PREFIXES,
+    UPKEEP_KEYS,
+    WAITING_KEYS,
+)
 from lakelsm.options.table_options import OPTIONS
 
 _HEAD = """# Table options
@@ -47,7 +55,10 @@ def options_reference() -> str:
         f"{_list(TUNING_KEYS)}.\n",
         "These ask for what lakelsm does anyway (a write compacts before it returns, a delete writes -D rows, snapshots",
         f"record the greatest sequence number): {_list(HELD_KEYS)}.\n",
+        "## Not built yet: refused at creation and on opening, but for the text that leaves the feature out\n",
+        f"{_texts(FEATURE_KEYS)}.\n",
         "## Not built yet: refused at creation, tolerated on opening\n",
+        f"But for the text that leaves the feature out: {_texts(UPKEEP_KEYS)}.\n",
         f"{_list(UNBUILT_KEYS)}; and all that begin with {_list(UNBUILT_PREFIXES)}.\n",
         "A data file's index (`file-index.*`) is optional for readers, so such a table can be opened.",
     ]
@@ -87,6 +98,10 @@ def _shown(value: object, kind: Kind) -> str:
         unit, factor = next((name, size) for name, size in _UNITS if value % size == 0)
         return f"{value // factor} {unit}"
     return str(value)
+
+
+def _texts(keys: Mapping[str, str]) -> str:
+    return ", ".join(f"`{key}`" + (f" (`{text}`)" if text else "") for key, text in keys.items())
 
 
 def _list(keys: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.options import MergeEngine, ScanMode, TableOptions
-from lakelsm.options.other_keys import check_unbuilt_keys
+from lakelsm.options.other_keys import FEATURE_KEYS, UPKEEP_KEYS, check_unbuilt_keys
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, VectorType
 
@@ -66,6 +66,10 @@ def _set(key: str, *harmless: str) -> Callable[[_Case], bool]:
     return lambda case: case.key(key, *harmless)
 
 
+def _other_than(key: str, text: str) -> str:
+    return f"option '{key}'" + (f" other than '{text}'" if text else "")
+
+
 def _given(key: str) -> Callable[[_Case], bool]:
     """Whether a declared option is set to anything, by its key or an alternative one."""
     return lambda case: case.options.is_set(key)
@@ -92,50 +96,14 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("'row-tracking.enabled' = 'true'", lambda case: case.options.row_tracking_enabled),
     _Unbuilt("'data-evolution.enabled' = 'true'", lambda case: case.options.data_evolution_enabled),
     _Unbuilt("a data file format (option 'file.format') other than parquet", _set("file.format", "parquet")),
-    _Unbuilt(
-        "a changelog file format (option 'changelog-file.format') other than parquet",
-        _set("changelog-file.format", "parquet"),
-        open_too=False,
-    ),
-    _Unbuilt("'file.format.per.level'", _set("file.format.per.level", "")),
-    _Unbuilt("'file.compression.per.level'", _set("file.compression.per.level", ""), open_too=False),
-    _Unbuilt("'metadata.stats-mode.per.level'", _set("metadata.stats-mode.per.level", ""), open_too=False),
     _Unbuilt("'branch' other than 'main'", lambda case: case.options.branch != "main"),
-    _Unbuilt("'scan.fallback-branch'", _set("scan.fallback-branch", "")),
-    _Unbuilt("'scan.primary-branch'", _set("scan.primary-branch", "")),
     *(_Unbuilt(f"a stored start of scans other than the latest state ('{key}')", _given(key)) for key in _SCAN_STARTS),
     _Unbuilt(
         "a stored start of scans other than the latest state ('scan.mode')",
         lambda case: case.options.scan_mode not in _LATEST_SCANS,
     ),
-    _Unbuilt("'scan.bucket'", _set("scan.bucket")),
-    _Unbuilt("'data-file.external-paths'", _set("data-file.external-paths", "")),
-    _Unbuilt("'data-file.path-directory'", _set("data-file.path-directory", "")),
-    _Unbuilt("'index-file-in-data-file-dir' = 'true'", _set("index-file-in-data-file-dir", "false")),
-    _Unbuilt("'global-index.external-path'", _set("global-index.external-path", "")),
-    _Unbuilt("'pk-clustering-override' = 'true'", _set("pk-clustering-override", "false")),
-    _Unbuilt("'pk-vector.index.columns'", _set("pk-vector.index.columns", "")),
-    _Unbuilt("'pk-btree.index.columns'", _set("pk-btree.index.columns", "")),
-    _Unbuilt("'pk-bitmap.index.columns'", _set("pk-bitmap.index.columns", "")),
-    _Unbuilt("'pk-multivalue.index.columns'", _set("pk-multivalue.index.columns", "")),
-    _Unbuilt("'pk-full-text.index.columns'", _set("pk-full-text.index.columns", "")),
-    _Unbuilt("'clustering.incremental' = 'true'", _set("clustering.incremental", "false")),
-    _Unbuilt("'chain-table.enabled' = 'true'", _set("chain-table.enabled", "false")),
-    _Unbuilt("'query-auth.enabled' = 'true'", _set("query-auth.enabled", "false")),
-    _Unbuilt("Iceberg metadata ('metadata.iceberg.storage')", _set("metadata.iceberg.storage", "disabled")),
-    _Unbuilt("'batch-scan-mode' other than 'none'", _set("batch-scan-mode", "none"), open_too=False),
-    _Unbuilt("'stream-scan-mode' other than 'none'", _set("stream-scan-mode", "none"), open_too=False),
-    _Unbuilt("'scan.ignore-corrupt-files' = 'true'", _set("scan.ignore-corrupt-files", "false"), open_too=False),
-    _Unbuilt("'scan.ignore-lost-files' = 'true'", _set("scan.ignore-lost-files", "false"), open_too=False),
-    _Unbuilt("'commit.force-create-snapshot' = 'true'", _set("commit.force-create-snapshot", "false"), open_too=False),
-    _Unbuilt("'snapshot.ignore-empty-commit' = 'false'", _set("snapshot.ignore-empty-commit", "true"), open_too=False),
-    _Unbuilt("'partition.end-input-to-done' = 'true'", _set("partition.end-input-to-done", "false"), open_too=False),
-    _Unbuilt("'manifest-sort.enabled' = 'true'", _set("manifest-sort.enabled", "false"), open_too=False),
-    _Unbuilt(
-        "'manifest.delete-file-drop-stats' = 'true'",
-        _set("manifest.delete-file-drop-stats", "false"),
-        open_too=False,
-    ),
+    *(_Unbuilt(_other_than(key, text), _set(key, text)) for key, text in FEATURE_KEYS.items()),
+    *(_Unbuilt(_other_than(key, text), _set(key, text), open_too=False) for key, text in UPKEEP_KEYS.items()),
     _Unbuilt("'map.storage-layout' = 'shared-shredding'", lambda case: _shreds_maps(case.options)),
     _Unbuilt("Parquet encryption ('parquet.encryption...')", lambda case: _encrypts(case.schema.options)),
     _Unbuilt("columns with a default value", lambda case: _has_defaults(case.schema)),
@@ -143,43 +111,6 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("columns of type BLOB", _column_of("BLOB")),
     _Unbuilt("columns of type VECTOR", _column_of("VECTOR")),
 )
-
-# Keys that the table above reads from the raw options: known keys, although TableOptions has no attribute.
-REFUSED_BY_FEATURE = frozenset(
-    [
-        "batch-scan-mode",
-        "chain-table.enabled",
-        "changelog-file.format",
-        "clustering.incremental",
-        "commit.force-create-snapshot",
-        "data-file.external-paths",
-        "data-file.path-directory",
-        "file.compression.per.level",
-        "file.format.per.level",
-        "global-index.external-path",
-        "index-file-in-data-file-dir",
-        "manifest-sort.enabled",
-        "manifest.delete-file-drop-stats",
-        "metadata.iceberg.storage",
-        "metadata.stats-mode.per.level",
-        "partition.end-input-to-done",
-        "pk-bitmap.index.columns",
-        "pk-btree.index.columns",
-        "pk-clustering-override",
-        "pk-full-text.index.columns",
-        "pk-multivalue.index.columns",
-        "pk-vector.index.columns",
-        "query-auth.enabled",
-        "scan.bucket",
-        "scan.fallback-branch",
-        "scan.ignore-corrupt-files",
-        "scan.ignore-lost-files",
-        "scan.primary-branch",
-        "snapshot.ignore-empty-commit",
-        "stream-scan-mode",
-    ]
-)
-
 
 def refuse_unbuilt(schema: TableSchema, options: TableOptions, creating: bool) -> None:
     """Raises UnsupportedFeatureError naming the first feature of the table that lakelsm has not built."""
@@ -192,7 +123,7 @@ def refuse_unbuilt(schema: TableSchema, options: TableOptions, creating: bool) -
                 "use Apache Paimon for the table or leave the feature out"
             )
     if creating:
-        check_unbuilt_keys(schema.options, REFUSED_BY_FEATURE)
+        check_unbuilt_keys(schema.options)
 
 
 def _shreds_maps(options: TableOptions) -> bool:

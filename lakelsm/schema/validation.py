@@ -14,7 +14,7 @@ from lakelsm.options.option_change import check_option_of_call
 from lakelsm.options.other_keys import check_new_keys
 from lakelsm.schema.rules import check_rules
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.schema.unbuilt_features import REFUSED_BY_FEATURE, refuse_unbuilt
+from lakelsm.schema.unbuilt_features import refuse_unbuilt
 
 
 def validate_table(schema: TableSchema) -> TableOptions:
@@ -24,7 +24,7 @@ def validate_table(schema: TableSchema) -> TableOptions:
     feature of Paimon that lakelsm has not built.
     """
     options = TableOptions.parse(schema.options)
-    check_new_keys(schema.options, REFUSED_BY_FEATURE)
+    check_new_keys(schema.options)
     check_rules(schema, options)
     refuse_unbuilt(schema, options, creating=True)
     return options
@@ -63,7 +63,7 @@ def validate_changed_table(schema: TableSchema, changed: Mapping[str, str]) -> T
 
     The new ones are judged as at creation, the others as on opening.
     """
-    check_new_keys(changed, REFUSED_BY_FEATURE)
+    check_new_keys(changed)
     options = validate_existing_table(schema)
     refuse_unbuilt(schema.with_options(changed), options, creating=True)
     return options

@@ -26,7 +26,6 @@ from lakelsm.options.other_keys import check_new_keys
 from lakelsm.schema.rules import check_rules
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema, create_schema
-from lakelsm.schema.unbuilt_features import REFUSED_BY_FEATURE
 from tests.conformance.cases import Case
 from tests.conformance.table_case import KindedRow
 from tests.conformance.values import arrow_type, case_ddl
@@ -55,7 +54,7 @@ class MemoryTable:
             case_ddl(body["columns"]), body["primary_key"], body["partition_by"], body["options"]
         )
         self.options = TableOptions.parse(self.schema.options)
-        check_new_keys(self.schema.options, REFUSED_BY_FEATURE)
+        check_new_keys(self.schema.options)
         check_rules(self.schema, self.options)
         self.spec = MergeSpec.of(self.schema, self.options)
         self._key = [*self.schema.partition_keys, *self.schema.trimmed_primary_keys]

@@ -18,9 +18,9 @@ import lakelsm
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.options import ATTRIBUTES, OPTIONS, TableOptions
 from lakelsm.options.field_options import FIELD_OPTIONS
-from lakelsm.options.other_keys import ACCEPTED_KEYS, UNBUILT_KEYS
+from lakelsm.options.other_keys import ACCEPTED_KEYS, FEATURE_KEYS, UNBUILT_KEYS, UPKEEP_KEYS
 from lakelsm.schema.table_schema import create_schema
-from lakelsm.schema.unbuilt_features import REFUSED_BY_FEATURE, refuse_unbuilt
+from lakelsm.schema.unbuilt_features import refuse_unbuilt
 
 _PACKAGE = Path(lakelsm.__file__).parent
 #: Modules that judge options, and do nothing that they ask for.
@@ -133,6 +133,15 @@ def test_every_option_of_a_column_is_read() -> None:
 
 
 def test_what_one_list_accepts_no_other_refuses_or_declares() -> None:
-    refused = {*UNBUILT_KEYS, *REFUSED_BY_FEATURE}
+    refused = {*UNBUILT_KEYS, *FEATURE_KEYS, *UPKEEP_KEYS}
     assert not ACCEPTED_KEYS & refused
-    assert not ACCEPTED_KEYS & set(OPTIONS)
+    assert not (ACCEPTED_KEYS | refused) & set(OPTIONS)
+
+
+def test_nothing_reads_a_key_that_is_accepted_without_effect() -> None:
+    found = set()
+    for path in _PACKAGE.rglob("*.py"):
+        if path.parent.name != "options":
+            tree = ast.parse(path.read_text())
+            found |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)} & ACCEPTED_KEYS
+    assert found <= {"owner"}, "declare what acts as an option"

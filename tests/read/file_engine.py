@@ -32,7 +32,6 @@ from lakelsm.schema import unbuilt_features
 from lakelsm.schema.rules import check_rules
 from lakelsm.schema.system_columns import VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema, create_schema
-from lakelsm.schema.unbuilt_features import REFUSED_BY_FEATURE
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.storage import LocalFileIO
 from tests.compact.local_table import LocalTable
@@ -66,7 +65,7 @@ class FileEngine:
         options = {"bucket": "1", **body["options"]}
         options.pop("file.format", None)
         schema = create_schema(case_ddl(body["columns"]), body["primary_key"], body["partition_by"], options)
-        check_new_keys(schema.options, REFUSED_BY_FEATURE)
+        check_new_keys(schema.options)
         check_rules(schema, TableOptions.parse(schema.options))
         root = self._folder / str(next(self._numbers))
         file_io, paths = LocalFileIO(), TablePaths(str(root))

@@ -6,10 +6,10 @@ import pytest
 
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.options import TableOptions
-from lakelsm.options.other_keys import check_new_keys
+from lakelsm.options.other_keys import FEATURE_KEYS, UPKEEP_KEYS, check_new_keys
 from lakelsm.schema import unbuilt_features
 from lakelsm.schema.table_schema import TableSchema, create_schema
-from lakelsm.schema.unbuilt_features import REFUSED_BY_FEATURE, refuse_unbuilt
+from lakelsm.schema.unbuilt_features import refuse_unbuilt
 
 _COLUMNS = "k INT, p INT, s STRING, v BIGINT, m MAP<STRING, INT>, y BYTES"
 
@@ -117,7 +117,7 @@ def test_columns_that_lakelsm_cannot_hold_are_refused(column: str) -> None:
         {"index-file-in-data-file-dir": "false"},
         {"scan.mode": "latest"},
         {"fields.m.map.storage-layout": "default"},
-        {"metadata.iceberg.storage": "disabled"},
+        *({key: text} for key, text in {**FEATURE_KEYS, **UPKEEP_KEYS}.items()),
     ],
     ids=str,
 )
@@ -136,9 +136,9 @@ def test_sketches_are_refused_only_where_their_package_is_absent(monkeypatch: py
     opening(_schema(sketched))
 
 
-@pytest.mark.parametrize("key", sorted(REFUSED_BY_FEATURE))
+@pytest.mark.parametrize("key", sorted([*FEATURE_KEYS, *UPKEEP_KEYS]))
 def test_a_key_that_a_feature_refuses_is_known_and_refused_at_creation(key: str) -> None:
     options = {"bucket": "1", key: "some"}
-    check_new_keys(options, REFUSED_BY_FEATURE)
+    check_new_keys(options)
     with pytest.raises(UnsupportedFeatureError, match=r"has not built this yet.*use Apache Paimon"):
         creating(_schema(options))
