@@ -117,7 +117,7 @@ class Catalog:
         return sorted(
             f"{database}.{name}"
             for name in self._file_io.list(directory)
-            if self._file_io.exists(TablePaths(f"{directory}/{name}").schema_file(0))
+            if self._file_io.exists(TablePaths(table_path(self._root, database, name)).schema_file(0))
         )
 
     def _paths(self, name: str) -> TablePaths:

@@ -100,5 +100,6 @@ def written_directories(store: TableStore) -> Iterator[str]:
 def _directories_of(store: TableStore, messages: TaskMessages) -> Iterator[str]:
     if messages.index_entries:
         yield store.paths.index_dir
-    for partition, bucket in {(e.partition, e.bucket) for e in (*messages.entries, *messages.changelog_entries)}:
+    buckets = ((entry.partition, entry.bucket) for entry in (*messages.entries, *messages.changelog_entries))
+    for partition, bucket in dict.fromkeys(buckets):
         yield store.paths.bucket_dir(store.partition_text(partition), bucket)

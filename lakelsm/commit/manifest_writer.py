@@ -46,7 +46,7 @@ class ManifestFiles:
         self._compression = compression
         self._target_size = target_size
         self._names = CommitFileNames(uuid)
-        self._created: set[str] = set()
+        self._created: list[str] = []
         self._checksums: dict[str, int] = {}
 
     def write_manifests(self, entries: Sequence[ManifestEntry]) -> list[ManifestFileMeta]:
@@ -81,12 +81,12 @@ class ManifestFiles:
 
         REQUIRES: it is certain that no snapshot names them.
         """
-        unused = self._created - set(used)
-        delete_unpublished(self._file_io, map(self._paths.manifest, unused))
-        self._created -= unused
+        kept = set(used)
+        delete_unpublished(self._file_io, [self._paths.manifest(name) for name in self._created if name not in kept])
+        self._created = [name for name in self._created if name in kept]
 
     def _write(self, name: str, data: bytes) -> str:
-        self._created.add(name)
+        self._created.append(name)
         self._checksums[name] = zlib.crc32(data)
         self._file_io.write(self._paths.manifest(name), data)
         return name

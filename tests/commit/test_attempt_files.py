@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import lakelsm
 from lakelsm.commit.attempt_files import AttemptFiles, delete_unpublished, written_directories
 from lakelsm.commit.commit_message import CommitOutcome
 from lakelsm.commit.task_messages import TaskMessages
@@ -291,3 +293,11 @@ def test_deleting_goes_on_after_a_file_that_stays(tmp_path: Path) -> None:
         file_io.error = error
         delete_unpublished(file_io, [f"{tmp_path}/{name}" for name in "abcd"])
         assert [path.name for path in tmp_path.iterdir()] == ["b"]
+
+
+def test_nothing_else_decides_to_delete_a_tables_files() -> None:
+    package = Path(lakelsm.__file__).parent
+    deleting = re.compile(r"file_io\.delete\(|\.delete_file\(|\bos\.(remove|unlink)\(|\.unlink\(")
+    found = {str(path.relative_to(package)) for path in package.rglob("*.py") if deleting.search(path.read_text())}
+    # The storage carries it out; a writer of files takes back those of which nobody knows yet.
+    assert found == {"commit/attempt_files.py", "storage/local.py", "format/data_file/rolling_writer.py"}

@@ -98,7 +98,7 @@ class RollingWriter:
             self._open = None
         for name in self._begun:
             path = f"{self._directory}/{name}"
-            with suppress(OSError):
+            with suppress(OSError, pa.ArrowException):
                 if self._filesystem.get_file_info(path).type != arrow_fs.FileType.NotFound:
                     self._filesystem.delete_file(path)
 
