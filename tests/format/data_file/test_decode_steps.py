@@ -71,7 +71,7 @@ def test_a_batch_has_about_the_bytes_that_are_allowed(shape: str, tmp_path: Path
 
 
 def test_a_single_huge_value_comes_with_few_others(tmp_path: Path) -> None:
-    huge = 8 << 20
+    huge = 2 << 20
     values = ["x"] * 100 + ["y" * huge] + ["z"] * 100
     schema, path = write(tmp_path, "STRING", pa.array(values))
     sizes = [rows.nbytes for _, rows in batches(schema, path, lambda: ALLOWED)]

@@ -18,7 +18,8 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.read.checked_files import check_files
 from lakelsm.schema.changes import AddColumn, RenameColumn
-from lakelsm.schema.table_schema import create_schema
+from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import AtomicType
 from tests.compact.local_table import LocalTable, Row
 
@@ -38,13 +39,19 @@ def of_another_writer(file: RunFile) -> RunFile:
 def refusal(table: LocalTable, file: RunFile) -> str:
     """What the check says of a file: the same on the driver and in a task."""
     store = table.store
-    schemas = {number: store.schemas.get(number) for number in store.schemas.ids()}
+    return refusal_by(store, schemas_of(store), file)
+
+
+def schemas_of(store: TableStore) -> dict[int, TableSchema]:
+    return {number: store.schemas.get(number) for number in store.schemas.ids()}
+
+
+def refusal_by(store: TableStore, schemas: dict[int, TableSchema], file: RunFile) -> str:
+    file_io, schema = store.file_io, store.schema
     with pytest.raises(CorruptTableError) as told:
-        check_files(store.file_io, schemas, [file])
+        check_files(file_io, schemas, [file])
     assert str(told.value).startswith(f"Data file {file.path}")
-    reader = RunReader(
-        store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=1 << 20
-    )
+    reader = RunReader(file_io, schema, schemas=schemas, columns=schema.field_names, memory_bytes=1 << 20)
     with pytest.raises(CorruptTableError) as in_task:
         list(reader.open_runs(MergeUnit(((file,),)))[0])
     assert str(in_task.value) == str(told.value)
@@ -74,12 +81,13 @@ def test_a_flipped_byte_of_a_footer_is_found_before_anything_decodes_it(tmp_path
     table.write(*rows(0, 50))
     (file,) = run_files(table)
     sound = Path(file.path).read_bytes()
-    length = int.from_bytes(sound[-8:-4], "little")
+    length, store = int.from_bytes(sound[-8:-4], "little"), table.store
+    schemas = schemas_of(store)
     for at in range(len(sound) - 8 - length, len(sound) - 4):
         damaged = bytearray(sound)
         damaged[at] ^= 1 << at % 8
         Path(file.path).write_bytes(damaged)
-        assert "footer" in refusal(table, file)
+        assert "footer" in refusal_by(store, schemas, file)
 
 
 def test_checksums_of_footers_stay_with_their_files(tmp_path: Path) -> None:
