@@ -115,8 +115,8 @@ class Table:
 
         ``row_kind`` names a column of +I, -U, +U and -D. ``commit_user`` and ``batch_id`` (ascending per user) make a
         rerun a no-op; a batch that failed may come after later ones. A batch that changes nothing leaves no snapshot: its
-        rerun is worked out anew. ``options`` override the table's for this call, but for those that all writers and
-        readers must agree on (docs/options.md). Names of columns are found in any case. With `partial-update` the frame
+        rerun is worked out anew. ``options`` override the table's for this call: those that docs/options.md
+        has for one write. Names of columns are found in any case. With `partial-update` the frame
         may have fewer columns: those it lacks stay as they are. Compacts the written buckets afterwards unless the table
         is ``write-only``. Raises InvalidInputError for wrong columns, types or rows; nothing is visible then. Raises
         BatchHistoryExpiredError for a batch id below the user's newest that expired snapshots may hold.
