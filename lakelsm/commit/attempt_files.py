@@ -57,7 +57,8 @@ class AttemptFiles:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._may_be_published:
-            delete_unpublished(self._store.file_io, self._found())
+            with suppress(OSError, LakelsmError):
+                delete_unpublished(self._store.file_io, self._found())
 
     def wrote(self, messages: TaskMessages) -> None:
         """The tasks are done, and all that they wrote lies in the directories that their messages name."""
@@ -76,25 +77,33 @@ class AttemptFiles:
 
     def _found(self) -> Iterator[str]:
         """The attempt's files that are there: files of tasks that ran twice too, of which no message tells."""
-        with suppress(OSError, LakelsmError):
-            for directory in self._directories():
-                with suppress(OSError, LakelsmError):
-                    for name in self._store.file_io.list(directory):
-                        if self.names.owns(name):
-                            yield f"{directory}/{name}"
+        for directory in self._directories():
+            for name in _names_in(self._store.file_io, directory):
+                if self.names.owns(name):
+                    yield f"{directory}/{name}"
 
 
 def written_directories(store: TableStore) -> Iterator[str]:
-    """Every directory that a write may have put files in: of index files, and of all buckets on disk."""
+    """Every directory that a write may have put files in: of index files, and of all buckets on disk.
+
+    What cannot be listed is left out, as it is left to orphan removal.
+    """
     yield store.paths.index_dir
     parents = [store.paths.root]
     for key in store.schema.partition_keys:
-        inside = ((parent, name) for parent in parents for name in store.file_io.list(parent))
+        inside = ((parent, name) for parent in parents for name in _names_in(store.file_io, parent))
         parents = [f"{parent}/{name}" for parent, name in inside if is_partition_name(name, key)]
     for parent in parents:
-        for name in store.file_io.list(parent):
+        for name in _names_in(store.file_io, parent):
             if is_bucket_name(name):
                 yield f"{parent}/{name}"
+
+
+def _names_in(file_io: FileIO, directory: str) -> list[str]:
+    try:
+        return file_io.list(directory)
+    except (OSError, LakelsmError):
+        return []
 
 
 def _directories_of(store: TableStore, messages: TaskMessages) -> Iterator[str]:

@@ -268,6 +268,7 @@ def test_a_write_may_have_put_files_in_the_index_and_in_every_bucket(tmp_path: P
     attempt = Attempt("writer", tmp_path / "t")
     (attempt.root / "q=1" / "bucket-0").mkdir(parents=True)
     (attempt.root / "p=1" / "other").mkdir()
+    (attempt.root / "p=0").touch()  # No directory, so it cannot be listed.
     found = [directory.removeprefix(f"{attempt.root}/") for directory in written_directories(attempt.table.store)]
     assert sorted(found) == ["index", "p=1/bucket-0", "p=2/bucket-0"]
 
