@@ -29,6 +29,8 @@ _MOST_BUCKETS = 1_000_000
 _LEAST_TASK_MEMORY = 16 << 20
 #: Bytes of the longest name that file systems take.
 LONGEST_NAME = 255
+#: How the names of tags' files begin (docs/format.md 1).
+TAG_PREFIX = "tag-"
 #: Bytes of the longest location: systems take 4,096 with all that lies below it.
 _LONGEST_LOCATION = 2048
 _SHOWN = 80
@@ -181,7 +183,7 @@ def checked_point(argument: str, value: int | str | datetime | None, *, least: i
 
 def checked_tag(argument: str, value: Given) -> Given:
     """The name of a tag."""
-    return checked_file_name(argument, value, "the name of a tag as text", affix="tag-", optional=True)
+    return checked_file_name(argument, value, "the name of a tag as text", affix=TAG_PREFIX, optional=True)
 
 
 def checked_buckets(argument: str, value: object) -> frozenset[int] | None:

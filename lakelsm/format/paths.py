@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from lakelsm.arguments import LONGEST_NAME
+from lakelsm.arguments import LONGEST_NAME, TAG_PREFIX
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.partition_path import escape_path_name, partition_label, partition_text
 
@@ -50,7 +50,7 @@ _MARK_LENGTH = 18
 #: How the names of a warehouse's databases end.
 DATABASE_SUFFIX = ".db"
 
-_SNAPSHOT_PREFIX, _SCHEMA_PREFIX, _TAG_PREFIX, _BUCKET_PREFIX = "snapshot-", "schema-", "tag-", "bucket-"
+_SNAPSHOT_PREFIX, _SCHEMA_PREFIX, _BUCKET_PREFIX = "snapshot-", "schema-", "bucket-"
 
 
 def database_path(warehouse: str, database: str) -> str:
@@ -88,7 +88,7 @@ def _number_after(prefix: str, name: str) -> int | None:
 
 def tag_of(name: str) -> str | None:
     """Return the tag whose file is called ``name``; None for any other name."""
-    return name.removeprefix(_TAG_PREFIX) if name.startswith(_TAG_PREFIX) else None
+    return name.removeprefix(TAG_PREFIX) if name.startswith(TAG_PREFIX) else None
 
 
 def is_bucket_name(name: str) -> bool:
@@ -293,7 +293,7 @@ class TablePaths:
         """Return the path of a tag file. Raises InvalidInputError on a name that leaves the directory."""
         if not name.strip() or not _is_plain(name):
             raise InvalidInputError(f"Tag name {name!r} is blank, or has a slash or NUL: choose another.")
-        return f"{self.tag_dir}/{_TAG_PREFIX}{name}"
+        return f"{self.tag_dir}/{TAG_PREFIX}{name}"
 
     def partition_dir(self, partition: PartitionText) -> str:
         """Return the directory of a partition: the root where ``partition`` is empty.
