@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from functools import partial
+from typing import TypeAlias
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from lakelsm.arguments import (
     checked_buckets,
@@ -29,46 +26,37 @@ from lakelsm.arguments import (
     option_texts,
     wrong_argument,
 )
-from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user, new_commit_user
+from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.commit.committer import Committer
-from lakelsm.compact.after_write import compact_after_write
-from lakelsm.compact.compactor import (
-    DEFAULT_TASK_MEMORY,
-    CompactionLimits,
-    Compactor,
-)
-from lakelsm.errors import InvalidInputError, told_of
-from lakelsm.format.row_kinds import DELETE, ROW_KINDS
-from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from lakelsm.compact.after_write import finished_write, result_of
+from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Compactor
+from lakelsm.format.snapshot import Snapshot
 from lakelsm.options import TableOptions
-from lakelsm.plan.compaction_plan import CompactionScope, check_buckets, check_partition_predicate
+from lakelsm.plan.compaction_plan import checked_scope
 from lakelsm.plan.overwritten_partitions import checked_partition, replaced_partitions
 from lakelsm.plan.read_plan import ReadPlan, plan_read
-from lakelsm.plan.time_travel import changelog_range, chosen_snapshot
-from lakelsm.predicate.parser import parse_where, shown_condition
+from lakelsm.plan.time_travel import changelog_range, chosen_state
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.read.changelog_frame import changelog_frame, check_added_columns
 from lakelsm.read.scan_frame import scan_frame
 from lakelsm.read.system_frames import buckets_frame, files_frame, snapshots_frame
 from lakelsm.results import CommitResult, CompactionResult
 from lakelsm.schema.engine_rules import check_deletable
-from lakelsm.schema.system_columns import DELETED_KIND
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import quoted
+from lakelsm.spark.conditions import filtered, predicate_of
 from lakelsm.spark.frames import checked_frame
 from lakelsm.spark.session import checked_session, resolve_session
-from lakelsm.spark.task_errors import first_line, translated
+from lakelsm.spark.task_errors import translated
 from lakelsm.spark.times import millis_of
 from lakelsm.surroundings import SYSTEM
 from lakelsm.write.batch_write import BatchResult, BatchWriter
+from lakelsm.write.delete import retractions
 from lakelsm.write.prepare import prepare
 
-_AND = re.compile(r"\band\b", re.IGNORECASE)
-
-#: From so many ANDs on a condition is a single expression to Spark. It would take them apart and put them together
-#: again as a chain, whose depth overflows its stack.
-_MANY_ANDS = 500
+#: Writes one batch as a commit user and identifier.
+_Write: TypeAlias = Callable[[BatchWriter, str, int], BatchResult]
 
 
 class Table:
@@ -124,12 +112,11 @@ class Table:
         frame = checked_frame(frame)
         checked_name("row_kind", row_kind, "the name of a column as text", optional=True)
         store = self._store(option_texts("options", options))
-        user, identifier = _identity(store, commit_user, batch_id)
-        replayed = self._replayed(store, user, identifier)
-        if replayed is not None:
-            return replayed
-        rows = prepare(frame, store.schema, store.options, row_kind)
-        return self._finish(store, BatchWriter(self.spark, store).append(rows, user, identifier), user, identifier)
+
+        def append(writer: BatchWriter, user: str, identifier: int) -> BatchResult:
+            return writer.append(prepare(frame, store.schema, store.options, row_kind), user, identifier)
+
+        return self._commit(store, append, commit_user, batch_id)
 
     def overwrite(
         self,
@@ -149,13 +136,12 @@ class Table:
         frame = checked_frame(frame)
         store = self._store()
         fixed = checked_partition(store, partition)
-        user, identifier = _identity(store, commit_user, batch_id)
-        replayed = self._replayed(store, user, identifier)
-        if replayed is not None:
-            return replayed
-        rows = prepare(frame, store.schema, store.options, None, fixed)
-        written = BatchWriter(self.spark, store).overwrite(rows, replaced_partitions(store, fixed), user, identifier)
-        return self._finish(store, written, user, identifier)
+
+        def overwrite(writer: BatchWriter, user: str, identifier: int) -> BatchResult:
+            rows = prepare(frame, store.schema, store.options, None, fixed)
+            return writer.overwrite(rows, replaced_partitions(store, fixed), user, identifier)
+
+        return self._commit(store, overwrite, commit_user, batch_id)
 
     def delete(self, where: str, *, commit_user: str | None = None, batch_id: int | None = None) -> CommitResult:
         """Delete the rows that match an SQL condition by writing -D rows of their keys; none: nothing is committed.
@@ -166,22 +152,12 @@ class Table:
         """
         checked_condition(where, optional=False)
         store = self._store()
-        user, identifier = _identity(store, commit_user, batch_id)
-        replayed = self._replayed(store, user, identifier)
-        if replayed is not None:
-            return replayed
-        check_deletable(self.name, store.options)
-        predicate = self._parsed(store, where)
 
-        def retractions(snapshot: Snapshot | None) -> DataFrame:
-            with translated(store.paths.root):
-                rows = _filtered(scan_frame(self.spark, store, plan_read(store, snapshot, predicate)), where)
-            kind = store.options.rowkind_field or DELETED_KIND
-            marked = rows.withColumn(kind, F.lit(ROW_KINDS[DELETE]))
-            name = None if store.options.rowkind_field else kind
-            return prepare(marked, store.schema, store.options, name, stored=True)
+        def delete(writer: BatchWriter, user: str, identifier: int) -> BatchResult:
+            check_deletable(self.name, store.options)
+            return writer.delete(partial(retractions, self.spark, store, where), user, identifier)
 
-        return self._finish(store, BatchWriter(self.spark, store).delete(retractions, user, identifier), user, identifier)
+        return self._commit(store, delete, commit_user, batch_id)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -205,7 +181,7 @@ class Table:
         with translated(store.paths.root):
             frame = scan_frame(self.spark, store, plan)
         if where is not None:
-            frame = _filtered(frame, where)
+            frame = filtered(frame, where)
         if names is not None:
             frame = frame.select(*(quoted(store.schema.column_name(name)).alias(name) for name in names))
         return frame
@@ -249,11 +225,11 @@ class Table:
         store = self._store()
         between = changelog_range(store, start, end, self._millis)
         check_added_columns(store.schema, kind_column, positions)
-        predicate = None if where is None else self._parsed(store, where)
+        predicate = self._parsed(store, where)
         with translated(store.paths.root):
             plan = between.plan(store, mode, predicate)
             frame = changelog_frame(self.spark, store, plan, kind_column, positions)
-        return frame if where is None else _filtered(frame, where)
+        return frame if where is None else filtered(frame, where)
 
     # -- maintenance -----------------------------------------------------------------------------------------------
 
@@ -284,13 +260,8 @@ class Table:
         numbers = checked_buckets("buckets", buckets)
         checked_condition(where)
         store = self._store()
-        user, _ = _identity(store, commit_user)
-        predicate = None if where is None else self._parsed(store, where)
-        if predicate is not None:
-            check_partition_predicate(store, predicate)
-        if numbers is not None:
-            check_buckets(store, numbers)
-        scope = CompactionScope(full, partitions=predicate, buckets=numbers)
+        user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
+        scope = checked_scope(store, full, self._parsed(store, where), numbers)
         return Compactor(self.spark, store).compact(scope, limits, dry_run=dry_run, commit_user=user)
 
     # -- looking ---------------------------------------------------------------------------------------------------
@@ -337,53 +308,19 @@ class Table:
         checked_condition(where)
         snapshot_id = checked_snapshot_id("snapshot_id", snapshot_id)
         timestamp, tag = checked_time("timestamp", timestamp), checked_tag("tag", tag)
-        store = self._store()
-        snapshot = chosen_snapshot(store, snapshot_id, timestamp, tag, self._millis)
-        travels = not (snapshot_id is None and timestamp is None and tag is None)
-        if travels and snapshot is not None and snapshot.schema_id != store.schema.id:
-            # A time-travel read has the columns of its time, as in Paimon.
-            store = store.with_schema(store.schemas.get(snapshot.schema_id))
-        predicate = None if where is None else self._parsed(store, where)
-        return plan_read(store, snapshot, predicate), store
+        store, snapshot = chosen_state(self._store(), snapshot_id, timestamp, tag, self._millis)
+        return plan_read(store, snapshot, self._parsed(store, where)), store
 
-    def _parsed(self, store: TableStore, where: str) -> Predicate:
-        return parse_where(where, store.schema.fields, self.spark.conf.get("spark.sql.session.timeZone"))
+    def _parsed(self, store: TableStore, where: str | None) -> Predicate | None:
+        return None if where is None else predicate_of(self.spark, store.schema.fields, where)
 
     def _millis(self, timestamp: str | datetime) -> int:
         return millis_of(self.spark, timestamp)
 
-    def _replayed(self, store: TableStore, user: str, identifier: int) -> CommitResult | None:
+    def _commit(self, store: TableStore, write: _Write, commit_user: str | None, batch_id: int | None) -> CommitResult:
+        user, identifier = commit_identity(store.options, commit_user, batch_id, SYSTEM.new_uuid)
         earlier = Committer.of(store).committed(user, identifier)
-        if earlier is None:
-            return None
-        snapshot = earlier.snapshot
-        return CommitResult(snapshot_id=None if snapshot is None else snapshot.id, already_committed=True)
-
-    def _finish(self, store: TableStore, batch: BatchResult, user: str, identifier: int) -> CommitResult:
-        snapshot = batch.outcome.snapshot
-        result = CommitResult(
-            snapshot_id=None if snapshot is None else snapshot.id,
-            already_committed=batch.outcome.already_committed,
-            files=len(batch.entries),
-            rows=sum(entry.file.row_count for entry in batch.entries),
-        )
-        if store.options.write_only or not batch.entries:
-            return result
-        with told_of(f"The write is committed (snapshot {result.snapshot_id}); the compaction after it failed"):
-            return replace(result, compaction=compact_after_write(self.spark, store, batch, user, identifier))
-
-
-def _identity(store: TableStore, commit_user: str | None, batch_id: int | None = None) -> tuple[str, int]:
-    if commit_user is None and batch_id is not None:
-        raise InvalidInputError("batch_id needs commit_user: a batch is known by both.")
-    user = new_commit_user(store.options, SYSTEM.new_uuid) if commit_user is None else checked_commit_user(commit_user)
-    return user, BATCH_COMMIT_IDENTIFIER if batch_id is None else checked_batch_id(batch_id)
-
-
-def _filtered(frame: DataFrame, where: str) -> DataFrame:
-    try:
-        if len(_AND.findall(where)) < _MANY_ANDS:
-            return frame.where(where)
-        return frame.where(F.expr(where).eqNullSafe(True))
-    except (PySparkException, Py4JJavaError) as error:
-        raise InvalidInputError(f"Condition {shown_condition(where)} is wrong: {first_line(error)}") from error
+        if earlier is not None:
+            return result_of(BatchResult(earlier, ()))
+        batch = write(BatchWriter(self.spark, store), user, identifier)
+        return finished_write(self.spark, store, batch, user, identifier)

@@ -33,7 +33,6 @@ _SPANNING = frozenset(
         "read/session_settings",
         "snapshots/checksums",
         "spark/all_types",
-        "write/delete",
         "write/level0_engines",
     }
 )

@@ -167,7 +167,7 @@ def test_a_table_without_snapshots_is_empty_and_says_so(spark: SparkSession, tmp
 @pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}", "{}/"])
 def test_a_table_opens_by_its_path(history: Table, form: str) -> None:
     opened = Table.for_path(form.format(_directory(history)))
-    assert opened.name == "t"
+    assert opened.name == str(_directory(history))
     assert opened.schema == history.schema
     assert opened.plan().files_live == 3
 

@@ -41,6 +41,19 @@ def _check_name(what: str, name: str, most: int) -> None:
         raise InvalidInputError(f"{what} {name[:20] + '...'!r} has {len(name)} characters: use at most {most}.")
 
 
+def commit_identity(
+    options: TableOptions, commit_user: object, batch_id: object, new_uuid: Callable[[], str]
+) -> tuple[str, int]:
+    """The commit user and the identifier of a call's commits: those that it names, else a user of its own.
+
+    Raises InvalidInputError for names that are none, and for a batch id without the user that it is of.
+    """
+    if commit_user is None and batch_id is not None:
+        raise InvalidInputError("batch_id needs commit_user: a batch is known by both.")
+    user = new_commit_user(options, new_uuid) if commit_user is None else checked_commit_user(commit_user)
+    return user, BATCH_COMMIT_IDENTIFIER if batch_id is None else checked_batch_id(batch_id)
+
+
 def checked_batch_id(batch_id: object) -> int:
     """Return the number of a batch. Raises InvalidInputError for what is none; the greatest number stands for none."""
     return checked_number("batch_id", batch_id, least=0, most=BATCH_COMMIT_IDENTIFIER - 1)

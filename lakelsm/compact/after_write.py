@@ -1,4 +1,4 @@
-"""The compaction that follows a write."""
+"""The end of a write: the compaction that follows it, and the result of both."""
 
 from __future__ import annotations
 
@@ -8,13 +8,36 @@ from itertools import takewhile
 from pyspark.sql import SparkSession
 
 from lakelsm.compact.compactor import FULL_COMPACTION_PROPERTY, Compactor, joined
+from lakelsm.errors import told_of
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.lsm.compact_trigger import CommitFact, full_compaction_due
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.compaction_plan import CompactionScope
-from lakelsm.results import CompactionResult, CompactionStatus
+from lakelsm.results import CommitResult, CompactionResult, CompactionStatus
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.batch_write import BatchResult
+
+
+def result_of(batch: BatchResult) -> CommitResult:
+    """What a batch did, without the compaction that may follow it."""
+    snapshot = batch.outcome.snapshot
+    return CommitResult(
+        snapshot_id=None if snapshot is None else snapshot.id,
+        already_committed=batch.outcome.already_committed,
+        files=len(batch.entries),
+        rows=sum(entry.file.row_count for entry in batch.entries),
+    )
+
+
+def finished_write(
+    spark: SparkSession, store: TableStore, batch: BatchResult, user: str, identifier: int
+) -> CommitResult:
+    """The result of a batch, after the compaction of what it wrote unless the table is ``write-only``."""
+    result = result_of(batch)
+    if store.options.write_only or not batch.entries:
+        return result
+    with told_of(f"The write is committed (snapshot {result.snapshot_id}); the compaction after it failed"):
+        return replace(result, compaction=compact_after_write(spark, store, batch, user, identifier))
 
 
 def compact_after_write(

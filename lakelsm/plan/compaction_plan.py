@@ -110,7 +110,18 @@ def plan_table(
     return CompactionPlan(snapshot, entries, tuple(chosen), epoch_millis)
 
 
-def check_partition_predicate(store: TableStore, predicate: Predicate) -> None:
+def checked_scope(
+    store: TableStore, full: bool, partitions: Predicate | None, buckets: frozenset[int] | None
+) -> CompactionScope:
+    """The scope that a caller asks for. Raises InvalidInputError for a choice that the table has not."""
+    if partitions is not None:
+        _check_partition_predicate(store, partitions)
+    if buckets is not None:
+        _check_buckets(store, buckets)
+    return CompactionScope(full, partitions=partitions, buckets=buckets)
+
+
+def _check_partition_predicate(store: TableStore, predicate: Predicate) -> None:
     """Raises InvalidInputError for a condition that does not choose whole partitions."""
     keys = store.schema.partition_keys
     if not columns(predicate) <= set(keys) or not is_exact(predicate):
@@ -120,7 +131,7 @@ def check_partition_predicate(store: TableStore, predicate: Predicate) -> None:
         )
 
 
-def check_buckets(store: TableStore, numbers: Collection[int]) -> None:
+def _check_buckets(store: TableStore, numbers: Collection[int]) -> None:
     """Raises InvalidInputError for the number of no bucket: a fixed count ends before it, in all partitions there are.
 
     With dynamic buckets any number may come to be used: one that is not yet has nothing to compact.

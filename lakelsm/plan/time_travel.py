@@ -35,6 +35,17 @@ def chosen_snapshot(
     return store.snapshots.latest()
 
 
+def chosen_state(
+    store: TableStore, snapshot_id: int | None, timestamp: str | datetime | None, tag: str | None, millis: Millis
+) -> tuple[TableStore, Snapshot | None]:
+    """The chosen snapshot and the table as a read of it has it: time travel has the columns of its time, as in Paimon."""
+    snapshot = chosen_snapshot(store, snapshot_id, timestamp, tag, millis)
+    travels = not (snapshot_id is None and timestamp is None and tag is None)
+    if travels and snapshot is not None and snapshot.schema_id != store.schema.id:
+        store = store.with_schema(store.schemas.get(snapshot.schema_id))
+    return store, snapshot
+
+
 @dataclass(frozen=True)
 class ChangelogRange:
     """The changes between two states: ``before`` (None: no rows) and ``after`` (None: the table has no snapshot).

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user, new_commit_user
+from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user, commit_identity, new_commit_user
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.errors import (
     InvalidInputError,
 )
-from lakelsm.format.snapshot import CommitKind
+from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lakelsm.options import TableOptions
 from lakelsm.surroundings import SYSTEM
 from tests.commit.commit_table import CommitTable, add
@@ -69,3 +69,12 @@ def test_every_number_but_the_greatest_is_one_of_a_batch(number: int) -> None:
     assert checked_batch_id(number) == number
     with pytest.raises(InvalidInputError, match="batch_id is"):
         checked_batch_id((1 << 63) - 1)
+
+
+def test_a_call_commits_as_it_says_or_as_a_user_of_its_own() -> None:
+    options = TableOptions()
+    assert commit_identity(options, "job", 7, lambda: "u") == ("job", 7)
+    assert commit_identity(options, "job", None, lambda: "u") == ("job", BATCH_COMMIT_IDENTIFIER)
+    assert commit_identity(options, None, None, lambda: "u") == ("u", BATCH_COMMIT_IDENTIFIER)
+    with pytest.raises(InvalidInputError, match="batch_id needs commit_user"):
+        commit_identity(options, None, 7, lambda: "u")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lakelsm.commit.commit_message import CommitOutcome
-from lakelsm.compact.after_write import compact_after_write
+from lakelsm.compact.after_write import compact_after_write, finished_write, result_of
 from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.results import CompactionResult
+from lakelsm.results import CommitResult, CompactionResult, CompactionStatus
 from lakelsm.snapshots.manifest_scan import read_delta_entries
 from lakelsm.write.batch_write import BatchResult
 from tests.compact.local_table import LocalTable, Row
@@ -176,3 +177,19 @@ def test_what_an_overwrite_wrote_makes_no_changelog_and_later_rows_do(tmp_path: 
     result = table.compact(full=False)
     assert result.changelog_rows == 2
     assert table.rows() == [(1, "late"), (2, "b")]
+
+
+def test_the_result_of_a_write_tells_its_files_and_the_compaction_that_followed(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    batch = write(table, 1, 2, 3, 4, 5)
+    result = finished_write(table.spark, table.store, batch, "u", 1)  # type: ignore[arg-type]
+    assert (result.snapshot_id, result.already_committed, result.rows) == (5, False, 3)
+    assert result.files == len(batch.entries) > 0
+    assert result.compaction is not None and result.compaction.status is CompactionStatus.DONE
+
+
+def test_what_was_committed_before_wrote_nothing_and_is_not_compacted_again(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    earlier = BatchResult(replace(write(table, 1).outcome, already_committed=True), ())
+    assert result_of(earlier) == CommitResult(snapshot_id=1, already_committed=True)
+    assert finished_write(table.spark, table.store, earlier, "u", 1) == result_of(earlier)  # type: ignore[arg-type]

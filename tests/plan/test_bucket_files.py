@@ -19,7 +19,7 @@ def store_of(**options: str) -> TableStore:
     raw = {name.replace("_", "."): value for name, value in options.items()}
     schema = create_schema("k INT, kind STRING", ["k"], (), {"bucket": "2", **raw})
     options_ = TableOptions.parse(schema.options)
-    return TableStore(name="t", file_io=LocalFileIO(), paths=TablePaths("/t"), schema=schema, options=options_)
+    return TableStore(file_io=LocalFileIO(), paths=TablePaths("/t"), schema=schema, options=options_)
 
 
 def test_files_are_put_to_their_bucket_and_point_into_the_entries() -> None:
