@@ -65,9 +65,7 @@ def file(
     )
 
 
-def add(
-    meta: DataFileMeta | None = None, *, dt: str | None = "a", bucket: int = 0, total: int = 2
-) -> ManifestEntry:
+def add(meta: DataFileMeta | None = None, *, dt: str | None = "a", bucket: int = 0, total: int = 2) -> ManifestEntry:
     return ManifestEntry(FileKind.ADD, partition(dt), bucket, total, file=meta or file())
 
 
@@ -86,9 +84,7 @@ def hash_index(name: str, *, dt: str | None = "a", bucket: int = 0) -> IndexMani
     return IndexManifestEntry(FileKind.ADD, partition(dt), bucket, IndexFileMeta(HASH_INDEX, name, 8, 2))
 
 
-def interfering(
-    act: Callable[[], object], at: str = "delta-list-written", times: int = 1
-) -> Callable[[str], None]:
+def interfering(act: Callable[[], object], at: str = "delta-list-written", times: int = 1) -> Callable[[str], None]:
     """A step that lets somebody else commit first."""
     left = [times]
 
@@ -98,6 +94,17 @@ def interfering(
             act()
 
     return step
+
+
+class ReadingFileIO(LocalFileIO):
+    """Tells the names of the files that are read."""
+
+    def __init__(self) -> None:
+        self.reads: list[str] = []
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        self.reads.append(path.rsplit("/", 1)[-1])
+        return super().read(path, limit)
 
 
 @dataclass
@@ -162,19 +169,25 @@ class CommitTable:
 
     def overwrite(self, *entries: ManifestEntry, partitions: Iterable[str] | None = None) -> Snapshot:
         wanted = None if partitions is None else {partition(name) for name in partitions}
-        message = CommitMessage(
-            entries, overwrite_partitions=None if wanted is None else lambda dt: dt in wanted
-        )
+        message = CommitMessage(entries, overwrite_partitions=None if wanted is None else lambda dt: dt in wanted)
         outcome = self.committer().commit(CommitKind.OVERWRITE, message, "o")
         assert outcome.snapshot is not None
         return outcome.snapshot
 
-    def forget_properties(self) -> None:
-        """Make the newest snapshot one that another writer made, which carries no property of lakelsm's on."""
-        snapshot = self.snapshots.latest()
-        assert snapshot is not None
-        foreign = replace(snapshot, extra={}, properties=None)
-        self.file_io.write(self.paths.snapshot_file(snapshot.id), foreign.to_json().encode())
+    def rewrite(self, snapshot_id: int, **changes: Any) -> None:
+        """Change fields of a snapshot, as another writer's would be: without checksums."""
+        snapshot = replace(self.snapshots.get(snapshot_id), extra={}, **changes)
+        self.file_io.write(self.paths.snapshot_file(snapshot_id), snapshot.to_json().encode())
+
+    def forget_properties(self, *snapshot_ids: int) -> None:
+        """Make snapshots (none given: the newest) another writer's, which carries no property of lakelsm's on."""
+        for number in snapshot_ids or (self.snapshots.latest_id() or 0,):
+            self.rewrite(number, properties=None)
+
+    def expire(self, *snapshot_ids: int) -> None:
+        """Delete snapshots' files."""
+        for number in snapshot_ids:
+            self.file_io.delete(self.paths.snapshot_file(number))
 
     def live(self, snapshot: Snapshot | None = None) -> list[ManifestEntry]:
         snapshot = snapshot or self.snapshots.latest()

@@ -28,11 +28,6 @@ APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.O
 BUCKETS = {TOTAL_BUCKETS_PROPERTY: "2"}
 
 
-def rewrite_snapshot(table: CommitTable, snapshot_id: int, **changes: object) -> None:
-    snapshot = dataclasses.replace(table.snapshots.get(snapshot_id), extra={}, **changes)  # type: ignore[arg-type]
-    table.file_io.write(table.paths.snapshot_file(snapshot_id), snapshot.to_json().encode())
-
-
 def test_counts_follow_adds_deletes_and_upgrades(table: CommitTable) -> None:
     a, b = add(file("a", rows=3, seq=(0, 2))), add(file("b", rows=2, seq=(3, 4)))
     table.append(a)
@@ -82,9 +77,9 @@ def test_properties_of_the_caller_are_not_carried_over(table: CommitTable) -> No
 def test_the_sequence_bound_is_restored_after_a_writer_without_it(table: CommitTable) -> None:
     table.append(add(file(seq=(0, 70))))
     table.append(add(file(seq=(71, 80))))
-    rewrite_snapshot(table, 2, properties=None)
+    table.rewrite(2, properties=None)
     assert table.append(add(file(seq=(81, 82), rows=1))).properties == {MAX_SEQUENCE_PROPERTY: "82"}
-    rewrite_snapshot(table, 3, properties=None)
+    table.rewrite(3, properties=None)
     assert table.compact(upgrade(table.live()[0], 5)).properties == {MAX_SEQUENCE_PROPERTY: "82"}
 
 
@@ -105,7 +100,7 @@ def test_statistics_are_inherited_while_the_schema_stays(table: CommitTable) -> 
 
 def test_missing_statistics_fail_no_commit(table: CommitTable) -> None:
     table.append(add())
-    rewrite_snapshot(table, 1, statistics="stat-gone-0")
+    table.rewrite(1, statistics="stat-gone-0")
     assert table.append(add(file(seq=(10, 11)))).statistics is None
 
 

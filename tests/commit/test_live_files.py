@@ -9,20 +9,8 @@ import pytest
 from lakelsm.commit.live_files import LiveFiles, combine_index
 from lakelsm.format.index.index_manifest import IndexFileMeta, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.storage import LocalFileIO
 from lakelsm.types import DataType, parse_type
-from tests.commit.commit_table import STRING, CommitTable, add, delete, file, hash_index, partition
-
-
-class CountingFileIO(LocalFileIO):
-    """Counts what is read."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def read(self, path: str, limit: int | None = None) -> bytes:
-        self.count += 1
-        return super().read(path, limit)
+from tests.commit.commit_table import STRING, CommitTable, ReadingFileIO, add, delete, file, hash_index, partition
 
 
 def names(entries: list[ManifestEntry]) -> list[str]:
@@ -32,7 +20,7 @@ def names(entries: list[ManifestEntry]) -> list[str]:
 @pytest.fixture
 def table(tmp_path: Path) -> CommitTable:
     """Partitions a and b with buckets 0 and 1, each in a manifest of its own; c with what was replaced."""
-    table = CommitTable(tmp_path / "t", file_io=CountingFileIO())
+    table = CommitTable(tmp_path / "t", file_io=ReadingFileIO())
     for at, (dt, bucket) in enumerate([("a", 0), ("a", 1), ("b", 0), ("b", 1)]):
         table.append(add(file(f"{dt}{bucket}", seq=(at * 10, at * 10 + 9)), dt=dt, bucket=bucket))
     gone = add(file("gone", seq=(50, 59)), dt="c")
@@ -62,24 +50,24 @@ def test_only_the_partitions_asked_for_come(table: CommitTable) -> None:
 
 
 def test_manifests_of_other_partitions_are_not_read(table: CommitTable) -> None:
-    assert isinstance(table.file_io, CountingFileIO)
+    assert isinstance(table.file_io, ReadingFileIO)
     snapshot, counts = table.snapshots.latest(), []
     for kind in (STRING, parse_type("DECIMAL(4, 2)")):
-        table.file_io.count = 0
+        table.file_io.reads.clear()
         live_files(table, kind).of_partitions(snapshot, lambda stored: stored == partition("a"))
-        counts.append(table.file_io.count)
+        counts.append(len(table.file_io.reads))
     assert counts[0] < counts[1], "bounds of decimals tell nothing: other writers have other bytes for them"
 
 
 def test_a_snapshot_is_read_once_and_its_successor_anew(table: CommitTable) -> None:
-    assert isinstance(table.file_io, CountingFileIO)
+    assert isinstance(table.file_io, ReadingFileIO)
     live, snapshot = live_files(table), table.snapshots.latest()
     first = live.of_partitions(snapshot, None)
     deltas = [live.delta(table.snapshots.get(at)) for at in (1, 2)]
-    table.file_io.count = 0
+    table.file_io.reads.clear()
     assert live.of_partitions(snapshot, None) is first
     assert [live.delta(table.snapshots.get(1)), live.delta(table.snapshots.get(2))] == deltas
-    assert table.file_io.count == 2, "the snapshots' own files"
+    assert table.file_io.reads == ["snapshot-1", "snapshot-2"], "no manifest"
     newer = table.append(add(file("new", seq=(90, 99)), dt="a"))
     assert names(live.of_partitions(newer, None)) == [*names(first), "new"]
     assert names(live.delta(newer)) == ["new"]

@@ -15,8 +15,7 @@ from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.replay import HIGHEST_IDENTIFIER_PROPERTY
 from lakelsm.errors import BatchHistoryExpiredError, CorruptTableError
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from lakelsm.storage import LocalFileIO
-from tests.commit.commit_table import CommitTable, add, file, interfering, upgrade
+from tests.commit.commit_table import CommitTable, ReadingFileIO, add, file, interfering, upgrade
 
 _Steps = list[tuple[str, int]]
 APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE
@@ -44,11 +43,6 @@ def is_new(table: CommitTable, identifier: int, user: str = "job", kind: CommitK
     if outcome.already_committed:
         assert outcome.snapshot is not None and outcome.snapshot.commit_identifier == identifier
     return not outcome.already_committed
-
-
-def expire(table: CommitTable, *snapshot_ids: int) -> None:
-    for number in snapshot_ids:
-        table.file_io.delete(table.paths.snapshot_file(number))
 
 
 def test_a_replay_is_a_no_op_and_says_whose_files_are_in_the_table(table: CommitTable) -> None:
@@ -108,7 +102,7 @@ def test_a_batch_out_of_order_records_the_highest_of_its_user(table: CommitTable
 def test_a_batch_below_the_newest_is_refused_where_expired_snapshots_may_hold_it(table: CommitTable) -> None:
     for identifier in (3, 5, 6):
         commit(table, identifier)
-    expire(table, 1)
+    table.expire(1)
     assert is_new(table, 7)
     assert not is_new(table, 5)
     names = table.metadata_names()
@@ -121,7 +115,7 @@ def test_a_batch_below_the_newest_is_refused_where_expired_snapshots_may_hold_it
 def test_a_lower_batch_of_the_user_that_is_retained_proves_that_one_above_it_did_not_expire(table: CommitTable) -> None:
     for identifier in (2, 3, 6):
         commit(table, identifier)
-    expire(table, 1)
+    table.expire(1)
     assert is_new(table, 4) and is_new(table, 5) and not is_new(table, 5) and not is_new(table, 6)
     with pytest.raises(BatchHistoryExpiredError):
         commit(table, 2)
@@ -130,7 +124,7 @@ def test_a_lower_batch_of_the_user_that_is_retained_proves_that_one_above_it_did
 def test_what_came_out_of_order_proves_nothing_of_what_came_before_it(table: CommitTable) -> None:
     for identifier in (6, 9, 3):
         commit(table, identifier)
-    expire(table, 1, 2)
+    table.expire(1, 2)
     with pytest.raises(BatchHistoryExpiredError, match=r"batch 6 .*batch 9"):
         commit(table, 6)
     with pytest.raises(BatchHistoryExpiredError, match=r"batch 9 .*batch 9"):
@@ -141,7 +135,7 @@ def test_what_came_out_of_order_proves_nothing_of_what_came_before_it(table: Com
 def test_a_user_of_whom_nothing_is_retained_is_a_new_one(table: CommitTable) -> None:
     commit(table, 5)
     commit(table, 1, "other")
-    expire(table, 1)
+    table.expire(1)
     assert is_new(table, 4)
 
 
@@ -153,7 +147,7 @@ def test_snapshots_that_expire_while_a_batch_is_written_may_hold_it(table: Commi
         commit(table, 5)
 
     entry = add(file("ours", seq=(1000, 1001)))
-    committer = table.committer(interfering(rivals), sleep=lambda seconds: expire(table, 1, 2))
+    committer = table.committer(interfering(rivals), sleep=lambda seconds: table.expire(1, 2))
     with pytest.raises(BatchHistoryExpiredError):
         committer.commit(OVERWRITE, CommitMessage([entry]), "job", 4)
     assert "ours@0" not in table.live_names()
@@ -170,7 +164,7 @@ def test_no_batch_is_lost_or_doubled_in_any_history(tmp_path_factory: pytest.Tem
     for what, number in steps:
         ids = table.snapshots.ids()
         if what == "expire":
-            expire(table, *ids[: min(number, len(ids) - 1)])
+            table.expire(*ids[: min(number, len(ids) - 1)])
         elif what == "compact":
             level = max((entry.file.level for entry in table.live()), default=0) + 1
             for entry in table.live()[:1]:
@@ -187,26 +181,15 @@ def test_no_batch_is_lost_or_doubled_in_any_history(tmp_path_factory: pytest.Tem
                 landed.add(number)
 
 
-class CountingFileIO(LocalFileIO):
-    """Counts the snapshot files that are read."""
-
-    def __init__(self) -> None:
-        self.snapshots_read = 0
-
-    def read(self, path: str, limit: int | None = None) -> bytes:
-        self.snapshots_read += "/snapshot-" in path
-        return super().read(path, limit)
-
-
 def test_ascending_batches_and_the_rerun_of_the_newest_read_the_newest_snapshot_alone(tmp_path: Path) -> None:
-    counting = CountingFileIO()
-    table = CommitTable(tmp_path / "t", file_io=counting)
+    reading = ReadingFileIO()
+    table = CommitTable(tmp_path / "t", file_io=reading)
     for identifier in range(40):
         commit(table, identifier)
     for identifier, committed in ((40, False), (39, True)):
-        counting.snapshots_read = 0
+        reading.reads.clear()
         assert (table.committer().committed("job", identifier) is not None) == committed
-        assert counting.snapshots_read == 1
+        assert [name for name in reading.reads if name.startswith("snapshot-")] == ["snapshot-40"]
 
 
 def test_a_compaction_may_share_the_identifier_of_its_write(table: CommitTable) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,40 +16,27 @@ from lakelsm.snapshots.sequence_base import (
     table_max_sequence,
     with_max_sequence,
 )
-from lakelsm.storage import LocalFileIO
-from tests.commit.commit_table import CommitTable, add, delete, file
+from tests.commit.commit_table import CommitTable, ReadingFileIO, add, delete, file
 
 
-class CountingFileIO(LocalFileIO):
-    def __init__(self) -> None:
-        self.reads: list[str] = []
-
-    def read(self, path: str, limit: int | None = None) -> bytes:
-        self.reads.append(path.rsplit("/", 1)[-1])
-        return super().read(path, limit)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Snapshots 1 to 40, each with ten numbers more."""
+    table = CommitTable(tmp_path_factory.mktemp("made"))
+    for first in range(0, 400, 10):
+        table.append(add(file(seq=(first, first + 9))))
+    return table.root
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> CommitTable:
-    """Snapshots 1 to 40, each with ten numbers more."""
-    table = CommitTable(tmp_path / "t", file_io=CountingFileIO())
-    for first in range(0, 400, 10):
-        table.append(add(file(seq=(first, first + 9))))
-    assert isinstance(table.file_io, CountingFileIO)
-    table.file_io.reads.clear()
-    return table
-
-
-def forget(table: CommitTable, *ids: int) -> None:
-    """Rewrite snapshots as a writer that records no bound would have written them."""
-    for number in ids:
-        snapshot = replace(table.snapshots.get(number), properties=None, extra={})
-        table.file_io.write(table.paths.snapshot_file(number), snapshot.to_json().encode())
+def table(made: Path, tmp_path: Path) -> CommitTable:
+    """A copy of what was made."""
+    return CommitTable(shutil.copytree(made, tmp_path / "t"), file_io=ReadingFileIO())
 
 
 def found(table: CommitTable) -> tuple[int, list[str]]:
     latest = table.snapshots.latest()
-    assert isinstance(table.file_io, CountingFileIO)
+    assert isinstance(table.file_io, ReadingFileIO)
     table.file_io.reads.clear()
     return table_max_sequence(table.file_io, table.paths, latest), table.file_io.reads
 
@@ -58,7 +46,7 @@ def test_a_recorded_bound_needs_no_read(table: CommitTable) -> None:
 
 
 def test_deltas_are_walked_back_to_a_snapshot_that_records_it(table: CommitTable) -> None:
-    forget(table, 39, 40)
+    table.forget_properties(39, 40)
     bound, reads = found(table)
     assert bound == 399
     assert [name for name in reads if name.startswith("snapshot-")] == ["snapshot-39", "snapshot-38"]
@@ -66,9 +54,8 @@ def test_deltas_are_walked_back_to_a_snapshot_that_records_it(table: CommitTable
 
 @pytest.mark.parametrize("expired", [0, 35])
 def test_all_manifests_are_read_when_nothing_records_it(table: CommitTable, expired: int) -> None:
-    forget(table, *range(1, 41))
-    for number in range(1, expired + 1):
-        table.file_io.delete(table.paths.snapshot_file(number))
+    table.forget_properties(*range(1, 41))
+    table.expire(*range(1, expired + 1))
     assert found(table)[0] == 399
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,24 +13,23 @@ from lakelsm.format.snapshot import CHECKSUMS_KEY, Tag
 from tests.commit.commit_table import CommitTable, add, file
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> CommitTable:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Snapshots 1 to 12, committed at 10 s, 20 s, ... by users u0 and u1 in turn."""
-    table = CommitTable(tmp_path / "t")
+    table = CommitTable(tmp_path_factory.mktemp("made"))
     for number in range(12):
         table.time = (number + 1) * 10_000 - 1  # the clock is asked once a commit
         table.append(add(file(seq=(number, number))), user=f"u{number % 2}")
-    return table
+    return table.root
 
 
-def expire(table: CommitTable, *ids: int) -> None:
-    for number in ids:
-        table.file_io.delete(table.paths.snapshot_file(number))
+@pytest.fixture
+def table(made: Path, tmp_path: Path) -> CommitTable:
+    """A copy of what was made."""
+    return CommitTable(shutil.copytree(made, tmp_path / "t"))
 
 
-@pytest.mark.parametrize(
-    "hint", [None, b"", b"x", b"0", b"-1", b"3", b"11", b"12", b"13", b"99", b"1\n", b"\xff"]
-)
+@pytest.mark.parametrize("hint", [None, b"", b"x", b"0", b"-1", b"3", b"11", b"12", b"13", b"99", b"1\n", b"\xff"])
 def test_the_newest_snapshot_is_found_whatever_the_hint_says(table: CommitTable, hint: bytes | None) -> None:
     if hint is None:
         table.file_io.delete(table.paths.latest_hint)
@@ -57,7 +57,7 @@ def test_stray_names_in_the_directory_are_ignored(table: CommitTable) -> None:
 
 @pytest.mark.parametrize("hint", [None, b"2", b"4", b"77"])
 def test_the_oldest_snapshot_is_found_after_expiry(table: CommitTable, hint: bytes | None) -> None:
-    expire(table, 1, 2, 3)
+    table.expire(1, 2, 3)
     if hint is not None:
         table.file_io.write(table.paths.earliest_hint, hint)
     assert table.snapshots.earliest_id() == 4
@@ -73,13 +73,9 @@ def test_a_table_without_snapshots_has_none(tmp_path: Path) -> None:
         empty.at_or_before(1)
 
 
-@pytest.mark.parametrize(
-    ("number", "text"), [(2, "has expired"), (13, "does not exist"), (0, "does not exist")]
-)
-def test_a_snapshot_that_is_not_there_is_named_with_what_is(
-    table: CommitTable, number: int, text: str
-) -> None:
-    expire(table, 1, 2, 3)
+@pytest.mark.parametrize(("number", "text"), [(2, "has expired"), (13, "does not exist"), (0, "does not exist")])
+def test_a_snapshot_that_is_not_there_is_named_with_what_is(table: CommitTable, number: int, text: str) -> None:
+    table.expire(1, 2, 3)
     with pytest.raises(SnapshotNotFoundError, match=f"snapshot {number} .*{text}; available: 4 to 12"):
         table.snapshots.get(number)
 
@@ -92,11 +88,9 @@ def test_time_travel_finds_the_newest_at_or_before(table: CommitTable, millis: i
 
 
 def test_time_travel_before_the_oldest_says_when_that_was(table: CommitTable) -> None:
-    expire(table, 1, 2)
+    table.expire(1, 2)
     assert table.snapshots.at_or_before(30_000).id == 3
-    with pytest.raises(
-        SnapshotNotFoundError, match=r"29\.999 UTC.* is 3, committed at 1970-01-01 00:00:30\.000 UTC"
-    ):
+    with pytest.raises(SnapshotNotFoundError, match=r"29\.999 UTC.* is 3, committed at 1970-01-01 00:00:30\.000 UTC"):
         table.snapshots.at_or_before(29_999)
 
 
@@ -107,7 +101,7 @@ def test_a_damaged_snapshot_is_named(table: CommitTable) -> None:
 
 
 def test_snapshots_of_a_user_come_newest_first(table: CommitTable) -> None:
-    expire(table, 1, 2)
+    table.expire(1, 2)
     assert [snapshot.id for snapshot in table.snapshots.of_user("u0")] == [11, 9, 7, 5, 3]
     assert next(table.snapshots.of_user("u1")).id == 12
     assert list(table.snapshots.of_user("u")) == []
