@@ -14,6 +14,7 @@ from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
 from lakelsm.schema.changes import AddColumn
 from lakelsm.types import parse_type
+from tests.option_keys import option_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +28,7 @@ def create(spark: SparkSession, tmp_path: Path) -> Create:
     """``create(producer, **options)``: a table of (k, v) in one bucket."""
 
     def make(producer: str = "none", name: str = "t", **options: str) -> Table:
-        given = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
+        given = option_keys(options)
         keys = {"bucket": "1", "changelog-producer": producer, **given}
         catalog = Catalog(str(tmp_path), spark)
         return catalog.create_table(f"db.{name}", "k INT, v STRING", primary_key=["k"], options=keys)

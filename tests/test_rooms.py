@@ -19,7 +19,6 @@ _SPANNING = frozenset(
         "format/data_file/durable_files",
         "format/data_file/full_disk",
         "lsm/conformance_planning",
-        "merge/engine_conformance",
         "options/option_readers",
         "predicate/predicate_against_spark",
         "read/changelog_states",

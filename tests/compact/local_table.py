@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from lakelsm.format.paths import AttemptNames, TablePaths
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
 from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.compaction_plan import CompactionScope
@@ -32,7 +33,7 @@ from lakelsm.results import CompactionResult
 from lakelsm.schema.changes import SchemaChange
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
-from lakelsm.schema.table_schema import create_schema
+from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.snapshots.hash_indexes import HashIndex, HashIndexes, hash_indexes
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.snapshots.schema_store import SchemaStore
@@ -44,9 +45,11 @@ from lakelsm.types import to_arrow
 from lakelsm.write.dynamic_bucket import BucketPolicy, _Assigner
 from lakelsm.write.level0_task import Level0Job
 from tests.nano_times import column_of
+from tests.option_keys import option_keys
 
 ADDED, DELETED = 0, 3
 Row = tuple[Any, ...]
+AnyTable = TypeVar("AnyTable", bound="LocalTable")
 Run = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -118,13 +121,15 @@ class LocalTable:
         self.root = root
         self.spark = InlineSpark()
         self.surroundings = SYSTEM
-        if (root / "schema").exists():
-            return
-        file_io, paths = LocalFileIO(), TablePaths(str(root))
-        keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
-        schema = create_schema(columns, primary_key, partition_by, {"bucket": "1", **keys}, None, 0)
-        file_io.mkdirs(paths.schema_dir)
-        SchemaStore(file_io, paths).create_table(schema)
+        if not (root / "schema").exists():
+            keys = {"bucket": "1", **option_keys(options)}
+            _create(root, create_schema(columns, primary_key, partition_by, keys, None, 0))
+
+    @classmethod
+    def of(cls: type[AnyTable], root: Path, schema: TableSchema) -> AnyTable:
+        """A new table of this schema."""
+        _create(root, schema)
+        return cls(root)
 
     @property
     def store(self) -> TableStore:
@@ -213,8 +218,7 @@ class LocalTable:
         partitions: ReplacedPartitions | None,
         options: Mapping[str, str],
     ) -> Snapshot:
-        keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
-        store = self.store.with_options(keys)
+        store = self.store.with_options(option_keys(options))
         base = store.snapshots.latest()
         planned = None if kind is CommitKind.OVERWRITE else base
         messages = self._level0(store, rows, row_kind, base, planned) if len(rows) else TaskMessages()
@@ -262,11 +266,18 @@ class LocalTable:
             surroundings=self.surroundings,
         )
         messages = TaskMessages()
-        for batch in job(iter(table.sort_by([(name, "ascending") for name in order]).to_batches())):
+        places = np.argsort(order_keys([table.column(name) for name in order]), kind="stable")
+        for batch in job(iter(table.take(pa.array(places)).to_batches())):
             entries, index_entries, changes = (column[0].as_py() for column in batch.columns)
             index = decode_index_manifest(index_entries, "a test")
             messages.add(TaskMessages(decode_entries(entries), index, decode_entries(changes)))
         return messages
+
+
+def _create(root: Path, schema: TableSchema) -> None:
+    file_io, paths = LocalFileIO(), TablePaths(str(root))
+    file_io.mkdirs(paths.schema_dir)
+    SchemaStore(file_io, paths).create_table(schema)
 
 
 def _assigned(store: TableStore, indexes: HashIndexes, rows: pa.Table) -> np.ndarray:

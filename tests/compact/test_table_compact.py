@@ -14,12 +14,13 @@ from lakelsm.compact import compactor
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER
 from lakelsm.schema.changes import AddColumn
 from lakelsm.types import AtomicType
+from tests.option_keys import option_keys
 
 SCHEMA = "dt STRING, id BIGINT, v STRING"
 
 
 def create(spark: SparkSession, root: Path, **options: str) -> Table:
-    keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
+    keys = option_keys(options)
     return Catalog(str(root), spark).create_table(
         "d.t", SCHEMA, primary_key=["dt", "id"], partition_by=["dt"], options={"bucket": "2", **keys}
     )

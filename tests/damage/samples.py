@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind, Tag
-from lakelsm.merge.run_reader import RunReader
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.changelog_plan import ChangelogMode, plan_changelog
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.schema.changes import AddColumn
-from lakelsm.schema.table_schema import TableSchema
-from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.types import AtomicType
 from tests.compact.local_table import ADDED, Row
 from tests.read.file_engine import FileTable
@@ -47,22 +43,6 @@ class SampleTable(FileTable):
         store = self.store
         plan = plan_changelog(store, 0, store.snapshots.latest_id() or 0, ChangelogMode.CHANGELOG, None)
         return _sorted(self.changes(plan).to_pylist())
-
-    def _reader(self, columns: Any) -> RunReader:
-        store = self.store
-        return RunReader(
-            store.file_io, store.schema, schemas=_Schemas(store.schemas), columns=tuple(columns), memory_bytes=1 << 20
-        )
-
-
-class _Schemas(dict[int, TableSchema]):
-    """The schemas that files turn out to need."""
-
-    def __init__(self, schemas: SchemaStore) -> None:
-        self._schemas = schemas
-
-    def __missing__(self, number: int) -> TableSchema:
-        return self._schemas.get(number)
 
 
 def batch(first: int, count: int, text: str, extra: tuple[object, ...] = ()) -> list[Row]:

@@ -14,13 +14,14 @@ from lakelsm.predicate.parser import parse_where
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
 from tests.commit.commit_table import CommitTable, add, file, partition
+from tests.option_keys import option_keys
 
 HOUR = 3_600_000
 
 
 def table_of(root: Path, days: str = "abc", buckets: int = 2, **options: str) -> TableStore:
     """Each day and bucket has two overlapping runs on level 0; a day is a commit, so it has manifests of its own."""
-    keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
+    keys = option_keys(options)
     table = CommitTable(root, options={"bucket": str(buckets), **keys})
     for day in days:
         pairs = [(file(seq=(0, 9)), file(seq=(10, 19))) for _ in range(buckets)]

@@ -11,6 +11,7 @@ from lakelsm.plan.overwrite_upgrade import upgraded_for_overwrite
 from lakelsm.snapshots.table_store import TableStore
 from tests.commit.commit_table import CommitTable, add, file
 from tests.compact.local_table import LocalTable
+from tests.option_keys import option_keys
 
 APART = [add(file("c", keys=(7, 9))), add(file("a", keys=(1, 2))), add(file("b", keys=(3, 6)))]
 TOUCHING = [add(file("d", keys=(1, 3)), bucket=1), add(file("e", keys=(3, 4)), bucket=1)]
@@ -18,7 +19,7 @@ OTHER_PARTITION = [add(file("f", keys=(1, 9)), dt="b"), add(file("g", keys=(1, 9
 
 
 def levels(root: Path, entries: list[ManifestEntry], **options: str) -> dict[str, int]:
-    given = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
+    given = option_keys(options)
     store = TableStore.open(str(CommitTable(root / "-".join(given), given).root))
     upgraded = upgraded_for_overwrite(store, entries)
     assert [entry.file.file_name for entry in upgraded] == [entry.file.file_name for entry in entries]

@@ -1,4 +1,4 @@
-"""Tables of any merge engine on files, without a JVM: written, compacted and read by the engine's own tasks.
+"""Tables of any merge engine without a JVM: written, compacted and read by the engine's own tasks.
 
 What Spark does in a read (scanning files, leaving out the hidden rows) is done here by pyarrow.
 """
@@ -6,6 +6,7 @@ What Spark does in a read (scanning files, leaving out the hidden rows) is done 
 from __future__ import annotations
 
 import itertools
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lakelsm.errors import InvalidInputError
 from lakelsm.format.data_file.key_value_file import row_schema
-from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
@@ -32,23 +33,16 @@ from lakelsm.schema import unbuilt_features
 from lakelsm.schema.rules import check_rules
 from lakelsm.schema.system_columns import VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema, create_schema
-from lakelsm.snapshots.schema_store import SchemaStore
-from lakelsm.storage import LocalFileIO
 from tests.compact.local_table import LocalTable
 from tests.conformance.cases import Case
 from tests.conformance.table_case import KindedRow
-from tests.conformance.values import case_ddl
-from tests.merge.memory_engine import filtered, kinded_rows
-
-#: What the case's engine would be refused for, and what this test is about.
-_UNDER_TEST = ("merge-engine", "record-level.expire-time", "sequence.snapshot-ordering")
-
-_KINDS = ("+I", "-U", "+U", "-D")
+from tests.conformance.values import arrow_type, case_ddl
+from tests.oracle import KINDS
 
 
-def allow_engines(patch: pytest.MonkeyPatch) -> None:
-    """Let tables of all merge engines be opened."""
-    allowed = [row for row in unbuilt_features._UNBUILT if not any(name in row.feature for name in _UNDER_TEST)]
+def allow_snapshot_ordering(patch: pytest.MonkeyPatch) -> None:
+    """Let tables be opened whose rows come in the order of snapshots: one writer's do in any table."""
+    allowed = [row for row in unbuilt_features._UNBUILT if "sequence.snapshot-ordering" not in row.feature]
     patch.setattr(unbuilt_features, "_UNBUILT", tuple(allowed))
 
 
@@ -67,11 +61,7 @@ class FileEngine:
         schema = create_schema(case_ddl(body["columns"]), body["primary_key"], body["partition_by"], options)
         check_new_keys(schema.options)
         check_rules(schema, TableOptions.parse(schema.options))
-        root = self._folder / str(next(self._numbers))
-        file_io, paths = LocalFileIO(), TablePaths(str(root))
-        file_io.mkdirs(paths.schema_dir)
-        SchemaStore(file_io, paths).create_table(schema)
-        return FileTable(root)
+        return FileTable.of(self._folder / str(next(self._numbers)), schema)
 
 
 class FileTable(LocalTable):
@@ -184,7 +174,42 @@ class _Schemas(dict[int, TableSchema]):
         return self._get(schema_id)
 
 
+def kinded_rows(schema: TableSchema, options: TableOptions, rows: Sequence[KindedRow]) -> pa.Table:
+    """A batch as a writer has it: the columns and their kinds, less the kinds that the table drops."""
+    columns: dict[str, pa.Array] = {}
+    for at, field in enumerate(schema.fields):
+        values = pa.array([row.values[at] for row in rows], arrow_type(field.type))
+        if values.null_count and not field.type.nullable:
+            raise InvalidInputError(f"NULL in {field.name}")
+        columns[field.name] = values
+    kinds = [row.kind for row in rows]
+    if options.rowkind_field is not None:
+        kinds = columns[options.rowkind_field].to_pylist()
+        if not set(kinds) <= set(KINDS):
+            raise InvalidInputError("no row kind")
+    columns[VALUE_KIND] = pa.array([KINDS[kind] for kind in kinds], pa.int8())
+    dropped = {"-U", "-D"} if options.ignore_delete else {"-U"} if options.ignore_update_before else set()
+    return pa.table(columns).filter(pa.array([kind not in dropped for kind in kinds], pa.bool_()))
+
+
+def filtered(rows: pa.Table, where: str) -> pa.Table:
+    """The rows for which a simple condition on numbers and texts is true."""
+    plain = [name for name in rows.column_names if not pa.types.is_nested(rows.schema.field(name).type)]
+    database = sqlite3.connect(":memory:")
+    names = ", ".join(f'"{name}"' for name in plain)
+    database.execute(f"CREATE TABLE t (row_number_, {names})")
+    marks = ", ".join("?" * (len(plain) + 1))
+    values = [
+        (at, *(v if isinstance(v, (int, float, str, bytes, type(None))) else str(v) for v in row.values()))
+        for at, row in enumerate(rows.select(plain).to_pylist())
+    ]
+    database.executemany(f"INSERT INTO t VALUES ({marks})", values)
+    found = database.execute(f"SELECT row_number_ FROM t WHERE {where} ORDER BY 1").fetchall()
+    return rows.take(pa.array([at for (at,) in found], pa.int64()))
+
+
 def _as_tuples(changes: pa.Table) -> list[tuple[Any, ...]]:
     """Changes as (kind, values ...)."""
+    kinds = list(KINDS)
     rows = zip(*(column.to_pylist() for column in changes.columns))
-    return [(_KINDS[kind], *values) for kind, *values in rows]
+    return [(kinds[kind], *values) for kind, *values in rows]

@@ -11,11 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.format.paths import TablePaths
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.schema.table_schema import create_schema
-from lakelsm.snapshots.schema_store import SchemaStore
-from lakelsm.storage import LocalFileIO
 from tests.conformance.table_case import KindedRow
 from tests.examples import examples
 from tests.read.file_engine import FileTable
@@ -46,10 +43,7 @@ ENGINES: Mapping[str, tuple[Mapping[str, str], bool]] = {
 
 
 def table_below(folder: str, options: Mapping[str, str], columns: str = COLUMNS) -> FileTable:
-    file_io, paths = LocalFileIO(), TablePaths(folder)
-    file_io.mkdirs(paths.schema_dir)
-    SchemaStore(file_io, paths).create_table(create_schema(columns, ["k"], [], {**_SMALL, **options}, None, 0))
-    return FileTable(Path(folder))
+    return FileTable.of(Path(folder), create_schema(columns, ["k"], [], {**_SMALL, **options}, None, 0))
 
 
 def applied(state: Mapping[int, Row], changes: Sequence[Row]) -> dict[int, Row]:

@@ -11,9 +11,6 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.format.paths import TablePaths
-from lakelsm.snapshots.schema_store import SchemaStore
-from lakelsm.storage import LocalFileIO
 from tests.conformance.table_case import KindedRow
 from tests.examples import examples
 from tests.merge.engine_oracle import Record, Refused, Table
@@ -47,11 +44,8 @@ class History:
     def __init__(self, table: Table, root: Path) -> None:
         automatic = "false" if table.engine == "first-row" else "true"
         more = {"num-sorted-run.compaction-trigger": "2", "write-only": automatic, "file.compression": "none"}
-        file_io, paths = LocalFileIO(), TablePaths(str(root))
-        file_io.mkdirs(paths.schema_dir)
-        SchemaStore(file_io, paths).create_table(schema_of(table, more))
         self.table = table
-        self.files = FileTable(root)
+        self.files = FileTable.of(root, schema_of(table, more))
         self._names = self.files.store.schema.field_names
         self._runs: Batch = []
 

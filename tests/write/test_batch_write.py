@@ -16,6 +16,7 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.snapshots.manifest_scan import read_index_entries, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
+from tests.option_keys import option_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +30,7 @@ def create(spark: SparkSession, tmp_path: Path) -> Callable[..., Table]:
     def table(columns: str = "k INT, v STRING", key: str = "k", partition: str = "", **options: str) -> Table:
         from lakelsm import Catalog
 
-        given = {name.replace("__", ".").replace("_", "-"): text for name, text in options.items()}
+        given = option_keys(options)
         return Catalog(str(tmp_path), spark).create_table(
             "db.t",
             columns,

@@ -11,13 +11,14 @@ import pytest
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema, create_schema
+from tests.option_keys import option_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 def schema_of(columns: str = "k INT, v STRING", **options: str) -> TableSchema:
-    given = {name.replace("__", ".").replace("_", "-"): text for name, text in options.items()}
+    given = option_keys(options)
     return create_schema(columns, ["k"], [], {"bucket": "1", **given}, None, 0)
 
 
