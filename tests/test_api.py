@@ -1,0 +1,116 @@
+"""The public face: what public methods take and return is exported, and docs/api.md has all of it as it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import importlib
+import inspect
+import pkgutil
+import re
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lakelsm
+from lakelsm import Catalog, CommitResult, CompactionResult, CompactionStatus, ErrorKind, Table
+from lakelsm.read.system_frames import _FILES, _SNAPSHOTS
+
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
+CODE = re.findall(r"`([^`]+)`", PAGE)
+EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
+_EMPTY = inspect.Parameter.empty
+
+
+def public_methods(kind: type) -> dict[str, Callable[..., Any]]:
+    found = {name: each for name, each in vars(kind).items() if not name.startswith("_")}
+    return {name: each.__func__ if isinstance(each, staticmethod) else each for name, each in found.items()}
+
+
+FACE = [(kind, name, each) for kind in (Catalog, Table) for name, each in public_methods(kind).items()]
+METHODS = [(kind, name, each) for kind, name, each in FACE if not isinstance(each, property)]
+
+
+def called(function: Callable[..., Any]) -> str:
+    """A call as the page writes it: names and defaults, without types and self."""
+    signature = inspect.signature(function)
+    parameters = [each.replace(annotation=_EMPTY) for each in signature.parameters.values() if each.name != "self"]
+    return str(signature.replace(parameters=parameters, return_annotation=_EMPTY))
+
+
+def section(kind: type, name: str) -> str:
+    found = re.search(rf"^### `{kind.__name__}\.{name}\b.*?(?=^##)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found is not None, f"no heading for {kind.__name__}.{name}"
+    return found[0]
+
+
+def classes_in(annotation: object) -> Iterator[type]:
+    if inspect.isclass(annotation) and not typing.get_args(annotation):
+        yield annotation
+    for part in typing.get_args(annotation):
+        yield from classes_in(part)
+
+
+def test_every_exported_name_is_on_the_page() -> None:
+    named = set(re.findall(r"\w+", " ".join(CODE)))
+    assert sorted(set(EXPORTED) - named) == []
+
+
+@pytest.mark.parametrize(("kind", "name", "each"), FACE)
+def test_every_public_method_and_property_has_a_heading_that_is_its_signature(kind: type, name: str, each: Any) -> None:
+    call = "" if isinstance(each, property) else called(each)
+    assert section(kind, name).splitlines()[0] == f"### `{kind.__name__}.{name}{call}`"
+    function = each.fget if isinstance(each, property) else each
+    assert inspect.getdoc(function)
+
+
+@pytest.mark.parametrize(("kind", "name", "each"), METHODS)
+def test_every_parameter_is_told_of_where_its_method_is(kind: type, name: str, each: Any) -> None:
+    told = "\n".join(section(kind, name).splitlines()[1:])
+    parameters = set(inspect.signature(each).parameters) - {"self"}
+    assert sorted(parameter for parameter in parameters if f"`{parameter}`" not in told) == []
+
+
+@pytest.mark.parametrize(("kind", "name", "each"), FACE)
+def test_every_type_that_a_public_method_takes_or_returns_is_exported(kind: type, name: str, each: Any) -> None:
+    function = each.fget if isinstance(each, property) else each
+    own = vars(importlib.import_module(kind.__module__))
+    hints = typing.get_type_hints(function, own)
+    assert "return" in hints
+    found = {part for hint in hints.values() for part in classes_in(hint) if part.__module__.startswith("lakelsm")}
+    assert sorted(part.__name__ for part in found if part not in EXPORTED.values()) == []
+
+
+@pytest.mark.parametrize("kind", [CommitResult, CompactionResult])
+def test_every_value_of_a_result_is_on_the_page_and_its_type_is_exported(kind: type) -> None:
+    assert [field.name for field in dataclasses.fields(kind) if field.name not in CODE] == []
+    hints = typing.get_type_hints(kind, {**vars(importlib.import_module(kind.__module__)), "ClassVar": typing.ClassVar})
+    found = {part for hint in hints.values() for part in classes_in(hint) if part.__module__.startswith("lakelsm")}
+    assert found <= set(EXPORTED.values())
+
+
+@pytest.mark.parametrize("kind", [CompactionStatus, ErrorKind])
+def test_every_text_that_schedulers_read_is_on_the_page(kind: type[enum.Enum]) -> None:
+    assert [member.value for member in kind if member.value not in CODE] == []
+
+
+def test_every_schema_change_is_on_the_page_with_its_arguments() -> None:
+    for change in typing.get_args(lakelsm.SchemaChange):
+        assert change in EXPORTED.values()
+        assert f"{change.__name__}{called(change)}" in CODE
+
+
+@pytest.mark.parametrize(("name", "schema"), [("snapshots", _SNAPSHOTS), ("files", _FILES)])
+def test_the_columns_of_a_system_table_are_on_the_page_in_their_order(name: str, schema: Any) -> None:
+    told = re.findall(r"`(\w+)`", section(Table, name).split("DataFrame: ")[1])
+    assert [column for column in told if column in schema.names] == schema.names
+
+
+def test_what_is_exported_is_sorted_and_what_is_public_there_is_exported() -> None:
+    assert sorted(lakelsm.__all__) == list(lakelsm.__all__)
+    rooms = {module.name for module in pkgutil.iter_modules(lakelsm.__path__)}
+    public = {name for name in vars(lakelsm) if not name.startswith("_")} - rooms
+    assert public == set(lakelsm.__all__)
