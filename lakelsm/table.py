@@ -46,8 +46,7 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import quoted
 from lakelsm.spark.conditions import filtered, predicate_of
-from lakelsm.spark.frames import checked_frame
-from lakelsm.spark.session import checked_session, resolve_session
+from lakelsm.spark.session import checked_frame, checked_session, resolve_session
 from lakelsm.spark.task_errors import translated
 from lakelsm.spark.times import millis_of
 from lakelsm.surroundings import SYSTEM

@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from types import TracebackType
 
-from lakelsm.commit.commit_message import CommitOutcome
-from lakelsm.commit.task_messages import TaskMessages
+from lakelsm.commit.commit_message import CommitOutcome, TaskMessages
 from lakelsm.errors import CommitOutcomeUnknownError, LakelsmError
 from lakelsm.format.paths import AttemptNames, is_bucket_name, is_partition_name
 from lakelsm.snapshots.table_store import TableStore

@@ -1,12 +1,14 @@
-"""What goes into a commit and what comes out of it."""
+"""What goes into a commit and what comes out of it, and what tasks tell the driver of the files that they wrote."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
-from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
-from lakelsm.format.manifest import FileKind, ManifestEntry
+import pyarrow as pa
+
+from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry, encode_index_manifest
+from lakelsm.format.manifest import FileKind, ManifestEntry, encode_entries
 from lakelsm.format.snapshot import CommitKind, Snapshot
 
 #: Names given to the ``step`` callback after each durable step of a commit, in order. Steps that a commit
@@ -26,6 +28,9 @@ COMMIT_STEPS = (
 
 #: Tells whether an overwrite replaces a partition, given its stored BinaryRow (with arity).
 ReplacedPartitions = Callable[[bytes], bool]
+
+#: Columns of the batches that carry messages, as Spark's DDL.
+MESSAGE_SCHEMA = "entries binary, index_entries binary, changelog_entries binary"
 
 
 @dataclass(frozen=True)
@@ -111,3 +116,27 @@ class CommitRequest:
     properties: dict[str, str] = field(default_factory=dict)
     operation: str | None = None
     statistics: str | None = None
+
+
+@dataclass
+class TaskMessages:
+    """Files that a task wrote, not yet visible to anybody."""
+
+    entries: list[ManifestEntry] = field(default_factory=list)
+    index_entries: list[IndexManifestEntry] = field(default_factory=list)
+    changelog_entries: list[ManifestEntry] = field(default_factory=list)
+
+    def add(self, other: TaskMessages) -> None:
+        """Append another task's messages."""
+        self.entries.extend(other.entries)
+        self.index_entries.extend(other.index_entries)
+        self.changelog_entries.extend(other.changelog_entries)
+
+    def to_batch(self) -> pa.RecordBatch:
+        """One row of `MESSAGE_SCHEMA`."""
+        row = {
+            "entries": encode_entries(self.entries),
+            "index_entries": encode_index_manifest(self.index_entries),
+            "changelog_entries": encode_entries(self.changelog_entries),
+        }
+        return pa.RecordBatch.from_arrays([pa.array([value], pa.binary()) for value in row.values()], list(row))

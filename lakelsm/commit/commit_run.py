@@ -24,7 +24,7 @@ from lakelsm.format.index.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.paths import TablePaths, partition_label
 from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.merge.key_rank import rank_keys
+from lakelsm.merge.key_order import rank_keys
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.bucket_record import with_total_buckets
 from lakelsm.snapshots.checked_json import checked_bytes

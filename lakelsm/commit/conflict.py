@@ -18,7 +18,7 @@ from lakelsm.format.index.index_manifest import HASH_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import EntryIdentity, FileKind, ManifestEntry
 from lakelsm.format.snapshot import CommitKind
 
-#: Ranks stored keys (BinaryRow bytes with arity) so that they compare as the keys do; see key_rank.rank_keys.
+#: Ranks stored keys (BinaryRow bytes with arity) so that they compare as the keys do; see key_order.rank_keys.
 RankKeys = Callable[[Sequence[bytes]], Sequence[int]]
 #: Text of a stored partition, for messages.
 PartitionName = Callable[[bytes], str]

@@ -9,9 +9,8 @@ from pyspark.sql import SparkSession
 
 from lakelsm.commit.attempt_files import AttemptFiles
 from lakelsm.commit.commit_identity import new_commit_user
-from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.commit.commit_message import MESSAGE_SCHEMA, CommitMessage, TaskMessages
 from lakelsm.commit.committer import Committer
-from lakelsm.commit.task_messages import MESSAGE_SCHEMA, TaskMessages
 from lakelsm.compact.rewrite_task import RewriteTask
 from lakelsm.errors import CommitConflictError
 from lakelsm.format.data_file.key_value_file import FileLayout
@@ -26,8 +25,7 @@ from lakelsm.plan.compaction_plan import BucketCompaction, CompactionPlan, Compa
 from lakelsm.plan.rewrite_units import RewriteUnit, changelog_rule, rewrite_units
 from lakelsm.results import CompactionResult, CompactionStatus
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.task_messages import collect_messages
-from lakelsm.spark.tasks import run_units
+from lakelsm.spark.tasks import collect_messages, run_units
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: Memory of one compaction task in bytes, unless the caller says otherwise.

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
-from lakelsm.commit.task_messages import TaskMessages
+from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.manifest import FileKind, ManifestEntry

@@ -3,6 +3,7 @@
 The result is a uint64 array where the encoded key fits eight bytes and an array of equally wide byte strings
 otherwise, so that numpy sorts, groups and searches rows of any key without a loop. NULL sorts first; numbers by
 value, 0.0 and -0.0 as one and every NaN as one, last; text and binary by unsigned bytes. docs/keys.md says why.
+`rank_keys` gives stored keys as integers in that order, so that rules about ranges need no types.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.row.binary_row import decode_rows
+from lakelsm.types import DataType
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, micros_and_nanos
 
 OrderKeys = npt.NDArray[Any]
@@ -182,3 +185,14 @@ def _leading_bytes(words: npt.NDArray[np.uint64], left: npt.NDArray[np.int64], w
 def _ranked_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
     ranks = pc.rank(column, sort_keys="ascending", tiebreaker="dense")
     return [(ranks.to_numpy(zero_copy_only=False).astype(np.uint64), 8)]
+
+
+def rank_keys(keys: Sequence[bytes], types: Sequence[DataType]) -> npt.NDArray[np.int64]:
+    """Return one rank per key: equal keys share it, a smaller key has a smaller one.
+
+    ``keys`` are BinaryRows with their arity, ``types`` the trimmed primary key's. Order is the kernel's.
+    """
+    if not keys:
+        return np.zeros(0, dtype=np.int64)
+    ordered = order_keys(decode_rows(list(keys), types))
+    return np.unique(ordered, return_inverse=True)[1].astype(np.int64).reshape(-1)

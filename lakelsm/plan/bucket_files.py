@@ -8,7 +8,7 @@ from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
 from lakelsm.lsm.levels import FileRange
-from lakelsm.merge.key_rank import rank_keys
+from lakelsm.merge.key_order import rank_keys
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.snapshots.table_store import TableStore
 

@@ -5,12 +5,17 @@ Files of sections are scanned the same way, less their hidden rows (see stale_ro
 tasks when the query runs, is broadcast; a row is left out when the bitmap of its chunk of its file has it. The join is an
 anti join on one 64-bit number (hash of the file name, xor the chunk), the cheapest that Spark has. Engines that combine
 rows add the merged rows of contested keys, made by tasks (see merged_rows).
+
+Spark's reader verifies page checksums, but knows nothing of manifest entries, and fills a column that a footer lacks with
+NULL. So the footers of files that no task of lakelsm opens are compared with their entries on the driver before it reads
+them, in threads. On local storage that costs about as much as the look-up of the file that Spark makes anyway.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
 
@@ -18,16 +23,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from lakelsm.format.data_file.file_check import FileCheck
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.plan.read_plan import ReadPlan
-from lakelsm.read.checked_files import check_files
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
-from lakelsm.read.nanosecond_files import nanosecond_files
 from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, StaleRows
-from lakelsm.read.task_scan import TASK_MEMORY, parted_by_reader, task_scan
+from lakelsm.read.task_scan import TASK_MEMORY, nanosecond_files, parted_by_reader, task_scan
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.system_columns import (
     CHUNK,
@@ -44,9 +48,9 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.column_evolution import evolved
 from lakelsm.spark.columns import quoted, quoted_all
-from lakelsm.spark.paths import literal_path
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow, to_struct
-from lakelsm.spark.tasks import listing_on_driver, parquet_reader, read_units
+from lakelsm.spark.tasks import listing_on_driver, literal_path, parquet_reader, read_units
+from lakelsm.storage import FileIO
 
 #: Spark's Parquet reader fills a column of this name with the row's place in its file. `_metadata.row_index` is the
 #: same, but makes Spark build a struct for every row. Files with a column of this name are left to tasks (see task_scan).
@@ -54,6 +58,8 @@ _ROW_INDEX = "_tmp_metadata_row_index"
 
 #: System columns of data files as a scan reads them.
 _SYSTEM_TYPES = {field.name: to_spark(field.type) for field in SYSTEM_FIELDS}
+
+_THREADS = 16
 
 
 def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFrame:
@@ -193,3 +199,17 @@ def _shown(
     word = f"SHIFTRIGHT({ROW} & {(1 << CHUNK_BITS) - 1}, 6)"
     hidden = F.expr(f"getbit(get({STALE_WORDS}, CAST({word} AS INT)), CAST({ROW} & 63 AS INT)) = 1")
     return located.join(stale, (F.col(CHUNK) == F.col(STALE)) & hidden, "left_anti").drop(ROW, CHUNK)
+
+
+def check_files(file_io: FileIO, schemas: Mapping[int, TableSchema], files: Sequence[RunFile]) -> None:
+    """Raise CorruptTableError naming the first of ``files`` that is missing, damaged or not the one its entry means."""
+    filesystem = file_io.filesystem()
+    paths: list[str] = []
+    checks: list[FileCheck] = []
+    for key, schema in schemas.items():
+        expected = {file.path: file.expected for file in files if file.schema_id == key and file.expected is not None}
+        paths += expected
+        checks += FileCheck.of(list(expected.values()), schema)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for _ in pool.map(lambda path, check: check.stored(filesystem, path), paths, checks):
+            pass

@@ -3,23 +3,33 @@
 Spark's listing leaves out files whose names begin with ``_`` or ``.``, even where they are named one by one: a scan of
 them has no rows. It shows the names of others percent-encoded. And its Parquet reader finds columns without regard to
 case, among them those that it or Paimon adds to a file. Tables may have such names (``data-file.prefix``, columns).
+
+Nanoseconds are the other case. Spark cuts INT96 times (docs/format.md 6.3) to microseconds towards zero where the
+nanoseconds of the day are negative, as Java Paimon writes them before 1970: a row would change its time with the next
+compaction. lakelsm's own files have none, and say so. 64-bit nanoseconds, which pypaimon writes, are numbers to Spark.
+Only tables that have such columns pay: their files' footers are looked at.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import compress
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from lakelsm.format.data_file.file_check import PARQUET_ERRORS, unreadable
+from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK, leaves_of, stored_type
 from lakelsm.format.data_file.key_value_file import conform
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
+from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.identifiers import alike, folded
 from lakelsm.schema.system_columns import (
     FILE_NAME,
@@ -33,7 +43,8 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow
 from lakelsm.spark.tasks import run_units
-from lakelsm.types import DataField, rows_within
+from lakelsm.storage import FileIO
+from lakelsm.types import DataField, rows_within, to_arrow
 
 #: Memory of a task that reads or merges rows of a read, in bytes.
 TASK_MEMORY = 256 << 20
@@ -43,6 +54,8 @@ _PLAIN_NAME = re.compile(r"[-a-zA-Z0-9!$&'()*+,;=:@~][-\w.!$&'()*+,;=:@~]*", re.
 
 #: What a file holds beside the table's columns, or Spark's reader adds: `_metadata`, and a row's place in its file.
 _TAKEN = frozenset(map(folded, (SEQUENCE_NUMBER, VALUE_KIND, "_metadata", "_tmp_metadata_row_index")))
+
+_THREADS = 16
 
 
 def parted_by_reader(
@@ -101,3 +114,40 @@ def _names_are_apart(fields: Sequence[DataField]) -> bool:
 def _members_are_apart(fields: Sequence[DataField]) -> bool:
     nested = (members for field in fields for members in rows_within(field.type))
     return alike(field.name for field in fields) is None and all(map(_members_are_apart, nested))
+
+
+def nanosecond_files(
+    file_io: FileIO, schema: TableSchema, schemas: Mapping[int, TableSchema], files: Sequence[RunFile]
+) -> frozenset[str]:
+    """The paths among ``files`` whose columns of ``schema`` with TIMESTAMP(7..9) are left to tasks."""
+    wanted = {key: _columns_with_nanoseconds(stored, schema) for key, stored in schemas.items()}
+    looked_at = [file for file in files if wanted[file.schema_id]]
+    if not looked_at:
+        return frozenset()
+    filesystem = file_io.filesystem()
+
+    def is_left(file: RunFile) -> bool:
+        try:
+            footer = pq.read_metadata(file.path, filesystem=filesystem)
+        except PARQUET_ERRORS as error:
+            raise unreadable(file.path, error) from error
+        return _is_left(footer, wanted[file.schema_id])
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return frozenset(file.path for file, left in zip(looked_at, pool.map(is_left, looked_at)) if left)
+
+
+def _columns_with_nanoseconds(stored: TableSchema, schema: TableSchema) -> frozenset[str]:
+    """Names in a file of the columns that may have nanoseconds there, nested too."""
+    sources = (source for _, source in column_mapping(stored, schema) if source is not None)
+    kinds = {source.name: to_arrow(source.type) for source in sources}
+    return frozenset(name for name, kind in kinds.items() if stored_type(kind) != kind)
+
+
+def _is_left(footer: pq.FileMetaData, names: frozenset[str]) -> bool:
+    leaves = leaves_of(footer.schema, names)
+    if any("nanoseconds" in str(leaf.logical_type) for leaf in leaves):
+        return True
+    key, value = FLOORED_MARK
+    is_floored = (footer.metadata or {}).get(key) == value
+    return not is_floored and any(leaf.physical_type == "INT96" for leaf in leaves)

@@ -1,9 +1,10 @@
-"""Planned units as Spark tasks: one unit a task, Arrow batches out."""
+"""Planned units as Spark tasks: one unit a task, Arrow batches out; and scans of files by Spark itself."""
 
 from __future__ import annotations
 
 import gc
 import pickle
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -15,15 +16,17 @@ from pyspark.sql import DataFrame, DataFrameReader, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import LakelsmError
+from lakelsm.format.index.index_manifest import decode_index_manifest
+from lakelsm.format.manifest import decode_entries
+from lakelsm.format.paths import AttemptNames
 from lakelsm.schema.system_columns import ERROR
 from lakelsm.spark.spark_types import from_struct, to_spark_arrow
-from lakelsm.spark.task_errors import error_text
+from lakelsm.spark.task_errors import error_text, translated
 from lakelsm.surroundings import SYSTEM
 
 Unit = TypeVar("Unit")
-
-#: Column of a task's error in frames that a user runs.
 
 #: Seconds to wait for the tasks of a failed job.
 _LONGEST_END = 60.0
@@ -40,6 +43,8 @@ _READER_OPTIONS = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
 }
+
+_PATTERN_CHARACTERS = re.compile(r"([{}\[\]*?\\])")
 
 
 @contextmanager
@@ -154,3 +159,25 @@ def read_units(
 def _with_error(columns: Sequence[pa.Array], schema: pa.Schema, text: str | None) -> pa.RecordBatch:
     names = [*schema.names, ERROR]
     return pa.RecordBatch.from_arrays([*columns, pa.array([text] * len(columns[0]), pa.string())], names=names)
+
+
+def collect_messages(frame: DataFrame, root: str, names: AttemptNames) -> TaskMessages:
+    """Run the tasks of ``frame`` (rows of `MESSAGE_SCHEMA`) on the table in ``root``, and join their messages.
+
+    What lakelsm knows of a task's failure is raised as a LakelsmError. No task runs any more when it is.
+    """
+    with translated(root):
+        rows = collect_to_end(frame, names.mark)
+    joined = TaskMessages()
+    for entries, index_entries, changelog_entries in rows:
+        decoded = decode_index_manifest(bytes(index_entries), "a task's message")
+        joined.add(TaskMessages(decode_entries(bytes(entries)), decoded, decode_entries(bytes(changelog_entries))))
+    return joined
+
+
+def literal_path(path: str) -> str:
+    """Return the local path as a pattern that means it alone: Spark takes each path for a glob pattern.
+
+    With its scheme, as Spark looks for one without on ``fs.defaultFS``.
+    """
+    return "file:" + _PATTERN_CHARACTERS.sub(r"\\\1", path)

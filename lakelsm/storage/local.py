@@ -16,7 +16,6 @@ from pyarrow import fs as arrow_fs
 from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError, UnsupportedFeatureError
 from lakelsm.storage.file_io import FileIO
 from lakelsm.storage.refused_writes import refused_write
-from lakelsm.storage.temporary_names import temporary_name
 from lakelsm.surroundings import SYSTEM
 
 # What link(2) says where it surely made no name.
@@ -333,3 +332,11 @@ def _sync_directory(folder: str) -> None:
         pass
     finally:
         os.close(descriptor)
+
+
+def temporary_name(name: str, uuid: str) -> str:
+    """Return the name under which ``name`` is written before it is published, in the same directory.
+
+    It begins with a dot: Java Paimon 1.3 fails on any other stray name in ``snapshot/``.
+    """
+    return f".{name}.{uuid}.tmp"

@@ -12,9 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakelsm.commit.attempt_files import AttemptFiles, written_directories
-from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, ReplacedPartitions
+from lakelsm.commit.commit_message import MESSAGE_SCHEMA, CommitMessage, CommitOutcome, ReplacedPartitions, TaskMessages
 from lakelsm.commit.committer import Committer
-from lakelsm.commit.task_messages import MESSAGE_SCHEMA, TaskMessages
 from lakelsm.errors import (
     BucketAssignConflictError,
     CommitConflictError,
@@ -36,7 +35,7 @@ from lakelsm.snapshots.hash_indexes import HashIndexes, hash_indexes
 from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import map_in_arrow, quoted_all
-from lakelsm.spark.task_messages import collect_messages
+from lakelsm.spark.tasks import collect_messages
 from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.write.bucket_expression import with_bucket
 from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket

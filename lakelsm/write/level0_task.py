@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
 from lakelsm.commit.attempt_files import delete_unpublished
-from lakelsm.commit.task_messages import TaskMessages
+from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import FileLayout, conform, key_types, row_schema
 from lakelsm.format.data_file.rolling_writer import RollingWriter

@@ -1,10 +1,13 @@
-"""A user's DataFrame made into key-value rows: checked, cast, with row kind and input order."""
+"""A user's DataFrame made into key-value rows: checked, cast, with row kind and input order.
+
+What is wrong with a value of a type is told at any depth: NULL where a part is NOT NULL, no time of a day.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
 
@@ -21,8 +24,7 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.spark.columns import quoted, quoted_all
 from lakelsm.spark.spark_types import to_spark
 from lakelsm.spark.task_errors import CHECK_MARK
-from lakelsm.types import MAX_LENGTH, AtomicType, DataField, DataType
-from lakelsm.write.value_faults import value_faults
+from lakelsm.types import MAX_LENGTH, ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
 
 _FLOATS = (T.FloatType(), T.DoubleType())
 
@@ -35,6 +37,13 @@ _WIDER: dict[type[T.DataType], tuple[type[T.DataType], ...]] = {
     T.DateType: (T.TimestampNTZType,),
 }
 _INTEGER_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
+
+#: A column -> whether its row has a certain fault.
+Finds = Callable[[Column], Column]
+
+_COUNT = AtomicType("INT", nullable=False)
+
+_DAY_MILLIS = 86_400_000
 
 
 def prepare(
@@ -240,3 +249,51 @@ def _kind_column(
     for number, text in enumerate(ROW_KINDS):
         code = F.when(column == text, number).otherwise(code)
     return code.cast("tinyint")
+
+
+def value_faults(kind: DataType, path: str) -> list[tuple[Finds, str]]:
+    """What finds each possible fault in a value of the type, with its description for the user.
+
+    ``path`` names the value; parts are ``r.x``, ``a.element``, ``m.value``. Whether the value itself can be NULL is the
+    caller's to check. A part of a row that is NULL itself is not there, and has no fault.
+    """
+    if isinstance(kind, RowType):
+        found: list[tuple[Finds, str]] = []
+        for member in kind.fields:
+            where = f"{path}.{member.name}"
+            if not member.type.nullable:
+                found.append((_member_is_null(member.name), _null_fault(where)))
+            found += [(_in_member(member.name, finds), text) for finds, text in value_faults(member.type, where)]
+        return found
+    if isinstance(kind, ArrayType):
+        return _in_elements(lambda column: column, kind.element, f"{path}.element")
+    if isinstance(kind, (MapType, MultisetType)):
+        key, value = (kind.key, kind.value) if isinstance(kind, MapType) else (kind.element, _COUNT)
+        keys = _in_elements(F.map_keys, key.with_nullable(True), f"{path}.key")  # Spark has no map with a NULL key.
+        return keys + _in_elements(F.map_values, value, f"{path}.value")
+    if kind.root == "TIME":
+        text = f"'{path}' ({kind.sql()}) is a number of milliseconds from 0 to {_DAY_MILLIS - 1}, and a row has another"
+        return [(lambda column: (column < 0) | (column >= _DAY_MILLIS), text)]
+    return []
+
+
+def _null_fault(path: str) -> str:
+    return f"'{path}', which is NOT NULL, is NULL in a row of the DataFrame: filter or fill such rows"
+
+
+def _member_is_null(name: str) -> Finds:
+    return lambda row: row.isNotNull() & row.getField(name).isNull()
+
+
+def _in_member(name: str, finds: Finds) -> Finds:
+    return lambda row: finds(row.getField(name))
+
+
+def _in_elements(elements: Finds, kind: DataType, path: str) -> list[tuple[Finds, str]]:
+    found = [] if kind.nullable else [(_exists(elements, lambda element: element.isNull()), _null_fault(path))]
+    return found + [(_exists(elements, finds), text) for finds, text in value_faults(kind, path)]
+
+
+def _exists(elements: Finds, finds: Finds) -> Finds:
+    return lambda column: F.exists(elements(column), lambda element: finds(element))
+

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelsm.commit.conflict import Intervening, rewritten_in_range
 from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.merge.key_rank import rank_keys
+from lakelsm.merge.key_order import rank_keys
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.read.scan_frame import file_scans
 from lakelsm.snapshots.manifest_scan import read_delta_entries

@@ -13,8 +13,7 @@ import pytest
 
 import lakelsm
 from lakelsm.commit.attempt_files import AttemptFiles, delete_unpublished, written_directories
-from lakelsm.commit.commit_message import CommitOutcome
-from lakelsm.commit.task_messages import TaskMessages
+from lakelsm.commit.commit_message import CommitOutcome, TaskMessages
 from lakelsm.compact.compactor import Compactor
 from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, InvalidInputError, LakelsmError, StorageError
 from lakelsm.format.paths import AttemptNames

@@ -11,7 +11,7 @@ from lakelsm.errors import BucketAssignConflictError, CommitConflictError, RowsC
 from lakelsm.format.index.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import CommitKind
-from lakelsm.merge.key_rank import rank_keys
+from lakelsm.merge.key_order import rank_keys
 from tests.commit.commit_table import INT, add, delete, file, hash_index, upgrade
 
 APPEND, COMPACT, OVERWRITE = CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE

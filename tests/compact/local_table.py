@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import cloudpickle
 
-from lakelsm.commit.commit_message import CommitMessage, ReplacedPartitions
+from lakelsm.commit.commit_message import CommitMessage, ReplacedPartitions, TaskMessages
 from lakelsm.commit.committer import Committer
-from lakelsm.commit.task_messages import TaskMessages
 from lakelsm.compact.compactor import CompactionLimits, Compactor
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.index.index_manifest import decode_index_manifest

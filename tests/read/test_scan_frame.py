@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakelsm import Table
+from lakelsm.errors import CorruptTableError
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.read.scan_frame import scan_frame
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.table import Table
+from tests.compact.local_table import LocalTable
 from tests.read.tables import create, frame, rows_of
 from tests.read.test_pushed_down import parquet_scans
 
@@ -51,3 +59,75 @@ def test_rows_are_the_same_whoever_reads_them(table: Table, small: str, scanned:
 def test_small_files_are_handed_over_by_default(table: Table) -> None:
     assert table.read().inputFiles() == []
     assert rows_of(table.read(columns=["s"])) == sorted([row[1:2] for row in WANTED], key=repr)
+
+
+def written(folder: Path, *values: str) -> tuple[Table, list[Path]]:
+    """A table of one file a bucket that Spark scans by itself, and its files, oldest first."""
+    local = LocalTable(folder, file__compression="none", bucket="1")
+    for number, value in enumerate(values):
+        local.write(*((number * 1000 + key, f"{value}{key}") for key in range(400)))
+    entries = sorted(local.live(), key=lambda entry: entry.file.min_sequence_number)
+    return Table.for_path(str(folder)), [local.path_of(entry) for entry in entries]
+
+
+def test_a_flipped_bit_in_a_natively_scanned_file_gives_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    table, (file,) = written(tmp_path / "t", "a")
+    assert table.read().count() == 400
+    data = bytearray(file.read_bytes())
+    data[pq.read_metadata(file).row_group(0).column(4).data_page_offset + 200] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(Exception) as error:
+        table.read().collect()
+    told = next(line for line in str(error.value).splitlines() if "Exception" in line or "[" in line)
+    assert str(file) in told and "FAILED_READ_FILE" in told
+    assert table.read(columns=["id"]).count() == 400
+
+
+def test_a_natively_scanned_file_that_was_swapped_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    table, (old, new) = written(tmp_path / "t", "a", "b")
+    shutil.copy(old, new)
+    with pytest.raises(CorruptTableError, match=f"Data file {new} does not have the footer"):
+        table.read()
+    new.write_bytes(b"")
+    with pytest.raises(CorruptTableError, match=f"Data file {new} has 0 bytes"):
+        table.read()
+    new.unlink()
+    with pytest.raises(CorruptTableError, match=f"Data file {new}.* does not exist"):
+        table.read()
+
+
+def overlapping(folder: Path, **options: str) -> tuple[Table, Path]:
+    """A table whose rows a task merges, and one of its files with a damaged key column."""
+    local = LocalTable(folder, file__compression="none", **options)
+    for value in ("a", "b"):
+        local.write(*((key, value) for key in range(400)))
+    file = local.path_of(local.live()[0])
+    data = bytearray(file.read_bytes())
+    data[pq.read_metadata(file).row_group(0).column(3).data_page_offset + 200] ^= 1
+    file.write_bytes(data)
+    return Table.for_path(str(folder)), file
+
+
+@pytest.mark.parametrize(
+    ("engine", "action"),
+    [
+        ("deduplicate", lambda frame: frame.collect()),
+        ("partial-update", lambda frame: frame.where("id > 5 AND v = 'a'").collect()),
+        ("partial-update", lambda frame: frame.where("id IS NOT NULL").groupBy("v").count().collect()),
+    ],
+    ids=["collect", "where", "count"],
+)
+def test_the_first_line_of_what_spark_raises_says_what_is_wrong(
+    spark: SparkSession, tmp_path: Path, engine: str, action: Callable[[DataFrame], object]
+) -> None:
+    table, file = overlapping(tmp_path / "t", merge_engine=engine)
+    with pytest.raises(PySparkException) as error:
+        action(table.read())
+    first = str(error.value).splitlines()[0]
+    assert "lakelsm.errors.CorruptTableError: Data file" in first and str(file) in first
+
+
+def test_an_error_below_an_action_of_lakelsm_is_typed(spark: SparkSession, tmp_path: Path) -> None:
+    table, file = overlapping(tmp_path / "t")
+    with pytest.raises(CorruptTableError, match=f"^Data file {file}"):
+        table.delete("id < 9")

@@ -16,7 +16,7 @@ from lakelsm.format.row.binary_row import EMPTY_ROW, encode_row
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import MergeUnits
-from lakelsm.read.checked_files import check_files
+from lakelsm.read.scan_frame import check_files
 from lakelsm.schema.changes import AddColumn, RenameColumn
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.snapshots.table_store import TableStore

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelsm.format.data_file.int96_timestamps import INT96
 from lakelsm.format.data_file.key_value_file import (
     FileLayout,
     key_types,
 )
-from lakelsm.format.data_file.rolling_writer import RollingWriter
+from lakelsm.format.data_file.rolling_writer import RollingWriter, encoding_options
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.paths import FileNames
 from lakelsm.format.row.binary_row import decode_row
@@ -161,3 +164,46 @@ def test_an_aborted_writer_leaves_nothing_behind(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir())
     writer.abort()
     assert list(tmp_path.iterdir()) == []
+
+
+ENCODED = pa.schema(
+    [
+        ("k", pa.int64()),
+        ("ts", pa.timestamp("us")),
+        ("s", pa.string()),
+        ("a", pa.list_(pa.field("element", pa.int32()))),
+        ("m", pa.map_(pa.string(), pa.list_(pa.int32()))),
+        ("r", pa.struct([("x", pa.int32()), ("y", pa.struct([("z", pa.string())]))])),
+    ]
+)
+ENCODED_ROWS = [
+    {"k": 1, "ts": 5, "s": "a", "a": [1, None], "m": [("p", [1])], "r": {"x": 1, "y": {"z": "q"}}},
+    {"k": 2, "ts": 6, "s": "a", "a": None, "m": None, "r": None},
+]
+
+
+def encodings(ascending: list[str]) -> dict[str, set[str]]:
+    sink = io.BytesIO()
+    table = pa.Table.from_pylist(ENCODED_ROWS, schema=ENCODED)
+    with pq.ParquetWriter(sink, ENCODED, **encoding_options(ENCODED, ascending)) as writer:
+        writer.write_table(table)
+    read = pq.ParquetFile(sink)
+    assert read.read().to_pylist() == table.to_pylist()
+    group = read.metadata.row_group(0)
+    return {group.column(at).path_in_schema: set(group.column(at).encodings) for at in range(group.num_columns)}
+
+
+def test_ascending_integers_have_no_dictionary_and_every_other_column_has_one() -> None:
+    found = encodings(["k", "ts", "s"])
+    assert "RLE_DICTIONARY" not in found["k"] | found["ts"]
+    assert not any(kind.startswith("DELTA") for kinds in found.values() for kind in kinds)
+    others = {path: kinds for path, kinds in found.items() if path not in ("k", "ts")}
+    assert len(others) == 6
+    assert all("RLE_DICTIONARY" in kinds for kinds in others.values())
+
+
+def test_int96_columns_have_a_dictionary_and_no_statistics() -> None:
+    schema = pa.schema([("k", INT96), ("a", pa.list_(INT96)), ("b", pa.list_(pa.int64()))])
+    options = encoding_options(schema, ["k"])
+    assert options["use_dictionary"] == ["k", "a.list.element", "b.list.element"]
+    assert options["write_statistics"] == ["b.list.element"]
