@@ -57,7 +57,7 @@ class Job:
 
 
 def collected(job: Job) -> TaskMessages:
-    return collect_messages(job, "/wh/t", AttemptNames.new())  # type: ignore[arg-type]
+    return collect_messages(job, "/wh/t", AttemptNames.new(lambda: "u"))  # type: ignore[arg-type]
 
 
 def test_the_messages_of_all_tasks_come_together_in_their_order() -> None:
