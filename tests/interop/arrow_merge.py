@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm import Table
 from lakelsm.format.data_file.key_value_file import KeyValueReader, row_schema
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row_kinds import is_retract
@@ -44,11 +43,6 @@ def merged_rows(path: str) -> Rows:
 def _age(entry: ManifestEntry) -> tuple[int, int]:
     """Older runs first."""
     return -entry.file.level, entry.file.max_sequence_number
-
-
-def spark_rows(table: Table) -> Rows:
-    """The rows of the table's DataFrame (timestamps have microseconds there)."""
-    return rows_of_arrow(table.read().toArrow(), table.schema.fields)
 
 
 def file_rows(path: str) -> list[pa.Table]:

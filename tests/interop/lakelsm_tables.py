@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelsm import Catalog, Table
 from lakelsm.format.data_file.key_value_file import cast_column
 from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, SchemaChange, UpdateColumnType
-from lakelsm.spark.spark_types import to_struct
-from lakelsm.types import ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType, parse_type, to_arrow
+from lakelsm.spark.spark_types import to_spark_arrow, to_struct
+from lakelsm.types import DataField, parse_type
 from tests.interop.arrow_merge import merged_rows
 from tests.interop.peers import Change
 from tests.interop.value_form import Rows, cut_to_micros, rows_of_arrow
@@ -72,10 +72,10 @@ class LakelsmTables:
     def _catalog(self, path: Path) -> tuple[Catalog, str]:
         return Catalog(path.parents[1].as_uri(), self._spark), f"{path.parent.name.removesuffix('.db')}.{path.name}"
 
-    def _frame(self, rows: pa.Table, fields: Sequence[DataField], kinds: Sequence[str] | None) -> DataFrame:
-        columns = [cast_column(rows.column(field.name), spark_arrow(field.type)) for field in fields]
+    def _frame(self, rows: pa.Table, fields: tuple[DataField, ...], kinds: Sequence[str] | None) -> DataFrame:
+        columns = [cast_column(rows.column(column.name), column.type) for column in to_spark_arrow(fields)]
         names = [field.name for field in fields]
-        schema = to_struct(tuple(fields))
+        schema = to_struct(fields)
         for member in schema.fields:
             member.nullable = True
         if kinds is not None:
@@ -83,24 +83,6 @@ class LakelsmTables:
             names.append(_KIND)
             schema = schema.add(_KIND, "string")
         return self._spark.createDataFrame(pa.table(columns, names=names), schema=schema)
-
-
-def spark_arrow(data_type: DataType) -> pa.DataType:
-    """The Arrow type in which Spark takes values of a Paimon type: microseconds, TIME as an INT of milliseconds."""
-    if isinstance(data_type, ArrayType):
-        return pa.list_(pa.field("element", spark_arrow(data_type.element), data_type.element.nullable))
-    if isinstance(data_type, MapType):
-        return pa.map_(spark_arrow(data_type.key), spark_arrow(data_type.value))
-    if isinstance(data_type, MultisetType):
-        return pa.map_(spark_arrow(data_type.element), pa.int32())
-    if isinstance(data_type, RowType):
-        return pa.struct([pa.field(field.name, spark_arrow(field.type)) for field in data_type.fields])
-    assert isinstance(data_type, AtomicType)
-    if data_type.root == "TIME":
-        return pa.int32()
-    if data_type.root == "TIMESTAMP":
-        return pa.timestamp("us")
-    return pa.timestamp("us", "UTC") if data_type.root == "TIMESTAMP_LTZ" else to_arrow(data_type)
 
 
 def schema_change(change: Change) -> SchemaChange:

@@ -24,6 +24,7 @@ from tests.interop.value_form import (
     unordered_of_arrow,
     unordered_of_notation,
 )
+from tests.oracle import KINDS
 
 #: ("add", column, type), ("drop", column), ("rename", column, new name), ("type", column, new type). For Java and
 #: lakelsm the column may be a path of names with dots between.
@@ -34,8 +35,6 @@ Where = tuple[str, str, Any]
 Batch = tuple[pa.Table, Sequence[str] | None]
 #: Rows of a changelog in the order of the read: (kind, value ...), values as in Rows.
 Changes = list[tuple[Any, ...]]
-
-ROW_KINDS = {"+I": 0, "-U": 1, "+U": 2, "-D": 3}
 
 
 class Peer(Protocol):
@@ -94,21 +93,14 @@ def _kinded_fields(path: Path) -> tuple[DataField, ...]:
 
 def _sent(path: Path, batches: Sequence[Batch]) -> list[tuple[list[int], Any]]:
     fields = _fields(path)
-    return [([ROW_KINDS[kind] for kind in kinds or ["+I"] * len(rows)], to_wire(rows, fields)) for rows, kinds in batches]
+    return [([KINDS[kind] for kind in kinds or ["+I"] * len(rows)], to_wire(rows, fields)) for rows, kinds in batches]
 
 
-class PyPaimon:
-    """pypaimon, in an environment of its own. It writes level 0 alone and has row kinds only as ``rowkind.field``."""
+class _Engine:
+    """What peers do alike in a process of their own."""
 
-    name = "pypaimon"
-    compacts = False
-    reads_multisets = False
-    has_row_kinds = False
-
-    def __init__(self, side: Side, scratch: Path) -> None:
+    def __init__(self, side: Side) -> None:
         self._side = side
-        self._scratch = scratch
-        self._numbers = itertools.count()
 
     def create(
         self,
@@ -119,6 +111,23 @@ class PyPaimon:
         options: Mapping[str, str] | None = None,
     ) -> None:
         self._side.call("create", path=str(path), schema=_schema_json(columns, primary_key, partition_by, options))
+
+    def close(self) -> None:
+        self._side.close()
+
+
+class PyPaimon(_Engine):
+    """pypaimon, in an environment of its own. It writes level 0 alone and has row kinds only as ``rowkind.field``."""
+
+    name = "pypaimon"
+    compacts = False
+    reads_multisets = False
+    has_row_kinds = False
+
+    def __init__(self, side: Side, scratch: Path) -> None:
+        super().__init__(side)
+        self._scratch = scratch
+        self._numbers = itertools.count()
 
     def alter(self, path: Path, *changes: Change) -> None:
         self._side.call("alter", path=str(path), changes=changes)
@@ -151,14 +160,11 @@ class PyPaimon:
     def compact(self, path: Path, full: bool = True) -> None:
         raise NotImplementedError("pypaimon does not compact")
 
-    def close(self) -> None:
-        self._side.close()
-
     def _file(self) -> Path:
         return self._scratch / f"rows-{next(self._numbers)}.arrow"
 
 
-class JavaPaimon:
+class JavaPaimon(_Engine):
     """Java Paimon's core library in a JVM of its own."""
 
     compacts = True
@@ -166,18 +172,8 @@ class JavaPaimon:
     has_row_kinds = True
 
     def __init__(self, name: str, side: Side) -> None:
+        super().__init__(side)
         self.name = name
-        self._side = side
-
-    def create(
-        self,
-        path: Path,
-        columns: str,
-        primary_key: Sequence[str],
-        partition_by: Sequence[str] = (),
-        options: Mapping[str, str] | None = None,
-    ) -> None:
-        self._side.call("create", path=str(path), schema=_schema_json(columns, primary_key, partition_by, options))
 
     def alter(self, path: Path, *changes: Change) -> None:
         self._side.call("alter", path=str(path), changes=[_java_change(*change) for change in changes])
@@ -228,9 +224,6 @@ class JavaPaimon:
 
     def compact(self, path: Path, full: bool = True) -> None:
         self._side.call("compact", path=str(path), full=full)
-
-    def close(self) -> None:
-        self._side.close()
 
 
 class PaimonSpark:

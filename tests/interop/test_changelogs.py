@@ -15,15 +15,16 @@ from lakelsm.schema.system_columns import VALUE_KIND
 from lakelsm.types import parse_columns
 from tests.interop.engine_cases import CASES, EngineCase
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import ROW_KINDS, Changes, JavaPaimon, Peer
+from tests.interop.peers import Changes, JavaPaimon, Peer
 from tests.interop.samples import rows_of
 from tests.interop.test_java_changelog import BATCHES, CHANGES, COLUMNS
 from tests.interop.value_form import in_order, unordered_of_arrow
+from tests.oracle import KINDS
 from tests.read.test_changelog_states import table_below
 
 #: Snapshots of a commit: with two of the producers the compaction after it has the changes.
 STEPS = {"none": 1, "input": 1, "lookup": 2, "full-compaction": 2}
-NAMES = {code: kind for kind, code in ROW_KINDS.items()}
+NAMES = {code: kind for kind, code in KINDS.items()}
 
 
 def told(ours: LakelsmTables, path: Path, *points: int) -> Changes:
@@ -110,7 +111,7 @@ def changes_of(case: EngineCase, producer: str, folder: Path) -> list[Changes]:
     for rows, kinds in case.batches:
         own = case.options.get("rowkind.field")
         texts = rows.column(own).to_pylist() if own else kinds or ["+I"] * len(rows)
-        codes = pa.array([ROW_KINDS[text] for text in texts], pa.int8())
+        codes = pa.array([KINDS[text] for text in texts], pa.int8())
         batch = rows.append_column(VALUE_KIND, codes)
         if table.store.options.ignore_delete:
             batch = batch.filter(pc.equal(pc.bit_wise_and(codes, 1), 0))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from pyspark.sql import SparkSession
 
 from lakelsm import Table
 from lakelsm.errors import UnsupportedFeatureError
 from tests.golden_tables import GoldenTable
-from tests.interop.arrow_merge import file_levels, merged_rows, spark_rows
-from tests.interop.value_form import cut_to_micros, rows_of_notation
+from tests.interop.arrow_merge import file_levels
+from tests.interop.lakelsm_tables import LakelsmTables
+from tests.interop.value_form import rows_of_notation
 
 Golden = Callable[..., GoldenTable]
 
@@ -53,21 +53,19 @@ SUPPORTED = [
 
 @pytest.mark.parametrize(("name", "version"), SUPPORTED)
 def test_a_golden_table_reads_as_java_read_it_before_and_after_a_full_compaction(
-    spark: SparkSession, golden: Golden, name: str, version: str
+    ours: LakelsmTables, golden: Golden, name: str, version: str
 ) -> None:
     source = golden(name, version)
-    table = Table.for_path(str(source.path), spark)
+    table = ours.table(source.path)
     fields = table.schema.fields
     assert [field.name for field in fields] == [column for column, _ in source.columns]
     expected = rows_of_notation(source.rows, fields)
-    assert spark_rows(table) == cut_to_micros(expected, fields)
-    assert merged_rows(str(source.path)) == expected
+    assert ours.read_nanos(source.path) == expected
 
     table.compact(full=True)
 
     assert set(file_levels(str(source.path))) <= {table.options.num_levels - 1}
-    assert spark_rows(table) == cut_to_micros(expected, fields)
-    assert merged_rows(str(source.path)) == expected
+    assert ours.read_nanos(source.path) == expected
 
 
 @pytest.mark.parametrize(("name", "version"), REFUSED)

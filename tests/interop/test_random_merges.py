@@ -19,13 +19,14 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import parse_columns
 from tests.examples import examples
 from tests.interop.arrow_merge import file_rows, merged_rows
-from tests.interop.peers import ROW_KINDS, JavaPaimon, Peer
+from tests.interop.peers import JavaPaimon, Peer
 from tests.interop.random_tables import NESTED, Keyed, random_commits, random_table
 from tests.interop.value_form import Rows, unordered_of_arrow
 from tests.merge.engine_oracle import Table
 from tests.merge.engine_tables import rows_of, schema_of, spec_of
+from tests.oracle import KINDS
 
-KINDS = {code: kind for kind, code in ROW_KINDS.items()}
+KINDS = {code: kind for kind, code in KINDS.items()}
 SYSTEM = parse_columns(f"{SEQUENCE_NUMBER} BIGINT, {VALUE_KIND} TINYINT")
 
 

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
-from serve import serve
+from serve import SHORT_LIFE, serve
 
 
 def _start(coordinate, jars):
     conf = SparkConf(loadDefaults=False)
     conf.set("spark.jars.packages", coordinate).set("spark.jars.ivy", jars).set("spark.driver.memory", "1g")
-    # A short life: what the optimising compiler takes it would not give back.
-    conf.set("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    conf.set("spark.driver.extraJavaOptions", SHORT_LIFE)
     jvm = launch_gateway(conf).jvm
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setTargetVersion(8)

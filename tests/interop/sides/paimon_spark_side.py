@@ -14,7 +14,7 @@ os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executa
 
 from pyspark.sql import SparkSession  # noqa: E402
 from pyspark.sql import types as T  # noqa: E402
-from serve import serve  # noqa: E402
+from serve import SHORT_LIFE, serve  # noqa: E402
 
 EPOCH = dt.datetime(1970, 1, 1)
 coordinate, jars, warehouse = sys.argv[1:]
@@ -22,8 +22,7 @@ spark = (
     SparkSession.builder.master("local[2]")
     .config("spark.jars.packages", coordinate)
     .config("spark.jars.ivy", jars)
-    # A short life: what the optimising compiler takes it would not give back.
-    .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    .config("spark.driver.extraJavaOptions", SHORT_LIFE)
     .config("spark.ui.enabled", "false")
     .config("spark.driver.host", "127.0.0.1")
     .config("spark.driver.bindAddress", "127.0.0.1")

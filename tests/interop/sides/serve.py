@@ -8,6 +8,9 @@ import os
 import sys
 import traceback
 
+#: What a JVM gets that soon ends: what the optimising compiler takes it would not give back.
+SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 # From here on, whatever the engine prints goes to the standard error: the standard output has the answers alone.
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
