@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import takewhile
 
 from pyspark.sql import SparkSession
 
-from lakelsm.compact.compactor import FULL_COMPACTION_PROPERTY, Compactor, joined
+from lakelsm.compact.compactor import Compactor, joined
 from lakelsm.errors import told_of
-from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.lsm.compact_trigger import CommitFact, full_compaction_due
-from lakelsm.options import ChangelogProducer
-from lakelsm.plan.compaction_plan import CompactionScope
+from lakelsm.format.snapshot import CommitKind
+from lakelsm.plan.compaction_trigger import scope_after_write
 from lakelsm.results import CommitResult, CompactionResult, CompactionStatus
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.batch_write import BatchResult
@@ -43,21 +40,14 @@ def finished_write(
 def compact_after_write(
     spark: SparkSession, store: TableStore, batch: BatchResult, user: str, identifier: int
 ) -> CompactionResult:
-    """Compact the buckets that a batch wrote, or all in full where ``full-compaction.delta-commits`` says so.
+    """Compact what `scope_after_write` says of a batch.
 
-    ``changelog-producer`` = ``full-compaction`` compacts what was written in full each time unless that option is set.
     What an overwrite wrote makes no changelog, as in Paimon: the rows that it replaced are not in it either.
 
     A write waits while a bucket has more sorted runs than ``num-sorted-run.stop-trigger``: where its compaction lost to
     another commit, such buckets are compacted again, ``commit.max-retries`` times at most.
     """
-    every_time = (
-        store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION
-        and (store.options.full_compaction_delta_commits or 1) == 1
-    )
-    full = not every_time and _full_compaction_is_due(store)
-    touched = frozenset((entry.partition, entry.bucket) for entry in batch.entries)
-    scope = CompactionScope(full or every_time, only=None if full else touched)
+    scope = scope_after_write(store, ((entry.partition, entry.bucket) for entry in batch.entries))
     written = batch.outcome.snapshot
     compactor = Compactor(spark, store)
     if written is not None and written.commit_kind is CommitKind.OVERWRITE:
@@ -71,17 +61,3 @@ def compact_after_write(
         last = compactor.compact(crowded, commit_user=user, identifier=identifier)
         result = joined(result, last)
     return result
-
-
-def _full_compaction_is_due(store: TableStore) -> bool:
-    commits = store.options.full_compaction_delta_commits
-    if commits is None:
-        return False
-    newest = store.snapshots.latest_id() or 0
-    history = (store.snapshots.try_get(number) for number in range(newest, 0, -1))
-    return full_compaction_due(commits, (_fact(snapshot) for snapshot in takewhile(bool, history) if snapshot))
-
-
-def _fact(snapshot: Snapshot) -> CommitFact:
-    adds = snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE)
-    return CommitFact(adds, (snapshot.properties or {}).get(FULL_COMPACTION_PROPERTY) == "true")

@@ -22,6 +22,7 @@ from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.compaction_plan import BucketCompaction, CompactionPlan, CompactionScope, plan_table
+from lakelsm.plan.compaction_trigger import FULL_COMPACTION_PROPERTY
 from lakelsm.plan.rewrite_units import RewriteUnit, changelog_rule, rewrite_units
 from lakelsm.results import CompactionResult, CompactionStatus
 from lakelsm.snapshots.table_store import TableStore
@@ -30,9 +31,6 @@ from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: Memory of one compaction task in bytes, unless the caller says otherwise.
 DEFAULT_TASK_MEMORY = 512 << 20
-
-#: Snapshot property of a compaction that left every bucket of the table fully compacted. Persisted: do not change
-FULL_COMPACTION_PROPERTY = "lakelsm.full-compaction"
 
 
 @dataclass(frozen=True)
