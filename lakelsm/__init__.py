@@ -38,8 +38,7 @@ from lakelsm.schema.changes import (
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.table import Table
 from lakelsm.types import DataField, DataType
-
-__version__ = "0.1.0.dev0"
+from lakelsm.version import VERSION as __version__
 
 __all__ = [
     "AddColumn",
@@ -79,4 +78,5 @@ __all__ = [
     "UpdateColumnNullability",
     "UpdateColumnType",
     "UpdateComment",
+    "__version__",
 ]

@@ -113,4 +113,4 @@ def test_what_is_exported_is_sorted_and_what_is_public_there_is_exported() -> No
     assert sorted(lakelsm.__all__) == list(lakelsm.__all__)
     rooms = {module.name for module in pkgutil.iter_modules(lakelsm.__path__)}
     public = {name for name in vars(lakelsm) if not name.startswith("_")} - rooms
-    assert public == set(lakelsm.__all__)
+    assert public | {"__version__"} == set(lakelsm.__all__)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import SparkSession
 
-from lakelsm import __version__
 from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.verb import Verb, parser_options, run_alone, run_parsed
+from lakelsm.version import VERSION
 
 VERBS: tuple[Verb, ...] = (COMPACT,)
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         epilog="lakelsm VERB --help shows a verb's arguments and exit statuses.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for verb in VERBS:
         verb.set_up(verbs.add_parser(verb.name, help=verb.summary, **parser_options(verb)))

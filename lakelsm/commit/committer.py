@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import metadata
 
 from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
@@ -19,20 +18,10 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO
 from lakelsm.surroundings import SYSTEM, Surroundings
-
-__all__ = ["Committer", "writer_version"]
-
+from lakelsm.version import VERSION
 
 #: What an operation is when the caller does not say. Persisted: do not change.
 _OPERATIONS = {CommitKind.APPEND: "WRITE", CommitKind.OVERWRITE: "OVERWRITE"}
-
-
-def writer_version() -> str:
-    """Return what snapshots say of the software that wrote them."""
-    try:
-        return f"lakelsm-{metadata.version('lakelsm')}"
-    except metadata.PackageNotFoundError:
-        return "lakelsm-dev"
 
 
 def _no_step(name: str) -> None:
@@ -72,7 +61,7 @@ class Committer:
                 max_wait=options.commit_max_retry_wait,
             ),
             compression=options.manifest_compression,
-            writer_version=writer_version(),
+            writer_version=f"lakelsm-{VERSION}",
             surroundings=surroundings,
             step=step,
         )

@@ -91,7 +91,7 @@ def test_the_session_of_the_process_is_ended_whatever_happens(monkeypatch: pytes
 def test_the_entry_point_that_is_installed_is_there() -> None:
     settings = configparser.ConfigParser()
     settings.read(SETUP)
-    assert settings["metadata"]["version"] == "attr: lakelsm.__version__"
+    assert settings["metadata"]["version"] == "attr: lakelsm.version.VERSION"
     name, _, target = settings["options.entry_points"]["console_scripts"].strip().partition(" = ")
     module, _, function = target.partition(":")
     assert (name, getattr(import_module(module), function)) == ("lakelsm", command.console)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import lakelsm
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.errors import (
     BucketAssignConflictError,
@@ -53,7 +54,7 @@ def test_a_snapshot_says_who_what_and_when(table: CommitTable) -> None:
     )
     assert (snapshot.commit_kind, snapshot.operation, snapshot.watermark) == (APPEND, "MERGE", 55)
     assert snapshot.properties == {"k": "v", **BUCKETS, MAX_SEQUENCE_PROPERTY: "9"}
-    assert snapshot.uuid and snapshot.writer_version and snapshot.writer_version.startswith("lakelsm-")
+    assert snapshot.uuid and snapshot.writer_version == f"lakelsm-{lakelsm.__version__}"
     assert (snapshot.next_row_id, snapshot.changelog_record_count, snapshot.index_manifest) == (0, None, None)
     assert snapshot == table.snapshots.get(1)
     assert table.file_io.read(table.paths.latest_hint) == b"1"
