@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import zlib
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lakelsm.commit.manifest_writer import ManifestFiles, rolled
 from lakelsm.format.index.index_manifest import decode_index_manifest
@@ -18,6 +22,31 @@ def test_rolled_parts_reach_the_target_except_the_last() -> None:
     assert all(len(data) >= 2_000 for _, data in parts[:-1])
     assert len(list(rolled(entries, encode_manifest, 10_000_000))) == 1
     assert list(rolled([], encode_manifest, 10)) == []
+
+
+@given(st.lists(st.integers(1, 50), max_size=60), st.integers(1, 400))
+def test_all_parts_but_the_last_reach_the_target_whatever_the_sizes(sizes: list[int], target: int) -> None:
+    """Of entries whose encoded sizes are known: a part has as many bytes as they come to."""
+    entries: Any = sizes
+    parts = list(rolled(entries, lambda part: bytes(sum(cast("Any", part))), target))
+    assert [size for part, _ in parts for size in part] == sizes
+    assert all(len(part) > 0 and len(data) == sum(part) for part, data in parts)
+    assert all(len(data) >= target for _, data in parts[:-1])
+    if 0 < sum(sizes) < 2 * target:
+        assert len(parts) == 1, "up to twice the target is as good as a full part and a small one"
+
+
+def test_parts_of_even_entries_are_barely_above_the_target_and_encoded_once_each() -> None:
+    calls = []
+
+    def encode(part: Any) -> bytes:
+        calls.append(len(part))
+        return bytes(10 * len(part))
+
+    entries: Any = list(range(1_000))
+    parts = list(rolled(entries, encode, 1_000))
+    assert [len(part) for part, _ in parts] == [102] * 9 + [82]
+    assert calls == [1_000, *(len(part) for part, _ in parts)], "the sample, then each part"
 
 
 def manifest_files(table: CommitTable, target_size: int = 1 << 20) -> ManifestFiles:

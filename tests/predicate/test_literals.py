@@ -102,6 +102,7 @@ LAST_EXACT = [
     ("d", Literal("integer", 1 << 53), Literal("integer", (1 << 53) + 1)),
     ("f", Literal("integer", -(1 << 24)), Literal("integer", -(1 << 24) - 1)),
     ("d", Literal("decimal", Decimal("1." + "1" * 37)), Literal("decimal", Decimal("1." + "1" * 38))),
+    ("d", Literal("decimal", Decimal("0." + "1" * 38)), Literal("decimal", Decimal("0." + "1" * 39))),
     ("p", Literal("decimal", Decimal("1" * 36 + ".25")), Literal("decimal", Decimal("1" * 37 + ".25"))),
     ("i", Literal("double", 1.5), Literal("string", "1.5")),
 ]
@@ -126,6 +127,26 @@ def test_a_comparison_with_any_number_says_what_sql_says(op: str, number: int, v
     wanted = value is not None and OPERATORS[op](value, number)
     found = outcomes(compare(field, op, Literal("integer", number), None), value)
     assert found == (wanted, value is not None and not wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "held", "beyond"),
+    [
+        ("i", Literal("integer", (1 << 31) - 1), Literal("integer", 1 << 31)),
+        ("i", Literal("integer", -(1 << 31)), Literal("integer", -(1 << 31) - 1)),
+        ("i", Literal("decimal", Decimal("2.000")), Literal("decimal", Decimal("2.001"))),
+        ("p", Literal("decimal", Decimal("99999999.99")), Literal("integer", 100_000_000)),
+        ("p", Literal("decimal", Decimal("-0.0100")), Literal("decimal", Decimal("0.001"))),
+        ("p", Literal("decimal", Decimal("0.00000")), Literal("decimal", Decimal("0.00001"))),
+        ("f", Literal("double", 0.5), Literal("double", 0.1)),
+        ("f", Literal("double", -(2.0**127)), Literal("double", 1e300)),
+        ("ts3", Literal("string", "2020-01-01 00:00:00.123"), Literal("string", "2020-01-01 00:00:00.1234")),
+    ],
+)
+def test_a_value_can_be_equal_to_what_its_type_holds_alone(name: str, held: Literal, beyond: Literal) -> None:
+    assert isinstance(compare(BY_NAME[name], "=", held, None), Compare)
+    never = compare(BY_NAME[name], "=", beyond, None)
+    assert is_exact(never) and not isinstance(never, Compare)
 
 
 @pytest.mark.parametrize("name", ["i", "Text", "ts", "arr"])
@@ -176,6 +197,8 @@ TEXTS: list[tuple[str, str, str, str | None, Any]] = [
     ("ts", "string", "2020-01-01 12:00:00.1234567", None, None),
     ("ts", "string", "2020-01-01Z", None, None),
     ("ts", "timestamp", "2020-01-01 12:00:00", "+05:30", NOON),
+    ("ts", "date", "2020-01-01", None, datetime(2020, 1, 1)),
+    ("ts", "date", "2020-01-01 12:00:00", None, None),
     ("instant", "timestamp", "2020-01-01 12:00:00", "+05:30", datetime(2020, 1, 1, 6, 30, tzinfo=timezone.utc)),
     ("instant", "timestamp", "2020-01-01 12:00:00", "-18:00", datetime(2020, 1, 2, 6, tzinfo=timezone.utc)),
     ("instant", "timestamp", "2020-01-01 12:00:00", "+19:00", None),

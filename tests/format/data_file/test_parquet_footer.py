@@ -50,7 +50,7 @@ def types(metadata: pq.FileMetaData) -> dict[str, tuple[str, int]]:
 TWELVE = pa.array([b"0123456789ab", None, b"cdefghijklmn"], pa.binary(12))
 
 
-@pytest.mark.parametrize("more", [0, 1, 13, 40])
+@pytest.mark.parametrize("more", [0, 6, 7, 8, 9, 10, 40])  # lists of 15 are counted in another way than shorter ones
 def test_plain_columns_of_twelve_bytes_are_int96_and_all_others_what_they_are(more: int) -> None:
     decimal = pa.array([1, 2, 3], pa.decimal128(27, 0))
     columns = {"a": TWELVE, "d": decimal, "e": pa.array([b"x" * 11] * 3, pa.binary(11)), "s": pa.array(["x", None, "y"])}

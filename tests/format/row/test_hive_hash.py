@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.row.bucket_hash import bucket_ids
@@ -19,6 +20,7 @@ from tests.format.row.binary_row_cases import (
     WIDE,
     arrow_column,
     atomic_types,
+    plain_values,
     rows_of_types,
 )
 
@@ -110,3 +112,14 @@ def test_a_null_counts_as_zero_in_its_place() -> None:
 def test_nested_types_have_no_hash() -> None:
     with pytest.raises(UnsupportedFeatureError, match="ARRAY"):
         hive_hashes([pa.array([[1]])], [parse_type("ARRAY<INT>")])
+
+
+@pytest.mark.parametrize("name", ["DECIMAL(38, 0)", "DECIMAL(38, 10)", "STRING"])
+@given(data=st.data())
+def test_wide_decimals_and_texts_hash_as_in_java_in_slices_too(name: str, data: st.DataObject) -> None:
+    [data_type] = atomic_types([name])
+    values = data.draw(st.lists(st.none() | plain_values(data_type), max_size=9))
+    start = data.draw(st.integers(0, len(values)))
+    column = arrow_column(values, data_type).slice(start)
+    expected = [_reference_hive(value, data_type) for value in values[start:]]
+    assert hive_hashes([column], [data_type]).tolist() == expected
