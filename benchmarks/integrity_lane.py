@@ -6,7 +6,6 @@ in this process, and the same files scanned by Spark.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,8 +24,9 @@ from benchmarks.config import KEY, BenchConfig
 from benchmarks.data import SCHEMA, rows
 from benchmarks.engine import NAME
 from benchmarks.floors import drain
+from benchmarks.lane import run_lane
 from benchmarks.session import open_session
-from benchmarks.timing import Contender, Measurement, measure, use_cores
+from benchmarks.timing import Contender, Measurement, measure
 from benchmarks.workspace import remove
 from lakelsm.format.data_file.file_check import ExpectedFile, FileCheck
 from lakelsm.format.data_file.key_value_file import FileLayout, KeyValueReader, row_schema
@@ -138,13 +138,5 @@ def _scans(config: BenchConfig, directory: Path) -> list[Contender]:
     return [Contender(NAME, lambda: scan("true")), Contender("without checks", lambda: scan("false"))]
 
 
-def main(argv: list[str]) -> int:
-    """Entry point of the subprocess."""
-    config = BenchConfig.from_json(Path(argv[0]).read_text(encoding="utf-8"))
-    use_cores(config.cores)
-    Path(argv[1]).write_text(json.dumps([result.to_dict() for result in run(config)]), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_lane(run, sys.argv[1:]))

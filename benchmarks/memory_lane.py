@@ -6,7 +6,6 @@ compacted whole with `TASK_MEMORY` a task, and read merged; what counts is the l
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -16,8 +15,9 @@ from pyspark.sql import functions as F
 from benchmarks.config import KEY, BenchConfig
 from benchmarks.engine import NAME, open_table
 from benchmarks.floors import drain
-from benchmarks.session import open_session
-from benchmarks.timing import Contender, Measurement, measure, use_cores
+from benchmarks.lane import run_lane
+from benchmarks.session import in_session
+from benchmarks.timing import Contender, Measurement, measure
 from benchmarks.workspace import build, copy_table, remove
 from lakelsm import Catalog
 
@@ -68,18 +68,5 @@ def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
     return results
 
 
-def main(argv: list[str]) -> int:
-    """Entry point of the subprocess."""
-    config = BenchConfig.from_json(Path(argv[0]).read_text(encoding="utf-8"))
-    use_cores(config.cores)
-    spark = open_session(config)
-    try:
-        results = run(config, spark)
-    finally:
-        spark.stop()
-    Path(argv[1]).write_text(json.dumps([result.to_dict() for result in results]), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_lane(in_session(run), sys.argv[1:]))

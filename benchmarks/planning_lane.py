@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks.config import BenchConfig
 from benchmarks.engine import NAME, commit_files, plan_files
-from benchmarks.timing import Contender, Measurement, measure, use_cores
+from benchmarks.lane import run_lane
+from benchmarks.timing import Contender, Measurement, measure
 from benchmarks.workspace import copy_table, remove
 
 _ADDED_FILES = 10
@@ -46,13 +45,5 @@ def run(config: BenchConfig) -> list[Measurement]:
     return results
 
 
-def main(argv: list[str]) -> int:
-    """Entry point of the subprocess."""
-    config = BenchConfig.from_json(Path(argv[0]).read_text(encoding="utf-8"))
-    use_cores(config.cores)
-    Path(argv[1]).write_text(json.dumps([result.to_dict() for result in run(config)]), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_lane(run, sys.argv[1:]))

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
 from benchmarks.config import BenchConfig
+
+Result = TypeVar("Result")
 
 _PROPERTIES = Path(__file__).resolve().parent.parent / "spark-defaults.conf"
 # Floors write parquet as Spark does by itself, and a benchmark prints no bars.
@@ -48,3 +52,16 @@ def open_session(config: BenchConfig) -> SparkSession:
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def in_session(run: Callable[[BenchConfig, SparkSession], Result]) -> Callable[[BenchConfig], Result]:
+    """The same measurements, in a session that ends with them."""
+
+    def opened(config: BenchConfig) -> Result:
+        spark = open_session(config)
+        try:
+            return run(config, spark)
+        finally:
+            spark.stop()
+
+    return opened

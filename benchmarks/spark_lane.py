@@ -7,19 +7,18 @@ memory out of another's peak.
 
 from __future__ import annotations
 
-import json
 import sys
 import traceback
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from benchmarks.config import ENGINE_OPERATIONS, BenchConfig
 from benchmarks.engine import NAME, Engine
 from benchmarks.floors import floor_contender, prepare_floor
+from benchmarks.lane import run_lane
 from benchmarks.merge_engines import prepare_answers
-from benchmarks.session import open_session
-from benchmarks.timing import Measurement, error_line, measure, use_cores
+from benchmarks.session import in_session
+from benchmarks.timing import Measurement, error_line, measure
 
 
 def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
@@ -46,18 +45,5 @@ def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
     return results
 
 
-def main(argv: list[str]) -> int:
-    """Entry point of the subprocess."""
-    config = BenchConfig.from_json(Path(argv[0]).read_text(encoding="utf-8"))
-    use_cores(config.cores)
-    spark = open_session(config)
-    try:
-        results = run(config, spark)
-    finally:
-        spark.stop()
-    Path(argv[1]).write_text(json.dumps([result.to_dict() for result in results]), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_lane(in_session(run), sys.argv[1:]))

@@ -197,8 +197,8 @@ _FILE_NAME_KEYS = (
 _MAP_KEYS = {"log_offsets": int, "properties": str}
 #: The years 1 to 9999.
 _FIRST_MILLIS, _LAST_MILLIS = -62_135_596_800_000, 253_402_300_799_999
-#: What the checksum of a snapshot is of. Persisted: do not change
-_SEALED = (
+#: What a snapshot is of, and who made it, in the order of both that follow. Persisted: do not change
+_STATE = (
     "id",
     "schema_id",
     "base_manifest_list",
@@ -209,25 +209,14 @@ _SEALED = (
     "changelog_manifest_list_size",
     "index_manifest",
     "commit_user",
-    "commit_identifier",
-    "commit_kind",
-    "total_record_count",
-    "delta_record_count",
 )
+#: What the checksum of a snapshot is of. Persisted: do not change
+_SEALED = (*_STATE, "commit_identifier", "commit_kind", "total_record_count", "delta_record_count")
 #: Java's order of keys, for readers of the file; no reader depends on it.
 _KEY_ORDER = [
     "version",
     "uuid",
-    "id",
-    "schema_id",
-    "base_manifest_list",
-    "base_manifest_list_size",
-    "delta_manifest_list",
-    "delta_manifest_list_size",
-    "changelog_manifest_list",
-    "changelog_manifest_list_size",
-    "index_manifest",
-    "commit_user",
+    *_STATE,
     "writer_version",
     "commit_identifier",
     "commit_kind",

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
-from types import FrameType
 
 from lakelsm.errors import LakelsmError
 from tests.damage.damages import DAMAGES, delete, empty
 from tests.damage.samples import SAMPLES, Answer, SampleTable, batch, questions
+from tests.time_limit import time_limit
 
 _KINDS = ("manifest-list", "index-manifest", "manifest", "snapshot", "schema", "tag", "changelog", "index", "data")
 
@@ -115,7 +113,7 @@ def run(sample: Sample, folder: Path, chance: Random) -> tuple[str, list[Finding
 
 def _judged(step: str, act: Callable[[], Answer | None], expected: Answer | None) -> Finding:
     try:
-        with _in_time():
+        with time_limit(_PATIENCE, _TookTooLongError()):
             found = act()
     except LakelsmError as error:
         return Finding("refused", step, str(error))
@@ -126,20 +124,6 @@ def _judged(step: str, act: Callable[[], Answer | None], expected: Answer | None
     if found == expected:
         return Finding("right", step)
     return Finding("silent", step, f"{found} instead of {expected}")
-
-
-@contextmanager
-def _in_time() -> Iterator[None]:
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise _TookTooLongError
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(_PATIENCE)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def _copied(root: Path, target: Path) -> SampleTable:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +23,7 @@ from lakelsm.snapshots.manifest_scan import read_index_entries
 from lakelsm.types import to_arrow
 from tests.compact.local_table import LocalTable, Row
 from tests.read.file_engine import FileTable
+from tests.time_limit import time_limit
 
 #: No operation on a table of a few rows takes so long, on however busy a machine.
 SECONDS = 60
@@ -82,7 +80,8 @@ class HostileTable:
         outcomes: dict[str, LakelsmError | None] = {}
         for name in operations or OPERATIONS:
             try:
-                with time_limit(f"{name} of {self.root}"):
+                late = AssertionError(f"{name} of {self.root} took more than {SECONDS} seconds")
+                with time_limit(SECONDS, late):
                     found = OPERATIONS[name](self.root)
             except LakelsmError as error:
                 outcomes[name] = error
@@ -168,22 +167,6 @@ OPERATIONS: dict[str, Callable[[Path], list[Row] | None]] = {
     "compact": _compact,
     "read again": _read,
 }
-
-
-@contextmanager
-def time_limit(what: str, seconds: int = SECONDS) -> Iterator[None]:
-    """Raise AssertionError in the main thread when the block takes longer, also where it waits for a file."""
-
-    def late(number: int, frame: FrameType | None) -> None:
-        raise AssertionError(f"{what} took more than {seconds} seconds")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @cache
