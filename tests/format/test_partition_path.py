@@ -14,12 +14,8 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.manifest import decode_manifest
-from lakelsm.format.paths import (
-    TablePaths,
-    escape_path_name,
-    partition_label,
-    partition_text,
-)
+from lakelsm.format.partition_path import escape_path_name, partition_label, partition_text
+from lakelsm.format.paths import TablePaths
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.binary_row_decode import decode_rows
 from lakelsm.types import parse_type, to_arrow

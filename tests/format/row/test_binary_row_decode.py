@@ -11,14 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
-from lakelsm.format.row.binary_row import (
-    EMPTY_ROW,
-    decode_row,
-    decode_rows,
-    encode_row,
-    encode_rows,
-    with_arity,
-)
+from lakelsm.format.row.binary_row import EMPTY_ROW, encode_row, encode_rows, with_arity
+from lakelsm.format.row.binary_row_decode import decode_row, decode_rows
 from lakelsm.types import AtomicType, parse_type, to_arrow
 from tests.format.row.binary_row_cases import (
     EXAMPLES,
