@@ -26,13 +26,12 @@ from lakelsm.format.paths import TablePaths, partition_label
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.merge.key_order import rank_keys
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.snapshots.bucket_record import with_total_buckets
 from lakelsm.snapshots.checked_json import checked_bytes
+from lakelsm.snapshots.inheritance import inherited_statistics, with_total_buckets
 from lakelsm.snapshots.manifest_scan import read_manifest, read_manifest_metas
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES, SnapshotManager
-from lakelsm.snapshots.statistics_file import inherited_statistics
 from lakelsm.storage import FileIO
 from lakelsm.surroundings import Surroundings
 

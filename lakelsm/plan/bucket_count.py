@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.snapshots.bucket_record import recorded_total_buckets
+from lakelsm.snapshots.inheritance import recorded_total_buckets
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 

@@ -31,7 +31,7 @@ from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.plan.read_plan import ReadPlan
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, StaleRows
-from lakelsm.read.task_scan import TASK_MEMORY, nanosecond_files, parted_by_reader, task_scan
+from lakelsm.read.task_scan import ROW_INDEX, TASK_MEMORY, nanosecond_files, parted_by_reader, task_scan
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.system_columns import (
     CHUNK,
@@ -51,10 +51,6 @@ from lakelsm.spark.columns import quoted, quoted_all
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow, to_struct
 from lakelsm.spark.tasks import listing_on_driver, literal_path, parquet_reader, read_units
 from lakelsm.storage import FileIO
-
-#: Spark's Parquet reader fills a column of this name with the row's place in its file. `_metadata.row_index` is the
-#: same, but makes Spark build a struct for every row. Files with a column of this name are left to tasks (see task_scan).
-_ROW_INDEX = "_tmp_metadata_row_index"
 
 #: System columns of data files as a scan reads them.
 _SYSTEM_TYPES = {field.name: to_spark(field.type) for field in SYSTEM_FIELDS}
@@ -160,7 +156,7 @@ def _scan(
             columns.append(_kept_from_footers(column, to_spark(field.type)).alias(field.name))
     stored += [T.StructField(name, _SYSTEM_TYPES[name]) for name in system]
     if stale is not None:
-        stored.append(T.StructField(_ROW_INDEX, T.LongType()))
+        stored.append(T.StructField(ROW_INDEX, T.LongType()))
     with listing_on_driver(spark):
         frame = parquet_reader(spark, T.StructType(stored)).parquet(*(literal_path(file.path) for file in files))
     return _shown(frame, columns, _SCAN_PLACE, stale, system)
@@ -183,7 +179,7 @@ class _Place:
     row: str
 
 
-_SCAN_PLACE = _Place("_metadata.file_name", _ROW_INDEX)
+_SCAN_PLACE = _Place("_metadata.file_name", ROW_INDEX)
 _TASK_PLACE = _Place(FILE_NAME, POSITION)
 
 

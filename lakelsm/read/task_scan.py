@@ -52,8 +52,12 @@ TASK_MEMORY = 256 << 20
 #: File names that Spark lists, and shows in ``_metadata.file_name`` as they are.
 _PLAIN_NAME = re.compile(r"[-a-zA-Z0-9!$&'()*+,;=:@~][-\w.!$&'()*+,;=:@~]*", re.ASCII)
 
+#: Spark's Parquet reader fills a column of this name with the row's place in its file. `_metadata.row_index` is the
+#: same, but makes Spark build a struct for every row. Files with a column of this name are left to tasks.
+ROW_INDEX = "_tmp_metadata_row_index"
+
 #: What a file holds beside the table's columns, or Spark's reader adds: `_metadata`, and a row's place in its file.
-_TAKEN = frozenset(map(folded, (SEQUENCE_NUMBER, VALUE_KIND, "_metadata", "_tmp_metadata_row_index")))
+_TAKEN = frozenset(map(folded, (SEQUENCE_NUMBER, VALUE_KIND, "_metadata", ROW_INDEX)))
 
 _THREADS = 16
 

@@ -19,7 +19,7 @@ from lakelsm.errors import (
     SequenceConflictError,
 )
 from lakelsm.format.snapshot import CommitKind
-from lakelsm.snapshots.bucket_record import TOTAL_BUCKETS_PROPERTY
+from lakelsm.snapshots.inheritance import TOTAL_BUCKETS_PROPERTY
 from lakelsm.snapshots.manifest_scan import read_delta_entries, read_index_entries
 from lakelsm.snapshots.sequence_base import MAX_SEQUENCE_PROPERTY
 from tests.commit.commit_table import CommitTable, add, delete, file, hash_index, interfering, partition, upgrade

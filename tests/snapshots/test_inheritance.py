@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.snapshots.bucket_record import TOTAL_BUCKETS_PROPERTY, recorded_total_buckets
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.inheritance import TOTAL_BUCKETS_PROPERTY, inherited_statistics, recorded_total_buckets
 from tests.commit.commit_table import CommitTable, add, delete, upgrade
 
 
@@ -60,3 +62,30 @@ def test_a_record_that_is_no_number_is_corrupt(tmp_path: Path) -> None:
     snapshot = dataclasses.replace(table.append(add()), properties={TOTAL_BUCKETS_PROPERTY: "two"})
     with pytest.raises(CorruptTableError, match=r"snapshot 1 has 'two' under lakelsm\.total-buckets"):
         recorded_total_buckets(snapshot)
+
+
+def inherited(tmp_path: Path, content: bytes | None, schema_id: int = 3) -> str | None:
+    table = CommitTable(tmp_path / "t")
+    snapshot: Snapshot = replace(table.append(add()), statistics="stat-u-0")
+    if content is not None:
+        table.file_io.write(table.paths.statistics("stat-u-0"), content)
+    return inherited_statistics(table.file_io, table.paths, snapshot, schema_id)
+
+
+def test_statistics_of_the_schema_are_handed_on_by_name(tmp_path: Path) -> None:
+    assert inherited(tmp_path, b'{"schemaId": 3, "more": [1]}') == "stat-u-0"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, b"", b"{", b"[3]", b"3", b"{}", b'{"schemaId": 2}', b'{"schemaId": "3"}', b"\xff", b"[" * 100_000],
+    ids=["missing", "empty", "cut", "list", "number", "none", "older", "text", "no text", "deep"],
+)
+def test_all_others_are_left_out_without_an_error(tmp_path: Path, content: bytes | None) -> None:
+    assert inherited(tmp_path, content) is None
+
+
+def test_a_table_without_statistics_or_snapshots_has_none_to_hand_on(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path / "t")
+    assert inherited_statistics(table.file_io, table.paths, None, 0) is None
+    assert inherited_statistics(table.file_io, table.paths, table.append(add()), 0) is None

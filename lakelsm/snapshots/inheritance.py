@@ -1,22 +1,28 @@
-"""The number of buckets that every file of a snapshot has, as the snapshots of lakelsm record it.
+"""What a snapshot takes over from the one before it: the number of buckets of all its files, and table statistics.
 
 A writer must know that no file of another number lies where it writes: a key in two buckets would be two rows. Schema
 files do not tell, as a rescale of Java's may take a number that no schema has. So each snapshot says it of all its files,
 and the next follows from it. A snapshot of another writer lacks it: then a writer looks at the manifests once, and its
-own snapshot records it again.
+own snapshot records it again. Statistics (docs/format.md 4.4) stay those of the table while its schema does.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.storage import FileIO
 
 #: Key of the snapshot property. Persisted: do not change
 TOTAL_BUCKETS_PROPERTY = "lakelsm.total-buckets"
+
+#: A size that no statistics file has.
+_MOST_STATISTICS_BYTES = 64 << 20
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 
@@ -45,3 +51,20 @@ def with_total_buckets(
     if known is None or known <= 0 or not added <= {known}:
         return dict(properties)
     return {**properties, TOTAL_BUCKETS_PROPERTY: str(known)}
+
+
+def inherited_statistics(
+    file_io: FileIO, paths: TablePaths, latest: Snapshot | None, schema_id: int
+) -> str | None:
+    """Return the name of the newest snapshot's statistics file if it is of this schema, else None.
+
+    Statistics are an aid: a file that is missing or damaged is not inherited and fails no commit.
+    """
+    if latest is None or latest.statistics is None:
+        return None
+    try:
+        document = json.loads(file_io.read(paths.statistics(latest.statistics), _MOST_STATISTICS_BYTES))
+    except (OSError, ValueError, RecursionError, CorruptTableError):
+        return None
+    same = isinstance(document, dict) and document.get("schemaId") == schema_id
+    return latest.statistics if same else None
