@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.errors import InvalidInputError
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.lsm.levels import FileRange
-from lakelsm.plan.compaction_plan import CompactionPlan, CompactionScope, plan_bucket, plan_table
+from lakelsm.plan.compaction_plan import CompactionPlan, CompactionScope, checked_scope, plan_bucket, plan_table
 from lakelsm.predicate.parser import parse_where
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
@@ -178,3 +179,26 @@ def test_a_compacted_bucket_has_nothing_to_do_unless_a_rewrite_is_forced(tmp_pat
     forced = table_of(tmp_path / "forced", compaction__force_rewrite_all_files="true")
     again = plan_bucket(forced, runs(5), True, 0)
     assert again is not None and [file.name for group in again.rewrites for file in group.files] == ["0"]
+
+
+@pytest.mark.parametrize("where", ["id = 1", "dt = 'a' OR id = 1", "length(dt) > 1"])
+def test_a_scope_of_a_condition_that_takes_no_whole_partitions_is_refused(tmp_path: Path, where: str) -> None:
+    store = table_of(tmp_path)
+    predicate = parse_where(where, store.schema.fields, "UTC")
+    with pytest.raises(InvalidInputError, match=r"where must be on partition columns \(dt\) alone"):
+        checked_scope(store, True, predicate, None)
+
+
+def test_a_scope_has_the_choices_of_the_caller_where_the_table_has_them(tmp_path: Path) -> None:
+    store = table_of(tmp_path)
+    predicate = parse_where("dt = 'a'", store.schema.fields, "UTC")
+    assert checked_scope(store, False, None, None) == CompactionScope(False)
+    wanted = CompactionScope(True, partitions=predicate, buckets=frozenset({1}))
+    assert checked_scope(store, True, predicate, frozenset({1})) == wanted
+    with pytest.raises(InvalidInputError, match=rf"buckets names 2, 9; table {tmp_path} has the buckets 0 to 1"):
+        checked_scope(store, True, None, frozenset({0, 2, 9}))
+
+
+def test_any_bucket_of_a_table_with_dynamic_buckets_may_be_named(tmp_path: Path) -> None:
+    store = TableStore.open(str(CommitTable(tmp_path, options={"bucket": "-1"}).root))
+    assert checked_scope(store, True, None, frozenset({99})).buckets == {99}

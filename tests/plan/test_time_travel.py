@@ -11,7 +11,9 @@ import pytest
 
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
 from lakelsm.plan.changelog_plan import ChangelogPlan
-from lakelsm.plan.time_travel import ChangelogRange, changelog_range, chosen_snapshot
+from lakelsm.plan.time_travel import ChangelogRange, changelog_range, chosen_snapshot, chosen_state
+from lakelsm.schema.changes import AddColumn
+from lakelsm.schema.evolution import apply_changes
 from lakelsm.snapshots.table_store import TableStore
 from tests.commit.commit_table import CommitTable, add, file
 
@@ -165,3 +167,16 @@ def test_a_difference_whose_first_state_expired_says_where_to_start(history: Tab
     with pytest.raises(SnapshotNotFoundError, match="the state before snapshot 2 has expired; start at 2 or later"):
         ranged(history, 1, 4).plan(history, "diff", None)
     assert names(ranged(history, 2, 4).plan(history, "diff", None)) == {"f3", "f4"}
+
+
+def test_time_travel_has_the_columns_of_its_time_and_the_newest_snapshot_those_of_now(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path)
+    table.append(add(file("f1", keys=(1, 1))))
+    old = TableStore.open(str(table.root))
+    changed = apply_changes(old.schema, [AddColumn("later", "INT")], 0)
+    new = replace(old, schema=old.schemas.change(lambda schema: changed))
+    for number, time in ((1, None), (None, str(10**15))):
+        store, snapshot = chosen_state(new, number, time, None, millis)
+        assert snapshot is not None and snapshot.id == 1
+        assert store.schema == old.schema
+    assert chosen_state(new, None, None, None, millis)[0].schema == changed
