@@ -8,11 +8,7 @@ import pytest
 
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.commit_run import RetryPolicy
-from lakelsm.errors import (
-    CommitConflictError,
-    CommitOutcomeUnknownError,
-    SequenceConflictError,
-)
+from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, SequenceConflictError
 from lakelsm.format.snapshot import CommitKind
 from tests.commit.commit_table import CommitTable, add, delete, file, hash_index, interfering
 

@@ -6,18 +6,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-from lakelsm.predicate.predicate import (
-    And,
-    Compare,
-    Constant,
-    In,
-    IsNotNull,
-    IsNull,
-    Or,
-    Predicate,
-    StartsWith,
-    holds,
-)
+from lakelsm.predicate.predicate import And, Compare, Constant, In, IsNotNull, IsNull, Or, Predicate, StartsWith, holds
 
 _TRUE, _FALSE, _NULL = 1, 2, 4
 _ANYTHING = _TRUE | _FALSE | _NULL

@@ -13,17 +13,7 @@ from hypothesis import strategies as st
 
 from lakelsm.predicate.literals import Literal, compare, is_in, null_safe_equal
 from lakelsm.predicate.parser import parse_where
-from lakelsm.predicate.predicate import (
-    Compare,
-    Constant,
-    In,
-    IsNull,
-    Predicate,
-    Unknown,
-    columns,
-    is_exact,
-    negate,
-)
+from lakelsm.predicate.predicate import Compare, Constant, In, IsNull, Predicate, Unknown, columns, is_exact, negate
 from lakelsm.types import DataField
 from tests.predicate.evaluation import evaluate
 from tests.predicate.typed_columns import FIELDS, NOON, kind, parse

@@ -7,15 +7,7 @@ from typing import Any
 import pytest
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.types import (
-    MAX_LENGTH,
-    ArrayType,
-    AtomicType,
-    DataField,
-    RowType,
-    check_nesting,
-    parse_type,
-)
+from lakelsm.types import MAX_LENGTH, ArrayType, AtomicType, DataField, RowType, check_nesting, parse_type
 from lakelsm.types.data_types import ATOMIC_ROOTS, MAX_NESTING, field_to_json, rows_within, same_layout
 
 

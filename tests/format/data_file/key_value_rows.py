@@ -7,9 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.format.data_file.key_value_file import (
-    KeyValueReader,
-)
+from lakelsm.format.data_file.key_value_file import KeyValueReader
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.table_schema import TableSchema, create_schema

@@ -15,10 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.format.data_file.int96_timestamps import INT96
-from lakelsm.format.data_file.key_value_file import (
-    FileLayout,
-    key_types,
-)
+from lakelsm.format.data_file.key_value_file import FileLayout, key_types
 from lakelsm.format.data_file.rolling_writer import RollingWriter, encoding_options
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.paths import FileNames

@@ -11,10 +11,7 @@ import pytest
 
 from lakelsm.format.manifest import encode_manifest
 from lakelsm.format.manifest.avro_schemas import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
-from tests.format.manifest.manifest_samples import (
-    entry,
-    golden_files,
-)
+from tests.format.manifest.manifest_samples import entry, golden_files
 
 
 def test_the_written_schema_is_javas(tmp_path: Path) -> None:

@@ -15,12 +15,7 @@ from lakelsm.format.manifest.batch import EntryList, open_manifests
 from lakelsm.format.manifest.columns import EntryColumns
 from lakelsm.format.manifest.entry import ManifestEntry
 from lakelsm.format.manifest.record import entry_to_record
-from tests.format.manifest.manifest_samples import (
-    changed_schema,
-    entry,
-    manifest_of_small_blocks,
-    varied_entries,
-)
+from tests.format.manifest.manifest_samples import changed_schema, entry, manifest_of_small_blocks, varied_entries
 
 
 def test_many_blocks_go_to_lanes_and_few_do_not() -> None:

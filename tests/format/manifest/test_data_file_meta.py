@@ -7,10 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lakelsm.errors import InvalidInputError
-from tests.format.manifest.manifest_samples import (
-    file,
-    varied_entries,
-)
+from tests.format.manifest.manifest_samples import file, varied_entries
 
 
 @pytest.mark.parametrize("level", [2, 1])

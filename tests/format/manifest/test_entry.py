@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 
 from lakelsm.format.manifest.entry import FileKind, ManifestEntry
-from tests.format.manifest.manifest_samples import (
-    entry,
-    int_row,
-)
+from tests.format.manifest.manifest_samples import entry, int_row
 
 
 def test_an_upgrade_changes_the_level_and_thereby_the_identity() -> None:

@@ -14,14 +14,7 @@ from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.row.binary_row import EMPTY_ROW, encode_row, encode_rows, with_arity
 from lakelsm.format.row.binary_row_decode import decode_row, decode_rows
 from lakelsm.types import AtomicType, parse_type, to_arrow
-from tests.format.row.binary_row_cases import (
-    EXAMPLES,
-    Case,
-    arrow_column,
-    atomic_types,
-    rows_of_types,
-    single_rows,
-)
+from tests.format.row.binary_row_cases import EXAMPLES, Case, arrow_column, atomic_types, rows_of_types, single_rows
 
 INT, BIGINT, STRING = atomic_types(["INT", "BIGINT", "STRING"])
 

@@ -13,11 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.format.row.binary_row import (
-    decode_row,
-    encode_row,
-    encode_rows,
-)
+from lakelsm.format.row.binary_row import decode_row, encode_row, encode_rows
 from lakelsm.format.row.binary_row_slots import (
     byte_layout,
     field_slots,
@@ -29,10 +25,7 @@ from lakelsm.format.row.binary_row_slots import (
     split_millis,
 )
 from lakelsm.types import parse_type
-from tests.format.row.binary_row_cases import (
-    atomic_types,
-    reference_row,
-)
+from tests.format.row.binary_row_cases import atomic_types, reference_row
 
 INT, BIGINT, STRING = atomic_types(["INT", "BIGINT", "STRING"])
 

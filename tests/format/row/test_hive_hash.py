@@ -16,13 +16,7 @@ from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.row.bucket_hash import bucket_ids
 from lakelsm.format.row.hive_hash import hive_hashes
 from lakelsm.types import AtomicType, parse_type
-from tests.format.row.binary_row_cases import (
-    WIDE,
-    arrow_column,
-    atomic_types,
-    plain_values,
-    rows_of_types,
-)
+from tests.format.row.binary_row_cases import WIDE, arrow_column, atomic_types, plain_values, rows_of_types
 
 INT, BIGINT, STRING = atomic_types(["INT", "BIGINT", "STRING"])
 
