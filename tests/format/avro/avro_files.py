@@ -53,7 +53,7 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "bzip2": bz2.compress,
     "deflate": deflated,
     "snappy": snappy,
-    "xz": lzma.compress,
+    "xz": lambda data: lzma.compress(data, preset=0),
     "zstandard": zstd.compress,
 }
 
