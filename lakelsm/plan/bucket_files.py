@@ -1,4 +1,4 @@
-"""Manifest entries as planning sees them: per bucket, with keys as comparable ranks."""
+"""Manifest entries as planning sees them: of the partitions looked at, per bucket, with keys as comparable ranks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
 from lakelsm.lsm.levels import FileRange
+from lakelsm.lsm.pruning import partitions_that_may_match
 from lakelsm.merge.key_order import rank_keys
 from lakelsm.options import MergeEngine, TableOptions
+from lakelsm.predicate.predicate import Predicate
+from lakelsm.snapshots.manifest_scan import PartitionFilter
 from lakelsm.snapshots.table_store import TableStore
 
 #: A partition (BinaryRow with arity) and a bucket of it.
@@ -56,3 +59,14 @@ def _delete_rows(options: TableOptions, file: DataFileMeta) -> int | None:
     """
     trusted = options.rowkind_field is None or file.delete_row_count or file.file_source == FileSource.COMPACT
     return file.delete_row_count if trusted else None
+
+
+def partition_filter(store: TableStore, predicate: Predicate | None) -> PartitionFilter | None:
+    """Tells of stored partitions whether they can hold rows that match; None where all can."""
+    if predicate is None or not store.schema.partition_keys:
+        return None
+
+    def keep(partitions: Sequence[bytes]) -> Sequence[bool]:
+        return partitions_that_may_match(predicate, store.schema.partition_keys, store.comparable_partitions(partitions))
+
+    return keep

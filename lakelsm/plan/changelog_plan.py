@@ -11,9 +11,8 @@ from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.lsm.interval_partition import Section, fewest_runs, overlap_groups
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.options import ChangelogProducer
-from lakelsm.plan.bucket_files import by_bucket, is_shown
+from lakelsm.plan.bucket_files import by_bucket, is_shown, partition_filter
 from lakelsm.plan.merge_units import MergeUnits
-from lakelsm.plan.partition_filter import partition_filter
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.snapshots.manifest_scan import PartitionFilter, read_changelog_entries, read_delta_entries, read_live_entries
 from lakelsm.snapshots.table_store import TableStore

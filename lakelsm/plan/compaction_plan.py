@@ -22,9 +22,8 @@ from lakelsm.lsm.universal_compaction import (
 )
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.options import MergeEngine
-from lakelsm.plan.bucket_files import BucketId, by_bucket
+from lakelsm.plan.bucket_files import BucketId, by_bucket, partition_filter
 from lakelsm.plan.file_statistics import statistics_of
-from lakelsm.plan.partition_filter import partition_filter
 from lakelsm.predicate.predicate import Predicate, columns, is_exact
 from lakelsm.snapshots.manifest_prune import select_manifests
 from lakelsm.snapshots.manifest_scan import ManifestFilter, PartitionFilter, read_live_entries

@@ -18,10 +18,9 @@ from lakelsm.lsm.pruning import VersionRule, files_that_may_match, prune_stale_s
 from lakelsm.lsm.splits import read_units
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.options import MergeEngine
-from lakelsm.plan.bucket_files import BucketId, by_bucket, is_shown
+from lakelsm.plan.bucket_files import BucketId, by_bucket, is_shown, partition_filter
 from lakelsm.plan.file_statistics import statistics_of
 from lakelsm.plan.merge_units import MergeUnits
-from lakelsm.plan.partition_filter import partition_filter
 from lakelsm.predicate.predicate import Predicate, columns, equality_values
 from lakelsm.snapshots.manifest_scan import read_live_entries, read_manifest_metas
 from lakelsm.snapshots.table_store import TableStore

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.index.index_manifest import IndexManifestEntry, decode_index_manifest
-from lakelsm.format.manifest.batch import EntryBatch, open_manifests
 from lakelsm.format.manifest.entry import EntryIdentity, FileKind, ManifestEntry
+from lakelsm.format.manifest.manifest_file import EntryBatch, open_manifests
 from lakelsm.format.manifest.manifest_list import ManifestFileMeta, decode_manifest_list
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot

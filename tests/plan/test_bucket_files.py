@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from lakelsm.format.paths import TablePaths
 from lakelsm.options import TableOptions
-from lakelsm.plan.bucket_files import by_bucket, is_shown
+from lakelsm.plan.bucket_files import by_bucket, is_shown, partition_filter
+from lakelsm.predicate.parser import parse_where
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
-from tests.commit.commit_table import add, file, partition
+from tests.commit.commit_table import CommitTable, add, file, partition
+from tests.compact.local_table import LocalTable
 
 
 def store_of(**options: str) -> TableStore:
@@ -59,3 +62,38 @@ def test_first_row_alone_hides_level_0_from_reads(engine: str, level_0: bool) ->
     options = TableOptions.parse({"merge-engine": engine})
     assert is_shown(options, 0) is level_0
     assert is_shown(options, 1)
+
+
+DAYS = ["a", "b", None, "c"]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> TableStore:
+    return TableStore.open(str(CommitTable(tmp_path_factory.mktemp("t")).root))
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("dt = 'b'", ["b"]),
+        ("dt >= 'b'", ["b", "c"]),
+        ("dt IS NULL", [None]),
+        ("dt IS NULL OR dt = 'c'", [None, "c"]),
+        ("NOT dt = 'a'", ["b", "c"]),
+        ("dt = 'a' AND id = 7", ["a"]),
+        ("dt = 'a' OR id = 7", DAYS),
+        ("id = 7", DAYS),
+        ("dt = 'z'", []),
+    ],
+)
+def test_only_partitions_that_may_hold_a_matching_row_are_kept(store: TableStore, where: str, kept: list[str]) -> None:
+    keep = partition_filter(store, parse_where(where, store.schema.fields))
+    assert keep is not None
+    mask = keep([partition(day) for day in DAYS])
+    assert [day for day, is_kept in zip(DAYS, mask, strict=True) if is_kept] == kept
+
+
+def test_no_condition_and_no_partition_columns_leave_all(store: TableStore, tmp_path: Path) -> None:
+    assert partition_filter(store, None) is None
+    plain = LocalTable(tmp_path).store
+    assert partition_filter(plain, parse_where("id = 1", plain.schema.fields)) is None
