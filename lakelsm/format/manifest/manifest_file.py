@@ -1,4 +1,4 @@
-"""Manifests: entries encoded, and decoded into batches of which only the wanted ones are made (docs/format.md 5.3)."""
+"""Manifests (docs/format.md 5.3): encoded; and opened for scanning, in columns where they have many blocks."""
 
 from __future__ import annotations
 
