@@ -11,7 +11,6 @@ from lakelsm.commit.conflict import Conflict, ConflictKind, Intervening, check_a
 from lakelsm.commit.live_files import LiveFiles, combine_index
 from lakelsm.commit.manifest_merge import MergePolicy, merge_manifests
 from lakelsm.commit.manifest_writer import ManifestFiles
-from lakelsm.commit.publish import publish
 from lakelsm.commit.replay import ReplayCheck
 from lakelsm.errors import (
     CommitConflictError,
@@ -26,8 +25,8 @@ from lakelsm.format.paths import TablePaths, partition_label
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.merge.key_order import rank_keys
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.snapshots.checked_json import checked_bytes
 from lakelsm.snapshots.inheritance import inherited_statistics, with_total_buckets
+from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.manifest_scan import read_manifest, read_manifest_metas
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence

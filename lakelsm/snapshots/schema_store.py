@@ -7,7 +7,7 @@ from collections.abc import Callable
 from lakelsm.errors import CommitConflictError, CorruptTableError, TableAlreadyExistsError, TableNotFoundError
 from lakelsm.format.paths import TablePaths, schema_id_of
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.snapshots.checked_json import checked_bytes
+from lakelsm.snapshots.json_file import checked_bytes
 from lakelsm.storage import FileIO
 
 _RETRIES = 20

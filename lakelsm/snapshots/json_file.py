@@ -1,15 +1,36 @@
-"""Making a snapshot visible: create-if-absent, and reading back whenever the answer is not certain."""
+"""What snapshot and schema files are made of reads back the same; and how a snapshot file becomes visible."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakelsm.errors import CommitOutcomeUnknownError, StorageError
+from lakelsm.errors import CommitOutcomeUnknownError, InvalidInputError, LakelsmError, StorageError
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.schema.table_schema import TableSchema
 from lakelsm.storage import FileIO
 
 #: Attempts to reach a certain answer, and the wait between them in seconds.
 _TRIES = 4
 _WAIT = 0.2
+
+
+def checked_bytes(document: Snapshot | TableSchema, path: str, max_bytes: int) -> bytes:
+    """Return the content of a file for ``document``: what its reader turns into the very same document.
+
+    Raises InvalidInputError where some value of it cannot be written so; one such file would stop every reader.
+    """
+    try:
+        data = document.to_json().encode("utf-8")
+        same = type(document).from_json(data, path) == document
+    except (TypeError, ValueError, LakelsmError) as error:
+        raise InvalidInputError(
+            f"{path} was not written: a value that it would hold cannot be read back ({error})"
+        ) from error
+    if not same:
+        raise InvalidInputError(f"{path} was not written: a value that it would hold reads back as another one")
+    if len(data) > max_bytes:
+        raise InvalidInputError(f"{path} was not written: with {len(data)} bytes it is longer than readers take")
+    return data
 
 
 def publish(file_io: FileIO, path: str, data: bytes, sleep: Callable[[float], None]) -> bool:
