@@ -10,9 +10,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FORMAT = ROOT / "docs" / "format.md"
 
-#: Documents whose paths are not looked at, with the reason.
-EXEMPT = {"ARCHITECTURE.md": "it still has the paths from before the rooms"}
-
 #: Where a path in a text may begin.
 BEGINNINGS = (ROOT, ROOT / "lakelsm", ROOT / "tests", ROOT / "docs")
 
@@ -27,7 +24,7 @@ _PATH = re.compile(r"(?<![\w./<*…-])((?:[\w-]+/)*[\w-]+\.(?:py|md|ipynb))(?![\
 
 def documents() -> list[Path]:
     found = [*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))]
-    return [path for path in found if path.name not in {*EXEMPT, "CHANGELOG.md"}]
+    return [path for path in found if path.name != "CHANGELOG.md"]
 
 
 def sources(*folders: str) -> list[Path]:
@@ -85,7 +82,3 @@ def test_every_path_in_docstrings_and_comments_leads_to_a_file() -> None:
 def test_no_docstring_is_made_of_pieces_of_a_string() -> None:
     broken = re.compile(r'"\n\s*"[^"\n]+"""')
     assert [path for path in sources("lakelsm", "tests") if broken.search(path.read_text(encoding="utf-8"))] == []
-
-
-def test_every_exempt_document_still_needs_it() -> None:
-    assert [name for name in EXEMPT if not unknown_paths((ROOT / name).read_text(encoding="utf-8"), ROOT)] == []
