@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,26 +27,47 @@ settings.register_profile(
 settings.load_profile("default")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests by what they need, and runs those without a JVM first, then those with other engines' processes.
+#: Tests that start processes of their own, the longest of all: first of those with a JVM, so that no process of a run is
+#: left with one at its end.
+_LONGEST = ("tests/interop", "tests/test_concurrency.py", "tests/test_standalone_cluster.py", "tests/jobs")
 
-    Each worker of a run (``pytest -n``) takes whole groups, in this order: a file's tests, or all of ``tests/interop``,
-    which share the processes of the other engines.
+
+def group_of(test: str) -> str:
+    """What one process of a run (``pytest -n``) takes together: a file's tests, or all of ``tests/interop``, which share
+    the processes of the other engines.
     """
+    file = test.partition("::")[0]
+    return "tests/interop" if file.startswith("tests/interop/") else file
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks tests by what they need, and runs the groups without a JVM first, then the longest ones."""
+    needs_jvm: set[str] = set()
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+        if item.get_closest_marker("spark"):
+            needs_jvm.add(group_of(item.nodeid))
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.property)
-        stage, group = _stage(item)
-        item.add_marker(pytest.mark.xdist_group(f"{stage}-{group}"))
-    items.sort(key=lambda item: _stage(item)[0])
+
+    def stage(item: pytest.Item) -> tuple[bool, bool, bool]:
+        group = group_of(item.nodeid)
+        return group in needs_jvm, not group.startswith(_LONGEST), bool(item.get_closest_marker("spark"))
+
+    items.sort(key=stage)
 
 
-def _stage(item: pytest.Item) -> tuple[int, str]:
-    if "tests/interop/" in item.nodeid:
-        return 1, "interop"
-    return (2 if item.get_closest_marker("spark") else 0), item.nodeid.partition("::")[0]
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Gives groups to the processes of a run, in the order of the tests. (``--dist=loadgroup`` fails with pytest 9.2.)"""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return Groups(config, log)
 
 
 @pytest.fixture(scope="session")
