@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -56,6 +57,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return group in needs_jvm, not group.startswith(_LONGEST), bool(item.get_closest_marker("spark"))
 
     items.sort(key=stage)
+    # What is loaded now stays to the end: the collector need not look at it again and again.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
