@@ -146,7 +146,7 @@ def prepared(action: Action, root: Path, spark: SparkSession) -> bytes:
 def kill(root: Path, work: bytes, step: str) -> None:
     """Run the commit in a process that dies after a step."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lakelsm.snapshots.table_store"])
+    context.set_forkserver_preload(["tests.test_crash_safety"])  # Imported once, and not by each process.
     process = context.Process(target=_commit_and_die, args=(str(root), work, step))
     process.start()
     process.join(120)
