@@ -68,8 +68,11 @@ class AttemptFiles:
         self._may_be_published = True
         try:
             outcome = publish()
-        except Exception as error:
-            self._may_be_published = isinstance(error, CommitOutcomeUnknownError)
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception:
+            # Whichever it is: a commit raises none but the one above where its snapshot may be visible.
+            self._may_be_published = False
             raise
         self._may_be_published = outcome.files_published
         return outcome

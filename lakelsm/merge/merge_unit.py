@@ -62,7 +62,7 @@ class MergeUnit:
 
     @cached_property
     def files(self) -> tuple[RunFile, ...]:
-        """The files of `every_run`; a row's `FILE_COLUMN` is the place here."""
+        """The files of `every_run`; a row's `FILE_NUMBER` is the place here."""
         return tuple(file for run in self.every_run for file in run)
 
     @cached_property

@@ -6,7 +6,7 @@ has built: that is lakelsm/schema/unbuilt_features.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from lakelsm.arguments import LONGEST_NAME
 from lakelsm.errors import InvalidInputError
@@ -231,30 +231,25 @@ def _retention(_schema: TableSchema, options: TableOptions) -> None:
 
 
 def _record_level(schema: TableSchema, options: TableOptions) -> None:
-    name = options.record_level_time_field
-    if name is None:
-        return
-    if name not in schema.field_names:
-        raise _no_column("record-level.time-field", name, schema)
-    data_type = schema.field(name).type
-    if data_type.root not in _RECORD_TIME_ROOTS:
-        raise InvalidInputError(
-            f"option 'record-level.time-field' = '{name}' has type {data_type.sql()}; use a column of "
-            "type INT, "
-            "BIGINT or TIMESTAMP"
-        )
+    _check_column(
+        "record-level.time-field", options.record_level_time_field, schema, _RECORD_TIME_ROOTS, "INT, BIGINT or TIMESTAMP"
+    )
 
 
 def _rowkind_field(schema: TableSchema, options: TableOptions) -> None:
-    name = options.rowkind_field
+    _check_column("rowkind.field", options.rowkind_field, schema, STRING_ROOTS, "STRING")
+
+
+def _check_column(key: str, name: str | None, schema: TableSchema, roots: Collection[str], wanted: str) -> None:
+    """Raises InvalidInputError where an option names no column, or one of another type."""
     if name is None:
         return
     if name not in schema.field_names:
-        raise _no_column("rowkind.field", name, schema)
+        raise _no_column(key, name, schema)
     data_type = schema.field(name).type
-    if data_type.root not in STRING_ROOTS:
+    if data_type.root not in roots:
         raise InvalidInputError(
-            f"option 'rowkind.field' = '{name}' has type {data_type.sql()}; use a STRING column"
+            f"option '{key}' = '{name}' has type {data_type.sql()}; use a column of type {wanted}"
         )
 
 

@@ -70,10 +70,9 @@ def read_delta_entries(
     paths: TablePaths,
     snapshot: Snapshot,
     keep_partitions: PartitionFilter | None = None,
-    keep_buckets: BucketFilter | None = None,
 ) -> list[ManifestEntry]:
     """Return the entries of ``snapshot``'s own delta, in order. Errors as in read_live_entries."""
-    return _read_all(file_io, paths, read_delta_metas(file_io, paths, snapshot), keep_partitions, keep_buckets)
+    return _read_all(file_io, paths, read_delta_metas(file_io, paths, snapshot), keep_partitions)
 
 
 def read_changelog_entries(
@@ -81,12 +80,11 @@ def read_changelog_entries(
     paths: TablePaths,
     snapshot: Snapshot,
     keep_partitions: PartitionFilter | None = None,
-    keep_buckets: BucketFilter | None = None,
 ) -> list[ManifestEntry]:
     """Return the changelog files of ``snapshot``, if it has any. Errors as in read_live_entries."""
     name, size = snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
     metas = [] if name is None else _read_list(file_io, paths, snapshot, name, size)
-    return _read_all(file_io, paths, metas, keep_partitions, keep_buckets)
+    return _read_all(file_io, paths, metas, keep_partitions)
 
 
 def read_index_entries(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[IndexManifestEntry]:
@@ -111,7 +109,7 @@ def read_manifest_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) 
 
 def read_manifest(file_io: FileIO, paths: TablePaths, meta: ManifestFileMeta) -> list[ManifestEntry]:
     """Return the entries of one manifest, in order. Errors as in read_live_entries."""
-    return _read_all(file_io, paths, [meta], None, None)
+    return _read_all(file_io, paths, [meta], None)
 
 
 def _read_all(
@@ -119,11 +117,10 @@ def _read_all(
     paths: TablePaths,
     metas: Sequence[ManifestFileMeta],
     keep_partitions: PartitionFilter | None,
-    keep_buckets: BucketFilter | None,
 ) -> list[ManifestEntry]:
     entries: list[ManifestEntry] = []
     for batch in _open(file_io, paths, metas, None):
-        entries += batch.entries(np.flatnonzero(_wanted(batch, keep_partitions, keep_buckets)))
+        entries += batch.entries(np.flatnonzero(_wanted(batch, keep_partitions, None)))
     return entries
 
 

@@ -5,6 +5,7 @@ Source of the rules: docs/format.md 3 and 3.2 (type strings), Paimon's `DataType
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -32,15 +33,15 @@ INTEGER_ROOTS = frozenset(["TINYINT", "SMALLINT", "INT", "BIGINT"])
 NUMERIC_ROOTS = frozenset(INTEGER_ROOTS | {"FLOAT", "DOUBLE", "DECIMAL"})
 
 
-class DataType:
+class DataType(ABC):
     """Base of all types. Values compare by content; `nullable` is part of the type."""
 
     nullable: bool
 
     @property
+    @abstractmethod
     def root(self) -> str:
         """The type's root name, such as 'INT' or 'ARRAY'."""
-        raise NotImplementedError
 
     def with_nullable(self, nullable: bool) -> DataType:
         """The same type with the given nullability at its top level."""
@@ -52,8 +53,8 @@ class DataType:
         """Paimon's text of the type; `parse_type` reads it back (ids of ROW fields are not in the text)."""
         return self._text() if self.nullable else f"{self._text()} NOT NULL"
 
-    def _text(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def _text(self) -> str: ...
 
     def __str__(self) -> str:
         return self.sql()

@@ -86,7 +86,7 @@ def test_rows_whose_width_a_dictionary_hides_are_compacted_within_the_bound(tmp_
         ids = np.arange(first, count, 3)
         texts = pc.if_else(pa.array(ids >= narrow), values.take(pa.array(ids * 7 % 80)), "x")
         table.write_columns(pa.table({"id": pa.array(ids), **dict.fromkeys(columns, texts)}))
-    assert sum(entry.file.file_size for entry in table.live()) < 4 * MIB
+    assert sum(entry.file.file_size for entry in table.live()) < 2 * MIB
     grown, arrow, tasks, written = measured(tmp_path, table)
     assert (tasks, written) == (1, count)
     assert arrow <= BOUND

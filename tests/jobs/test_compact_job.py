@@ -78,9 +78,12 @@ def test_spark_submit_returns_the_exit_status_of_the_job(spark: SparkSession, tm
     warehouse = tmp_path / "wh"
     table = two_runs(spark, warehouse, "d.t")
     before = sorted(table.read().collect())
+    two_runs(spark, warehouse, "d.broken")
+    missing = next((warehouse / "d.db" / "broken").glob("bucket-0/*"))
+    missing.unlink()
     named = ["--warehouse", warehouse.as_uri(), "--full", "--report", "json", "--max-task-memory", "64mb", "--table"]
 
-    done, failed = submit(*named, "d.t"), submit(*named, "d.missing")
+    done, broken = submit(*named, "d.t"), submit(*named, "d.broken")
     out, err = done.communicate(timeout=300)
     assert done.returncode == 0, err
     found = last_object(out)
@@ -88,9 +91,14 @@ def test_spark_submit_returns_the_exit_status_of_the_job(spark: SparkSession, tm
     assert sorted(table.read().collect()) == before
     assert {row.level for row in table.files().collect()} == {5}
 
-    out, err = failed.communicate(timeout=300)
-    assert failed.returncode == 1, err
+    out, err = broken.communicate(timeout=300)
+    assert broken.returncode == 1, err
     assert last_object(out)["status"] == "failed"
     # spark-submit joins the standard error of a Python program to its own standard output.
     (line,) = [line for line in out.splitlines() if line.startswith("compact.py: ")]
-    assert "Table d.missing does not exist" in line and "Traceback" not in out
+    assert missing.name in line and "Traceback" not in out
+
+    again = submit(*named, "d.t")
+    out, err = again.communicate(timeout=300)
+    assert again.returncode == 0, err
+    assert (last_object(out)["status"], last_object(out)["exit_status"]) == ("nothing", 0)

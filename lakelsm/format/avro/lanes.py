@@ -8,6 +8,7 @@ It pays with many blocks; with few, `container.read_records` is faster.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
@@ -164,13 +165,13 @@ class _Chunks:
         return mask
 
 
-class _Node:
+class _Node(ABC):
     """One field of the writer's schema. ``decode`` reads it in some lanes and returns where it ends."""
 
-    def decode(self, source: LaneBytes, positions: Longs, slots: Longs) -> Longs:
-        raise NotImplementedError
+    @abstractmethod
+    def decode(self, source: LaneBytes, positions: Longs, slots: Longs) -> Longs: ...
 
-    def collect(self, count: int, columns: dict[str, Column]) -> None:
+    def collect(self, count: int, columns: dict[str, Column]) -> None:  # noqa: B027 Most fields have no column.
         """Put the columns of this field, ``count`` slots long, into ``columns`` under their paths."""
 
 
