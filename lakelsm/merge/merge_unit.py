@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lakelsm.format.data_file.file_check import ExpectedFile
+from lakelsm.format.data_file.vector_place import VectorPlace
 
 #: What a byte costs that is read to look keys up, beside one that is merged and written again.
 LOOK_UP_COST = 0.25
@@ -21,7 +22,8 @@ Key = tuple[object, ...]
 class RunFile:
     """One data file of a run. ``path`` is as the file system has it; ``local``: a scratch file of this machine.
 
-    ``expected`` is what the manifest entry says of it (None: a scratch file, which has none).
+    ``expected`` is what the manifest entry says of it (None: a scratch file, which has none), ``vector`` the place of the
+    deletion vector that masks rows of it.
     """
 
     path: str
@@ -32,6 +34,7 @@ class RunFile:
     local: bool = False
     level: int = 0
     expected: ExpectedFile | None = field(default=None, compare=False)
+    vector: VectorPlace | None = None
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from math import inf
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
@@ -32,7 +33,8 @@ class RunReader:
     """Opens the runs of a unit as the tables that the kernel merges. Pickled into tasks.
 
     ``schemas`` has every schema that a file may name; rows come as ``schema`` has them, restricted to ``columns``, which
-    include the key. ``memory_bytes`` bounds what a merge of the unit holds.
+    include the key. ``memory_bytes`` bounds what a merge of the unit holds. Rows that a file's deletion vector masks are
+    left out; the others keep their positions.
     """
 
     file_io: FileIO
@@ -64,12 +66,21 @@ class RunReader:
             low, high = reach[0][0], reach[1][0]
         for place, file in enumerate(unit.every_run[number]):
             reader = self._reader(file, len(unit.every_run))
+            masked = self._masked(file)
             for start, table in reader.batches(shares.bytes, leading, low, high):
                 shares.measured(number, table)
                 if first is not None:
                     table = _located(table, first + place, start)
+                if masked is not None:
+                    table = _unmasked(table, start, masked)
                 yield table if bounds is None else bounds.cut(table)
                 del table  # Not held while the next one is read.
+
+    def _masked(self, file: RunFile) -> npt.NDArray[np.int64] | None:
+        """The positions of the rows of a file that its deletion vector masks, ascending; None without a vector."""
+        if file.vector is None:
+            return None
+        return file.vector.positions(self.file_io.filesystem(), file.row_count)
 
     def _reader(self, file: RunFile, runs: int) -> KeyValueReader:
         file_schema = self.schemas[file.schema_id]
@@ -139,6 +150,16 @@ class _Bounds:
         start = int(np.searchsorted(own, bounds[0], side="left")) if self.has_lower else 0
         stop = int(np.searchsorted(own, bounds[-1], side="left")) if self.has_upper else len(table)
         return table.slice(start, max(stop - start, 0))
+
+
+def _unmasked(table: pa.Table, start: int, masked: npt.NDArray[np.int64]) -> pa.Table:
+    """The rows of a table, whose first is at position ``start`` of its file, that are not masked."""
+    first, stop = np.searchsorted(masked, [start, start + len(table)])
+    if first == stop:
+        return table
+    shown = np.ones(len(table), dtype=bool)
+    shown[masked[first:stop] - start] = False
+    return table.filter(pa.array(shown))
 
 
 def _located(table: pa.Table, file: int, start: int) -> pa.Table:

@@ -47,8 +47,15 @@ def by_bucket(store: TableStore, entries: Sequence[ManifestEntry]) -> dict[Bucke
 
 
 def is_shown(options: TableOptions, level: int) -> bool:
-    """Whether reads show files of a level: with `first-row` only what a compaction has merged, as in Paimon."""
-    return level > 0 or options.merge_engine is not MergeEngine.FIRST_ROW
+    """Whether reads show files of a level: with `first-row` or deletion vectors only what a compaction has merged.
+
+    So in Paimon; ``deletion-vectors.merge-on-read`` shows level 0 too.
+    """
+    if level > 0:
+        return True
+    if options.merge_engine is MergeEngine.FIRST_ROW:
+        return False
+    return not options.deletion_vectors_enabled or options.deletion_vectors_merge_on_read
 
 
 def _delete_rows(options: TableOptions, file: DataFileMeta) -> int | None:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from lakelsm.format.data_file.file_check import ExpectedFile
 from lakelsm.format.data_file.key_value_file import key_types
+from lakelsm.format.data_file.vector_place import VectorPlace
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.paths import refuse_external_path
 from lakelsm.format.row.binary_row import decode_row
@@ -35,11 +36,17 @@ def packed_for_tasks(
 
 
 class MergeUnits:
-    """Makes units of one plan, whose planned files point into ``entries``."""
+    """Makes units of one plan, whose planned files point into ``entries``.
 
-    def __init__(self, store: TableStore, entries: Sequence[ManifestEntry]) -> None:
+    ``vectors`` has the deletion vector of each entry's file, or nothing where no file has one.
+    """
+
+    def __init__(
+        self, store: TableStore, entries: Sequence[ManifestEntry], vectors: Sequence[VectorPlace | None] = ()
+    ) -> None:
         self._store = store
         self._entries = entries
+        self._vectors = vectors
         self._directories: dict[BucketId, str] = {}
         self._key_types = key_types(store.schema)
 
@@ -54,9 +61,9 @@ class MergeUnits:
 
     def file(self, planned: FileRange) -> RunFile:
         """A planned file as a task reads it."""
-        return self.file_of(self._entries[planned.index])
+        return self.file_of(self._entries[planned.index], self._vectors[planned.index] if self._vectors else None)
 
-    def file_of(self, entry: ManifestEntry) -> RunFile:
+    def file_of(self, entry: ManifestEntry, vector: VectorPlace | None = None) -> RunFile:
         """An entry's file as a task reads it. Raises as `FileIO.check_file`, as Spark would follow any link."""
         file = entry.file
         refuse_external_path(file.external_path, file.file_name)
@@ -70,6 +77,7 @@ class MergeUnits:
             file_size=file.file_size,
             level=file.level,
             expected=expected,
+            vector=vector,
         )
 
     def of_section(self, section: Section, target_size: int, below: Sequence[SortedRun] = ()) -> list[MergeUnit]:

@@ -22,6 +22,7 @@ from lakelsm.plan.bucket_files import BucketId, by_bucket, is_shown, partition_f
 from lakelsm.plan.file_statistics import statistics_of
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.predicate.predicate import Predicate, columns, equality_values
+from lakelsm.snapshots.deletion_vectors import deletion_vectors
 from lakelsm.snapshots.manifest_scan import read_live_entries, read_manifest_metas
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataField, python_arrow
@@ -69,11 +70,12 @@ def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate
     raw: list[RunFile] = []
     merged: list[RunFile] = []
     sections: list[MergeUnit] = []
-    units = MergeUnits(store, entries)
+    units = MergeUnits(store, entries, deletion_vectors(store, snapshot).of(entries))
     target = store.options.source_split_target_size
+    one_row_a_key = store.options.merge_engine is MergeEngine.FIRST_ROW or store.options.deletion_vectors_enabled
     for files in buckets.values():
-        # Compactions of `first-row` leave keys that lie below out, so no key is on two levels.
-        parts = read_units(_shown(store, files), no_merge=store.options.merge_engine is MergeEngine.FIRST_ROW)
+        # Compactions leave out keys that lie below (`first-row`), or mask them (vectors): no key is on two levels.
+        parts = read_units(_shown(store, files), no_merge=one_row_a_key)
         raw.extend(map(units.file, parts.raw_files))
         for section in parts.merge_sections:
             merged.extend(map(units.file, section.files))
@@ -89,6 +91,8 @@ def _shown(store: TableStore, files: Sequence[FileRange]) -> list[FileRange]:
 
 def _version_rule(store: TableStore) -> VersionRule:
     engine = store.options.merge_engine
+    if store.options.deletion_vectors_enabled and not is_shown(store.options, 0):
+        return VersionRule.MASKED
     if engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION):
         return VersionRule.COMBINED
     if engine is MergeEngine.FIRST_ROW or store.options.sequence_field:

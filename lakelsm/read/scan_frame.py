@@ -30,7 +30,7 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.plan.read_plan import ReadPlan
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
-from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, StaleRows
+from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, MaskedRows, StaleRows
 from lakelsm.read.task_scan import ROW_INDEX, TASK_MEMORY, nanosecond_files, parted_by_reader, task_scan
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.system_columns import (
@@ -62,15 +62,18 @@ def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFr
     """Return the rows of the plan with the table's columns; nothing runs before an action."""
     files = [*plan.raw_files, *plan.merged_files]
     schemas = store.schemas_of(file.schema_id for file in files)
-    parts = file_scans(spark, store, schemas, plan.raw_files)
+    parts = file_scans(spark, store, schemas, [file for file in plan.raw_files if file.vector is None])
+    masked = [file for file in plan.raw_files if file.vector is not None]
     scanned = list(plan.merged_files)
     if plan.units and not MergeSpec.of(store.schema, store.options).keeps_rows:
         small = store.options.source_split_open_file_cost
         scanned = [file for file in scanned if not is_handed_over(file, small)]
         parts.append(_merged(spark, store, schemas, plan.units, small))
-    if scanned:
-        stale = F.broadcast(_stale(spark, store, schemas, plan.units))
-        parts += file_scans(spark, store, schemas, scanned, stale)
+    if masked or scanned:
+        vectors = [file for file in (*masked, *scanned) if file.vector is not None]
+        stale = F.broadcast(_stale(spark, store, schemas, plan.units, vectors))
+        check_files(store.file_io, schemas, masked)
+        parts += file_scans(spark, store, schemas, [*masked, *scanned], stale)
     if not parts:
         return spark.createDataFrame([], to_struct(store.schema.fields))
     return reduce(DataFrame.unionAll, parts)
@@ -108,16 +111,33 @@ def _by_schema(files: Sequence[RunFile]) -> list[tuple[int, list[RunFile]]]:
 
 
 def _stale(
+    spark: SparkSession,
+    store: TableStore,
+    schemas: dict[int, TableSchema],
+    units: Sequence[MergeUnit],
+    masked: Sequence[RunFile],
+) -> DataFrame:
+    """The rows that a read leaves out: those that the merge of the units hides, and those that vectors mask."""
+    parts = []
+    if masked:
+        packed = packed_for_tasks(store.options, masked, lambda file: [file])
+        parts.append(read_units(spark, packed, MaskedRows(store.file_io), STALE_SCHEMA))
+    if units:
+        parts.append(_hidden(spark, store, schemas, units))
+    chunks = reduce(DataFrame.unionAll, parts)
+    return chunks.select(F.expr(f"xxhash64({STALE_FILE}) ^ {STALE_CHUNK}").alias(STALE), F.col(STALE_WORDS))
+
+
+def _hidden(
     spark: SparkSession, store: TableStore, schemas: dict[int, TableSchema], units: Sequence[MergeUnit]
 ) -> DataFrame:
-    """The hidden rows of all units, one row a file."""
+    """The hidden rows of all units."""
     spec = MergeSpec.of(store.schema, store.options)
     columns = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
     task = StaleRows(
         RunReader(store.file_io, store.schema, schemas=schemas, columns=columns, memory_bytes=TASK_MEMORY), spec
     )
-    chunks = read_units(spark, packed_for_tasks(store.options, units, lambda unit: unit.files), task, STALE_SCHEMA)
-    return chunks.select(F.expr(f"xxhash64({STALE_FILE}) ^ {STALE_CHUNK}").alias(STALE), F.col(STALE_WORDS))
+    return read_units(spark, packed_for_tasks(store.options, units, lambda unit: unit.files), task, STALE_SCHEMA)
 
 
 def _merged(

@@ -20,10 +20,11 @@ from lakelsm.format.row_kinds import is_retract
 from lakelsm.merge.kernel import contested, surviving_rows
 from lakelsm.merge.key_order import OrderKeys
 from lakelsm.merge.merge_spec import MergeSpec
-from lakelsm.merge.merge_unit import MergeUnit
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges
 from lakelsm.schema.system_columns import FILE_NUMBER, POSITION, STALE_CHUNK, STALE_FILE, STALE_WORDS, VALUE_KIND
+from lakelsm.storage import FileIO
 
 #: Rows of a file that share one bitmap: two to this power.
 CHUNK_BITS = 16
@@ -80,6 +81,22 @@ class StaleRows:
                 hidden[winners] = retract[winners]
         at = rows.select([FILE_NUMBER, POSITION]).filter(pa.array(hidden))
         return at.column(FILE_NUMBER).to_numpy(), at.column(POSITION).to_numpy()
+
+
+@dataclass(frozen=True)
+class MaskedRows:
+    """The task that tells which rows the deletion vectors of files mask."""
+
+    file_io: FileIO
+
+    def __call__(self, files: Sequence[RunFile]) -> Iterator[pa.RecordBatch]:
+        """Yield the chunks of the files that have masked rows."""
+        for file in files:
+            if file.vector is None:
+                continue
+            positions = file.vector.positions(self.file_io.filesystem(), file.row_count)
+            if len(positions):
+                yield stale_chunks([file.name], [(np.zeros(len(positions), np.int32), positions)])
 
 
 def stale_chunks(

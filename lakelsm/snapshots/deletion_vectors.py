@@ -1,0 +1,86 @@
+"""The deletion vectors of a snapshot: which rows of which data files are masked (docs/format.md 10.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.paths import refuse_external_path
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.manifest_scan import read_index_entries
+from lakelsm.snapshots.table_store import TableStore
+
+#: A partition (BinaryRow with arity) and a bucket of it.
+_BucketId: TypeAlias = tuple[bytes, int]
+
+
+@dataclass(frozen=True)
+class DeletionVectors:
+    """Where the vectors of a snapshot lie, by bucket and data file name, and the entries of their index files."""
+
+    places: Mapping[_BucketId, Mapping[str, VectorPlace]] = field(default_factory=dict)
+    entries: Mapping[_BucketId, Sequence[IndexManifestEntry]] = field(default_factory=dict)
+
+    def of_bucket(self, partition: bytes, bucket: int) -> Mapping[str, VectorPlace]:
+        """The vectors of one bucket by data file name. Some may be of files that are gone: they mask nothing."""
+        return self.places.get((partition, bucket), {})
+
+    def of(self, entries: Iterable[ManifestEntry]) -> list[VectorPlace | None]:
+        """The vector of each entry's data file, None where none of its rows is masked."""
+        return [self.of_bucket(entry.partition, entry.bucket).get(entry.file.file_name) for entry in entries]
+
+
+def deletion_vectors(store: TableStore, snapshot: Snapshot | None) -> DeletionVectors:
+    """Return the vectors of a snapshot (None: of an empty table), by its index manifest alone.
+
+    Raises CorruptTableError where two vectors are of one data file, or where an index file does not say what it holds.
+    """
+    if snapshot is None:
+        return DeletionVectors()
+    places: dict[_BucketId, dict[str, VectorPlace]] = {}
+    entries: dict[_BucketId, list[IndexManifestEntry]] = {}
+    for entry in read_index_entries(store.file_io, store.paths, snapshot):
+        if entry.file.index_type != DELETION_VECTORS_INDEX:
+            continue
+        bucket = entry.partition, entry.bucket
+        entries.setdefault(bucket, []).append(entry)
+        known = places.setdefault(bucket, {})
+        for place in _places(store, snapshot, entry):
+            if place.data_file in known:
+                raise _wrong(
+                    snapshot,
+                    f"has two deletion vectors of data file {place.data_file}, in {known[place.data_file].index_path} "
+                    f"and {place.index_path}",
+                )
+            known[place.data_file] = place
+    return DeletionVectors(places, entries)
+
+
+def _places(store: TableStore, snapshot: Snapshot, entry: IndexManifestEntry) -> Iterator[VectorPlace]:
+    file = entry.file
+    refuse_external_path(file.external_path, file.file_name)
+    if file.dv_ranges is None:
+        raise _wrong(snapshot, f"does not say where the deletion vectors of index file {file.file_name} lie")
+    path = store.paths.index(file.file_name)
+    store.file_io.check_file(path)
+    for vector in file.dv_ranges:
+        yield VectorPlace(
+            path,
+            index_size=file.file_size,
+            data_file=vector.data_file_name,
+            offset=vector.offset,
+            length=vector.length,
+            cardinality=vector.cardinality,
+        )
+
+
+def _wrong(snapshot: Snapshot, problem: str) -> CorruptTableError:
+    return CorruptTableError(
+        f"Index manifest {snapshot.index_manifest} {problem}: restore it, or read a snapshot from before snapshot "
+        f"{snapshot.id}."
+    )

@@ -1,0 +1,84 @@
+"""The deletion vector of a data file is read from its place, and nothing wrong is believed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyarrow.fs import LocalFileSystem
+from pyroaring import BitMap
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.index.deletion_vectors import encode_vectors
+
+
+def placed(path: Path, vectors: dict[str, BitMap], bitmap64: bool = False) -> dict[str, VectorPlace]:
+    """Write an index file; return the places of its vectors."""
+    data, ranges = encode_vectors(vectors, bitmap64)
+    path.write_bytes(data)
+    return {
+        found.data_file_name: VectorPlace(
+            str(path),
+            index_size=len(data),
+            data_file=found.data_file_name,
+            offset=found.offset,
+            length=found.length,
+            cardinality=found.cardinality,
+        )
+        for found in ranges
+    }
+
+
+@pytest.mark.parametrize("bitmap64", [False, True])
+def test_every_changed_byte_is_found(tmp_path: Path, bitmap64: bool) -> None:
+    path = tmp_path / "index-1"
+    place = placed(path, {"data-1.parquet": BitMap([5, 7, 99])}, bitmap64)["data-1.parquet"]
+    data = path.read_bytes()
+    for at in range(len(data)):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :])
+        with pytest.raises(CorruptTableError, match=r"data-1\.parquet in index file .*index-1"):
+            place.read(LocalFileSystem(), 100)
+
+
+@pytest.mark.parametrize("bitmap64", [False, True])
+def test_every_cut_is_found(tmp_path: Path, bitmap64: bool) -> None:
+    path = tmp_path / "index-1"
+    place = placed(path, {"data-1.parquet": BitMap([5, 7, 99])}, bitmap64)["data-1.parquet"]
+    data = path.read_bytes()
+    for size in range(len(data)):
+        path.write_bytes(data[:size])
+        for said in (place, replace(place, index_size=size)):
+            with pytest.raises(CorruptTableError, match=r"data-1\.parquet in index file .*index-1"):
+                said.read(LocalFileSystem(), 100)
+
+
+def test_what_the_manifest_says_wrongly_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "index-1"
+    place = placed(path, {"d": BitMap([5, 7, 99])})["d"]
+    wrong = {
+        "masks row 99, and the data file has 99 rows": (place, 99),
+        "masks 3 rows, but the index manifest says 4": (replace(place, cardinality=4), 100),
+        "has 26 bytes, but the index manifest says 27": (replace(place, length=27), 100),
+        "there is no vector": (replace(place, offset=10_000), 100),
+        "the index file does not exist": (replace(place, index_path=str(tmp_path / "gone")), 100),
+    }
+    for message, (said, rows) in wrong.items():
+        with pytest.raises(CorruptTableError, match=message):
+            said.read(LocalFileSystem(), rows)
+    with pytest.raises(CorruptTableError):
+        replace(place, offset=-1).read(LocalFileSystem(), 100)
+    assert replace(place, cardinality=None).read(LocalFileSystem(), 100) == BitMap([5, 7, 99])
+
+
+def test_rows_from_2_to_the_32_on_are_refused(tmp_path: Path) -> None:
+    two_parts = "00000048d1d33964020000000000000000000000" + "3a3000000200000000000300010000001800000020000000"
+    two_parts += "0100030005000700a086" + "010000003a300000010000000000000010000000" + "0200" + "207a78e5"
+    data = bytes.fromhex("01" + two_parts)
+    (tmp_path / "index-1").write_bytes(data)
+    place = VectorPlace(
+        str(tmp_path / "index-1"), index_size=len(data), data_file="d", offset=1, length=len(data) - 1, cardinality=6
+    )
+    with pytest.raises(CorruptTableError, match="from 2\\^32 on"):
+        place.read(LocalFileSystem(), 200_000)
