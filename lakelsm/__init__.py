@@ -18,6 +18,7 @@ from lakelsm.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
     UnsupportedFeatureError,
+    VectorsChangedError,
 )
 from lakelsm.options import TableOptions
 from lakelsm.plan.read_plan import ReadPlan
@@ -78,5 +79,6 @@ __all__ = [
     "UpdateColumnNullability",
     "UpdateColumnType",
     "UpdateComment",
+    "VectorsChangedError",
     "__version__",
 ]

@@ -86,6 +86,17 @@ class RowsChangedError(CommitConflictError):
     """Another commit wrote keys of the rows that this delete was worked out from; read them anew and delete again."""
 
 
+class VectorsChangedError(CommitConflictError):
+    """Another commit changed deletion vectors that the work was done under, and nothing else stands against it.
+
+    ``files`` are the data files concerned; their marks can be carried over to the work's own files.
+    """
+
+    def __init__(self, text: str, files: tuple[str, ...] = ()) -> None:
+        super().__init__(text)
+        self.files = files
+
+
 class CommitOutcomeUnknownError(LakelsmError):
     """Publishing failed in a way that leaves the outcome open; no file was deleted. Rerun with the same batch id."""
 

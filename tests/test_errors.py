@@ -23,6 +23,7 @@ KINDS = {
     "SequenceConflictError": ErrorKind.RETRY,
     "BucketAssignConflictError": ErrorKind.RETRY,
     "RowsChangedError": ErrorKind.RETRY,
+    "VectorsChangedError": ErrorKind.RETRY,
     "CorruptTableError": ErrorKind.CORRUPT,
     "UnsupportedFeatureError": ErrorKind.UNSUPPORTED,
     "CommitOutcomeUnknownError": ErrorKind.UNKNOWN,

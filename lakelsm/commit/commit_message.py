@@ -42,10 +42,14 @@ class CommitMessage:
     same partition, bucket and type; ``index_deletes`` drop it.
 
     ``base_snapshot_id`` is the snapshot that an append took its sequence numbers and buckets from (None:
-    the table had no snapshot); everything committed after it is checked. Other kinds are checked against
-    the newest snapshot and ignore it. ``base_total_buckets``: the number of buckets that all its files were found to
-    have, where the writer had to look. ``rows_as_of``: the append was worked out from rows, as a delete is, and
-    they are known to be unchanged up to this snapshot; it holds only while nobody writes their keys after it.
+    the table had no snapshot); everything committed after it is checked. Of a compaction it is the snapshot whose
+    deletion vectors were applied and added to (None: none were): it loses where those of its files or of the indexes
+    that it replaces have changed. Overwrites are checked against the newest snapshot and ignore it.
+    ``base_total_buckets``: the number of buckets that all its files were found to have, where the writer had to
+    look. ``rows_as_of``: the append was worked out from rows, as a delete is, and they are known to be unchanged up
+    to this snapshot; it holds only while nobody writes their keys after it.
+
+    Vectors of files that the message deletes leave the index manifest with them: it need not say so.
 
     ``overwrite_partitions`` says which partitions an OVERWRITE replaces (None: the whole table).
     """
@@ -63,7 +67,12 @@ class CommitMessage:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing in it to publish."""
-        return not (self.entries or self.changelog_entries or self.index_adds or self.index_deletes)
+        return not (self.entries or self.changelog_entries or self.changes_index)
+
+    @property
+    def changes_index(self) -> bool:
+        """Whether it changes what the index manifest says."""
+        return bool(self.index_adds or self.index_deletes)
 
     @property
     def removes(self) -> bool:

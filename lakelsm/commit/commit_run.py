@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
-from lakelsm.commit.conflict import Conflict, ConflictKind, Intervening, check_append, check_changes, check_rows_read
-from lakelsm.commit.live_files import LiveFiles, combine_index
+from lakelsm.commit.attempt_changes import AttemptChanges
+from lakelsm.commit.commit_message import CommitOutcome, CommitRequest
 from lakelsm.commit.manifest_merge import MergePolicy, merge_manifests
 from lakelsm.commit.manifest_writer import ManifestFiles
 from lakelsm.commit.replay import ReplayCheck
 from lakelsm.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
-    InvalidInputError,
     StorageError,
     UnsupportedFeatureError,
 )
-from lakelsm.format.index.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
-from lakelsm.format.paths import TablePaths, partition_label
-from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.merge.key_order import rank_keys
+from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import Snapshot
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.inheritance import inherited_statistics, with_total_buckets
 from lakelsm.snapshots.json_file import checked_bytes, publish
@@ -66,14 +61,6 @@ class CommitEnvironment:
 
 
 @dataclass(frozen=True)
-class _Changes:
-    """What an attempt publishes on one particular snapshot."""
-
-    delta: Sequence[ManifestEntry]
-    index: Sequence[IndexManifestEntry] | None  # None: as before
-
-
-@dataclass(frozen=True)
 class _Lists:
     """Manifests and the list that names them."""
 
@@ -91,7 +78,7 @@ class CommitRun:
         self._snapshots = SnapshotManager(environment.file_io, environment.paths)
         self._schemas = SchemaStore(environment.file_io, environment.paths)
         self._partition_types = [column.type for column in environment.schema.partition_fields]
-        self._live = LiveFiles(environment.file_io, environment.paths, self._partition_types)
+        self._attempt = AttemptChanges(environment.file_io, environment.paths, environment.schema, request)
         self._replay = ReplayCheck(environment.file_io, environment.paths, request)
         self._files = ManifestFiles(
             environment.file_io,
@@ -125,7 +112,7 @@ class CommitRun:
         started = self._env.surroundings.monotonic()
         while True:
             latest = self._snapshots.latest()
-            earlier = self._replay.since(latest, self._attempts) or self._published_by_ourselves(latest)
+            earlier = self._replay.since(latest, self._attempts) or self._attempt.published_before(latest, self._attempts)
             if earlier is not None:
                 self._files.delete_except()
                 return earlier
@@ -164,120 +151,9 @@ class CommitRun:
             )
         surroundings.sleep(retrying.wait_seconds(retry, surroundings.chance()))
 
-    def _published_by_ourselves(self, latest: Snapshot | None) -> CommitOutcome | None:
-        """Find the message's own files in the table: the commit is then a rerun after an unknown outcome."""
-        message = self._request.message
-        names = message.new_file_names
-        if latest is None or not names:
-            return None
-        since = self._since_base(latest) if self._request.checks_base else None
-        if since is not None:
-            for snapshot in since:
-                if any(entry.file.file_name in names for entry in self._live.delta(snapshot)):
-                    return CommitOutcome(snapshot, True, self._attempts)
-            return None
-        if self._request.replaces_partitions:
-            live = self._live.of_partitions(latest, message.overwrite_partitions)
-        else:
-            live = self._base(latest, message.entries)
-        found = any(entry.file.file_name in names for entry in live)
-        return CommitOutcome(None, True, self._attempts) if found else None
-
-    def _changes(self, latest: Snapshot | None) -> _Changes:
-        """Return the changes as of a snapshot. Raises CommitConflictError where it does not allow them."""
-        message = self._request.message
-        touched_index = bool(message.index_adds or message.index_deletes)
-        index = self._live.index(latest) if touched_index or self._request.replaces_partitions else []
-        if self._request.replaces_partitions:
-            return self._overwrite(latest, message, index)
-        conflicts: list[Conflict] = []
-        if self._request.checks_base:
-            conflicts += self._append_conflicts(latest, message)
-        checked = self._request.kind is not CommitKind.APPEND
-        base = self._base(latest, message.entries) if checked else []
-        conflicts += self._check(base, message.entries)
-        self._raise(conflicts)
-        combined = combine_index(index, message.index_deletes, message.index_adds) if touched_index else None
-        return _Changes(message.entries, combined)
-
-    def _overwrite(
-        self, latest: Snapshot | None, message: CommitMessage, index: Sequence[IndexManifestEntry]
-    ) -> _Changes:
-        wanted = message.overwrite_partitions
-        for entry in message.entries:
-            if wanted is not None and not wanted(entry.partition):
-                raise InvalidInputError(
-                    f"Table {self._env.paths.name}: the overwrite writes {entry.file.file_name} to partition "
-                    f"{self._partition_name(entry.partition)}, which is not among those it replaces"
-                )
-        live = [entry for entry in self._live.of_partitions(latest, wanted) if entry.bucket >= 0]
-        delta = [replace(entry, kind=FileKind.DELETE) for entry in live] + list(message.entries)
-        self._raise(self._check(live, delta))
-        kept = [entry for entry in index if wanted is not None and not wanted(entry.partition)]
-        combined = combine_index(kept, message.index_deletes, message.index_adds)
-        return _Changes(delta, None if combined == list(index) else combined)
-
-    def _base(self, latest: Snapshot | None, delta: Sequence[ManifestEntry]) -> list[ManifestEntry]:
-        changed: dict[bytes, set[int]] = defaultdict(set)
-        for entry in delta:
-            changed[entry.partition].add(entry.bucket)
-        return self._live.of_buckets(latest, changed)
-
-    def _check(self, base: Sequence[ManifestEntry], delta: Sequence[ManifestEntry]) -> list[Conflict]:
-        return check_changes(self._request.kind, base, delta, self._rank_keys, self._partition_name)
-
-    def _rank_keys(self, keys: Sequence[bytes]) -> Sequence[int]:
-        ranks: list[int] = rank_keys(keys, [column.type for column in self._env.schema.key_fields]).tolist()
-        return ranks
-
-    def _since_base(self, latest: Snapshot) -> list[Snapshot] | None:
-        """Return the snapshots after the one planned on, the newest last; None where some have expired."""
-        first = (self._request.message.base_snapshot_id or 0) + 1
-        found = [self._snapshots.try_get(number) for number in range(first, latest.id)]
-        known = [snapshot for snapshot in found if snapshot is not None]
-        if len(known) < len(found):
-            return None
-        return [*known, latest] if latest.id >= first else known
-
-    def _append_conflicts(self, latest: Snapshot | None, message: CommitMessage) -> list[Conflict]:
-        base_id = message.base_snapshot_id
-        if latest is None or latest.id == base_id or not message.entries:
-            return []
-        unknown = ConflictKind.BASE_EXPIRED if message.rows_as_of is None else ConflictKind.ROWS_CHANGED
-        if base_id is not None and base_id > latest.id:
-            text = f"snapshot {base_id}, which this write was planned on, was rolled back to {latest.id}"
-            return [Conflict(unknown, text)]
-        snapshots = self._since_base(latest)
-        if snapshots is None:
-            text = f"snapshots since {base_id or 0}, which this write was planned on, have expired"
-            return [Conflict(unknown, text)]
-        base = self._snapshots.try_get(base_id) if base_id else None
-        since = [
-            Intervening(s.id, s.commit_kind, s.commit_user, tuple(self._live.delta(s))) for s in snapshots
-        ]
-        conflicts = check_append(
-            message.entries,
-            message.index_adds,
-            since,
-            None if base is None and base_id else self._live.index(base),
-            self._live.index(latest),
-            self._partition_name,
-        )
-        if message.rows_as_of is not None:
-            unread = [snapshot for snapshot in since if snapshot.snapshot_id > message.rows_as_of]
-            conflicts += check_rows_read(message.entries, unread, self._rank_keys, self._partition_name)
-        return conflicts
-
-    def _raise(self, conflicts: Sequence[Conflict]) -> None:
-        if conflicts:
-            raise conflicts[0].error(f"Table {self._env.paths.name}")
-
-    def _partition_name(self, partition: bytes) -> str:
-        return partition_label(partition, self._env.schema.partition_keys, self._partition_types) or "()"
-
     def _prepare(self, latest: Snapshot | None) -> tuple[Snapshot, set[str | None]]:
         """Write the metadata files of an attempt; return its snapshot, unpublished, and the names it uses."""
-        changes = self._changes(latest)
+        changes = self._attempt.on(latest)
         step = self._env.step
         base_metas = self._base_metas(latest)
         base_name, base_size = self._files.write_list(base_metas)

@@ -2,7 +2,8 @@
 
 :func:`check_changes` holds Paimon's rules: a delta against the files that are live now. :func:`check_append`
 holds the rules for an append that was planned on an older snapshot, against what was committed since, and
-:func:`check_rows_read` one more for an append that was worked out from that snapshot's rows.
+:func:`check_rows_read` one more for an append that was worked out from that snapshot's rows. Those for deletion vectors
+stand in vector_conflict.py.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
-from lakelsm.errors import BucketAssignConflictError, CommitConflictError, RowsChangedError, SequenceConflictError
+from lakelsm.errors import (
+    BucketAssignConflictError,
+    CommitConflictError,
+    RowsChangedError,
+    SequenceConflictError,
+    VectorsChangedError,
+)
 from lakelsm.format.index.index_manifest import HASH_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import EntryIdentity, FileKind, ManifestEntry
 from lakelsm.format.snapshot import CommitKind
@@ -23,7 +30,8 @@ RankKeys = Callable[[Sequence[bytes]], Sequence[int]]
 #: Text of a stored partition, for messages.
 PartitionName = Callable[[bytes], str]
 
-_BucketKey = tuple[bytes, int]
+#: A stored partition and a bucket of it.
+BucketKey = tuple[bytes, int]
 
 
 class ConflictKind(Enum):
@@ -37,6 +45,8 @@ class ConflictKind(Enum):
     SEQUENCE = "another commit used the same sequence numbers in a bucket"
     BUCKET_ASSIGNMENT = "another commit assigned keys of the partition to buckets"
     ROWS_CHANGED = "another commit wrote keys of the rows that the work was done from"
+    VECTORS_CHANGED = "deletion vectors that the work was done under changed"
+    VECTOR_MISPLACED = "a deletion vector is of no file that can have it, or one too many"
     BASE_EXPIRED = "the snapshot that the work was planned on has expired"
 
 
@@ -57,6 +67,8 @@ class Conflict:
             return BucketAssignConflictError(text)
         if self.kind is ConflictKind.ROWS_CHANGED:
             return RowsChangedError(text)
+        if self.kind is ConflictKind.VECTORS_CHANGED:
+            return VectorsChangedError(text, self.files)
         return CommitConflictError(text)
 
 
@@ -153,7 +165,7 @@ def _overlapping(
     ours: Sequence[ManifestEntry], theirs: Sequence[ManifestEntry], rank_keys: RankKeys
 ) -> list[ManifestEntry]:
     """Those of ``theirs`` whose key range overlaps that of one of ``ours`` in the same bucket."""
-    buckets: dict[_BucketKey, list[ManifestEntry]] = defaultdict(list)
+    buckets: dict[BucketKey, list[ManifestEntry]] = defaultdict(list)
     for entry in ours:
         buckets[entry.partition, entry.bucket].append(entry)
     candidates = [(mine, entry) for entry in theirs for mine in buckets.get((entry.partition, entry.bucket), ())]
@@ -273,7 +285,7 @@ def _level(entry: ManifestEntry) -> tuple[bytes, int, int]:
 def _check_rewrite_schema(delta: Sequence[ManifestEntry], name: PartitionName) -> list[Conflict]:
     """A rewrite under an older schema would null the columns that were added since."""
     moved = _moved(delta)
-    newest_input: dict[_BucketKey, ManifestEntry] = {}
+    newest_input: dict[BucketKey, ManifestEntry] = {}
     for entry in _deletes(delta):
         if entry.file.file_name in moved:
             continue
@@ -302,7 +314,7 @@ def _check_sequences(
     """Rows committed since must have smaller sequence numbers than ours: ties differ between readers."""
     if snapshot.kind is CommitKind.COMPACT:
         return []
-    ours: dict[_BucketKey, int] = {}
+    ours: dict[BucketKey, int] = {}
     for entry in _adds(delta):
         key = (entry.partition, entry.bucket)
         ours[key] = min(entry.file.min_sequence_number, ours.get(key, entry.file.min_sequence_number))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -114,12 +115,14 @@ def combine_index(
     A HASH or DELETION_VECTORS file is replaced by the one of the same partition, bucket and type; files of
     other index types stand by their names.
     """
-    live = {_index_key(entry): entry for entry in previous}
+    live: dict[tuple[object, ...], list[IndexManifestEntry]] = defaultdict(list)
+    for entry in previous:
+        live[_index_key(entry)].append(entry)
     for entry in deletes:
         live.pop(_index_key(entry), None)
     for entry in adds:
-        live[_index_key(entry)] = entry
-    return list(live.values())
+        live[_index_key(entry)] = [entry]
+    return [entry for entries in live.values() for entry in entries]
 
 
 def _index_key(entry: IndexManifestEntry) -> tuple[object, ...]:

@@ -10,7 +10,13 @@ from typing import Any
 
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.committer import Committer
-from lakelsm.format.index.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
+from lakelsm.format.index.index_manifest import (
+    DELETION_VECTORS_INDEX,
+    HASH_INDEX,
+    DeletionVectorRange,
+    IndexFileMeta,
+    IndexManifestEntry,
+)
 from lakelsm.format.manifest import EMPTY_STATS, DataFileMeta, FileKind, ManifestEntry, decode_manifest_list
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.row.binary_row import encode_row
@@ -82,6 +88,13 @@ def upgrade(entry: ManifestEntry, level: int) -> list[ManifestEntry]:
 
 def hash_index(name: str, *, dt: str | None = "a", bucket: int = 0) -> IndexManifestEntry:
     return IndexManifestEntry(FileKind.ADD, partition(dt), bucket, IndexFileMeta(HASH_INDEX, name, 8, 2))
+
+
+def vector_index(name: str, *data_files: str, dt: str | None = "a", bucket: int = 0) -> IndexManifestEntry:
+    """An index file with a vector of each data file, one after the other."""
+    ranges = tuple(DeletionVectorRange(file, 1 + 30 * at, 22, 3) for at, file in enumerate(data_files))
+    file = IndexFileMeta(DELETION_VECTORS_INDEX, name, 1 + 30 * len(ranges), len(ranges), dv_ranges=ranges)
+    return IndexManifestEntry(FileKind.ADD, partition(dt), bucket, file)
 
 
 def interfering(act: Callable[[], object], at: str = "delta-list-written", times: int = 1) -> Callable[[str], None]:
@@ -162,14 +175,15 @@ class CommitTable:
         assert outcome.snapshot is not None and not outcome.already_committed
         return outcome.snapshot
 
-    def compact(self, entries: Sequence[ManifestEntry], user: str = "c") -> Snapshot:
-        outcome = self.committer().commit(CommitKind.COMPACT, CommitMessage(entries), user)
+    def compact(self, entries: Sequence[ManifestEntry], user: str = "c", **message: Any) -> Snapshot:
+        outcome = self.committer().commit(CommitKind.COMPACT, CommitMessage(entries, **message), user)
         assert outcome.snapshot is not None
         return outcome.snapshot
 
-    def overwrite(self, *entries: ManifestEntry, partitions: Iterable[str] | None = None) -> Snapshot:
+    def overwrite(self, *entries: ManifestEntry, partitions: Iterable[str] | None = None, **more: Any) -> Snapshot:
         wanted = None if partitions is None else {partition(name) for name in partitions}
-        message = CommitMessage(entries, overwrite_partitions=None if wanted is None else lambda dt: dt in wanted)
+        replaced = None if wanted is None else lambda dt: dt in wanted
+        message = CommitMessage(entries, overwrite_partitions=replaced, **more)
         outcome = self.committer().commit(CommitKind.OVERWRITE, message, "o")
         assert outcome.snapshot is not None
         return outcome.snapshot

@@ -1,0 +1,181 @@
+"""What an attempt at a commit publishes on one particular snapshot, or why that snapshot does not allow it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
+from lakelsm.commit.conflict import Conflict, ConflictKind, Intervening, check_append, check_changes, check_rows_read
+from lakelsm.commit.live_files import LiveFiles, combine_index
+from lakelsm.commit.vector_conflict import check_named_files, check_vectors, live_levels, of_live_files
+from lakelsm.errors import InvalidInputError
+from lakelsm.format.index.index_manifest import IndexManifestEntry
+from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.paths import TablePaths, partition_label
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.merge.key_order import rank_keys
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
+from lakelsm.storage import FileIO
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The entries of a delta, and the complete index after it (None: as before)."""
+
+    delta: Sequence[ManifestEntry]
+    index: Sequence[IndexManifestEntry] | None
+
+
+class AttemptChanges:
+    """Compares one request with the snapshots that it is tried on. Deltas that were read are kept between attempts."""
+
+    def __init__(self, file_io: FileIO, paths: TablePaths, schema: TableSchema, request: CommitRequest) -> None:
+        self._paths = paths
+        self._schema = schema
+        self._request = request
+        self._snapshots = SnapshotManager(file_io, paths)
+        self._partition_types = [column.type for column in schema.partition_fields]
+        self._live = LiveFiles(file_io, paths, self._partition_types)
+
+    def on(self, latest: Snapshot | None) -> Changes:
+        """Return the changes as of a snapshot. Raises CommitConflictError where it does not allow them."""
+        message = self._request.message
+        if self._request.replaces_partitions:
+            return self._overwrite(latest, message)
+        conflicts: list[Conflict] = []
+        if self._request.checks_base:
+            conflicts += self._append_conflicts(latest, message)
+        checked = self._request.kind is not CommitKind.APPEND
+        live = self._live_of(latest, message) if checked else []
+        conflicts += self._check(live, message.entries)
+        removes = any(entry.kind == FileKind.DELETE for entry in message.entries)
+        index = self._live.index(latest) if removes or message.changes_index else []
+        if checked:
+            conflicts += self._vector_conflicts(latest, message, live, index)
+        self._raise(conflicts)
+        combined = combine_index(index, message.index_deletes, message.index_adds)
+        if checked:
+            combined = of_live_files(combined, live_levels(live, message.entries))
+        return Changes(message.entries, None if combined == index else combined)
+
+    def published_before(self, latest: Snapshot | None, attempts: int) -> CommitOutcome | None:
+        """Find the message's own files in the table: the commit is then a rerun after an unknown outcome."""
+        message = self._request.message
+        names = message.new_file_names
+        if latest is None or not names:
+            return None
+        since = self._since_base(latest) if self._request.checks_base else None
+        if since is not None:
+            for snapshot in since:
+                if any(entry.file.file_name in names for entry in self._live.delta(snapshot)):
+                    return CommitOutcome(snapshot, True, attempts)
+            return None
+        if self._request.replaces_partitions:
+            live = self._live.of_partitions(latest, message.overwrite_partitions)
+        else:
+            live = self._live_of(latest, message)
+        found = any(entry.file.file_name in names for entry in live)
+        return CommitOutcome(None, True, attempts) if found else None
+
+    def _overwrite(self, latest: Snapshot | None, message: CommitMessage) -> Changes:
+        wanted = message.overwrite_partitions
+        for entry in message.entries:
+            if wanted is not None and not wanted(entry.partition):
+                raise InvalidInputError(
+                    f"Table {self._paths.name}: the overwrite writes {entry.file.file_name} to partition "
+                    f"{self._partition_name(entry.partition)}, which is not among those it replaces"
+                )
+        index = self._live.index(latest)
+        live = [entry for entry in self._live.of_partitions(latest, wanted) if entry.bucket >= 0]
+        delta = [replace(entry, kind=FileKind.DELETE) for entry in live] + list(message.entries)
+        named = check_named_files(delta, message.index_adds, live, self._partition_name)
+        self._raise(self._check(live, delta) + named)
+        kept = [entry for entry in index if wanted is not None and not wanted(entry.partition)]
+        combined = combine_index(kept, message.index_deletes, message.index_adds)
+        return Changes(delta, None if combined == index else combined)
+
+    def _live_of(self, latest: Snapshot | None, message: CommitMessage) -> list[ManifestEntry]:
+        changed: dict[bytes, set[int]] = defaultdict(set)
+        for entry in message.entries:
+            changed[entry.partition].add(entry.bucket)
+        for index in (*message.index_adds, *message.index_deletes):
+            changed[index.partition].add(index.bucket)
+        return self._live.of_buckets(latest, changed)
+
+    def _check(self, live: Sequence[ManifestEntry], delta: Sequence[ManifestEntry]) -> list[Conflict]:
+        return check_changes(self._request.kind, live, delta, self._rank_keys, self._partition_name)
+
+    def _vector_conflicts(
+        self,
+        latest: Snapshot | None,
+        message: CommitMessage,
+        live: Sequence[ManifestEntry],
+        index: Sequence[IndexManifestEntry],
+    ) -> list[Conflict]:
+        base_index: Sequence[IndexManifestEntry] | None = index
+        base_id = message.base_snapshot_id
+        if latest is not None and latest.id != base_id:
+            base = self._snapshots.try_get(base_id) if base_id and base_id < latest.id else None
+            if base is None:
+                base_index = None if base_id else []
+            elif base.index_manifest != latest.index_manifest:
+                base_index = self._live.index(base)
+        return check_vectors(
+            message.entries,
+            message.index_adds,
+            message.index_deletes,
+            live,
+            base_index=base_index,
+            index_now=index,
+            partition_name=self._partition_name,
+        )
+
+    def _rank_keys(self, keys: Sequence[bytes]) -> Sequence[int]:
+        ranks: list[int] = rank_keys(keys, [column.type for column in self._schema.key_fields]).tolist()
+        return ranks
+
+    def _since_base(self, latest: Snapshot) -> list[Snapshot] | None:
+        """Return the snapshots after the one planned on, the newest last; None where some have expired."""
+        first = (self._request.message.base_snapshot_id or 0) + 1
+        found = [self._snapshots.try_get(number) for number in range(first, latest.id)]
+        known = [snapshot for snapshot in found if snapshot is not None]
+        if len(known) < len(found):
+            return None
+        return [*known, latest] if latest.id >= first else known
+
+    def _append_conflicts(self, latest: Snapshot | None, message: CommitMessage) -> list[Conflict]:
+        base_id = message.base_snapshot_id
+        if latest is None or latest.id == base_id or not message.entries:
+            return []
+        unknown = ConflictKind.BASE_EXPIRED if message.rows_as_of is None else ConflictKind.ROWS_CHANGED
+        if base_id is not None and base_id > latest.id:
+            text = f"snapshot {base_id}, which this write was planned on, was rolled back to {latest.id}"
+            return [Conflict(unknown, text)]
+        snapshots = self._since_base(latest)
+        if snapshots is None:
+            text = f"snapshots since {base_id or 0}, which this write was planned on, have expired"
+            return [Conflict(unknown, text)]
+        base = self._snapshots.try_get(base_id) if base_id else None
+        since = [Intervening(s.id, s.commit_kind, s.commit_user, tuple(self._live.delta(s))) for s in snapshots]
+        conflicts = check_append(
+            message.entries,
+            message.index_adds,
+            since,
+            None if base is None and base_id else self._live.index(base),
+            self._live.index(latest),
+            self._partition_name,
+        )
+        if message.rows_as_of is not None:
+            unread = [snapshot for snapshot in since if snapshot.snapshot_id > message.rows_as_of]
+            conflicts += check_rows_read(message.entries, unread, self._rank_keys, self._partition_name)
+        return conflicts
+
+    def _raise(self, conflicts: Sequence[Conflict]) -> None:
+        if conflicts:
+            raise conflicts[0].error(f"Table {self._paths.name}")
+
+    def _partition_name(self, partition: bytes) -> str:
+        return partition_label(partition, self._schema.partition_keys, self._partition_types) or "()"

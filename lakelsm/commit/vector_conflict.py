@@ -1,0 +1,186 @@
+"""Deletion vectors in commits: what makes work lose by them, and which of them go with their files. Pure rules.
+
+A vector is a pair (data file, place in an index file). Where the place is another one the bytes may still be the same,
+since an index file is written anew for any file of its bucket; whoever lost looks closer (docs/format.md 14.4).
+
+Files that appear need no rule: a compaction that takes level 0 in takes all of it (`lsm/universal_compaction.py`), so of
+two that each write a key above level 0 without seeing the other's row of it, one finds an input of its own gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from lakelsm.commit.conflict import BucketKey, Conflict, ConflictKind, PartitionName
+from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
+from lakelsm.format.manifest import FileKind, ManifestEntry
+
+#: A data file, then index file, offset and length of its vector.
+_Vector = tuple[str, str, int, int]
+#: Levels of the live files of each bucket, by name.
+LiveLevels = Mapping[BucketKey, Mapping[str, int]]
+
+_MOST_NAMES = 10
+
+
+def check_vectors(
+    delta: Sequence[ManifestEntry],
+    index_adds: Sequence[IndexManifestEntry],
+    index_deletes: Sequence[IndexManifestEntry],
+    live: Sequence[ManifestEntry],
+    *,
+    base_index: Sequence[IndexManifestEntry] | None,
+    index_now: Sequence[IndexManifestEntry],
+    partition_name: PartitionName = bytes.hex,
+) -> list[Conflict]:
+    """Check work that was done under the vectors of an older snapshot against those of the newest one.
+
+    ``base_index`` is the index of the snapshot worked on (None: expired, unknown), ``index_now`` the newest, ``live``
+    the newest's files of all buckets that the work changes. A file that only moves keeps its vector, whatever it is.
+    Conflicts of marks that can be carried over come last: where the first is one, nothing else stands against the work.
+    """
+    before = None if base_index is None else _vectors(base_index)
+    now = _vectors(index_now)
+    rewritten = _rewritten(delta)
+    conflicts = []
+    changed_indexes = set(_vectors((*index_adds, *index_deletes)))
+    for place in sorted(changed_indexes | set(rewritten)):
+        concerned = None if place in changed_indexes else rewritten[place]
+        conflict = _changed_since(place, concerned, before, now, partition_name)
+        if conflict is not None:
+            conflicts.append(conflict)
+    return sorted([*conflicts, *check_named_files(delta, index_adds, live, partition_name)], key=_can_be_carried_over)
+
+
+def check_named_files(
+    delta: Sequence[ManifestEntry],
+    index_adds: Sequence[IndexManifestEntry],
+    live: Sequence[ManifestEntry],
+    partition_name: PartitionName = bytes.hex,
+) -> list[Conflict]:
+    """Check that new vectors name files that are live after the delta, above level 0, and each of them once."""
+    files: dict[BucketKey, list[str]] = defaultdict(list)
+    for entry in index_adds:
+        if _is_vectors(entry):
+            files[entry.partition, entry.bucket].append(entry.file.file_name)
+    before, after = live_levels(live, ()), live_levels(live, delta)
+    conflicts = []
+    for place in sorted(files):
+        names = Counter(_names(entry for entry in index_adds if (entry.partition, entry.bucket) == place))
+        unknown = sorted(name for name in names if name not in after.get(place, {}))
+        lost = [name for name in unknown if name not in before.get(place, {})]
+        misplaced = [
+            ("the bucket would have two files", files[place][1:] and files[place]),
+            ("the work deletes the file itself", [name for name in unknown if name not in lost]),
+            ("a file has two", sorted(name for name, count in names.items() if count > 1)),
+            ("a file is on level 0", sorted(name for name in names if after.get(place, {}).get(name) == 0)),
+        ]
+        where = _where(place, partition_name)
+        for why, wrong in misplaced:
+            if wrong:
+                text = f"deletion vectors of {where} cannot be as the work has them, {why}: {_shown(wrong)}"
+                conflicts.append(Conflict(ConflictKind.VECTOR_MISPLACED, text, tuple(wrong)))
+        if lost:
+            text = f"files of {where} that the work marks rows of are no longer in the table: {_shown(lost)}"
+            conflicts.append(Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(lost)))
+    return conflicts
+
+
+def _can_be_carried_over(conflict: Conflict) -> bool:
+    return conflict.kind is ConflictKind.VECTORS_CHANGED
+
+
+def live_levels(live: Iterable[ManifestEntry], delta: Iterable[ManifestEntry]) -> LiveLevels:
+    """Apply a delta to live files; names and levels of what is there then, in each bucket that either names."""
+    levels: dict[BucketKey, dict[str, int]] = defaultdict(dict)
+    for entry in (*live, *delta):
+        files = levels[entry.partition, entry.bucket]
+        if entry.kind == FileKind.ADD:
+            files[entry.file.file_name] = entry.file.level
+        elif files.get(entry.file.file_name) == entry.file.level:
+            del files[entry.file.file_name]
+    return levels
+
+
+def of_live_files(index: Sequence[IndexManifestEntry], live: LiveLevels) -> list[IndexManifestEntry]:
+    """Leave vectors out whose files are not live, in the buckets whose live files are known.
+
+    The bytes stay in the index file, whose other vectors stay where they are; only the manifest forgets their place. An
+    index file without any other vector goes.
+    """
+    kept = []
+    for entry in index:
+        files = live.get((entry.partition, entry.bucket))
+        ranges = entry.file.dv_ranges
+        if not _is_vectors(entry) or files is None or ranges is None:
+            kept.append(entry)
+            continue
+        left = tuple(item for item in ranges if item.data_file_name in files)
+        if len(left) == len(ranges):
+            kept.append(entry)
+        elif left:
+            kept.append(replace(entry, file=replace(entry.file, dv_ranges=left, row_count=len(left))))
+    return kept
+
+
+def _changed_since(
+    place: BucketKey,
+    concerned: set[str] | None,
+    before: Mapping[BucketKey, set[_Vector]] | None,
+    now: Mapping[BucketKey, set[_Vector]],
+    partition_name: PartitionName,
+) -> Conflict | None:
+    """A conflict if vectors of a bucket changed; ``concerned``: of these files (None: of any)."""
+    then = set() if before is None else before.get(place, set())
+    names = {vector[0] for vector in then ^ now.get(place, set())}
+    changed = sorted(names if concerned is None else names & concerned)
+    where = _where(place, partition_name)
+    if before is None and (changed or concerned is None):
+        text = f"the snapshot whose deletion vectors of {where} this work was done under has expired"
+        return Conflict(ConflictKind.BASE_EXPIRED, text, tuple(changed))
+    if not changed:
+        return None
+    text = f"deletion vectors of {where} changed since the work was planned, those of {_shown(changed)}"
+    return Conflict(ConflictKind.VECTORS_CHANGED, text, tuple(changed))
+
+
+def _rewritten(delta: Sequence[ManifestEntry]) -> dict[BucketKey, set[str]]:
+    """Names of the files that a delta deletes and does not bring back on another level."""
+    added = {(e.partition, e.bucket, e.file.file_name) for e in delta if e.kind == FileKind.ADD}
+    found: dict[BucketKey, set[str]] = defaultdict(set)
+    for entry in delta:
+        if entry.kind == FileKind.DELETE and (entry.partition, entry.bucket, entry.file.file_name) not in added:
+            found[entry.partition, entry.bucket].add(entry.file.file_name)
+    return found
+
+
+def _vectors(index: Iterable[IndexManifestEntry]) -> dict[BucketKey, set[_Vector]]:
+    """The vectors of each bucket that an index has a file of."""
+    found: dict[BucketKey, set[_Vector]] = defaultdict(set)
+    for entry in index:
+        if _is_vectors(entry):
+            found[entry.partition, entry.bucket].update(
+                (item.data_file_name, entry.file.file_name, item.offset, item.length)
+                for item in entry.file.dv_ranges or ()
+            )
+    return found
+
+
+def _names(index: Iterable[IndexManifestEntry]) -> list[str]:
+    """Names of the data files of all vectors, each as often as it has one."""
+    return [item.data_file_name for entry in index if _is_vectors(entry) for item in entry.file.dv_ranges or ()]
+
+
+def _is_vectors(entry: IndexManifestEntry) -> bool:
+    return entry.file.index_type == DELETION_VECTORS_INDEX
+
+
+def _where(place: BucketKey, partition_name: PartitionName) -> str:
+    return f"bucket {place[1]} of partition {partition_name(place[0])}"
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
