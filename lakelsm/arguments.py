@@ -117,6 +117,16 @@ def checked_condition(value: Given, *, optional: bool = True) -> Given:
     return checked_text("where", value, wanted, optional=optional)
 
 
+def checked_assignments(value: object) -> dict[str, str]:
+    """The ``set`` of an update: SQL expressions by column, at least one."""
+    wanted = "columns with SQL expressions as text, such as {'n': 'n + 1', 'status': \"'done'\"}"
+    if not isinstance(value, Mapping) or not value:
+        raise wrong_argument("set", value, wanted)
+    one = "an SQL expression as text, such as '5', \"'a text'\" or 'NULL'"
+    names = [checked_name("set", name, wanted) for name in value]
+    return {name: checked_text(f"set[{_shown(name)}]", value[name], one) for name in names}
+
+
 def checked_names(argument: str, value: object) -> list[str]:
     """A list of column names."""
     if isinstance(value, str):

@@ -52,6 +52,8 @@ class CommitResult:
 
     ``already_committed``: the same commit user had committed this batch id before, so nothing was written again.
     ``rows`` counts the rows of the new files (one a key). ``compaction`` is the automatic compaction's result, if any.
+    ``matched_rows``: how many rows a delete or an update found and wrote anew; None of other operations, and where the
+    batch had been committed before.
     """
 
     snapshot_id: int | None
@@ -59,3 +61,4 @@ class CommitResult:
     files: int = 0
     rows: int = 0
     compaction: CompactionResult | None = None
+    matched_rows: int | None = None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelsm.arguments import (
+    checked_assignments,
     checked_buckets,
     checked_condition,
     checked_flag,
@@ -36,6 +37,7 @@ from lakelsm.plan.compaction_plan import checked_scope
 from lakelsm.plan.overwritten_partitions import checked_partition, replaced_partitions
 from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.plan.time_travel import changelog_range, chosen_state
+from lakelsm.plan.update_plan import check_microseconds, plan_update
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.read.changelog_frame import changelog_frame, check_added_columns
 from lakelsm.read.scan_frame import scan_frame
@@ -50,9 +52,10 @@ from lakelsm.spark.session import checked_frame, checked_session, resolve_sessio
 from lakelsm.spark.task_errors import translated
 from lakelsm.spark.times import millis_of
 from lakelsm.surroundings import SYSTEM
-from lakelsm.write.batch_write import BatchResult, BatchWriter
+from lakelsm.write.batch_write import BatchResult, BatchWriter, ChangedRows
 from lakelsm.write.delete import retractions
 from lakelsm.write.prepare import prepare
+from lakelsm.write.update import updates
 
 #: Writes one batch as a commit user and identifier.
 _Write: TypeAlias = Callable[[BatchWriter, str, int], BatchResult]
@@ -152,11 +155,33 @@ class Table:
         checked_condition(where, optional=False)
         store = self._store()
 
-        def delete(writer: BatchWriter, user: str, identifier: int) -> BatchResult:
+        def rows(snapshot: Snapshot | None) -> DataFrame:
             check_deletable(self.name, store.options)
-            return writer.delete(partial(retractions, self.spark, store, where), user, identifier)
+            check_microseconds(store, {*store.schema.primary_keys, *store.options.sequence_field}, "a delete")
+            return retractions(self.spark, store, where, snapshot)
 
-        return self._commit(store, delete, commit_user, batch_id)
+        return self._change(store, "DELETE", rows, commit_user, batch_id)
+
+    def update(
+        self, set: Mapping[str, str], where: str, *, commit_user: str | None = None, batch_id: int | None = None
+    ) -> CommitResult:
+        """Give columns of the rows that match an SQL condition new values, by writing +U rows of their keys.
+
+        ``set`` maps columns to SQL expressions as text, over the columns of the row as it is: {'n': 'n + 1', 'status':
+        "'done'", 'note': 'NULL'}. A text is therefore quoted within the text. Numbers are rounded to the column's type.
+        Other columns stay as they are. ``where``, ``commit_user`` and ``batch_id`` are as in `delete`, as is what happens
+        where others write the same keys. Raises InvalidInputError, and nothing is visible, for a column of the key, a
+        merge engine that would not show the new rows, a value that the column cannot have, and a row that would lose to
+        the one that is there by its sequence.
+        """
+        values = checked_assignments(set)
+        checked_condition(where, optional=False)
+        store = self._store()
+
+        def rows(snapshot: Snapshot | None) -> DataFrame:
+            return updates(self.spark, store, where, plan_update(store, values), snapshot)
+
+        return self._change(store, "UPDATE", rows, commit_user, batch_id)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -268,7 +293,8 @@ class Table:
     def snapshots(self) -> DataFrame:
         """The retained snapshots, oldest first.
 
-        ``operation`` is what was done: WRITE, DELETE, OVERWRITE, COMPACT, or what another engine says (NULL: nothing).
+        ``operation`` is what was done: WRITE, DELETE, UPDATE, OVERWRITE, COMPACT, or what another engine says (NULL:
+        nothing).
         ``delta_record_count`` is the rows of the files that it added less those of the files that it deleted,
         ``changelog_record_count`` the changes that it recorded. A file that moved up a level is added and deleted.
         """
@@ -315,6 +341,15 @@ class Table:
 
     def _millis(self, timestamp: str | datetime) -> int:
         return millis_of(self.spark, timestamp)
+
+    def _change(
+        self, store: TableStore, operation: str, rows: ChangedRows, commit_user: str | None, batch_id: int | None
+    ) -> CommitResult:
+        def change(writer: BatchWriter, user: str, identifier: int) -> BatchResult:
+            return writer.change(operation, rows, user, identifier)
+
+        result = self._commit(store, change, commit_user, batch_id)
+        return result if result.already_committed and not result.rows else replace(result, matched_rows=result.rows)
 
     def _commit(self, store: TableStore, write: _Write, commit_user: str | None, batch_id: int | None) -> CommitResult:
         user, identifier = commit_identity(store.options, commit_user, batch_id, SYSTEM.new_uuid)

@@ -57,8 +57,8 @@ def public_methods() -> Iterator[Method]:
 
 METHODS = [method for method in public_methods() if method.parameters]
 #: Methods that write when they accept what they are given, and what of them changes rows.
-WRITING = {"create_table", "alter_table", "drop_table", "write", "overwrite", "delete", "compact"}
-CHANGING_ROWS = {"drop_table", "delete", "overwrite"}
+WRITING = {"create_table", "alter_table", "drop_table", "write", "overwrite", "delete", "update", "compact"}
+CHANGING_ROWS = {"drop_table", "delete", "update", "overwrite"}
 
 TRAVEL = {"snapshot_id": [None, 1], "timestamp": [None, datetime.datetime(2999, 1, 1)], "tag": [None]}
 COMMIT = {"commit_user": [None, "u"], "batch_id": [None, 3]}
@@ -89,6 +89,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
         "Table.write": {"frame": [frame], "row_kind": [None], **COMMIT, "options": [None]},
         "Table.overwrite": {"frame": [frame], "partition": [None], **COMMIT},
         "Table.delete": {"where": ["k = 1"], **COMMIT},
+        "Table.update": {"set": [{"v": "upper(v)"}], "where": ["k = 1"], **COMMIT},
         "Table.read": {**WHERE, "columns": [None, ["k"]], **TRAVEL},
         "Table.plan": {**WHERE, **TRAVEL},
         "Table.changelog": {

@@ -24,12 +24,14 @@ RESERVED_NAMES = (SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", "_ROW_ID")
 #: Of reads of changes that ask for positions: the snapshot that made a change.
 SNAPSHOT_ID = "_SNAPSHOT_ID"
 
-# On the way to files: the row's bucket, the hash of its key, parts of the expression of a bucket, a deleted row's kind.
+# On the way to files: the row's bucket, the hash of its key, parts of the expression of a bucket, the kind of a
+# row that is deleted or updated, and what an update sets.
 BUCKET = "_KEY__BUCKET"
 KEY_HASH = "_KEY__HASH"
 HASHED_COLUMN = "_KEY__K{}"
 HASH_STEP = "_KEY__H{}"
-DELETED_KIND = "_KEY__KIND"
+CHANGED_KIND = "_KEY__KIND"
+NEW_VALUE = "_KEY__NEW{}"
 
 # Of rows read: the name of their file, or its number within the unit, and the row's place in it.
 FILE_NAME = "_KEY__FILE_NAME"

@@ -246,6 +246,13 @@ def _parts(data_type: DataType) -> Sequence[DataType]:
     return [data_type.key, data_type.value] if isinstance(data_type, MapType) else []
 
 
+def has_nanoseconds(data_type: DataType) -> bool:
+    """Whether values of the type may have times finer than the microseconds of Spark: TIMESTAMP(7..9), at any depth."""
+    if isinstance(data_type, AtomicType):
+        return data_type.root in ("TIMESTAMP", "TIMESTAMP_LTZ") and (data_type.precision or 0) > 6
+    return any(map(has_nanoseconds, _parts(data_type)))
+
+
 def same_layout(one: DataType, other: DataType) -> bool:
     """Whether values of one type are values of the other as they stand: alike but for nullability and comments.
 

@@ -52,8 +52,10 @@ _MAX_REDO = 50
 #: once only: their numbers stay below its own, as their commits come before its own.
 _ROOM = 1 << 32
 
+#: Rows of a batch as they follow from those of a snapshot.
+ChangedRows: TypeAlias = Callable[[Snapshot | None], DataFrame]
 #: Rows of a batch, given, or as they follow from a snapshot.
-Rows: TypeAlias = DataFrame | Callable[[Snapshot | None], DataFrame]
+Rows: TypeAlias = DataFrame | ChangedRows
 
 
 @dataclass(frozen=True)
@@ -83,14 +85,15 @@ class BatchWriter:
         """Add the rows as level-0 files."""
         return self._write(rows, CommitKind.APPEND, commit_user, identifier)
 
-    def delete(
+    def change(
         self,
-        retractions: Callable[[Snapshot | None], DataFrame],
+        operation: str,
+        rows: ChangedRows,
         commit_user: str,
         identifier: int = BATCH_COMMIT_IDENTIFIER,
     ) -> BatchResult:
-        """Add -D rows, worked out from a snapshot; anew from the newest one where others wrote their keys meanwhile."""
-        return self._write(retractions, CommitKind.APPEND, commit_user, identifier, operation="DELETE")
+        """Add what a DELETE or an UPDATE makes of rows of a snapshot; anew where others wrote their keys meanwhile."""
+        return self._write(rows, CommitKind.APPEND, commit_user, identifier, operation=operation)
 
     def overwrite(
         self,

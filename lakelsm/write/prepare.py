@@ -140,7 +140,7 @@ def _column(
         return _literal(fixed[field.name], target).alias(field.name)
     column = quoted(field.name)
     source = sources[field.name]
-    if not _assignable(source, target):
+    if not is_assignable(source, target):
         raise InvalidInputError(
             f"Column '{field.name}' is {source.simpleString()} in the DataFrame and {target.simpleString()} in the "
             f"table ({field.type.sql()}): {_remedy(source, target)}."
@@ -206,7 +206,7 @@ def _literal(value: object, target: T.DataType) -> Column:
     return F.lit(str(value) if text else value).cast(target)
 
 
-def _assignable(source: T.DataType, target: T.DataType) -> bool:
+def is_assignable(source: T.DataType, target: T.DataType) -> bool:
     """Whether every value of ``source`` is a value of ``target`` (nullability is checked row by row)."""
     if isinstance(source, T.NullType):
         return True
@@ -216,13 +216,13 @@ def _assignable(source: T.DataType, target: T.DataType) -> bool:
         digits = _INTEGER_DIGITS.get(type(source))
         return digits is not None and target.precision - target.scale >= digits
     if isinstance(source, T.ArrayType) and isinstance(target, T.ArrayType):
-        return _assignable(source.elementType, target.elementType)
+        return is_assignable(source.elementType, target.elementType)
     if isinstance(source, T.MapType) and isinstance(target, T.MapType):
-        return _assignable(source.keyType, target.keyType) and _assignable(source.valueType, target.valueType)
+        return is_assignable(source.keyType, target.keyType) and is_assignable(source.valueType, target.valueType)
     if isinstance(source, T.StructType) and isinstance(target, T.StructType):
         pairs = zip(source.fields, target.fields)
         alike = list(map(folded, source.names)) == list(map(folded, target.names))
-        return alike and all(_assignable(a.dataType, b.dataType) for a, b in pairs)
+        return alike and all(is_assignable(a.dataType, b.dataType) for a, b in pairs)
     if isinstance(target, T.StringType):
         return isinstance(source, (T.StringType, T.CharType, T.VarcharType))
     return type(source) is type(target) or type(target) in _WIDER.get(type(source), ())

@@ -1,0 +1,114 @@
+"""The rows that an update writes: +U rows of the keys that match, with new values of some columns.
+
+The values are SQL expressions over the row as it is. A row that the merge would not take as it is meant to be fails the
+update: one whose sequence becomes older than that of the row that is there, and a NULL that keeps a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.format.row_kinds import UPDATE_AFTER
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.plan.update_plan import Sequence, UpdatePlan
+from lakelsm.predicate.parser import shown_condition
+from lakelsm.schema.system_columns import NEW_VALUE
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark.columns import quoted
+from lakelsm.spark.spark_types import to_spark
+from lakelsm.spark.task_errors import CHECK_MARK, first_line
+from lakelsm.types import DataField
+from lakelsm.write.delete import matching_rows, prepared_changes
+from lakelsm.write.prepare import is_assignable
+
+
+def updates(
+    spark: SparkSession, store: TableStore, where: str, plan: UpdatePlan, snapshot: Snapshot | None
+) -> DataFrame:
+    """The prepared +U rows of what matches the condition in a snapshot (None: an empty table)."""
+    rows = matching_rows(spark, store, where, snapshot)
+    kinds = {name: _type_of(rows, name, value) for name, value in plan.values.items()}
+    # Each expression is evaluated once a row; what is checked and what is written are one value.
+    values = [F.expr(value).alias(NEW_VALUE.format(at)) for at, value in enumerate(plan.values.values())]
+    valued = rows.select("*", *values)
+    new = {
+        name: _assigned(store.schema.field(name), F.col(NEW_VALUE.format(at)), kind)
+        for at, (name, kind) in enumerate(kinds.items())
+    }
+    checked = _checked(store, plan, new)
+    columns = [checked[name].alias(name) if name in checked else quoted(name) for name in store.schema.field_names]
+    return prepared_changes(store, valued.select(*columns), UPDATE_AFTER)
+
+
+def _type_of(rows: DataFrame, name: str, value: str) -> T.DataType:
+    """The type of an expression over the rows. Raises InvalidInputError where it is no value of a row by itself."""
+    try:
+        # Within a struct Spark refuses what makes several rows; beside the row, what makes one of all rows.
+        held = rows.select("*", F.struct(F.expr(value))).schema[-1].dataType
+    except (PySparkException, Py4JJavaError) as error:
+        raise InvalidInputError(f"set[{name!r}] = {shown_condition(value)} is wrong: {first_line(error)}") from error
+    assert isinstance(held, T.StructType)
+    if len(held.fields) != 1:
+        raise InvalidInputError(f"set[{name!r}] = {shown_condition(value)} gives {len(held.fields)} values: name one.")
+    return held.fields[0].dataType
+
+
+def _assigned(field: DataField, value: Column, kind: T.DataType) -> Column:
+    """The value as the column holds it: numbers are rounded to its type, and refused where it has no place for them."""
+    target = to_spark(field.type)
+    if isinstance(kind, T.NumericType) and isinstance(target, T.NumericType) and kind != target:
+        cast = value.try_cast(target)
+        fault = f"set gives column '{field.name}' a number that {field.type.sql()} has no place for"
+        return _refused(value.isNotNull() & cast.isNull(), fault, cast)
+    if not is_assignable(kind, target):
+        raise InvalidInputError(
+            f"set gives column '{field.name}' ({field.type.sql()}) a value of type {kind.simpleString()}: "
+            f"cast it to {target.simpleString()}."
+        )
+    return value if kind == target else value.cast(target)
+
+
+def _checked(store: TableStore, plan: UpdatePlan, new: Mapping[str, Column]) -> dict[str, Column]:
+    """The new values; those that would not become the row's fail the update as they are read."""
+    checked = dict(new)
+    for name in plan.values:
+        if not store.schema.field(name).type.nullable:
+            fault = f"set makes column '{name}', which is NOT NULL, NULL in a row that matches"
+            checked[name] = _refused(new[name].isNull(), fault, checked[name])
+        elif name in plan.kept_by_null:
+            fault = f"set makes column '{name}' NULL, and with 'merge-engine' = 'partial-update' NULL leaves the value"
+            checked[name] = _refused(new[name].isNull() & quoted(name).isNotNull(), fault, checked[name])
+    for sequence in plan.sequences:
+        names = ", ".join(f"'{name}'" for name in sequence.columns)
+        now = {name: new.get(name, quoted(name)) for name in sequence.columns}
+        carrier = next(iter(plan.values))
+        fault = f"set makes a row older than it is by its sequence {names}, so that the update would be lost"
+        checked[carrier] = _refused(_is_weaker(sequence, now), fault, checked[carrier])
+        if sequence.required:
+            empty = reduce(Column.__and__, (value.isNull() for value in now.values()))
+            fault = f"a row that matches has no sequence {names}, so that the update of its group would be lost"
+            checked[carrier] = _refused(empty, fault, checked[carrier])
+    return checked
+
+
+def _is_weaker(sequence: Sequence, now: Mapping[str, Column]) -> Column:
+    """Whether new values of a sequence lose to those that are there: NULL loses to all, the first difference decides."""
+    weaker = F.lit(False)
+    for name in reversed(sequence.columns):
+        old, value = quoted(name), now[name]
+        loses = (value > old) if sequence.descending else (value < old)
+        here = (value.isNull() & old.isNotNull()) | F.coalesce(loses, F.lit(False))
+        weaker = here | (value.eqNullSafe(old) & weaker)
+    return weaker
+
+
+def _refused(fault: Column, text: str, otherwise: Column) -> Column:
+    return F.when(fault, F.raise_error(F.lit(CHECK_MARK + text))).otherwise(otherwise)

@@ -1,0 +1,82 @@
+"""Updates: which columns of which tables can be set, and what has to hold of the new rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakelsm import Catalog, InvalidInputError, UnsupportedFeatureError
+from lakelsm.plan.update_plan import Sequence, UpdatePlan, check_microseconds, plan_update
+from lakelsm.snapshots.table_store import TableStore
+
+COLUMNS = "dt STRING, k INT, a INT, b STRING NOT NULL, s INT, t INT, kind STRING"
+PARTIAL = {"merge-engine": "partial-update"}
+GROUPED = {**PARTIAL, "fields.s,t.sequence-group": "a"}
+
+
+def store(path: Path, options: dict[str, str], columns: str = COLUMNS) -> TableStore:
+    given = {"bucket": "1", **options}
+    Catalog(str(path)).create_table("d.t", columns, primary_key=["dt", "k"], partition_by=["dt"], options=given)
+    return TableStore.open(str(path / "d.db" / "t"))
+
+
+@pytest.mark.parametrize(
+    ("options", "values", "plan"),
+    [
+        ({}, {"A": "a + 1", "b": "''"}, UpdatePlan({"a": "a + 1", "b": "''"})),
+        ({"sequence.field": "s,t"}, {"a": "1"}, UpdatePlan({"a": "1"})),
+        ({"sequence.field": "s,t"}, {"t": "1"}, UpdatePlan({"t": "1"}, sequences=(Sequence(("s", "t")),))),
+        (
+            {"sequence.field": "s", "sequence.field.sort-order": "descending"},
+            {"s": "1"},
+            UpdatePlan({"s": "1"}, sequences=(Sequence(("s",), descending=True),)),
+        ),
+        (PARTIAL, {"a": "1"}, UpdatePlan({"a": "1"}, kept_by_null=frozenset("a"))),
+        (GROUPED, {"a": "1"}, UpdatePlan({"a": "1"}, sequences=(Sequence(("s", "t"), required=True),))),
+        (GROUPED, {"t": "1"}, UpdatePlan({"t": "1"}, sequences=(Sequence(("s", "t"), required=True),))),
+        (GROUPED, {"kind": "1"}, UpdatePlan({"kind": "1"}, kept_by_null=frozenset(["kind"]))),
+        (
+            {**GROUPED, "fields.a.aggregate-function": "last_non_null_value"},
+            {"a": "1"},
+            UpdatePlan({"a": "1"}, sequences=(Sequence(("s", "t"), required=True),), kept_by_null=frozenset("a")),
+        ),
+    ],
+)
+def test_an_update_says_what_must_hold_of_its_rows(
+    tmp_path: Path, options: dict[str, str], values: dict[str, str], plan: UpdatePlan
+) -> None:
+    assert plan_update(store(tmp_path, options), values) == plan
+
+
+@pytest.mark.parametrize(
+    ("options", "values", "told"),
+    [
+        ({}, {"k": "1"}, "'k' of table .*, which is part of the primary key"),
+        ({}, {"DT": "1"}, "'dt' of table .*, which is a partition column"),
+        ({}, {"c": "1"}, "'c', which is no column of table .*; it has dt, k, a"),
+        ({}, {"_SEQUENCE_NUMBER": "1"}, "'_SEQUENCE_NUMBER', which is no column"),
+        ({}, {"a": "1", "A": "2"}, "column 'a' of table .* twice"),
+        ({"rowkind.field": "kind"}, {"kind": "'+I'"}, "holds the kind of the row"),
+        ({"merge-engine": "first-row"}, {"a": "1"}, "'first-row' keeps the first row"),
+        ({"merge-engine": "aggregation"}, {"a": "1"}, "'aggregation' adds a new row"),
+        ({**GROUPED, "fields.a.aggregate-function": "sum"}, {"kind": "1"}, "'a' with the aggregate function 'sum'"),
+    ],
+)
+def test_what_cannot_be_updated_is_refused_by_name(
+    tmp_path: Path, options: dict[str, str], values: dict[str, str], told: str
+) -> None:
+    made = store(tmp_path, options)
+    with pytest.raises(InvalidInputError, match=told):
+        plan_update(made, values)
+
+
+def test_times_that_spark_would_cut_are_set_but_not_written_again(tmp_path: Path) -> None:
+    columns = "dt STRING, k INT, a TIMESTAMP(9), s TIMESTAMP(7), b ARRAY<ROW<x TIMESTAMP(6)>>"
+    made = store(tmp_path, {"sequence.field": "s"}, columns)
+    for values, told in (({"a": "b"}, "'s'"), ({"a": "b", "s": "b"}, "'s'"), ({"b": "b", "s": "b"}, "'a'")):
+        with pytest.raises(UnsupportedFeatureError, match=rf"{told} \(TIMESTAMP"):
+            plan_update(made, values)
+    with pytest.raises(UnsupportedFeatureError, match="a delete would cut column 's'"):
+        check_microseconds(made, ["s"], "a delete")
+    check_microseconds(made, ["k", "b"], "a delete")
