@@ -14,6 +14,7 @@ import pytest
 
 from lakelsm import Catalog, InvalidInputError, Table, TableNotFoundError, UnsupportedFeatureError
 from lakelsm.arguments import (
+    checked_assignments,
     checked_buckets,
     checked_condition,
     checked_file_name,
@@ -326,6 +327,22 @@ def test_a_length_of_time_is_seconds_or_text_with_a_unit(given: Any, seconds: fl
     assert checked_seconds("deadline", given) == seconds
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "set is {}; it must be columns with SQL expressions"),
+        (["a"], "it must be columns with SQL expressions"),
+        ({"a": 5}, r"set\['a'\] is 5; it must be an SQL expression as text, such as '5'"),
+        ({"a": " "}, r"set\['a'\] is ' '; .*not blank"),
+        ({1: "a"}, "set is 1; it must be columns"),
+    ],
+)
+def test_what_an_update_sets_is_expressions_by_column(given: Any, told: str) -> None:
+    assert checked_assignments({"a": "5", "b": "NULL"}) == {"a": "5", "b": "NULL"}
+    with pytest.raises(InvalidInputError, match=told):
+        checked_assignments(given)
+
+
 @pytest.mark.parametrize(("given", "size"), [(1 << 30, 1 << 30), ("256mb", 256 << 20), ("1 gb", 1 << 30)])
 def test_memory_is_bytes_or_text_with_a_unit(given: Any, size: int) -> None:
     assert checked_task_memory("max_task_memory", given) == size
@@ -344,6 +361,8 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "flag": lambda value: checked_flag("a", value),
     "number": lambda value: checked_number("a", value, least=1),
     "condition": lambda value: checked_condition(value),
+    "assignments": lambda value: checked_assignments(value),
+    "assignment": lambda value: checked_assignments({"a": value}),
     "projection": lambda value: checked_projection(value),
     "names": lambda value: checked_names("a", value),
     "options": lambda value: option_texts("a", value),
