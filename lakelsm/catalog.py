@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from lakelsm.arguments import checked_file_name, checked_flag, checked_location, checked_name, wrong_argument
 from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, told_of
 from lakelsm.format.paths import DATABASE_SUFFIX, TablePaths, database_path, table_path
+from lakelsm.plan.vector_switch import check_vector_switch
 from lakelsm.schema.changes import SchemaChange, check_changes
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import TableSchema, create_schema
@@ -89,14 +90,21 @@ class Catalog:
             raise TableNotFoundError(f"Table {name} does not exist: the database has {known}.") from error
 
     def alter_table(self, name: str, *changes: SchemaChange) -> Table:
-        """Change columns, comment or options of a table; data files stay as they are."""
+        """Change columns, comment or options of a table; data files stay as they are.
+
+        'deletion-vectors.enabled' of a table with data changes only where 'deletion-vectors.modifiable' = 'true' was set
+        before, and where a full compaction has merged all rows (to switch them on) or has rewritten all files with masked
+        rows (to switch them off). Let no compaction run meanwhile.
+        """
         check_changes(changes)
         store = TableStore.open(self._paths(name).root, name)
         has_snapshots = store.snapshots.latest_id() is not None
 
         def changed(schema: TableSchema) -> TableSchema:
             with told_of(f"Table {name}"):
-                return apply_changes(schema, changes, SYSTEM.clock(), has_snapshots)
+                after = apply_changes(schema, changes, SYSTEM.clock(), has_snapshots)
+                check_vector_switch(store, schema, after)
+                return after
 
         store.schemas.change(changed)
         return self.table(name)

@@ -16,7 +16,9 @@ from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.paths import TablePaths, partition_label
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.merge.key_order import rank_keys
+from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.storage import FileIO
 
@@ -37,6 +39,7 @@ class AttemptChanges:
         self._schema = schema
         self._request = request
         self._snapshots = SnapshotManager(file_io, paths)
+        self._schemas = SchemaStore(file_io, paths)
         self._partition_types = [column.type for column in schema.partition_fields]
         self._live = LiveFiles(file_io, paths, self._partition_types)
 
@@ -53,6 +56,8 @@ class AttemptChanges:
         conflicts += self._check(live, message.entries)
         removes = any(entry.kind == FileKind.DELETE for entry in message.entries)
         index = self._live.index(latest) if removes or message.changes_index else []
+        if self._request.kind is CommitKind.COMPACT:
+            conflicts += self._switched_vectors()
         if checked:
             conflicts += self._vector_conflicts(latest, message, live, index)
         self._raise(conflicts)
@@ -107,6 +112,18 @@ class AttemptChanges:
 
     def _check(self, live: Sequence[ManifestEntry], delta: Sequence[ManifestEntry]) -> list[Conflict]:
         return check_changes(self._request.kind, live, delta, self._rank_keys, self._partition_name)
+
+    def _switched_vectors(self) -> list[Conflict]:
+        """A compaction without vectors leaves a key on two levels, and one with them masks rows; readers must agree."""
+        newest = self._schemas.latest_id()
+        if newest == self._schema.id:
+            return []
+        was, will_be = (
+            TableOptions.parse(dict(schema.options)).deletion_vectors_enabled
+            for schema in (self._schema, self._schemas.get(newest))
+        )
+        text = f"schema {newest} set deletion-vectors.enabled to {str(will_be).lower()} while this compaction ran"
+        return [Conflict(ConflictKind.VECTORS_SWITCHED, text)] if was != will_be else []
 
     def _vector_conflicts(
         self,

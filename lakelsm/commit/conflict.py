@@ -47,6 +47,7 @@ class ConflictKind(Enum):
     ROWS_CHANGED = "another commit wrote keys of the rows that the work was done from"
     VECTORS_CHANGED = "deletion vectors that the work was done under changed"
     VECTOR_MISPLACED = "a deletion vector is of no file that can have it, or one too many"
+    VECTORS_SWITCHED = "deletion vectors of the table were switched on or off since the work was planned"
     BASE_EXPIRED = "the snapshot that the work was planned on has expired"
 
 

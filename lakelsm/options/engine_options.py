@@ -110,7 +110,7 @@ class EngineOptions:
         BOOLEAN,
         False,
         "Permit switching deletion vectors of a table with data.",
-        acts_from=Feature.DELETION_VECTORS,
+        per_call=False,
     )
     record_level_expire_time: int | None = option(
         "record-level.expire-time", DURATION, None, "Age at which rows are dropped.", per_call=False

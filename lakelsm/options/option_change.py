@@ -1,4 +1,7 @@
-"""Which options of an existing table may change (Paimon's `SchemaManager#checkAlterTableOption`)."""
+"""Which options of an existing table may change (Paimon's `SchemaManager#checkAlterTableOption`).
+
+That of deletion vectors depends on the table's files too: `plan/vector_switch.py`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from lakelsm.options.other_keys import ACCEPTED_KEYS
 from lakelsm.options.table_options import OPTIONS
 
 _IMMUTABLE_ELSEWHERE = frozenset(["primary-key", "partition"])
-_MODIFIABLE = "deletion-vectors.modifiable"
 _NEVER_SWITCHED_OFF = ("ignore-delete", "ignore-update-before")
 
 
@@ -37,13 +39,6 @@ def check_option_change(options: Mapping[str, str], key: str, text: str | None) 
         _check_bucket_change(old, text)
     if declaration.key == "changelog-producer":
         _check_producer_change(options, old, text)
-    if declaration.key == "deletion-vectors.enabled" and not _flag(options, _MODIFIABLE):
-        if text is None and not _flag(options, declaration.key):
-            return
-        raise InvalidInputError(
-            f"option '{key}' cannot become {_shown(text)}: rows could be read twice before a full "
-            f"compaction; set '{_MODIFIABLE}' = 'true' first"
-        )
     switched_off = text is None or (declaration.key in _NEVER_SWITCHED_OFF and not parse_boolean(text))
     if declaration.key in _NEVER_SWITCHED_OFF and _flag(options, declaration.key) and switched_off:
         raise InvalidInputError(f"option '{key}' cannot change from true to false; create a new table")

@@ -1,0 +1,100 @@
+"""Whether deletion vectors of a table with data may be switched on or off, by what its files are like.
+
+Under vectors a reader takes each file above level 0 as it is, less its masked rows, and leaves level 0 to the next
+compaction. So before they are switched on, all rows must be merged: a key that two files have would be read twice, a
+retraction as a row, and rows on level 0 that were visible would vanish. Before they are switched off no row may be
+masked: it would come back. A full compaction does either; the table stays as it was until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.lsm.interval_partition import overlap_groups
+from lakelsm.lsm.levels import FileRange, level_count
+from lakelsm.options import TableOptions
+from lakelsm.plan.bucket_files import BucketId, by_bucket
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.deletion_vectors import deletion_vectors
+from lakelsm.snapshots.manifest_scan import read_live_entries
+from lakelsm.snapshots.table_store import TableStore
+
+_MOST_BUCKETS = 10
+_OPTION = "option 'deletion-vectors.enabled'"
+
+
+def check_vector_switch(store: TableStore, before: TableSchema, after: TableSchema) -> None:
+    """Raise InvalidInputError where two schemas differ in it, and the options or the newest snapshot's files forbid that.
+
+    What is committed after that snapshot is not looked at: writes then follow the schema that they find, and a
+    compaction that was planned under the other one loses (commit/attempt_changes.py), unless it is published between
+    this look and the new schema. So let no compaction run meanwhile.
+    """
+    options, wanted = (TableOptions.parse(dict(schema.options)) for schema in (before, after))
+    snapshot = store.snapshots.latest()
+    if snapshot is None or options.deletion_vectors_enabled == wanted.deletion_vectors_enabled:
+        return
+    if not options.deletion_vectors_modifiable:
+        raise InvalidInputError(
+            f"{_OPTION} of a table with data is fixed; set 'deletion-vectors.modifiable' = 'true' first, in a change of "
+            "its own"
+        )
+    if wanted.deletion_vectors_enabled:
+        _refuse_unmerged_rows(store, snapshot)
+    else:
+        _refuse_masked_rows(store, snapshot)
+
+
+def _refuse_unmerged_rows(store: TableStore, snapshot: Snapshot) -> None:
+    entries = read_live_entries(store.file_io, store.paths, snapshot)
+    found: dict[BucketId, str] = {}
+    forced = ""
+    for bucket, files in sorted(by_bucket(store, entries).items()):
+        reason = _unmerged(files)
+        if reason:
+            found[bucket] = reason
+        top = level_count(files, store.options.num_levels) - 1
+        if any(file.level == top and file.may_hold_deletes for file in files):
+            forced = " Set 'compaction.force-rewrite-all-files' = 'true' for it, as files of the highest level hold some."
+    if found:
+        named = [f"{_bucket(store, bucket)} ({reason})" for bucket, reason in found.items()]
+        raise InvalidInputError(
+            f"{_OPTION} cannot become 'true' while rows are not merged: those on level 0 would vanish from reads, and "
+            f"others be read twice. {_listed(named)} must be compacted first: call compact(full=True), then change the "
+            f"option.{forced}"
+        )
+
+
+def _unmerged(files: Sequence[FileRange]) -> str:
+    """Why the files of a bucket cannot be read one by one; '' where they can."""
+    above = [file for file in files if file.level > 0]
+    if len(above) < len(files):
+        return f"{len(files) - len(above)} files on level 0"
+    if any(len(group) > 1 for group in overlap_groups(above)):
+        return "files above level 0 overlap"
+    return "retractions above level 0" if any(file.may_hold_deletes for file in above) else ""
+
+
+def _refuse_masked_rows(store: TableStore, snapshot: Snapshot) -> None:
+    vectors = deletion_vectors(store, snapshot)
+    entries = read_live_entries(store.file_io, store.paths, snapshot, stats=False)
+    masked = [entry for entry, place in zip(entries, vectors.of(entries)) if place is not None]
+    if masked:
+        named = [_bucket(store, bucket) for bucket in sorted({(entry.partition, entry.bucket) for entry in masked})]
+        raise InvalidInputError(
+            f"{_OPTION} cannot become 'false' while {len(masked)} data files have masked rows, which would come back: "
+            f"{_listed(named)}. Call compact(full=True), which rewrites these files, then change the option."
+        )
+
+
+def _bucket(store: TableStore, bucket: BucketId) -> str:
+    label = store.partition_label(bucket[0])
+    return f"bucket {bucket[1]}" + (f" of partition {label}" if label else "")
+
+
+def _listed(names: Iterable[str]) -> str:
+    known = list(names)
+    more = len(known) - _MOST_BUCKETS
+    return ", ".join(known[:_MOST_BUCKETS]) + (f" and {more} more" if more > 0 else "")
