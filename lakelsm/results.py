@@ -25,7 +25,10 @@ class CompactionStatus(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionResult:
-    """What a compaction did. Counts are files, rows and bytes; ``seconds`` is wall time."""
+    """What a compaction did. Counts are files, rows and bytes; ``seconds`` is wall time.
+
+    ``rows_masked``: rows of files that stay as they are, which deletion vectors mask from now on.
+    """
 
     table: str
     status: CompactionStatus
@@ -40,6 +43,7 @@ class CompactionResult:
     rows_written: int = 0
     seconds: float = 0.0
     changelog_rows: int = 0
+    rows_masked: int = 0
 
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""

@@ -11,6 +11,7 @@ from lakelsm.commit.attempt_files import AttemptFiles
 from lakelsm.commit.commit_identity import new_commit_user
 from lakelsm.commit.commit_message import MESSAGE_SCHEMA, CommitMessage, TaskMessages
 from lakelsm.commit.committer import Committer
+from lakelsm.compact.bucket_vectors import write_vectors
 from lakelsm.compact.rewrite_task import RewriteTask
 from lakelsm.errors import CommitConflictError
 from lakelsm.format.data_file.key_value_file import FileLayout
@@ -131,12 +132,17 @@ class Compactor:
         store = self._store
         rule = changelog_rule(store.schema, store.options) if changelog else None
         units = [unit for bucket in buckets for unit in rewrite_units(store, plan, bucket, rule is not None)]
-        directories = {unit.directory for unit in units}
+        directories = {store.paths.index_dir, *(unit.directory for unit in units)}
         properties = {FULL_COMPACTION_PROPERTY: "true"} if completes_full else None
         with AttemptFiles(store, AttemptNames.new(self._surroundings.new_uuid), lambda: directories) as files:
             written = self._rewrite(plan, units, rule, task_memory, files.names) if units else TaskMessages()
+            vectors = write_vectors(store, plan, buckets, written.marks, files.names)
             message = CommitMessage(
-                [*_replaced(plan, buckets), *written.entries], changelog_entries=written.changelog_entries
+                [*_replaced(plan, buckets), *written.entries],
+                changelog_entries=written.changelog_entries,
+                index_adds=vectors.adds,
+                index_deletes=vectors.deletes,
+                base_snapshot_id=plan.snapshot.id,
             )
             commit = Committer.of(store, surroundings=self._surroundings).commit
             try:
@@ -153,6 +159,7 @@ class Compactor:
             bytes_written=sum(entry.file.file_size for entry in written.entries),
             rows_written=sum(entry.file.row_count for entry in written.entries),
             changelog_rows=sum(entry.file.row_count for entry in written.changelog_entries),
+            rows_masked=sum(len(rows) for files_marked in written.marks.values() for rows in files_marked.values()),
         )
 
     def _rewrite(
@@ -169,11 +176,13 @@ class Compactor:
         reader = RunReader(
             store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=task_memory // 2
         )
+        keys = replace(reader, columns=store.schema.trimmed_primary_keys, memory_bytes=task_memory // 4)
         layout = FileLayout.of(store.schema, store.options, task_memory // 8).for_compaction()
         spec, expiry = MergeSpec.of(store.schema, store.options), RecordExpiry.of(store.options)
         changelog_layout = layout.for_changelog(store.options)
         task = RewriteTask(
             reader=reader,
+            keys=keys,
             layout=layout,
             spec=spec,
             expiry=expiry,
@@ -217,6 +226,7 @@ def joined(total: CompactionResult, part: CompactionResult) -> CompactionResult:
         rows_written=total.rows_written + part.rows_written,
         seconds=total.seconds + part.seconds,
         changelog_rows=total.changelog_rows + part.changelog_rows,
+        rows_masked=total.rows_masked + part.rows_masked,
     )
 
 

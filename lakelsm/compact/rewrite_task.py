@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import starmap
+from itertools import chain, starmap
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
@@ -17,15 +18,18 @@ from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
 from lakelsm.format.paths import AttemptNames, FileNames
+from lakelsm.format.row_kinds import is_retract
 from lakelsm.merge.changelog import ChangelogRule, ChangelogSource, MergedRange, merge_to_top, merge_with_lookup
+from lakelsm.merge.kernel import surviving_rows
 from lakelsm.merge.key_order import OrderKeys
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.record_expiry import RecordExpiry
+from lakelsm.merge.replaced_rows import ReplacedRows
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges, merge_runs, without_retractions
 from lakelsm.plan.rewrite_units import RewriteUnit
-from lakelsm.schema.system_columns import FILE_NUMBER
+from lakelsm.schema.system_columns import FILE_NUMBER, POSITION, VALUE_KIND
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: Runs that are merged at once.
@@ -36,10 +40,11 @@ _FAN_IN = 64
 class RewriteTask:
     """What all rewrite units of a table share; pickled once. Rows that ``expiry`` finds too old at ``epoch_millis`` are
     left out before the merge, as Paimon does. ``rule`` says what the changelog of units with one has, and
-    ``changelog_layout`` how its files are written (None: as the data files).
+    ``changelog_layout`` how its files are written (None: as the data files). ``keys`` reads the key columns alone.
     """
 
     reader: RunReader
+    keys: RunReader
     layout: FileLayout
     spec: MergeSpec
     expiry: RecordExpiry | None = None
@@ -50,7 +55,7 @@ class RewriteTask:
     surroundings: Surroundings = SYSTEM
 
     def __call__(self, unit: RewriteUnit) -> Iterator[pa.RecordBatch]:
-        """Merge and write one unit; yield its message: the ADD entries of the new files."""
+        """Merge and write one unit; yield its message: ADD entries of the new files, and rows that are to be masked."""
         filesystem, names = self.reader.file_io.filesystem(), FileNames(self.names.uuid())
         level, directory = unit.output_level, unit.directory
         durable = self.reader.file_io.make_durable if self.layout.durable else None
@@ -60,44 +65,80 @@ class RewriteTask:
         data = writer_of(self.layout, level=level, file_source=FileSource.COMPACT)
         changelog_layout = self.changelog_layout or self.layout
         changelog = writer_of(changelog_layout, level=level, file_source=FileSource.APPEND)
+        looked_up = {file.path: file for section in unit.sections for run in section.looked_up for file in run}
+        replaced = ReplacedRows(self.keys, list(looked_up.values()) if unit.masks else [])
         try:
             with TemporaryDirectory(prefix="lakelsm-merge-") as scratch:
                 for section in unit.sections:
-                    for merged in self._merged(unit, self._narrowed(unit, section, scratch)):
+                    for merged in self._merged(unit, self._narrowed(unit, section, scratch), replaced):
                         if unit.writes_data:
                             data.write(merged.rows)
                         if merged.changes is not None:
                             changelog.write(merged.changes)
             entries, changes = unit_entries(unit, data.close()), unit_entries(unit, changelog.close())
-            yield TaskMessages(entries, changelog_entries=changes).to_batch()
+            marks = replaced.marks()
+            found = {(unit.partition, unit.bucket): marks} if marks else {}
+            yield TaskMessages(entries, changelog_entries=changes, marks=found).to_batch()
         except BaseException:
             data.abort()
             changelog.abort()
             raise
 
-    def _merged(self, unit: RewriteUnit, section: MergeUnit) -> Iterator[MergedRange]:
+    def _merged(self, unit: RewriteUnit, section: MergeUnit, replaced: ReplacedRows) -> Iterator[MergedRange]:
         """The merged rows of a section, range by range, without what the output leaves out."""
+        if unit.masks and not unit.looks_up:
+            return self._merged_masking(unit, replace(section, looked_up=()), replaced)
         if not unit.looks_up and not unit.changelog and not self.spec.lookup:
             rows = merge_runs(self._open(section), self.spec, unit.drop_delete)
             return (MergedRange(table, None) for table in rows)
-        ranges = key_ranges(self._open(section, positions=True), self.spec.key_columns)
+        ranges = self._ranges(section)
         # A loop would hold on to a range while the next one is read.
-        return starmap(partial(self._merge_range, unit, section), ranges)
+        return starmap(partial(self._merge_range, unit, section, replaced), ranges)
 
-    def _merge_range(self, unit: RewriteUnit, section: MergeUnit, rows: pa.Table, keys: OrderKeys | None) -> MergedRange:
+    def _merged_masking(self, unit: RewriteUnit, section: MergeUnit, replaced: ReplacedRows) -> Iterator[MergedRange]:
+        """The newest rows of a section; those of level 0 replace the rows that files below have of their keys."""
+        if not unit.writes_data:
+            for rows in chain.from_iterable(self.keys.open_runs(section)):
+                replaced.add_keys(rows)
+            return
+        # A loop would hold on to a range while the next one is read.
+        yield from starmap(partial(self._take_newest, unit, section, replaced), self._ranges(section))
+
+    def _take_newest(
+        self, unit: RewriteUnit, section: MergeUnit, replaced: ReplacedRows, rows: pa.Table, keys: OrderKeys | None
+    ) -> MergedRange:
+        fresh = section.levels[rows.column(FILE_NUMBER).to_numpy()] == 0
+        winners = np.arange(len(rows)) if keys is None else surviving_rows(rows, keys, self.spec)
+        rows = rows.drop_columns([FILE_NUMBER, POSITION])
+        replaced.add_keys(rows.select(self.spec.key_columns).take(pa.array(winners[fresh[winners]])))
+        if unit.drop_delete:
+            winners = winners[~is_retract(rows.column(VALUE_KIND))[winners]]
+        return MergedRange(rows if keys is None and len(winners) == len(rows) else rows.take(pa.array(winners)), None)
+
+    def _ranges(self, section: MergeUnit) -> Iterator[tuple[pa.Table, OrderKeys | None]]:
+        return key_ranges(self._open(section, positions=True), self.spec.key_columns)
+
+    def _merge_range(
+        self, unit: RewriteUnit, section: MergeUnit, replaced: ReplacedRows, rows: pa.Table, keys: OrderKeys | None
+    ) -> MergedRange:
         levels = section.levels[rows.column(FILE_NUMBER).to_numpy()]
         rule = self.rule if unit.changelog else None
         if rule is not None and rule.source is ChangelogSource.TOP_LEVEL:
             merged = merge_to_top(rows, keys, levels, unit.output_level, self.spec, rule)
         else:
             merged = merge_with_lookup(rows, keys, levels, unit.output_level, self.spec, rule, unit.writes_data)
+            if unit.masks and merged.replaced is not None:
+                places = rows.select([FILE_NUMBER, POSITION]).take(pa.array(merged.replaced))
+                replaced.add_places([file.name for file in section.files], places)
         return replace(merged, rows=without_retractions(merged.rows)) if unit.drop_delete else merged
 
     def _open(self, section: MergeUnit, positions: bool = False) -> list[Iterator[pa.Table]]:
         runs = self.reader.open_runs(section, positions)
         if self.expiry is None:
             return runs
-        return [map(partial(self.expiry.unexpired, now_millis=self.epoch_millis), run) for run in runs]
+        unexpired = partial(self.expiry.unexpired, now_millis=self.epoch_millis)
+        below = len(section.looked_up)  # As in Paimon, a row that is looked up is there until it is compacted itself.
+        return [*runs[:below], *(map(unexpired, run) for run in runs[below:])]
 
     def _narrowed(self, unit: RewriteUnit, section: MergeUnit, scratch: str) -> MergeUnit:
         """A section of about `_FAN_IN` runs with the same merged rows: its oldest runs are merged to files first.
@@ -105,7 +146,7 @@ class RewriteTask:
         However many runs there are, a task holds a batch of so many only. Where levels matter, only runs of level 0 are
         merged so.
         """
-        by_level = unit.looks_up or unit.changelog or self.spec.lookup
+        by_level = unit.looks_up or unit.masks or unit.changelog or self.spec.lookup
         while len(section.runs) > _FAN_IN:
             upper = [run for run in section.runs if by_level and run[0].level > 0]
             rest = [run for run in section.runs if run not in upper]

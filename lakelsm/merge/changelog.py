@@ -42,10 +42,14 @@ class ChangelogRule:
 
 @dataclass(frozen=True)
 class MergedRange:
-    """The merged rows of a key range, retractions included, and the changes among them; both in key order."""
+    """The merged rows of a key range, retractions included, and the changes among them; both in key order.
+
+    ``replaced`` are the places, among the rows that were merged, of those below the output that merged rows replace.
+    """
 
     rows: pa.Table
     changes: pa.Table | None
+    replaced: Indices | None = None
 
 
 def merge_with_lookup(
@@ -73,19 +77,20 @@ def merge_with_lookup(
         present &= (lowest <= output_level) | (lowest == NO_LEVEL)
     if not present.any():
         return MergedRange(rows.slice(0, 0), None)
+    replaced = np.flatnonzero((levels > output_level) & (fresh & present)[groups.ids])
     before = groups.place_of(levels == lowest[groups.ids])
     merging = present[groups.ids] & ((levels == 0) | (levels == lowest[groups.ids]))
     merged = _merged(rows, groups, merging, spec, fresh if rewrites else None)
     if rule is None:
-        return MergedRange(merged.drop_columns(GROUP), None)
+        return MergedRange(merged.drop_columns(GROUP), None, replaced)
     counted = fresh & present
     if spec.engine is MergeEngine.FIRST_ROW:
         # New keys alone, and with the kind that their row has, as in Paimon.
         new = _after(merged, counted & (before < 0))
         changes = merged.take(pa.array(new[_added(merged, new)])).drop_columns(GROUP)
-        return MergedRange(merged.drop_columns(GROUP), changes)
+        return MergedRange(merged.drop_columns(GROUP), changes, replaced)
     changes = change_rows(rows, np.where(counted, before, -1), merged, _after(merged, counted), rule.compared)
-    return MergedRange(merged.drop_columns(GROUP), changes)
+    return MergedRange(merged.drop_columns(GROUP), changes, replaced)
 
 
 def merge_to_top(

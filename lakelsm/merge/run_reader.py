@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from math import inf
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,7 @@ from pyarrow.fs import LocalFileSystem
 
 from lakelsm.format.data_file.decode_steps import batch_bytes
 from lakelsm.format.data_file.file_check import FileCheck
-from lakelsm.format.data_file.key_value_file import KeyValueReader
+from lakelsm.format.data_file.key_value_file import KeyValueReader, ValueRange
 from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_unit import Key, MergeUnit, RunFile
 from lakelsm.schema.column_mapping import column_mapping
@@ -64,10 +66,11 @@ class RunReader:
         high = None if unit.upper is None else unit.upper[0]
         if reach is not None:
             low, high = reach[0][0], reach[1][0]
+        may_hold = partial(_overlaps, low, high)
         for place, file in enumerate(unit.every_run[number]):
-            reader = self._reader(file, len(unit.every_run))
+            reader = self.open_file(file, len(unit.every_run))
             masked = self._masked(file)
-            for start, table in reader.batches(shares.bytes, leading, low, high):
+            for start, table in reader.batches(shares.bytes, leading, may_hold):
                 shares.measured(number, table)
                 if first is not None:
                     table = _located(table, first + place, start)
@@ -82,7 +85,8 @@ class RunReader:
             return None
         return file.vector.positions(self.file_io.filesystem(), file.row_count)
 
-    def _reader(self, file: RunFile, runs: int) -> KeyValueReader:
+    def open_file(self, file: RunFile, runs: int = 1, system: bool = True) -> KeyValueReader:
+        """A reader of all rows of one file, masked ones too, beside those of other ``runs``; ``system``: as it has it."""
         file_schema = self.schemas[file.schema_id]
         mapping = column_mapping(file_schema, self.schema)
         wanted = [(column, source) for column, source in mapping if column.name in self.columns]
@@ -93,7 +97,13 @@ class RunReader:
             wanted,
             read_ahead=max(_MIN_READ_AHEAD, min(_MAX_READ_AHEAD, ahead)),
             check=None if file.expected is None else FileCheck.of([file.expected], file_schema)[0],
+            system=system,
         )
+
+
+def _overlaps(low: Any, high: Any, known: ValueRange) -> bool:
+    """Whether a range of values can hold one from ``low`` to ``high`` (None: open)."""
+    return (high is None or known[0] <= high) and (low is None or known[1] >= low)
 
 
 class _Shares:

@@ -98,12 +98,14 @@ class EngineOptions:
     deletion_vectors_enabled: bool = option(
         "deletion-vectors.enabled", BOOLEAN, False, "Mark replaced rows in deletion vectors.", per_call=False
     )
-    deletion_vectors_merge_on_read: bool = option(
-        "deletion-vectors.merge-on-read",
+    deletion_vectors_bitmap64: bool = option(
+        "deletion-vectors.bitmap64",
         BOOLEAN,
         False,
-        "Read level 0 of a deletion-vector table too.",
-        acts_from=Feature.DELETION_VECTORS,
+        "Write deletion vectors in the layout of 64 bits, which Iceberg reads too; both are read.",
+    )
+    deletion_vectors_merge_on_read: bool = option(
+        "deletion-vectors.merge-on-read", BOOLEAN, False, "Read level 0 of a deletion-vector table too."
     )
     deletion_vectors_modifiable: bool = option(
         "deletion-vectors.modifiable",

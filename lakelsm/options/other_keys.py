@@ -24,6 +24,7 @@ WAITING_KEYS: Mapping[Feature, tuple[str, ...]] = MappingProxyType(
             "compaction.delete-ratio-threshold",
             "compaction.file-num-limit",
             "compaction.min.file-num",
+            "deletion-vector.index-file.target-size",
             "local-sort.max-num-file-handles",
             "sort-compaction.local-sample.magnification",
             "sort-compaction.range-strategy",
@@ -43,10 +44,6 @@ WAITING_KEYS: Mapping[Feature, tuple[str, ...]] = MappingProxyType(
         Feature.CROSS_PARTITION: (
             "cross-partition-upsert.bootstrap-parallelism",
             "cross-partition-upsert.index-ttl",
-        ),
-        Feature.DELETION_VECTORS: (
-            "deletion-vector.index-file.target-size",
-            "deletion-vectors.bitmap64",
         ),
         Feature.FILE_INDEXES: (
             "file-index.in-manifest-threshold",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +20,12 @@ from lakelsm.lsm.universal_compaction import (
     must_wait_for_compaction,
     pick,
 )
+from lakelsm.lsm.upgrade_strategy import UpgradeStrategy, upgrade_strategy
 from lakelsm.merge.record_expiry import RecordExpiry
-from lakelsm.options import MergeEngine
 from lakelsm.plan.bucket_files import BucketId, by_bucket, partition_filter
 from lakelsm.plan.file_statistics import statistics_of
 from lakelsm.predicate.predicate import Predicate, columns, is_exact
+from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from lakelsm.snapshots.manifest_prune import select_manifests
 from lakelsm.snapshots.manifest_scan import ManifestFilter, PartitionFilter, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
@@ -51,12 +52,16 @@ class BucketCompaction:
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """All buckets of a snapshot that have something to compact; ``epoch_millis`` is the time by which rows expire."""
+    """All buckets of a snapshot that have something to compact; ``epoch_millis`` is the time by which rows expire.
+
+    ``vectors`` are the snapshot's, of the buckets that are not compacted too.
+    """
 
     snapshot: Snapshot
     entries: Sequence[ManifestEntry]
     buckets: tuple[BucketCompaction, ...]
     epoch_millis: int = 0
+    vectors: DeletionVectors = field(default_factory=DeletionVectors)
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,8 @@ def plan_table(
     )
     epoch_millis = now_millis if epoch_millis is None else epoch_millis
     expired = _files_with_expired_rows(store, entries, epoch_millis)
+    vectors = deletion_vectors(store, snapshot)
+    masked = frozenset(index for index, vector in enumerate(vectors.of(entries)) if vector is not None)
     chosen: list[BucketCompaction] = []
     policy = CompactionPolicy.from_options(store.options, now_millis)
     for (partition, bucket), files in sorted(by_bucket(store, entries).items()):
@@ -102,11 +109,11 @@ def plan_table(
             continue
         if scope.past_stop_trigger and not must_wait_for_compaction(policy, sorted_runs(files)):
             continue
-        plan = plan_bucket(store, files, scope.full, now_millis, expired)
+        plan = plan_bucket(store, files, scope.full, now_millis, expired, masked)
         if plan is not None and not plan.is_empty:
             top = level_count(files, store.options.num_levels) - 1
             chosen.append(BucketCompaction(partition, bucket, plan, top))
-    return CompactionPlan(snapshot, entries, tuple(chosen), epoch_millis)
+    return CompactionPlan(snapshot, entries, tuple(chosen), epoch_millis, vectors)
 
 
 def checked_scope(
@@ -153,17 +160,19 @@ def plan_bucket(
     full: bool,
     now_millis: int,
     expired: frozenset[int] = frozenset(),
+    masked: frozenset[int] = frozenset(),
 ) -> CompactPlan | None:
     """Plan one bucket; None when nothing is to be compacted. ``expired``: files to be rewritten wherever they move.
 
-    Where rows are looked up, nothing stays on level 0, and a file moves up from there without a rewrite only if no row
-    below can change what it says: it goes to the top, or the newest row is all that counts (`deduplicate`).
+    Where rows are looked up, nothing stays on level 0. A full compaction also rewrites the files of the top level that
+    are ``masked``.
     """
     options = store.options
     runs = sorted_runs(files)
     levels = level_count(files, options.num_levels)
     if full:
-        rewrite = frozenset(file.index for file in files) if options.compaction_force_rewrite_all_files else expired
+        every = options.compaction_force_rewrite_all_files
+        rewrite = frozenset(file.index for file in files) if every else expired | masked
         unit = full_compaction(runs, levels, rewrite)
     else:
         policy = CompactionPolicy.from_options(options, now_millis)
@@ -172,17 +181,20 @@ def plan_bucket(
         unit = pick(policy, runs, levels, now_millis, estimate_last_full(runs, levels - 1))
     if unit is None or unit.changes_nothing:
         return None
-    combines = options.needs_lookup and unit.output_level < levels - 1
-    if options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_field:
-        combines = False
+    output = unit.output_level
+
+    def must_rewrite(file: FileRange) -> bool:
+        strategy = upgrade_strategy(options, file, output, levels - 1)
+        return file.index in expired or strategy is UpgradeStrategy.CHANGELOG_AND_REWRITE
+
     plan = plan_compaction(
         unit,
         max_level=levels - 1,
         min_file_size=min_compaction_file_size(options.target_file_size, options.compaction_small_file_ratio),
-        drop_delete=drops_deletes(unit.output_level, runs),
-        must_rewrite=lambda file: file.index in expired or (combines and file.level == 0),
+        drop_delete=drops_deletes(output, runs, deletion_vectors=options.deletion_vectors_enabled),
+        must_rewrite=must_rewrite,
     )
-    return replace(plan, below=tuple(run for run in runs if run.level > unit.output_level))
+    return replace(plan, below=tuple(run for run in runs if run.level > output))
 
 
 def _files_with_expired_rows(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lakelsm.lsm.interval_partition import Section
 from lakelsm.lsm.splits import pack_in_order
+from lakelsm.lsm.upgrade_strategy import UpgradeStrategy, upgrade_strategy
 from lakelsm.merge.changelog import ChangelogRule, ChangelogSource
 from lakelsm.merge.merge_unit import MergeUnit
 from lakelsm.options import ChangelogProducer, MergeEngine, TableOptions
@@ -25,8 +26,9 @@ _SOURCES = {
 class RewriteUnit:
     """Sections in key order whose merged rows go to one stream of files.
 
-    ``looks_up``: level 0 is among them, and the table looks rows up. ``changelog``: the changes are recorded. Without
-    ``writes_data`` nothing else is: the files move up as they are.
+    ``looks_up``: level 0 is among them, and rows below the output take part in the merge. ``changelog``: the changes are
+    recorded. ``masks``: rows below the output are masked whose keys level 0 has; without ``looks_up`` finding their keys
+    is enough. Without ``writes_data`` no data is written: the files move up as they are.
     """
 
     sections: tuple[MergeUnit, ...]
@@ -38,7 +40,14 @@ class RewriteUnit:
     drop_delete: bool
     looks_up: bool = False
     changelog: bool = False
+    masks: bool = False
     writes_data: bool = True
+
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether it writes anything, or masks rows of some file."""
+        return self.writes_data or self.changelog or (self.masks and any(part.looked_up for part in self.sections))
 
 
 def changelog_rule(schema: TableSchema, options: TableOptions) -> ChangelogRule | None:
@@ -57,14 +66,16 @@ def rewrite_units(
 ) -> Iterator[RewriteUnit]:
     """The bucket's rewrites as tasks: groups are cut where the target file size is reached.
 
-    With ``changelog`` files that only move up have a unit too where their rows are changes.
+    Files that only move up have a unit too where their rows are changes (with ``changelog``), or replace rows below.
     """
     make = _Units(store, plan, bucket, changelog)
     for group in bucket.plan.rewrites:
         yield from make.of(group.sections, writes_data=True)
     for file in bucket.plan.upgrades:
-        if make.records_changes([file.level]):
-            yield from make.of([Section(((file,),))], writes_data=False)
+        strategy = upgrade_strategy(store.options, file, bucket.plan.output_level, bucket.top_level)
+        if strategy is UpgradeStrategy.CHANGELOG:
+            units = make.of([Section(((file,),))], writes_data=False)
+            yield from (unit for unit in units if unit.has_effect)
 
 
 class _Units:
@@ -75,14 +86,16 @@ class _Units:
         self._plan = plan
         self._bucket = bucket
         self._changelog = changelog
-        self._make = MergeUnits(store, plan.entries)
+        self._make = MergeUnits(store, plan.entries, plan.vectors.of(plan.entries))
 
     def of(self, sections: Sequence[Section], writes_data: bool) -> Iterator[RewriteUnit]:
         """The units of adjacent sections."""
         files = [file for section in sections for file in section.files]
         records = self.records_changes([file.level for file in files])
-        looks_up = self._looks_up([file.level for file in files])
-        below = self._bucket.plan.below if looks_up else ()
+        fresh = any(file.level == 0 for file in files)
+        looks_up = fresh and self._looks_up()
+        masks = fresh and self._options.deletion_vectors_enabled
+        below = self._bucket.plan.below if looks_up or masks else ()
         target = self._options.target_file_size
         parts = [part for section in sections for part in self._make.of_section(section, target, below)]
         for packed in pack_in_order(parts, lambda part: part.cost, target):
@@ -96,6 +109,7 @@ class _Units:
                 drop_delete=self._bucket.plan.drop_delete,
                 looks_up=looks_up,
                 changelog=records,
+                masks=masks,
                 writes_data=writes_data,
             )
 
@@ -107,7 +121,11 @@ class _Units:
             return 0 in levels
         return self._bucket.plan.output_level == self._bucket.top_level
 
-    def _looks_up(self, levels: Sequence[int]) -> bool:
-        if not self._options.needs_lookup or 0 not in levels:
+    def _looks_up(self) -> bool:
+        """Whether rows below the output take part in merges of level 0: they may win, or are told in the changelog."""
+        options = self._options
+        if not options.needs_lookup:
             return False
-        return self._changelog or self._options.merge_engine is not MergeEngine.DEDUPLICATE
+        if self._changelog or options.merge_engine is not MergeEngine.DEDUPLICATE:
+            return True
+        return options.deletion_vectors_enabled and (bool(options.sequence_field) or options.ignore_delete)

@@ -86,7 +86,6 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
         "aggregate functions 'theta_sketch' and 'hll_sketch' where the package datasketches is not installed",
         lambda case: not find_spec("datasketches") and _aggregates(case, "theta_sketch", "hll_sketch"),
     ),
-    _Unbuilt("'deletion-vectors.enabled' = 'true'", lambda case: case.options.deletion_vectors_enabled),
     _Unbuilt("'bucket' = '-2' (postpone)", lambda case: case.options.bucket == -2),
     _Unbuilt(
         "cross-partition update ('bucket' = '-1' and a primary key without all partition columns)",

@@ -18,8 +18,6 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import LakelsmError
-from lakelsm.format.index.index_manifest import decode_index_manifest
-from lakelsm.format.manifest import decode_entries
 from lakelsm.format.paths import AttemptNames
 from lakelsm.schema.system_columns import ERROR
 from lakelsm.spark.spark_types import from_struct, to_spark_arrow
@@ -169,9 +167,8 @@ def collect_messages(frame: DataFrame, root: str, names: AttemptNames) -> TaskMe
     with translated(root):
         rows = collect_to_end(frame, names.mark)
     joined = TaskMessages()
-    for entries, index_entries, changelog_entries in rows:
-        decoded = decode_index_manifest(bytes(index_entries), "a task's message")
-        joined.add(TaskMessages(decode_entries(bytes(entries)), decoded, decode_entries(bytes(changelog_entries))))
+    for row in rows:
+        joined.add(TaskMessages.of_row(row))
     return joined
 
 

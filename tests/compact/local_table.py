@@ -17,8 +17,7 @@ from lakelsm.commit.commit_message import CommitMessage, ReplacedPartitions, Tas
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.compactor import CompactionLimits, Compactor
 from lakelsm.format.data_file.key_value_file import FileLayout
-from lakelsm.format.index.index_manifest import decode_index_manifest
-from lakelsm.format.manifest import ManifestEntry, decode_entries
+from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.paths import AttemptNames, TablePaths
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
@@ -267,9 +266,7 @@ class LocalTable:
         messages = TaskMessages()
         places = np.argsort(order_keys([table.column(name) for name in order]), kind="stable")
         for batch in job(iter(table.take(pa.array(places)).to_batches())):
-            entries, index_entries, changes = (column[0].as_py() for column in batch.columns)
-            index = decode_index_manifest(index_entries, "a test")
-            messages.add(TaskMessages(decode_entries(entries), index, decode_entries(changes)))
+            messages.add(TaskMessages.of_row([column[0].as_py() for column in batch.columns]))
         return messages
 
 

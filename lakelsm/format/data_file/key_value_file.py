@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,8 +44,14 @@ def file_schema(schema: TableSchema, thin: bool) -> pa.Schema:
     return pa.schema([*keys, *row_schema(schema.fields)])
 
 
+#: The smallest and the largest value of a column in a row group.
+ValueRange: TypeAlias = tuple[Any, Any]
+
+
 class KeyValueReader:
     """Reads one data file as tables of `row_schema(fields)`, whatever schema the file was written with.
+
+    Without ``system`` the two system columns are left out.
 
     ``mapping`` pairs each wanted column with the file's column of the same field id (None: the file has none, the
     column is NULL). Columns are found by name in the file, read by batches, and cast to the wanted types. A column's
@@ -60,10 +68,13 @@ class KeyValueReader:
         *,
         read_ahead: int = 1 << 18,
         check: FileCheck | None = None,
+        system: bool = True,
     ) -> None:
         self._path = path
         self._mapping = mapping
-        self._schema = row_schema([field for field, _ in mapping])
+        self._system = (SEQUENCE_NUMBER, VALUE_KIND) if system else ()
+        fields = [field for field, _ in mapping]
+        self._schema = row_schema(fields) if system else pa.schema([arrow_field(field) for field in fields])
 
         def opened(source: pa.NativeFile, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
             return pq.ParquetFile(
@@ -83,17 +94,21 @@ class KeyValueReader:
             raise unreadable(path, error) from error
 
     def batches(
-        self, allowance: Callable[[], int], leading: str | None = None, low: object = None, high: object = None
+        self,
+        allowance: Callable[[], int],
+        leading: str | None = None,
+        may_hold: Callable[[ValueRange], bool] | None = None,
     ) -> Iterator[tuple[int, pa.Table]]:
         """Yield (position of the first row, rows) in order.
 
-        ``allowance`` is asked before each batch for the bytes that it may have, decoded. Row groups are left out in
-        which the wanted column ``leading`` is surely below ``low`` or above ``high``.
+        ``allowance`` is asked before each batch for the bytes that it may have, decoded. Row groups are left out of
+        which ``may_hold`` denies, given their range of the wanted column ``leading``, that a wanted row is in them.
         """
         start = 0
         try:
             for group in range(self._file.metadata.num_row_groups):
-                if leading is None or self._overlaps(group, leading, low, high):
+                known = None if leading is None or may_hold is None else self._range_of(group, leading)
+                if known is None or may_hold is None or may_hold(known):
                     yield from self._gathered(group, start, allowance)
                 start += self._file.metadata.row_group(group).num_rows
         except InvalidInputError:
@@ -136,34 +151,31 @@ class KeyValueReader:
 
     def _names(self) -> list[str]:
         present = set(self._file.schema_arrow.names)
-        names = [SEQUENCE_NUMBER, VALUE_KIND]
+        names = list(self._system)
         names += [source.name for _, source in self._mapping if source is not None and source.name in present]
         return list(dict.fromkeys(names))
 
-    def _overlaps(self, group: int, leading: str, low: object, high: object) -> bool:
-        """Whether a row group can hold rows in a range of one column (both bounds inclusive, None: open)."""
-        if low is None and high is None:
-            return True
+    def _range_of(self, group: int, leading: str) -> ValueRange | None:
+        """The smallest and the largest value of a column in a row group; None where its statistics do not tell."""
         source = next((source for field, source in self._mapping if field.name == leading), None)
         if source is None or not isinstance(source.type, AtomicType) or source.type.root not in RANGED_ROOTS:
-            return True
+            return None
         columns = self._file.metadata.row_group(group)
         for at in range(columns.num_columns):
             column = columns.column(at)
             if self._file.schema.column(at).name != source.name or column.path_in_schema != source.name:
                 continue  # A member `b` of a column `a` has the path of a column `a.b`, but not its name.
             if column.statistics is not None and column.statistics.has_min_max:
-                below = high is not None and column.statistics.min > high
-                above = low is not None and column.statistics.max < low
-                return not (below or above)
-        return True
+                with suppress(OverflowError):  # Of a date that Python's calendar does not have.
+                    return column.statistics.min, column.statistics.max
+        return None
 
     def _conform(self, batch: pa.RecordBatch) -> pa.Table:
-        for name in (SEQUENCE_NUMBER, VALUE_KIND):
+        for name in self._system:
             if name not in batch.schema.names:
                 raise CorruptTableError(f"Data file {self._path} is no key-value file: it has no column {name}.")
-        columns = [batch.column(SEQUENCE_NUMBER), batch.column(VALUE_KIND).cast(pa.int8())]
-        for (field, source), target in zip(self._mapping, list(self._schema)[2:]):
+        columns = [batch.column(SEQUENCE_NUMBER), batch.column(VALUE_KIND).cast(pa.int8())] if self._system else []
+        for (field, source), target in zip(self._mapping, list(self._schema)[len(self._system) :]):
             index = -1 if source is None else batch.schema.get_field_index(source.name)
             if source is None or index < 0:
                 columns.append(pa.nulls(len(batch), target.type))
