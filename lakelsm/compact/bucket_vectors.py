@@ -64,7 +64,8 @@ def _changed(
     plan: CompactionPlan, bucket: BucketCompaction, marks: Marks, rows: Mapping[tuple[bytes, int, str], int]
 ) -> bool:
     of, number = bucket.partition, bucket.bucket
-    return bool(marks.get((of, number))) or any((of, number, name) not in rows for name in plan.vectors.of_bucket(of, number))
+    gone = any((of, number, name) not in rows for name in plan.vectors.of_bucket(of, number))
+    return gone or bool(marks.get((of, number)))
 
 
 def _write(

@@ -176,13 +176,11 @@ class Compactor:
         reader = RunReader(
             store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=task_memory // 2
         )
-        keys = replace(reader, columns=store.schema.trimmed_primary_keys, memory_bytes=task_memory // 4)
         layout = FileLayout.of(store.schema, store.options, task_memory // 8).for_compaction()
         spec, expiry = MergeSpec.of(store.schema, store.options), RecordExpiry.of(store.options)
         changelog_layout = layout.for_changelog(store.options)
         task = RewriteTask(
             reader=reader,
-            keys=keys,
             layout=layout,
             spec=spec,
             expiry=expiry,

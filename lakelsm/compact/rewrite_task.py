@@ -40,11 +40,10 @@ _FAN_IN = 64
 class RewriteTask:
     """What all rewrite units of a table share; pickled once. Rows that ``expiry`` finds too old at ``epoch_millis`` are
     left out before the merge, as Paimon does. ``rule`` says what the changelog of units with one has, and
-    ``changelog_layout`` how its files are written (None: as the data files). ``keys`` reads the key columns alone.
+    ``changelog_layout`` how its files are written (None: as the data files).
     """
 
     reader: RunReader
-    keys: RunReader
     layout: FileLayout
     spec: MergeSpec
     expiry: RecordExpiry | None = None
@@ -66,7 +65,7 @@ class RewriteTask:
         changelog_layout = self.changelog_layout or self.layout
         changelog = writer_of(changelog_layout, level=level, file_source=FileSource.APPEND)
         looked_up = {file.path: file for section in unit.sections for run in section.looked_up for file in run}
-        replaced = ReplacedRows(self.keys, list(looked_up.values()) if unit.masks else [])
+        replaced = ReplacedRows(self._keys, list(looked_up.values()) if unit.masks else [])
         try:
             with TemporaryDirectory(prefix="lakelsm-merge-") as scratch:
                 for section in unit.sections:
@@ -84,6 +83,11 @@ class RewriteTask:
             changelog.abort()
             raise
 
+    @property
+    def _keys(self) -> RunReader:
+        """Reads the key columns alone, in half of the memory."""
+        return replace(self.reader, columns=self.spec.key_columns, memory_bytes=self.reader.memory_bytes // 2)
+
     def _merged(self, unit: RewriteUnit, section: MergeUnit, replaced: ReplacedRows) -> Iterator[MergedRange]:
         """The merged rows of a section, range by range, without what the output leaves out."""
         if unit.masks and not unit.looks_up:
@@ -98,7 +102,7 @@ class RewriteTask:
     def _merged_masking(self, unit: RewriteUnit, section: MergeUnit, replaced: ReplacedRows) -> Iterator[MergedRange]:
         """The newest rows of a section; those of level 0 replace the rows that files below have of their keys."""
         if not unit.writes_data:
-            for rows in chain.from_iterable(self.keys.open_runs(section)):
+            for rows in chain.from_iterable(self._keys.open_runs(section)):
                 replaced.add_keys(rows)
             return
         # A loop would hold on to a range while the next one is read.

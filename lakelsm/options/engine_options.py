@@ -105,7 +105,7 @@ class EngineOptions:
         "Write deletion vectors in the layout of 64 bits, which Iceberg reads too; both are read.",
     )
     deletion_vectors_merge_on_read: bool = option(
-        "deletion-vectors.merge-on-read", BOOLEAN, False, "Read level 0 of a deletion-vector table too."
+        "deletion-vectors.merge-on-read", BOOLEAN, False, "Read level 0 of a deletion-vector table too.", per_call=False
     )
     deletion_vectors_modifiable: bool = option(
         "deletion-vectors.modifiable",

@@ -65,7 +65,6 @@ class Feature(Enum):
     AUTOMATIC_TAGS = "automatic tags"
     COMPACTION_BESIDE_WRITES = "compaction beside writes"
     CROSS_PARTITION = "cross-partition updates"
-    DELETION_VECTORS = "deletion vectors"
     EXPLICIT_CASTS = "type changes by explicit casts"
     FILE_INDEXES = "indexes of data files"
     LOOKUP_TABLES = "lookup tables"

@@ -60,6 +60,7 @@ class CompactionPlan:
     snapshot: Snapshot
     entries: Sequence[ManifestEntry]
     buckets: tuple[BucketCompaction, ...]
+    _: KW_ONLY
     epoch_millis: int = 0
     vectors: DeletionVectors = field(default_factory=DeletionVectors)
 
@@ -113,7 +114,7 @@ def plan_table(
         if plan is not None and not plan.is_empty:
             top = level_count(files, store.options.num_levels) - 1
             chosen.append(BucketCompaction(partition, bucket, plan, top))
-    return CompactionPlan(snapshot, entries, tuple(chosen), epoch_millis, vectors)
+    return CompactionPlan(snapshot, entries, tuple(chosen), epoch_millis=epoch_millis, vectors=vectors)
 
 
 def checked_scope(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -107,15 +108,15 @@ def largest_batches(reader: RunReader, unit: MergeUnit) -> list[int]:
 def test_row_groups_outside_the_bounds_are_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = write_run(tmp_path, INT_KEY, int_rows(range(100)), group_rows=10)
     decoded: list[int] = []
-    original = KeyValueReader._overlaps
+    original = KeyValueReader._gathered
 
-    def spy(self: KeyValueReader, group: int, leading: str, low: object, high: object) -> bool:
-        needed = original(self, group, leading, low, high)
-        if needed:
-            decoded.append(group)
-        return needed
+    def spy(
+        self: KeyValueReader, group: int, start: int, allowance: Callable[[], int]
+    ) -> Iterator[tuple[int, pa.Table]]:
+        decoded.append(group)
+        return original(self, group, start, allowance)
 
-    monkeypatch.setattr(KeyValueReader, "_overlaps", spy)
+    monkeypatch.setattr(KeyValueReader, "_gathered", spy)
     (rows,) = read_unit(reader_of(INT_KEY), MergeUnit((run,), lower=(35,), upper=(52,)))
     assert ids(rows) == list(range(35, 52))
     assert decoded == [3, 4, 5]

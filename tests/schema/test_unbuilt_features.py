@@ -27,7 +27,6 @@ def opening(schema: TableSchema) -> None:
 
 
 _REFUSED_EVERYWHERE: tuple[dict[str, str], ...] = (
-    {"deletion-vectors.enabled": "true"},
     {"bucket": "-2"},
     {"sequence.snapshot-ordering": "true", "write-only": "true"},
     {"file.format": "orc"},
