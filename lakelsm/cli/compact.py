@@ -66,6 +66,8 @@ def compact_text(result: CompactionResult) -> str:
     if result.status is not CompactionStatus.PLANNED:
         written = f"{result.rows_written:,} rows, {result.bytes_written / _MIB:.1f} MiB, {result.files_written} files"
         lines.append(f"  written    {written}")
+        if result.rows_masked:
+            lines.append(f"  masked     {result.rows_masked:,} rows of files that stay as they are")
         lines.append(f"  snapshots  {', '.join(map(str, result.snapshot_ids)) or 'none'}")
     return "\n".join(lines)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +11,7 @@ from lakelsm import CompactionResult, CompactionStatus
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.main import main
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY
-from tests.cli.fake_table import NAMED, last_object
+from tests.cli.fake_table import DONE, NAMED, last_object
 
 if TYPE_CHECKING:
     from tests.cli.fake_table import FakeTable
@@ -166,3 +166,11 @@ def test_the_text_report_of_a_dry_run_says_that_nothing_changed(
     assert "a dry run, nothing was changed" in text
     assert "6 would be rewritten" in text
     assert "written  " not in text and "snapshots" not in text
+
+
+def test_the_text_report_says_how_many_rows_are_masked_where_some_are(
+    table: FakeTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.answer = replace(DONE, rows_masked=12_345)
+    run(NAMED)
+    assert "  masked     12,345 rows of files that stay as they are" in capsys.readouterr().out.splitlines()
