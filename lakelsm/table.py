@@ -193,15 +193,18 @@ class Table:
         snapshot_id: int | None = None,
         timestamp: str | datetime | None = None,
         tag: str | None = None,
+        fresh: bool = False,
     ) -> DataFrame:
         """The merged rows of the newest snapshot, or of another one, as a DataFrame.
 
         ``where`` (an SQL condition) and ``columns`` do what ``.where`` and ``.select`` do, and also leave out partitions,
         buckets and files by the manifests alone. ``timestamp`` is a datetime or 'YYYY-MM-DD HH:MM:SS' in the session's
-        time zone: the newest snapshot that is not later. At most one of the last three may be given.
+        time zone: the newest snapshot that is not later. At most one of the last three may be given. Tables with deletion
+        vectors or `first-row` show what a compaction has merged: ``fresh`` merges in the rows that wait in level 0, as
+        reads of other tables always do.
         """
         names = checked_projection(columns)
-        plan, store = self._plan(where, snapshot_id, timestamp, tag)
+        plan, store = self._plan(where, snapshot_id, timestamp, tag, fresh)
         with translated(store.paths.root):
             frame = scan_frame(self.spark, store, plan)
         if where is not None:
@@ -217,9 +220,10 @@ class Table:
         snapshot_id: int | None = None,
         timestamp: str | datetime | None = None,
         tag: str | None = None,
+        fresh: bool = False,
     ) -> ReadPlan:
         """What `read` would open: its ``files_scanned`` of ``files_live``."""
-        return self._plan(where, snapshot_id, timestamp, tag)[0]
+        return self._plan(where, snapshot_id, timestamp, tag, fresh)[0]
 
     def changelog(
         self,
@@ -328,13 +332,19 @@ class Table:
         return store, store.snapshots.latest() if snapshot_id is None else store.snapshots.get(snapshot_id)
 
     def _plan(
-        self, where: str | None, snapshot_id: int | None, timestamp: str | datetime | None, tag: str | None
+        self,
+        where: str | None,
+        snapshot_id: int | None,
+        timestamp: str | datetime | None,
+        tag: str | None,
+        fresh: bool,
     ) -> tuple[ReadPlan, TableStore]:
         checked_condition(where)
+        checked_flag("fresh", fresh)
         snapshot_id = checked_snapshot_id("snapshot_id", snapshot_id)
         timestamp, tag = checked_time("timestamp", timestamp), checked_tag("tag", tag)
         store, snapshot = chosen_state(self._store(), snapshot_id, timestamp, tag, self._millis)
-        return plan_read(store, snapshot, self._parsed(store, where)), store
+        return plan_read(store, snapshot, self._parsed(store, where), fresh), store
 
     def _parsed(self, store: TableStore, where: str | None) -> Predicate | None:
         return None if where is None else predicate_of(self.spark, store.schema.fields, where)

@@ -46,12 +46,12 @@ def by_bucket(store: TableStore, entries: Sequence[ManifestEntry]) -> dict[Bucke
     return buckets
 
 
-def is_shown(options: TableOptions, level: int) -> bool:
+def is_shown(options: TableOptions, level: int, fresh: bool = False) -> bool:
     """Whether reads show files of a level: with `first-row` or deletion vectors only what a compaction has merged.
 
-    So in Paimon; ``deletion-vectors.merge-on-read`` shows level 0 too.
+    So in Paimon; ``deletion-vectors.merge-on-read`` and ``fresh`` reads show level 0 too.
     """
-    if level > 0:
+    if level > 0 or fresh:
         return True
     if options.merge_engine is MergeEngine.FIRST_ROW:
         return False

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.manifest import EntryIdentity, ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.lsm.interval_partition import Section, fewest_runs, overlap_groups
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
@@ -14,6 +16,7 @@ from lakelsm.options import ChangelogProducer
 from lakelsm.plan.bucket_files import by_bucket, is_shown, partition_filter
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.predicate.predicate import Predicate
+from lakelsm.snapshots.deletion_vectors import deletion_vectors
 from lakelsm.snapshots.manifest_scan import PartitionFilter, read_changelog_entries, read_delta_entries, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 
@@ -45,7 +48,10 @@ class ChangelogMode(Enum):
 
 @dataclass(frozen=True)
 class DifferenceUnit:
-    """Files of two states whose rows are compared; the masks tell which of ``unit.files`` each state has."""
+    """Files of two states whose rows are compared; the masks tell which of ``unit.files`` each state has.
+
+    A file of which the states mask different rows is there twice, with the vector of each.
+    """
 
     unit: MergeUnit
     before: tuple[bool, ...]
@@ -83,20 +89,17 @@ def plan_difference(
 ) -> ChangelogPlan:
     """Plan the comparison of two snapshots (None: an empty table)."""
     keep = partition_filter(store, predicate)
-    states = [
-        {}
-        if snapshot is None
-        else {
-            entry.identity: entry
-            for entry in read_live_entries(store.file_io, store.paths, snapshot, keep_partitions=keep, stats=False)
-            if is_shown(store.options, entry.file.level)
-        }
-        for snapshot in (before, after)
-    ]
-    entries = {**states[0], **states[1]}
-    listed = list(entries.values())
-    sides = [[identity in state for identity in entries] for state in states]
-    make = MergeUnits(store, listed)
+    old, new = (_state(store, snapshot, keep) for snapshot in (before, after))
+    found: list[tuple[_LiveFile, tuple[bool, bool]]] = []
+    for identity in {**old, **new}:
+        had, has = old.get(identity), new.get(identity)
+        if had is not None and has is not None and _shows_the_same(store, had, has):
+            found.append((has, (True, True)))
+        else:
+            found += [(file, sides) for file, sides in ((had, (True, False)), (has, (False, True))) if file is not None]
+    listed = [file.entry for file, _ in found]
+    sides = [[side[state] for _, side in found] for state in range(2)]
+    make = MergeUnits(store, listed, [file.vector for file, _ in found])
     target = store.options.source_split_target_size
     units: list[DifferenceUnit] = []
     for files in by_bucket(store, listed).values():
@@ -108,6 +111,31 @@ def plan_difference(
                 places = [known[file] for file in unit.files]
                 units.append(DifferenceUnit(unit, *(tuple(side[place] for place in places) for side in sides)))
     return ChangelogPlan(compared=tuple(units))
+
+
+@dataclass(frozen=True)
+class _LiveFile:
+    """A file as one state has it, with the deletion vector that it has there."""
+
+    entry: ManifestEntry
+    vector: VectorPlace | None
+
+
+def _state(store: TableStore, snapshot: Snapshot | None, keep: PartitionFilter | None) -> dict[EntryIdentity, _LiveFile]:
+    """The files that a read of a snapshot shows (None: of an empty table)."""
+    if snapshot is None:
+        return {}
+    live = read_live_entries(store.file_io, store.paths, snapshot, keep_partitions=keep, stats=False)
+    entries = [entry for entry in live if is_shown(store.options, entry.file.level)]
+    vectors = deletion_vectors(store, snapshot, {(entry.partition, entry.bucket) for entry in entries})
+    return {entry.identity: _LiveFile(entry, vector) for entry, vector in zip(entries, vectors.of(entries))}
+
+
+def _shows_the_same(store: TableStore, one: _LiveFile, other: _LiveFile) -> bool:
+    """Whether two states show the same rows of a file. Index files are written anew for the sake of other files too."""
+    if one.vector is None or other.vector is None:
+        return one.vector is other.vector
+    return one.vector.masks_as(other.vector, store.file_io.filesystem(), one.entry.file.row_count)
 
 
 def _between(store: TableStore, start: int, end: int) -> Iterable[Snapshot]:

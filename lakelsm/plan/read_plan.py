@@ -17,7 +17,7 @@ from lakelsm.lsm.levels import FileRange
 from lakelsm.lsm.pruning import VersionRule, files_that_may_match, prune_stale_safe
 from lakelsm.lsm.splits import read_units
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
-from lakelsm.options import MergeEngine
+from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.plan.bucket_files import BucketId, by_bucket, is_shown, partition_filter
 from lakelsm.plan.file_statistics import statistics_of
 from lakelsm.plan.merge_units import MergeUnits
@@ -48,10 +48,13 @@ class ReadPlan:
         return len(self.raw_files) + len(self.merged_files)
 
 
-def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None) -> ReadPlan:
+def plan_read(
+    store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None, fresh: bool = False
+) -> ReadPlan:
     """Plan the read of a snapshot from its manifests alone (None: an empty table).
 
     ``predicate`` leaves out partitions, buckets and files that surely hold no row of the answer; it is not a filter.
+    ``fresh`` merges level 0 in where reads of the table leave it out.
     """
     if snapshot is None:
         return ReadPlan(None, raw_files=(), merged_files=(), units=(), files_live=0)
@@ -64,18 +67,21 @@ def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate
         keep_buckets=_bucket_filter(store, predicate),
         stats=prunes_files,
     )
-    buckets = by_bucket(store, entries)
+    every = by_bucket(store, entries)
+    buckets = {
+        bucket: [file for file in files if is_shown(store.options, file.level, fresh)] for bucket, files in every.items()
+    }
     if predicate is not None and prunes_files:
-        buckets = _prune_files(store, predicate, entries, buckets)
+        buckets = _prune_files(store, predicate, entries, buckets, _version_rule(store.options, fresh))
     raw: list[RunFile] = []
     merged: list[RunFile] = []
     sections: list[MergeUnit] = []
-    units = MergeUnits(store, entries, deletion_vectors(store, snapshot).of(entries))
+    units = MergeUnits(store, entries, deletion_vectors(store, snapshot, buckets).of(entries))
     target = store.options.source_split_target_size
     one_row_a_key = store.options.merge_engine is MergeEngine.FIRST_ROW or store.options.deletion_vectors_enabled
     for files in buckets.values():
         # Compactions leave out keys that lie below (`first-row`), or mask them (vectors): no key is on two levels.
-        parts = read_units(_shown(store, files), no_merge=one_row_a_key)
+        parts = read_units(files, no_merge=one_row_a_key)
         raw.extend(map(units.file, parts.raw_files))
         for section in parts.merge_sections:
             merged.extend(map(units.file, section.files))
@@ -85,17 +91,13 @@ def plan_read(store: TableStore, snapshot: Snapshot | None, predicate: Predicate
     return ReadPlan(snapshot.id, raw_files=tuple(raw), merged_files=tuple(merged), units=tuple(sections), files_live=live)
 
 
-def _shown(store: TableStore, files: Sequence[FileRange]) -> list[FileRange]:
-    return [file for file in files if is_shown(store.options, file.level)]
-
-
-def _version_rule(store: TableStore) -> VersionRule:
-    engine = store.options.merge_engine
-    if store.options.deletion_vectors_enabled and not is_shown(store.options, 0):
+def _version_rule(options: TableOptions, fresh: bool) -> VersionRule:
+    engine = options.merge_engine
+    if options.deletion_vectors_enabled and not is_shown(options, 0, fresh):
         return VersionRule.MASKED
     if engine in (MergeEngine.PARTIAL_UPDATE, MergeEngine.AGGREGATION):
         return VersionRule.COMBINED
-    if engine is MergeEngine.FIRST_ROW or store.options.sequence_field:
+    if engine is MergeEngine.FIRST_ROW or options.sequence_field:
         return VersionRule.ANY_ONE
     return VersionRule.LAST_BY_SEQUENCE
 
@@ -136,15 +138,15 @@ def _prune_files(
     predicate: Predicate,
     entries: Sequence[ManifestEntry],
     buckets: Mapping[BucketId, list[FileRange]],
+    rule: VersionRule,
 ) -> dict[BucketId, list[FileRange]]:
     """Leave out files that cannot hold a row of the answer nor hide a row that must stay hidden."""
     stats = statistics_of(store, entries, columns(predicate))
     by_keys = files_that_may_match(predicate, stats, store.schema.primary_keys)
     by_values = files_that_may_match(predicate, stats)
-    rule = _version_rule(store)
     kept: dict[BucketId, list[FileRange]] = {}
     for bucket, files in buckets.items():
-        left = prune_stale_safe(_shown(store, [file for file in files if by_keys[file.index]]), by_values, rule)
+        left = prune_stale_safe([file for file in files if by_keys[file.index]], by_values, rule)
         if left:
             kept[bucket] = left
     return kept

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.snapshots.deletion_vectors import deletion_vectors
 from lakelsm.snapshots.manifest_scan import read_delta_metas, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 
@@ -41,6 +42,7 @@ _FILES = pa.schema(
         ("schema_id", pa.int64()),
         ("min_sequence_number", pa.int64()),
         ("max_sequence_number", pa.int64()),
+        ("masked_record_count", pa.int64()),
     ]
 )
 
@@ -81,7 +83,8 @@ def files_frame(spark: SparkSession, store: TableStore, snapshot: Snapshot | Non
         return _frame(spark, [], _FILES)
     names: dict[bytes, str] = {}
     rows = []
-    for entry in read_live_entries(store.file_io, store.paths, snapshot, stats=False):
+    entries = read_live_entries(store.file_io, store.paths, snapshot, stats=False)
+    for entry, vector in zip(entries, deletion_vectors(store, snapshot).of(entries)):
         if entry.partition not in names:
             names[entry.partition] = store.partition_label(entry.partition)
         file = entry.file
@@ -98,6 +101,7 @@ def files_frame(spark: SparkSession, store: TableStore, snapshot: Snapshot | Non
                 file.schema_id,
                 file.min_sequence_number,
                 file.max_sequence_number,
+                0 if vector is None else vector.masked_rows(store.file_io.filesystem(), file.row_count),
             )
         )
     return _frame(spark, rows, _FILES)

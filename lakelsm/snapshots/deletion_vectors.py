@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -35,8 +35,10 @@ class DeletionVectors:
         return [self.of_bucket(entry.partition, entry.bucket).get(entry.file.file_name) for entry in entries]
 
 
-def deletion_vectors(store: TableStore, snapshot: Snapshot | None) -> DeletionVectors:
-    """Return the vectors of a snapshot (None: of an empty table), by its index manifest alone.
+def deletion_vectors(
+    store: TableStore, snapshot: Snapshot | None, buckets: Container[_BucketId] | None = None
+) -> DeletionVectors:
+    """Return the vectors of a snapshot (None: of an empty table), by its index manifest alone; those of ``buckets``.
 
     Raises CorruptTableError where two vectors are of one data file, or where an index file does not say what it holds.
     """
@@ -48,6 +50,8 @@ def deletion_vectors(store: TableStore, snapshot: Snapshot | None) -> DeletionVe
         if entry.file.index_type != DELETION_VECTORS_INDEX:
             continue
         bucket = entry.partition, entry.bucket
+        if buckets is not None and bucket not in buckets:
+            continue
         entries.setdefault(bucket, []).append(entry)
         known = places.setdefault(bucket, {})
         for place in _places(store, snapshot, entry):

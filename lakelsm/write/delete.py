@@ -25,7 +25,7 @@ def matching_rows(spark: SparkSession, store: TableStore, where: str, snapshot: 
     """The rows of a snapshot that match, as those who change them judge them: the merged rows of all levels."""
     predicate = predicate_of(spark, store.schema.fields, where)
     with translated(store.paths.root):
-        return filtered(scan_frame(spark, store, plan_read(store, snapshot, predicate)), where)
+        return filtered(scan_frame(spark, store, plan_read(store, snapshot, predicate, fresh=True)), where)
 
 
 def prepared_changes(store: TableStore, rows: DataFrame, kind: int) -> DataFrame:

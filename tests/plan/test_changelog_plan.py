@@ -12,6 +12,7 @@ from lakelsm.plan.changelog_plan import ChangelogMode, ChangelogPlan, plan_chang
 from lakelsm.predicate.parser import parse_where
 from lakelsm.snapshots.table_store import TableStore
 from tests.commit.commit_table import CommitTable, add, delete, file, upgrade
+from tests.masked_files import mask
 
 
 @pytest.fixture
@@ -124,6 +125,28 @@ def test_a_file_that_moved_up_is_on_both_sides_by_its_level(table: CommitTable) 
     ((compared),) = difference(table, 1, 2).compared
     sides = zip(compared.unit.files, compared.before, compared.after)
     assert sorted((part.level, before, after) for part, before, after in sides) == [(0, True, False), (5, False, True)]
+
+
+def test_a_file_of_which_other_rows_are_masked_is_compared_with_itself_and_a_rewritten_index_file_is_no_change(
+    table: CommitTable,
+) -> None:
+    table.append(add(file("one", keys=(1, 2), level=5)), add(file("other", keys=(5, 7), level=5)))
+    store = TableStore.open(str(table.root))
+    mask(store, {"one": [1, 2]})
+    mask(store, {"one": [1, 2], "other": [3]})
+    mask(store, {"one": [1, 3], "other": [3]})
+
+    def compared(before: int, after: int) -> set[tuple[str, int | None, bool, bool]]:
+        return {
+            (part.name, part.vector and part.vector.cardinality, *sides)
+            for one in difference(table, before, after).compared
+            for part, *sides in zip(one.unit.files, one.before, one.after)
+        }
+
+    assert compared(1, 2) == {("one", None, True, False), ("one", 2, False, True)}
+    assert compared(2, 3) == {("other", None, True, False), ("other", 1, False, True)}
+    assert compared(3, 4) == {("one", 2, True, False), ("one", 2, False, True)}
+    assert compared(4, 4) == set()
 
 
 def test_level_0_of_first_row_is_in_no_state(tmp_path: Path) -> None:

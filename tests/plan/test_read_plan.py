@@ -8,18 +8,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lakelsm.errors import CorruptTableError
 from lakelsm.format.row.bucket_hash import bucket_ids
 from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.predicate.parser import parse_where
 from lakelsm.snapshots.table_store import TableStore
-from tests.commit.commit_table import INT, CommitTable, add, file
+from tests.commit.commit_table import INT, CommitTable, add, file, partition, upgrade
 from tests.compact.local_table import LocalTable
+from tests.masked_files import commit_vectors, index_entry, mask, with_index_files
 
 
-def planned(root: Path, where: str | None = None) -> ReadPlan:
+def planned(root: Path, where: str | None = None, fresh: bool = False) -> ReadPlan:
     store = TableStore.open(str(root))
     predicate = None if where is None else parse_where(where, store.schema.fields)
-    return plan_read(store, store.snapshots.latest(), predicate)
+    return plan_read(store, store.snapshots.latest(), predicate, fresh)
 
 
 def names(plan: ReadPlan) -> tuple[list[str], list[str]]:
@@ -69,6 +71,66 @@ def test_first_row_shows_what_compactions_merged_and_merges_nothing(tmp_path: Pa
     plan = planned(tmp_path)
     assert names(plan) == (["high", "low"], [])
     assert (plan.units, plan.files_live) == ((), 3)
+
+
+def test_first_row_merges_level_0_in_where_asked_to(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path, options={"merge-engine": "first-row"})
+    low, high, new = file("low", level=5, keys=(1, 4)), file("high", level=3, keys=(5, 9)), file("new", keys=(4, 4))
+    table.append(add(low), add(high), add(new))
+    assert names(planned(tmp_path, fresh=True)) == (["high"], ["low", "new"])
+
+
+VECTORS = {"deletion-vectors.enabled": "true"}
+
+
+def test_files_under_vectors_are_read_as_they_are_with_the_vectors_of_the_snapshot(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path, options=VECTORS)
+    table.append(add(file("low", level=5)), add(file("high", level=3)), add(file("new")), add(file("x", level=5), dt="b"))
+    store = TableStore.open(str(tmp_path))
+    mask(store, {"low": [1, 2]})
+    mask(store, {"low": [1, 2, 3], "x": [0]})
+    for snapshot, masked in ((1, {}), (2, {"low": 2}), (3, {"low": 3, "x": 1})):
+        plan = plan_read(store, store.snapshots.get(snapshot), None)
+        assert names(plan) == (["high", "low", "x"], [])
+        found = {part.name: part.vector.cardinality for part in plan.raw_files if part.vector is not None}
+        assert found == masked
+
+
+@pytest.mark.parametrize("by_option", [True, False])
+def test_level_0_is_merged_into_files_under_vectors_where_asked_to(tmp_path: Path, by_option: bool) -> None:
+    merge_on_read = {"deletion-vectors.merge-on-read": "true"} if by_option else {}
+    table = CommitTable(tmp_path, options={**VECTORS, **merge_on_read})
+    table.append(
+        add(file("low", level=5, keys=(1, 9))), add(file("high", level=3, keys=(5, 6))), add(file("new", keys=(5, 5))),
+        add(file("apart", level=5, keys=(20, 29))), add(file("waits", keys=(40, 49))),
+    )
+    store = TableStore.open(str(tmp_path))
+    mask(store, {"low": [4], "apart": [0]})
+    plan = planned(tmp_path, fresh=not by_option)
+    assert names(plan) == (["apart", "waits"], ["high", "low", "new"])
+    assert {part.name for part in (*plan.raw_files, *plan.merged_files) if part.vector} == {"low", "apart"}
+    assert {part.name for unit in plan.units for part in unit.files if part.vector} == {"low"}
+
+
+def test_files_under_vectors_are_left_out_by_their_values_unless_level_0_is_merged_in(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", write_only="true", deletion_vectors__enabled="true")
+    table.write((1, "old"), (2, "old"))
+    table.write((1, "new"))
+    (old, new) = sorted(table.live(), key=lambda entry: entry.file.min_sequence_number)
+    commit_vectors(table.store, files=[*upgrade(old, 5), *upgrade(new, 4)])
+    mask(table.store, {old.file.file_name: [0]})
+    assert planned(table.root, "v = 'old'").files_scanned == 1
+    assert planned(table.root, "v = 'old'", fresh=True).files_scanned == 2
+
+
+def test_vectors_of_buckets_that_a_read_leaves_out_are_not_looked_at(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path)
+    table.append(add(file("a", level=5)), add(file("b", level=5), dt="b"))
+    good = index_entry(tmp_path, {"a": [1]}, partition("a"), 0)
+    with_index_files(table, good, *(index_entry(tmp_path, {"b": [1]}, partition("b"), 0) for _ in range(2)))
+    assert planned(tmp_path, "dt = 'a'").files_scanned == 1
+    with pytest.raises(CorruptTableError, match="two deletion vectors of data file b"):
+        planned(tmp_path, "dt = 'b'")
 
 
 def test_a_large_section_is_cut_by_key(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows
 from lakelsm.schema import unbuilt_features
 from lakelsm.schema.rules import check_rules
-from lakelsm.schema.system_columns import VALUE_KIND
+from lakelsm.schema.system_columns import POSITION, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from tests.compact.local_table import LocalTable
 from tests.conformance.cases import Case
@@ -121,7 +121,7 @@ class FileTable(LocalTable):
         names, schema = store.schema.field_names, row_schema(store.schema.fields)
         spec, reader = MergeSpec.of(store.schema, store.options), self._reader(names)
         parts = [schema.empty_table()]
-        parts += [self._file_rows(file, names) for _, files in plan.scanned for file in files]
+        parts += [self._file_rows(file, names).select(schema.names) for _, files in plan.scanned for file in files]
         for task, units in ((MergedChanges, plan.merged), (Differences, plan.compared)):
             parts += map(pa.Table.from_batches, ([batch] for batch in task(reader, spec, schema)(units)))
         return pa.concat_tables(parts).select([VALUE_KIND, *names])
@@ -142,8 +142,7 @@ class FileTable(LocalTable):
         scanned = [file for file in plan.merged_files if not is_handed_over(file, small_file)]
         for file in (*plan.raw_files, *scanned):
             rows = self._file_rows(file, names)
-            kept = np.ones(len(rows), dtype=bool)
-            kept[hidden.get(file.name, [])] = False
+            kept = ~np.isin(rows.column(POSITION).to_numpy(), hidden.get(file.name, []))
             if file in plan.raw_files:
                 assert not rows.column(VALUE_KIND).to_numpy()[kept].__and__(1).any(), "a retraction in a raw file"
             parts.append(rows.filter(pa.array(kept)).select(names))
@@ -159,7 +158,7 @@ class FileTable(LocalTable):
         )
 
     def _file_rows(self, file: RunFile, names: Sequence[str]) -> pa.Table:
-        (run,) = self._reader(names).open_runs(MergeUnit(((file,),)))
+        (run,) = self._reader(names).open_runs(MergeUnit(((file,),)), positions=True)
         return pa.concat_tables(run)
 
 

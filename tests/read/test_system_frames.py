@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.read import system_frames
 from lakelsm.read.system_frames import files_frame, snapshots_frame
 from lakelsm.snapshots.table_store import TableStore
-from tests.commit.commit_table import CommitTable, add, file
+from tests.commit.commit_table import CommitTable, add, file, partition
+from tests.masked_files import index_entry, with_index_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,7 +110,20 @@ def test_each_live_file_has_its_place_and_its_counts(table: CommitTable) -> None
         "schema_id": 0,
         "min_sequence_number": 20,
         "max_sequence_number": 29,
+        "masked_record_count": 0,
     }
+
+
+def test_each_live_file_tells_how_many_of_its_rows_are_masked(table: CommitTable) -> None:
+    table.append(add(file("a", level=3)), add(file("b", level=4)), add(file("other", level=3), bucket=1))
+    counted = index_entry(table.root, {"a": [1, 2, 9], "gone": [0]}, partition("a"), 0)
+    uncounted = index_entry(table.root, {"other": [4, 5]}, partition("a"), 1)
+    ranges = tuple(replace(vector, cardinality=None) for vector in uncounted.file.dv_ranges or ())
+    store = store_of(table)
+    with_index_files(table, counted, replace(uncounted, file=replace(uncounted.file, dv_ranges=ranges)))
+    rows = frame(files_frame, store, store.snapshots.latest()).to_pylist()
+    found = {row["file_path"].rsplit("/", 1)[-1]: row["masked_record_count"] for row in rows}
+    assert found == {"a": 3, "b": 0, "other": 2}
 
 
 def test_a_table_without_snapshots_has_empty_frames_of_the_same_columns(table: CommitTable) -> None:

@@ -61,6 +61,18 @@ class VectorPlace:
             raise self.wrong(f"it masks {len(found)} rows, but the index manifest says {self.cardinality}")
         return found
 
+    def masked_rows(self, filesystem: arrow_fs.FileSystem, row_count: int) -> int:
+        """How many rows are masked. The index file is only read where its manifest does not say."""
+        return len(self.read(filesystem, row_count)) if self.cardinality is None else self.cardinality
+
+    def masks_as(self, other: VectorPlace, filesystem: arrow_fs.FileSystem, row_count: int) -> bool:
+        """Whether another vector of the data file masks the same rows. Index files are only read where both may."""
+        if (self.index_path, self.offset, self.length) == (other.index_path, other.offset, other.length):
+            return True
+        if None not in (self.cardinality, other.cardinality) and self.cardinality != other.cardinality:
+            return False
+        return self.read(filesystem, row_count) == other.read(filesystem, row_count)
+
     def positions(self, filesystem: arrow_fs.FileSystem, row_count: int) -> npt.NDArray[np.int64]:
         """The positions that `read` gives, ascending."""
         return np.frombuffer(self.read(filesystem, row_count).to_array(), np.uint32).astype(np.int64)

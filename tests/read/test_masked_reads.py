@@ -1,0 +1,111 @@
+"""Rows that deletion vectors mask are in no read, whoever reads the files, and all others are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+
+from lakelsm import Table
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.schema.changes import AddColumn
+from tests.commit.commit_table import upgrade
+from tests.compact.local_table import LocalTable
+from tests.masked_files import commit_vectors, mask
+from tests.read.tables import rows_of
+from tests.read.test_pushed_down import parquet_scans
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def waiting(table: LocalTable) -> ManifestEntry:
+    """The newest file of level 0."""
+    files = [entry for entry in table.live() if entry.file.level == 0]
+    return max(files, key=lambda entry: entry.file.min_sequence_number)
+
+
+def moved_up(table: LocalTable, level: int) -> str:
+    """Move the newest file of level 0 up as it is; return its name."""
+    entry = waiting(table)
+    commit_vectors(table.store, files=upgrade(entry, level))
+    return entry.file.file_name
+
+
+def versions(folder: Path, **options: str) -> LocalTable:
+    """Keys 0 to 9 on level 5, of which 2, 3 and 9 are masked as level 4 has newer ones; newer yet wait on level 0."""
+    table = LocalTable(folder, write_only="true", deletion_vectors__enabled="true", **options)
+    table.write(*((key, f"old{key}") for key in range(10)))
+    old = moved_up(table, 5)
+    table.write((2, "new2"), (3, "new3"), (20, "new20"))
+    moved_up(table, 4)
+    mask(table.store, {old: [2, 3, 9]})
+    table.write((3, "newest3"), (4, "newest4"), (30, "newest30"))
+    table.delete((5, None))
+    return table
+
+
+MERGED = {key: f"old{key}" for key in range(9)} | {2: "new2", 3: "new3", 20: "new20"}
+FRESH = {key: value for key, value in MERGED.items() if key != 5} | {3: "newest3", 4: "newest4", 30: "newest30"}
+
+
+def listed(rows: dict[int, str]) -> list[tuple[int, str]]:
+    return sorted(rows.items(), key=repr)
+
+
+@pytest.mark.parametrize("prefix", ["data-", "_hidden-"], ids=["Spark's scan", "tasks"])
+def test_level_0_waits_unless_it_is_merged_in_and_each_snapshot_has_its_own_vectors(
+    spark: SparkSession, tmp_path: Path, prefix: str
+) -> None:
+    local = versions(tmp_path / "t", data_file__prefix=prefix)
+    table = Table.for_path(str(local.root), spark)
+    assert rows_of(table.read()) == listed(MERGED)
+    assert rows_of(table.read(fresh=True)) == listed(FRESH)
+    old = [row for row in listed(MERGED) if row[1].startswith("old")]
+    assert rows_of(table.read("v LIKE 'old%'")) == old
+    assert len(table.read(snapshot_id=2).collect()) == 10
+    assert sum(row["masked_record_count"] for row in table.files().collect()) == 3
+    changes = table.changelog(4, 5, mode="diff").collect()
+    assert sorted(map(tuple, changes)) == [("-D", 9, "old9")]
+    assert table.delete("v = 'newest30'").matched_rows == 1
+    assert rows_of(table.read(fresh=True)) == [row for row in listed(FRESH) if row[0] != 30]
+
+
+def test_small_files_that_tasks_hand_over_lack_their_masked_rows(spark: SparkSession, tmp_path: Path) -> None:
+    local = versions(
+        tmp_path / "t", merge_engine="partial-update", partial_update__remove_record_on_delete="true",
+        deletion_vectors__merge_on_read="true",
+    )
+    table = Table.for_path(str(local.root), spark)
+    assert table.read().inputFiles() == []
+    assert rows_of(table.read()) == listed(FRESH)
+
+
+def test_masked_rows_stay_masked_in_a_file_of_an_older_schema_and_many_rows(spark: SparkSession, tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", write_only="true", file__block_size="256 kb")
+    count = 150_000
+    ids = pa.array(range(count), pa.int32())
+    table.write_columns(pa.table({"id": ids, "v": ids.cast(pa.string())}))
+    masked = [0, 1, 63, 64, 65_535, 65_536, 131_071, *range(140_000, 145_000), count - 1]
+    mask(table.store, {moved_up(table, 5): masked})
+    table.alter(AddColumn("w", "INT"))
+    found = Table.for_path(str(table.root), spark).read()
+    left = sorted(set(range(count)) - set(masked))
+    assert sorted(row.id for row in found.select("id").collect()) == left
+    few = found.where("id > 144990 AND v < '145003' AND w IS NULL")
+    assert sorted(row.id for row in few.collect()) == [145_000, 145_001, 145_002]
+    assert "GreaterThan(id,144990)" in parquet_scans(few)[0][1]
+
+
+def test_an_index_file_that_cannot_be_believed_is_told_with_its_data_file(spark: SparkSession, tmp_path: Path) -> None:
+    local = versions(tmp_path / "t")
+    (path,) = (local.root / "index").iterdir()
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises((PySparkException, CorruptTableError)) as error:
+        Table.for_path(str(local.root), spark).read().collect()
+    first = str(error.value).splitlines()[0]
+    assert "Deletion vector of data file data-" in first and str(path) in first and "but its manifest says" in first
