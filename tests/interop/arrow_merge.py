@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from lakelsm.format.data_file.key_value_file import KeyValueReader, row_schema
@@ -12,32 +13,44 @@ from lakelsm.format.row_kinds import is_retract
 from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_spec import MergeSpec
-from lakelsm.options import MergeEngine
+from lakelsm.plan.bucket_files import is_shown
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
+from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 from tests.interop.value_form import Rows, in_order, rows_of_arrow
 
 
 def merged_rows(path: str) -> Rows:
-    """All rows of the table's newest snapshot, with nanoseconds (see value_form)."""
+    """The rows of the table's newest snapshot that readers show, with nanoseconds (see value_form)."""
     store = TableStore.open(path)
     snapshot = store.snapshots.latest()
-    first_row = store.options.merge_engine is MergeEngine.FIRST_ROW
     buckets: dict[tuple[bytes, int], list[ManifestEntry]] = {}
     if snapshot is not None:
         for entry in read_live_entries(store.file_io, store.paths, snapshot):
-            if entry.file.level or not first_row:
+            if is_shown(store.options, entry.file.level):
                 buckets.setdefault((entry.partition, entry.bucket), []).append(entry)
+    vectors = deletion_vectors(store, snapshot)
     spec = MergeSpec.of(store.schema, store.options)
     rows: Rows = []
     for entries in buckets.values():
-        table = pa.concat_tables([_read(store, entry) for entry in sorted(entries, key=_age)])
+        table = pa.concat_tables([_shown(store, vectors, entry) for entry in sorted(entries, key=_age)])
         merged = merge_rows(table, order_keys([table.column(name) for name in spec.key_columns]), spec)
         live = merged.filter(pa.array(~is_retract(merged.column(VALUE_KIND))))
         rows += rows_of_arrow(live.drop_columns([SEQUENCE_NUMBER, VALUE_KIND]), store.schema.fields)
     return in_order(rows)
+
+
+def _shown(store: TableStore, vectors: DeletionVectors, entry: ManifestEntry) -> pa.Table:
+    """The rows of a data file that no deletion vector masks."""
+    rows = _read(store, entry)
+    vector = vectors.of_bucket(entry.partition, entry.bucket).get(entry.file.file_name)
+    if vector is None:
+        return rows
+    kept = np.ones(len(rows), dtype=bool)
+    kept[list(vector.read(store.file_io.filesystem(), len(rows)))] = False
+    return rows.filter(pa.array(kept))
 
 
 def _age(entry: ManifestEntry) -> tuple[int, int]:
