@@ -27,7 +27,8 @@ class CompactionStatus(str, Enum):
 class CompactionResult:
     """What a compaction did. Counts are files, rows and bytes; ``seconds`` is wall time.
 
-    ``rows_masked``: rows of files that stay as they are, which deletion vectors mask from now on.
+    ``rows_masked``: rows of files that deletion vectors mask from now on. ``rows_remapped``: those of them that were
+    found again by key in other files, because another commit had changed vectors or files while this one worked.
     """
 
     table: str
@@ -44,6 +45,7 @@ class CompactionResult:
     seconds: float = 0.0
     changelog_rows: int = 0
     rows_masked: int = 0
+    rows_remapped: int = 0
 
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""

@@ -67,7 +67,8 @@ def compact_text(result: CompactionResult) -> str:
         written = f"{result.rows_written:,} rows, {result.bytes_written / _MIB:.1f} MiB, {result.files_written} files"
         lines.append(f"  written    {written}")
         if result.rows_masked:
-            lines.append(f"  masked     {result.rows_masked:,} rows of files that stay as they are")
+            again = f", {result.rows_remapped:,} found again after another commit" if result.rows_remapped else ""
+            lines.append(f"  masked     {result.rows_masked:,} rows of files that stay as they are{again}")
         lines.append(f"  snapshots  {', '.join(map(str, result.snapshot_ids)) or 'none'}")
     return "\n".join(lines)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import compress
 
 from pyroaring import BitMap
@@ -13,9 +13,10 @@ from pyroaring import BitMap
 from lakelsm.commit.commit_message import Marks
 from lakelsm.format.index.deletion_vectors import encode_vectors
 from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexFileMeta, IndexManifestEntry
-from lakelsm.format.manifest import FileKind
+from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.paths import AttemptNames, CommitFileNames
-from lakelsm.plan.compaction_plan import BucketCompaction, CompactionPlan
+from lakelsm.plan.bucket_files import BucketId
+from lakelsm.snapshots.deletion_vectors import DeletionVectors
 from lakelsm.snapshots.table_store import TableStore
 
 _THREADS = 16
@@ -23,74 +24,74 @@ _THREADS = 16
 
 @dataclass(frozen=True)
 class IndexChanges:
-    """Index files that take the place of others: ``adds`` of the buckets that have vectors, ``deletes`` of the rest."""
+    """Index files that take the place of others: ``adds`` of the buckets that have vectors, ``deletes`` of the rest.
 
-    adds: list[IndexManifestEntry] = field(default_factory=list)
-    deletes: list[IndexManifestEntry] = field(default_factory=list)
+    ``masked`` counts the rows that are masked in them and were not before.
+    """
+
+    adds: list[IndexManifestEntry]
+    deletes: list[IndexManifestEntry]
+    masked: int
 
 
 def write_vectors(
-    store: TableStore, plan: CompactionPlan, buckets: Sequence[BucketCompaction], marks: Marks, names: AttemptNames
+    store: TableStore,
+    before: DeletionVectors,
+    files: Iterable[ManifestEntry],
+    buckets: Sequence[BucketId],
+    *,
+    marks: Marks,
+    names: AttemptNames,
 ) -> IndexChanges:
-    """Write the index files of the buckets whose vectors a compaction changes.
+    """Write the index files of those ``buckets`` whose vectors a compaction changes: those ``before``, and ``marks``.
 
-    Vectors of files that it rewrites go, and so do those of files that are gone already; new ``marks`` are added to the
-    vectors of files that stay. A bucket has one index file, as other writers keep one only.
+    Vectors of other files than ``files`` go: it rewrites them, or they are gone already. A bucket has one index file, as
+    other writers keep one only.
     """
-    rows = _rows_of_files_that_stay(plan, buckets)
-    changed = [_changed(plan, bucket, marks, rows) for bucket in buckets]
+    rows = {(entry.partition, entry.bucket, entry.file.file_name): entry.file.row_count for entry in files}
+    changed = [_changed(before, bucket, marks, rows) for bucket in buckets]
     with ThreadPoolExecutor(_THREADS) as pool:
         work = list(compress(buckets, changed))
-        written = list(pool.map(lambda bucket: _write(store, plan, bucket, marks, rows, names), work))
-    changes = IndexChanges()
-    for bucket, entry in zip(work, written):
-        if entry is not None:
-            changes.adds.append(entry)
-        else:
-            changes.deletes.extend(plan.vectors.entries.get((bucket.partition, bucket.bucket), ()))
-    return changes
-
-
-def _rows_of_files_that_stay(
-    plan: CompactionPlan, buckets: Sequence[BucketCompaction]
-) -> Mapping[tuple[bytes, int, str], int]:
-    """The row counts of the files that a compaction leaves or moves up, by partition, bucket and name."""
-    gone = {file.index for bucket in buckets for file in bucket.rewritten_files}
-    stay = (entry for index, entry in enumerate(plan.entries) if index not in gone)
-    return {(entry.partition, entry.bucket, entry.file.file_name): entry.file.row_count for entry in stay}
+        written = list(pool.map(lambda bucket: _write(store, before, bucket, marks, rows, names), work))
+    gone = [bucket for bucket, (entry, _) in zip(work, written) if entry is None]
+    return IndexChanges(
+        adds=[entry for entry, _ in written if entry is not None],
+        deletes=[entry for bucket in gone for entry in before.entries.get(bucket, ())],
+        masked=sum(masked for _, masked in written),
+    )
 
 
 def _changed(
-    plan: CompactionPlan, bucket: BucketCompaction, marks: Marks, rows: Mapping[tuple[bytes, int, str], int]
+    before: DeletionVectors, bucket: BucketId, marks: Marks, rows: Mapping[tuple[bytes, int, str], int]
 ) -> bool:
-    of, number = bucket.partition, bucket.bucket
-    gone = any((of, number, name) not in rows for name in plan.vectors.of_bucket(of, number))
-    return gone or bool(marks.get((of, number)))
+    gone = any((*bucket, name) not in rows for name in before.of_bucket(*bucket))
+    return gone or bool(marks.get(bucket))
 
 
 def _write(
     store: TableStore,
-    plan: CompactionPlan,
-    bucket: BucketCompaction,
+    before: DeletionVectors,
+    bucket: BucketId,
     marks: Marks,
     rows: Mapping[tuple[bytes, int, str], int],
     names: AttemptNames,
-) -> IndexManifestEntry | None:
-    """Write a bucket's vectors; None where it has none any more."""
-    of, number = bucket.partition, bucket.bucket
+) -> tuple[IndexManifestEntry | None, int]:
+    """Write a bucket's vectors, None where it has none any more; and how many rows more are masked in its files."""
     filesystem = store.file_io.filesystem()
     vectors: dict[str, BitMap] = {}
-    for name, place in plan.vectors.of_bucket(of, number).items():
-        if (of, number, name) in rows:
-            vectors[name] = place.read(filesystem, rows[of, number, name])
-    for name, positions in marks.get((of, number), {}).items():
+    for name, place in before.of_bucket(*bucket).items():
+        if (*bucket, name) in rows:
+            vectors[name] = place.read(filesystem, rows[bucket[0], bucket[1], name])
+    masked = sum(map(len, vectors.values()))
+    for name, positions in marks.get(bucket, {}).items():
         vectors[name] = vectors[name] | positions if name in vectors else positions
+    masked = sum(map(len, vectors.values())) - masked
     if not vectors:
-        return None
+        return None, 0
     data, ranges = encode_vectors(dict(sorted(vectors.items())), store.options.deletion_vectors_bitmap64)
     file_name = CommitFileNames(names.uuid()).index()
     store.file_io.write(store.paths.index(file_name), data, durable=store.options.lakelsm_durable_files)
     file = IndexFileMeta(
         DELETION_VECTORS_INDEX, file_name, len(data), len(ranges), dv_ranges=ranges, checksum=zlib.crc32(data)
     )
-    return IndexManifestEntry(FileKind.ADD, of, number, file)
+    return IndexManifestEntry(FileKind.ADD, *bucket, file), masked

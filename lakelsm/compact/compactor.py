@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
-from lakelsm.commit.attempt_files import AttemptFiles
+from lakelsm.commit.attempt_files import AttemptFiles, delete_unpublished
 from lakelsm.commit.commit_identity import new_commit_user
-from lakelsm.commit.commit_message import MESSAGE_SCHEMA, CommitMessage, TaskMessages
+from lakelsm.commit.commit_message import MESSAGE_SCHEMA, CommitMessage, CommitOutcome, TaskMessages
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.bucket_vectors import write_vectors
+from lakelsm.compact.remapped_marks import MarkRemapper, RemappedMarks
 from lakelsm.compact.rewrite_task import RewriteTask
-from lakelsm.errors import CommitConflictError
+from lakelsm.errors import CommitConflictError, VectorsChangedError
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.paths import AttemptNames
@@ -134,21 +136,17 @@ class Compactor:
         units = [unit for bucket in buckets for unit in rewrite_units(store, plan, bucket, rule is not None)]
         directories = {store.paths.index_dir, *(unit.directory for unit in units)}
         properties = {FULL_COMPACTION_PROPERTY: "true"} if completes_full else None
+        commit = partial(
+            Committer.of(store, surroundings=self._surroundings).commit,
+            CommitKind.COMPACT,
+            commit_user=user,
+            identifier=identifier,
+            properties=properties,
+        )
         with AttemptFiles(store, AttemptNames.new(self._surroundings.new_uuid), lambda: directories) as files:
             written = self._rewrite(plan, units, rule, task_memory, files.names) if units else TaskMessages()
-            vectors = write_vectors(store, plan, buckets, written.marks, files.names)
-            message = CommitMessage(
-                [*_replaced(plan, buckets), *written.entries],
-                changelog_entries=written.changelog_entries,
-                index_adds=vectors.adds,
-                index_deletes=vectors.deletes,
-                base_snapshot_id=plan.snapshot.id,
-            )
-            commit = Committer.of(store, surroundings=self._surroundings).commit
             try:
-                outcome = files.commit(
-                    lambda: commit(CommitKind.COMPACT, message, user, identifier, properties=properties)
-                )
+                outcome, masked, remapped = self._published(plan, buckets, written, files, task_memory, commit)
             except CommitConflictError:
                 return CompactionResult(table=store.name, status=CompactionStatus.CONFLICT)
         ids = () if outcome.snapshot is None else (outcome.snapshot.id,)
@@ -159,8 +157,51 @@ class Compactor:
             bytes_written=sum(entry.file.file_size for entry in written.entries),
             rows_written=sum(entry.file.row_count for entry in written.entries),
             changelog_rows=sum(entry.file.row_count for entry in written.changelog_entries),
-            rows_masked=sum(len(rows) for files_marked in written.marks.values() for rows in files_marked.values()),
+            rows_masked=masked,
+            rows_remapped=remapped,
         )
+
+    def _published(
+        self,
+        plan: CompactionPlan,
+        buckets: Sequence[BucketCompaction],
+        written: TaskMessages,
+        files: AttemptFiles,
+        task_memory: int,
+        commit: Callable[[CommitMessage], CommitOutcome],
+    ) -> tuple[CommitOutcome, int, int]:
+        """Commit what was written; where only vectors changed meanwhile, its marks are carried over and it goes on.
+
+        Returns how many rows are masked anew, and how many of them were found again so. Raises CommitConflictError as
+        `Committer.commit`.
+        """
+        store = self._store
+        gone = {file.index for bucket in buckets for file in bucket.rewritten_files}
+        stay = [entry for index, entry in enumerate(plan.entries) if index not in gone]
+        marks = RemappedMarks(plan.snapshot, plan.vectors, stay, written.marks, 0)
+        remapper = MarkRemapper(
+            self._spark, store, plan=plan, buckets=buckets, written=written, task_memory=task_memory, names=files.names
+        )
+        ids = [(bucket.partition, bucket.bucket) for bucket in buckets]
+        retries = store.options.commit_max_retries
+        while True:
+            vectors = write_vectors(store, marks.vectors, marks.files, ids, marks=marks.marks, names=files.names)
+            message = CommitMessage(
+                [*_replaced(plan, buckets), *written.entries],
+                changelog_entries=written.changelog_entries,
+                index_adds=vectors.adds,
+                index_deletes=vectors.deletes,
+                base_snapshot_id=marks.snapshot.id,
+            )
+            try:
+                return files.commit(partial(commit, message)), vectors.masked, marks.found
+            except VectorsChangedError as lost:
+                delete_unpublished(store.file_io, (store.paths.index(entry.file.file_name) for entry in vectors.adds))
+                latest = store.snapshots.latest()
+                retries -= 1
+                if latest is None or retries < 0:
+                    raise
+                marks = remapper.on(latest, lost)
 
     def _rewrite(
         self,
@@ -225,6 +266,7 @@ def joined(total: CompactionResult, part: CompactionResult) -> CompactionResult:
         seconds=total.seconds + part.seconds,
         changelog_rows=total.changelog_rows + part.changelog_rows,
         rows_masked=total.rows_masked + part.rows_masked,
+        rows_remapped=total.rows_remapped + part.rows_remapped,
     )
 
 

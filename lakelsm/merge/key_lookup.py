@@ -37,7 +37,8 @@ class KeyLookup:
         allowance = self.reader.memory_bytes // _BATCHES
         leading = _Leading(keys.column(0)) if _is_ranged(keys.column(0).type) else None
         may_hold = None if leading is None else leading.may_hold
-        for start, rows in source.batches(lambda: allowance, keys.column_names[0], may_hold):
+        for start, found_rows in source.batches(lambda: allowance, keys.column_names[0], may_hold):
+            rows = found_rows.select(keys.column_names)  # A table may have them in another order than its key.
             wanted = keys if leading is None else keys.slice(*leading.of_rows(rows.column(0)))
             if len(wanted):
                 found = start + _places(rows, wanted)

@@ -117,6 +117,19 @@ def plan_table(
     return CompactionPlan(snapshot, entries, tuple(chosen), epoch_millis=epoch_millis, vectors=vectors)
 
 
+def live_entries_of(store: TableStore, snapshot: Snapshot, buckets: Collection[BucketId]) -> list[ManifestEntry]:
+    """The live files of some buckets."""
+    partitions = {partition for partition, _ in buckets}
+    entries = read_live_entries(
+        store.file_io,
+        store.paths,
+        snapshot,
+        keep_manifest=_manifest_filter(store, buckets),
+        keep_partitions=lambda stored: [partition in partitions for partition in stored],
+    )
+    return [entry for entry in entries if (entry.partition, entry.bucket) in buckets]
+
+
 def checked_scope(
     store: TableStore, full: bool, partitions: Predicate | None, buckets: frozenset[int] | None
 ) -> CompactionScope:

@@ -174,3 +174,6 @@ def test_the_text_report_says_how_many_rows_are_masked_where_some_are(
     table.answer = replace(DONE, rows_masked=12_345)
     run(NAMED)
     assert "  masked     12,345 rows of files that stay as they are" in capsys.readouterr().out.splitlines()
+    table.answer = replace(table.answer, rows_remapped=5_000)
+    run(NAMED)
+    assert "rows of files that stay as they are, 5,000 found again after another commit" in capsys.readouterr().out

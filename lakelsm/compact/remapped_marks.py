@@ -1,0 +1,149 @@
+"""A compaction whose files lost only to other vectors goes on: marks follow their rows by key to where these lie now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+from pyspark.sql import SparkSession
+
+from lakelsm.commit.commit_message import MESSAGE_SCHEMA, Marks, TaskMessages
+from lakelsm.errors import VectorsChangedError
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.paths import AttemptNames
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.merge.replaced_rows import ReplacedRows
+from lakelsm.merge.run_reader import RunReader
+from lakelsm.plan.bucket_files import BucketId
+from lakelsm.plan.compaction_plan import BucketCompaction, CompactionPlan, live_entries_of
+from lakelsm.plan.remap_units import RemapUnit, moved_marks, remap_units
+from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark.tasks import collect_messages, run_units
+
+#: A file is decoded in batches of this share of the memory.
+_BATCHES = 4
+
+
+@dataclass(frozen=True)
+class RemapTask:
+    """Finds the keys of marked rows in other files. ``keys`` reads the key columns alone."""
+
+    keys: RunReader
+
+    def __call__(self, unit: RemapUnit) -> Iterator[pa.RecordBatch]:
+        """Look one file's marks up; yield their places in the targets as a message."""
+        found = ReplacedRows(self.keys, unit.targets)
+        marked = np.frombuffer(unit.rows.to_array(), np.uint32).astype(np.int64)
+        allowance = self.keys.memory_bytes // _BATCHES
+        for start, rows in self.keys.open_file(unit.source, system=False).batches(lambda: allowance):
+            first, stop = np.searchsorted(marked, [start, start + len(rows)])
+            found.add_keys(rows.take(pa.array(marked[first:stop] - start)))
+        marks = found.marks()
+        yield TaskMessages(marks={unit.bucket: marks} if marks else {}).to_batch()
+
+
+@dataclass(frozen=True)
+class RemappedMarks:
+    """A compaction's marks as a newer snapshot needs them, with that snapshot's vectors and the files that can have some.
+
+    ``found`` counts the rows that lie in other files than those that they were marked in.
+    """
+
+    snapshot: Snapshot
+    vectors: DeletionVectors
+    files: Sequence[ManifestEntry]
+    marks: Marks
+    found: int
+
+
+class MarkRemapper:
+    """Carries the marks of one attempt at a compaction over to newer snapshots; each time from the plan anew."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: TableStore,
+        *,
+        plan: CompactionPlan,
+        buckets: Sequence[BucketCompaction],
+        written: TaskMessages,
+        task_memory: int,
+        names: AttemptNames,
+    ) -> None:
+        self._spark = spark
+        self._store = store
+        self._plan = plan
+        self._written = written
+        self._task_memory = task_memory
+        self._names = names
+        self._ids = frozenset((bucket.partition, bucket.bucket) for bucket in buckets)
+        rewritten = (plan.entries[file.index] for bucket in buckets for file in bucket.rewritten_files)
+        self._rewritten = {entry.file.file_name: entry for entry in rewritten}
+
+    def on(self, snapshot: Snapshot, lost: VectorsChangedError) -> RemappedMarks:
+        """Return the marks as of a snapshot. Raises ``lost`` again where a masked row of an input was shown again."""
+        store = self._store
+        now = live_entries_of(store, snapshot, self._ids)
+        vectors = deletion_vectors(store, snapshot)
+        grown = self._grown(now, vectors, lost)
+        base, live, new = map(_by_bucket, (self._plan.entries, now, self._written.entries))
+        marks = {
+            bucket: moved_marks(
+                base[bucket],
+                live[bucket],
+                new[bucket],
+                marks=self._written.marks.get(bucket, {}),
+                grown=grown.get(bucket, {}),
+            )
+            for bucket in sorted(self._ids)
+        }
+        found = self._looked_up(list(remap_units(store, marks)))
+        rows = sum(len(positions) for files in found.marks.values() for positions in files.values())
+        found.add(TaskMessages(marks={bucket: dict(known.staying) for bucket, known in marks.items() if known.staying}))
+        files = [entry for entry in now if entry.file.file_name not in self._rewritten]
+        return RemappedMarks(snapshot, vectors, [*files, *self._written.entries], found.marks, rows)
+
+    def _grown(
+        self, now: Sequence[ManifestEntry], vectors: DeletionVectors, lost: VectorsChangedError
+    ) -> Mapping[BucketId, Mapping[str, BitMap]]:
+        """The rows of the compaction's inputs that were masked since it was planned."""
+        filesystem = self._store.file_io.filesystem()
+        inputs = [entry for entry in now if entry.file.file_name in self._rewritten]
+        grown: dict[BucketId, dict[str, BitMap]] = defaultdict(dict)
+        for entry, before, after in zip(inputs, self._plan.vectors.of(inputs), vectors.of(inputs)):
+            if before == after:
+                continue
+            masked, known = (
+                BitMap() if place is None else place.read(filesystem, entry.file.row_count) for place in (after, before)
+            )
+            if not known <= masked:
+                raise lost
+            grown[entry.partition, entry.bucket][entry.file.file_name] = masked - known
+        return grown
+
+    def _looked_up(self, units: Sequence[RemapUnit]) -> TaskMessages:
+        store = self._store
+        if not units:
+            return TaskMessages()
+        used = {file.schema_id for unit in units for file in (unit.source, *unit.targets)}
+        keys = RunReader(
+            store.file_io,
+            store.schema,
+            schemas=store.schemas_of([store.schema.id, *used]),
+            columns=store.schema.trimmed_primary_keys,
+            memory_bytes=self._task_memory // 2,
+        )
+        tasks = run_units(self._spark, units, RemapTask(keys), MESSAGE_SCHEMA)
+        return collect_messages(tasks, store.paths.root, self._names)
+
+
+def _by_bucket(entries: Sequence[ManifestEntry]) -> dict[BucketId, list[ManifestEntry]]:
+    found: dict[BucketId, list[ManifestEntry]] = defaultdict(list)
+    for entry in entries:
+        found[entry.partition, entry.bucket].append(entry)
+    return found

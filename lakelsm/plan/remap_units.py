@@ -1,0 +1,70 @@
+"""Marks that another commit left without their file, as units of work: which keys to look for, and where.
+
+A compaction loses where vectors changed under it (`commit/vector_conflict.py`). Either rows of a file that it rewrites
+were masked meanwhile: they lie in its own new files too. Or a file that it marks rows of was rewritten: its rows lie in
+files that came since. Above level 0 a key has one row that is not masked, and of two compactions at a time that take
+level 0 in one finds its input gone; so the row that has the key is the row that is meant, and no newer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyroaring import BitMap
+
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.merge.merge_unit import RunFile
+from lakelsm.plan.bucket_files import BucketId, by_bucket
+from lakelsm.plan.merge_units import MergeUnits
+from lakelsm.snapshots.table_store import TableStore
+
+
+@dataclass(frozen=True)
+class RemapUnit:
+    """The keys of ``rows`` (positions) of ``source`` are to be found in ``targets``, which are of the same bucket."""
+
+    bucket: BucketId
+    source: RunFile
+    rows: BitMap
+    targets: tuple[RunFile, ...]
+
+
+@dataclass(frozen=True)
+class MovedMarks:
+    """Marks of one bucket after another commit: those that stay, and those whose rows lie in other files by now."""
+
+    staying: Mapping[str, BitMap] = field(default_factory=dict)
+    moved: Sequence[tuple[ManifestEntry, BitMap, Sequence[ManifestEntry]]] = ()
+
+
+def moved_marks(
+    base: Sequence[ManifestEntry],
+    now: Sequence[ManifestEntry],
+    written: Sequence[ManifestEntry],
+    *,
+    marks: Mapping[str, BitMap],
+    grown: Mapping[str, BitMap],
+) -> MovedMarks:
+    """Tell what became of a compaction's ``marks`` in one bucket, and of those that its inputs got meanwhile (``grown``).
+
+    ``base`` and ``now`` are the bucket's files as the compaction was planned and as they are, ``written`` its new files.
+    """
+    before = {entry.file.file_name: entry for entry in base}
+    live = {entry.file.file_name for entry in now}
+    came = [entry for entry in now if entry.file.file_name not in before and entry.file.level > 0]
+    moved = [(before[name], rows, written) for name, rows in grown.items()]
+    moved += [(before[name], rows, came) for name, rows in marks.items() if name not in live]
+    return MovedMarks({name: rows for name, rows in marks.items() if name in live}, moved)
+
+
+def remap_units(store: TableStore, buckets: Mapping[BucketId, MovedMarks]) -> Iterator[RemapUnit]:
+    """The units of all buckets: each file with moved marks, and the files whose key range touches its own."""
+    make = MergeUnits(store, ())
+    for bucket, marks in buckets.items():
+        for source, rows, found_in in marks.moved:
+            (own, *others) = by_bucket(store, [source, *found_in])[bucket]
+            near = [file for file in others if file.max_key >= own.min_key and file.min_key <= own.max_key]
+            if near and rows:
+                targets = tuple(make.file_of(found_in[file.index - 1]) for file in near)
+                yield RemapUnit(bucket, make.file_of(source), rows, targets)

@@ -1,0 +1,290 @@
+"""Compactions of a table with deletion vectors that meet each other: no mark is lost, and work is not thrown away."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lakelsm.compact.compactor import Compactor
+from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.plan.compaction_plan import CompactionScope
+from lakelsm.results import CompactionResult
+from lakelsm.snapshots.deletion_vectors import deletion_vectors
+from lakelsm.snapshots.manifest_scan import read_index_entries
+from tests.compact.local_table import LocalTable, Row
+
+#: So many that the files of single rows are small beside them, and compactions of level 0 leave them alone.
+ROWS = 6000
+
+
+class VectorTable(LocalTable):
+    """A table whose readers merge nothing: what they see is asked for file by file."""
+
+    def places(self) -> list[tuple[ManifestEntry, VectorPlace | None]]:
+        entries = self.live()
+        return list(zip(entries, deletion_vectors(self.store, self.latest).of(entries)))
+
+    def shown(self, entry: ManifestEntry, place: VectorPlace | None) -> list[dict[str, object]]:
+        rows: list[dict[str, object]] = self.stored(entry).to_pylist()
+        if place is None:
+            return rows
+        masked = place.read(self.store.file_io.filesystem(), len(rows))
+        return [row for at, row in enumerate(rows) if at not in masked]
+
+    def visible(self) -> list[Row]:
+        """What a reader sees: the rows above level 0 that are not masked. Each key is there once."""
+        names = self.store.schema.field_names
+        found = [
+            tuple(row[name] for name in names)
+            for entry, place in self.places()
+            if entry.file.level > 0
+            for row in self.shown(entry, place)
+        ]
+        doubled = [key for key, times in Counter(row[0] for row in found).items() if times > 1]
+        assert not doubled, f"keys with two rows: {doubled[:5]}"
+        return sorted(found)
+
+    def check_index(self) -> None:
+        """The index names live files above level 0, each once, and index files that are there and no others are."""
+        levels = {entry.file.file_name: entry.file.level for entry in self.live()}
+        index = read_index_entries(self.store.file_io, self.store.paths, self.latest)
+        named = [item.data_file_name for entry in index for item in entry.file.dv_ranges or ()]
+        assert len(named) == len(set(named)) and all(levels.get(name, 0) > 0 for name in named)
+        on_disk = {path.name for path in (self.root / "index").glob("*")}
+        store = self.store
+        known = (read_index_entries(store.file_io, store.paths, snapshot) for snapshot in store.snapshots.list())
+        assert on_disk == {entry.file.file_name for entries in known for entry in entries}
+
+    def replay(self, snapshot: Snapshot, full: bool = True) -> CompactionResult:
+        """A compaction that was planned on an older snapshot, and commits now."""
+        compactor = Compactor(self.spark, self.store, self.surroundings)  # type: ignore[arg-type]
+        return compactor.compact(CompactionScope(full), snapshot=snapshot)
+
+    def during(self, action: Callable[[], object]) -> None:
+        """Run the action after the tasks of the next job, before its commit."""
+
+        def run() -> None:
+            self.spark.after_tasks = None
+            action()
+
+        self.spark.after_tasks = run
+
+
+def rows(first: int, stop: int, value: str) -> list[Row]:
+    return [(key, value) for key in range(first, stop)]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> VectorTable:
+    """Old rows on the top level, half of them masked by newer ones above."""
+    table = VectorTable(tmp_path / "t", deletion_vectors__enabled="true", write_only="true")
+    table.write(*rows(0, ROWS, "old"))
+    table.compact()
+    table.write(*rows(0, ROWS // 2, "new"))
+    assert table.compact(full=False).rows_masked == ROWS // 2
+    assert table.levels() == [4, 5]
+    return table
+
+
+def expected(**changes: str) -> list[Row]:
+    values = {key: "new" if key < ROWS // 2 else "old" for key in range(ROWS)}
+    values.update({int(key[1:]): value for key, value in changes.items()})
+    return sorted(values.items())
+
+
+def mark(table: VectorTable) -> CompactionResult:
+    """Update one key of each file above level 0."""
+    table.write((7, "newest"), (ROWS - 7, "newest"))
+    return table.compact(full=False)
+
+
+def test_rows_that_were_masked_meanwhile_are_masked_in_what_a_compaction_wrote(table: VectorTable) -> None:
+    marked: list[CompactionResult] = []
+    table.during(lambda: marked.append(mark(table)))
+    result = table.compact()
+    assert (marked[0].status, marked[0].rows_masked) == ("done", 2)
+    assert (result.status, result.rows_remapped, result.files_written) == ("done", 2, 1)
+    assert table.levels() == [3, 5]
+    assert table.visible() == expected(k7="newest", k5993="newest")
+    assert [place.cardinality for _, place in table.places() if place is not None] == [2]
+    table.check_index()
+
+
+def test_marks_of_a_file_that_was_rewritten_meanwhile_follow_its_rows(table: VectorTable) -> None:
+    planned = table.latest
+    table.write((7, "newest"), (ROWS - 7, "newest"))
+    rewritten: list[CompactionResult] = []
+    table.during(lambda: rewritten.append(table.replay(planned)))
+    result = table.compact(full=False)
+    assert (rewritten[0].status, rewritten[0].rows_remapped) == ("done", 0)
+    assert (result.status, result.rows_masked, result.rows_remapped) == ("done", 2, 2)
+    assert table.levels() == [3, 5]
+    assert table.visible() == expected(k7="newest", k5993="newest")
+    table.check_index()
+
+
+def test_a_bucket_whose_index_file_is_another_and_whose_marks_stay_is_merged_anew(table: VectorTable) -> None:
+    planned = table.latest
+    table.write((7, "newest"))
+    (upper,) = (entry for entry, _ in table.places() if entry.file.level == 4)
+
+    def rewrite_the_top() -> None:
+        # As a compaction of the top level alone would: the old rows that are not masked, in a new file.
+        assert table.replay(planned).status == "done"
+
+    table.during(rewrite_the_top)
+    assert table.compact(full=False).rows_remapped == 1
+    assert upper.file.file_name not in table.names()
+    assert table.visible() == expected(k7="newest")
+    table.check_index()
+
+
+def test_two_that_mark_the_same_file_take_the_same_rows_in_so_one_wins_and_nothing_is_lost(table: VectorTable) -> None:
+    table.write((7, "newest"))
+
+    def other() -> None:
+        table.write((8, "newest"))
+        assert table.compact(full=False).status == "done"
+
+    table.during(other)
+    before = {path.name for path in (table.root / "index").glob("*")}
+    assert table.compact(full=False).status == "conflict"
+    assert len({path.name for path in (table.root / "index").glob("*")} - before) == 1, "only the winner's is there"
+    assert table.visible() == expected(k7="newest", k8="newest")
+    table.check_index()
+    assert table.compact(full=False).status == "nothing"
+
+
+def test_the_loser_is_done_again_on_the_newest_state(table: VectorTable) -> None:
+    planned = table.write((7, "newest"))
+    table.write((8, "newest"))
+
+    def other() -> None:
+        assert table.replay(planned, full=False).status == "done"
+
+    table.during(other)
+    assert table.compact(full=False).status == "conflict"
+    assert table.visible() == expected(k7="newest")
+    assert table.compact(full=False).status == "done"
+    assert table.visible() == expected(k7="newest", k8="newest")
+    table.check_index()
+
+
+def test_a_compaction_that_loses_again_and_again_carries_its_marks_on_each_time(table: VectorTable) -> None:
+    rounds = 3
+
+    def marked(left: int) -> None:
+        table.write((left, "newest"))
+        assert table.compact(full=False).status == "done"
+        if left:
+            table.during(lambda: marked(left - 1))
+
+    table.during(lambda: marked(rounds))
+    result = table.compact()
+    assert result.status == "done" and result.rows_remapped > rounds
+    assert table.visible() == expected(**{f"k{key}": "newest" for key in range(rounds + 1)})
+    table.check_index()
+
+
+def test_it_gives_up_after_as_many_retries_as_commits_have(tmp_path: Path) -> None:
+    table = VectorTable(tmp_path / "t", deletion_vectors__enabled="true", write_only="true", commit__max_retries="0")
+    table.write(*rows(0, ROWS, "old"))
+    table.compact()
+    table.write(*rows(0, ROWS // 2, "new"))
+    table.compact(full=False)
+    table.during(lambda: mark(table))
+    assert table.compact().status == "conflict"
+    assert table.visible() == expected(k7="newest", k5993="newest")
+    table.check_index()
+
+
+def test_what_meets_an_overwrite_loses_and_leaves_nothing(table: VectorTable) -> None:
+    table.write((7, "newest"))
+    table.during(lambda: table.overwrite((1, "overwritten")))
+    assert table.compact(full=False).status == "conflict"
+    assert table.visible() == [(1, "overwritten")] and table.latest.commit_kind is CommitKind.OVERWRITE
+    table.check_index()
+
+
+def test_keys_of_several_columns_in_another_order_than_the_tables_are_found_again(tmp_path: Path) -> None:
+    columns = "b STRING NOT NULL, v STRING, a INT NOT NULL"
+    table = VectorTable(tmp_path / "t", columns, ("a", "b"), deletion_vectors__enabled="true", write_only="true")
+    old = [(f"b{key % 7}", "old", key) for key in range(ROWS)]
+    table.write(*old)
+    table.compact()
+    table.write(*((b, "new", a) for b, _, a in old[: ROWS // 2]))
+    assert table.compact(full=False).rows_masked == ROWS // 2
+    planned, newest = table.latest, [(old[at][0], "newest", at) for at in (7, ROWS - 7)]
+    table.write(*newest)
+    table.during(lambda: table.replay(planned))
+    assert table.compact(full=False).rows_remapped == 2
+    found = [row for entry, place in table.places() for row in table.shown(entry, place)]
+    assert len(found) == ROWS and Counter(row["v"] for row in found)["newest"] == 2
+    table.check_index()
+
+
+class Race:
+    """A history of writes and deletes, of compactions, and of what others commit while these work."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        self.chance = np.random.default_rng(seed)
+        self.table = VectorTable(root, deletion_vectors__enabled="true", write_only="true", bucket="2")
+        self.wanted: dict[int, str] = {}
+        self.remapped = 0
+
+    def decides(self, odds: float) -> bool:
+        return bool(self.chance.random() < odds)
+
+    def write(self, value: str, most: int) -> None:
+        keys = [int(key) for key in self.chance.choice(4000, self.chance.integers(1, most), replace=False)]
+        values = [(key, value) for key in keys]
+        if self.decides(0.2):
+            self.table.delete(*values)
+            for key in keys:
+                self.wanted.pop(key, None)
+        else:
+            self.table.write(*values)
+            self.wanted.update(values)
+
+    def compact(self, planned: Snapshot, full: bool) -> None:
+        self.remapped += self.table.replay(planned, full).rows_remapped
+
+    def step(self, at: int) -> None:
+        planned = self.table.latest
+        if self.decides(0.6):
+            self.write(f"{at}", 1500)
+        if self.decides(0.4):
+            self.compact(self.table.latest, full=False)
+        self.table.during(lambda: self.meanwhile(planned, f"{at} meanwhile"))
+        self.compact(self.table.latest if self.decides(0.8) else planned, full=self.decides(0.5))
+        self.table.spark.after_tasks = None
+        self.table.visible()
+        self.table.check_index()
+
+    def meanwhile(self, planned: Snapshot, value: str) -> None:
+        if self.decides(0.5):
+            self.compact(planned, full=self.decides(0.7))
+        if self.decides(0.7):
+            self.write(value, 9)
+            self.compact(self.table.latest, full=False)
+
+
+def test_no_key_has_two_rows_and_no_row_is_lost_in_any_history_of_races(tmp_path: Path) -> None:
+    remapped = 0
+    for seed in range(3):
+        race = Race(tmp_path / f"{seed}", seed)
+        race.write("first", 3999)
+        for at in range(8):
+            race.step(at)
+        for full in (False, True):
+            race.compact(race.table.latest, full)
+            assert race.table.visible() == sorted(race.wanted.items()), f"seed {seed}"
+            race.table.check_index()
+        remapped += race.remapped
+    assert remapped > 5
