@@ -14,7 +14,7 @@ help: ## this list
 setup: ## the virtual environment, the package in it, and a check for Java
 	@$(RUN) true
 
-demo: ## the main job on real records: a change stream, compacted; then four feeds, a changelog and its totals
+demo: ## the main job on real records: a change stream, compacted; four feeds, a changelog and its totals; masked rows
 	@$(RUN) python jobs/demo.py
 
 test: ## every test, those without a JVM first, on [WORKERS=2] processes

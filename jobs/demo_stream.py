@@ -33,8 +33,8 @@ SCHEMA = pa.schema(
 PRIMARY_KEY = ("year", "month", "day", "carrier", "flight", "origin")
 PARTITION_BY = ("month",)
 OP = "op"
-_DEPARTURE = ["dep_time", "dep_delay"]
-_ARRIVAL = ["arr_time", "arr_delay", "air_time"]
+DEPARTURE = ["dep_time", "dep_delay"]
+ARRIVAL = ["arr_time", "arr_delay", "air_time"]
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 STEPS = ("schedule", "cancellations", "departures", "arrivals")
 
@@ -83,9 +83,9 @@ def changes(flights: pd.DataFrame) -> Iterator[Change]:
     for month, rows in flights.groupby("month"):
         number = int(month)
         departed = rows[rows["dep_time"].notna()]
-        yield _change(number, "schedule", rows, "+I", _DEPARTURE + _ARRIVAL)
-        yield _change(number, "cancellations", rows[rows["dep_time"].isna()], "-D", _DEPARTURE + _ARRIVAL)
-        yield _change(number, "departures", departed, "+U", _ARRIVAL)
+        yield _change(number, "schedule", rows, "+I", DEPARTURE + ARRIVAL)
+        yield _change(number, "cancellations", rows[rows["dep_time"].isna()], "-D", DEPARTURE + ARRIVAL)
+        yield _change(number, "departures", departed, "+U", ARRIVAL)
         yield _change(number, "arrivals", departed[departed["arr_time"].notna()], "+U", [])
 
 
@@ -93,7 +93,7 @@ def final_rows(flights: pd.DataFrame) -> pa.Table:
     """The rows that the whole stream leaves, by plain pandas: flights that departed, in key order. A
     flight that never landed has no arrival update, so its arrival columns stay NULL."""
     rows = flights[flights["dep_time"].notna()].copy()
-    rows.loc[rows["arr_time"].isna(), _ARRIVAL] = None
+    rows.loc[rows["arr_time"].isna(), ARRIVAL] = None
     return to_arrow(rows.sort_values(list(PRIMARY_KEY)))
 
 
@@ -106,7 +106,11 @@ Answer = list[tuple[str, int, int, int, int]]
 
 def query_answer(flights: pd.DataFrame) -> Answer:
     """What :data:`QUERY` must answer, computed from the raw records by plain pandas."""
-    rows = flights[flights["dep_time"].notna()]
+    return answer_over(flights[flights["dep_time"].notna()])
+
+
+def answer_over(rows: pd.DataFrame) -> Answer:
+    """What :data:`QUERY` must answer over these rows."""
     groups = rows.groupby("carrier").agg(
         flights=("flight", "size"),
         late_out=("dep_delay", "sum"),

@@ -1,0 +1,89 @@
+"""The third act: merge on write. The flights lie in a table with deletion vectors; corrections of one flight in nine
+arrive, and one compaction masks the rows that they replace, without a rewrite of the files that hold them.
+
+The same query is asked before the corrections, while they wait in level 0, and after the compaction.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pandas as pd
+from demo_corrections import LATE, board, corrections
+from demo_screen import Screen
+from demo_stream import OP, PRIMARY_KEY, QUERY, SCHEMA, Answer, answer_over, final_rows, query_answer, to_arrow
+from demo_verdicts import Verdicts
+from pyspark.sql import SparkSession
+
+from lakelsm import Catalog, Table
+
+BOARD = "nyc.board"
+OPTIONS = {"bucket": "4", "deletion-vectors.enabled": "true", "write-only": "true"}
+
+
+class ThirdAct:
+    """One run of the third act over all flights that it is given."""
+
+    def __init__(self, screen: Screen, verdicts: Verdicts, spark: SparkSession, catalog: Catalog) -> None:
+        self.screen = screen
+        self.verdicts = verdicts
+        self.spark = spark
+        self.catalog = catalog
+        self._asked: list[tuple[object, ...]] = []
+
+    def run(self, flights: pd.DataFrame) -> None:
+        """All steps; the verdicts have what differed."""
+        screen = self.screen
+        before, changes = board(flights), corrections(flights)
+        then, now = answer_over(before), query_answer(flights)
+        with screen.step("Third act: a table with deletion vectors") as remarks:
+            table = self._table(before)
+            remarks.append(f"{len(before):,} flights, merged")
+        with screen.step("The query before the corrections") as remarks:
+            remarks.append(self._ask(table, "before the corrections", then))
+        with screen.step("Corrections arrive") as remarks:
+            table.write(self.spark.createDataFrame(changes), row_kind=OP)
+            screen.say(f"   cancelled flights go, arrivals over {LATE} minutes late are known now; they wait in level 0")
+            remarks.append(f"{len(changes):,} changes")
+            self._ask(table, "corrections wait", then)
+            self._ask(table, "corrections wait, fresh", now, fresh=True)
+        with screen.step("A compaction that masks") as remarks:
+            remarks.append(self._mask(table, len(changes)))
+        with screen.step("The same query again") as remarks:
+            remarks.append(self._ask(table, "after the compaction", now))
+            screen.table(("", "seconds", "files scanned", "of them merged", "answer"), self._asked)
+        with screen.step("Every row of the third act") as remarks:
+            found = table.read().select(*SCHEMA.names).toArrow()
+            remarks.append(self.verdicts.rows(found, final_rows(flights), list(PRIMARY_KEY)))
+
+    def _table(self, rows: pd.DataFrame) -> Table:
+        table = self.catalog.create_table(BOARD, SCHEMA, primary_key=list(PRIMARY_KEY), options=OPTIONS)
+        written = table.write(self.spark.createDataFrame(to_arrow(rows)))
+        table.compact(full=True)
+        self.screen.say(f"   {BOARD}, {written.rows:,} rows, compacted to one file a bucket")
+        return table
+
+    def _ask(self, table: Table, moment: str, want: Answer, *, fresh: bool = False) -> str:
+        """The query's answer, compared with pandas; its cost is kept for the table at the end."""
+        plan = table.plan(fresh=fresh)
+        start = time.perf_counter()
+        table.read(fresh=fresh).createOrReplaceTempView("flights")
+        answer: Answer = [tuple(row) for row in self.spark.sql(QUERY).collect()]
+        seconds = time.perf_counter() - start
+        verdict = self.verdicts.add(f"The answer {moment}", answer == want)
+        self._asked.append((moment, round(seconds, 2), plan.files_scanned, len(plan.merged_files), verdict))
+        return verdict
+
+    def _mask(self, table: Table, changed: int) -> str:
+        """Compact, show what each file masks, and compare the sum with the number of changed flights."""
+        done = table.compact()
+        self.screen.say(
+            f"   compact(): {done.rows_read:,} rows read, {done.rows_written:,} written, {done.rows_masked:,} masked "
+            f"in {done.seconds:.1f} s"
+        )
+        files = table.files().orderBy("bucket", "level")
+        rows = [tuple(row) for row in files.select("bucket", "level", "record_count", "masked_record_count").collect()]
+        self.screen.table(("bucket", "level", "rows", "masked"), rows)
+        masked = sum(row[-1] for row in rows)
+        self.verdicts.add("Masked rows", changed == masked == done.rows_masked)
+        return f"{masked:,} rows masked"
