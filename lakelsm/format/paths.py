@@ -23,6 +23,8 @@ __all__ = [
     "check_names",
     "database_path",
     "escape_path_name",
+    "file_index_among",
+    "file_index_name",
     "is_bucket_name",
     "is_partition_name",
     "new_data_file_name",
@@ -47,6 +49,9 @@ _NO_NAMES = frozenset(["", ".", ".."])
 #: Characters of a uuid that the files of one job share.
 _MARK_LENGTH = 18
 
+#: How the name of a data file's indexes ends. Persisted: do not change
+_FILE_INDEX_SUFFIX = ".index"
+
 #: How the names of a warehouse's databases end.
 DATABASE_SUFFIX = ".db"
 
@@ -69,6 +74,16 @@ def new_data_file_name(prefix: str, uuid: str, counter: int, extension: str) -> 
     ``prefix`` is the option's text ('data-', 'changelog-').
     """
     return f"{prefix}{uuid}-{counter}.{extension}"
+
+
+def file_index_name(file_name: str) -> str:
+    """Return the name of the indexes of a data file that lie beside it."""
+    return file_name + _FILE_INDEX_SUFFIX
+
+
+def file_index_among(extra_files: Sequence[str]) -> list[str]:
+    """Return those of a data file's extra files that hold indexes."""
+    return [name for name in extra_files if name.endswith(_FILE_INDEX_SUFFIX)]
 
 
 def snapshot_id_of(name: str) -> int | None:

@@ -190,6 +190,20 @@ class LayoutOptions:
         "zstd",
         "Avro codec of manifests.",
     )
+    file_index_in_manifest_threshold: int = option(
+        "file-index.in-manifest-threshold",
+        SIZE,
+        500,
+        "Size up to which a data file's indexes are kept in its manifest entry; larger ones lie beside the file.",
+        default_text="500 b",
+    )
+    file_index_read_enabled: bool = option(
+        "file-index.read.enabled",
+        BOOLEAN,
+        True,
+        "Reads and look-ups leave files out whose index says that no row matches.",
+        per_call=False,
+    )
     source_split_target_size: int = option(
         "source.split.target-size", SIZE, 128 * _MB, "Data that a read task gets.", low=1
     )

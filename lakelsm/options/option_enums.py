@@ -66,7 +66,6 @@ class Feature(Enum):
     COMPACTION_BESIDE_WRITES = "compaction beside writes"
     CROSS_PARTITION = "cross-partition updates"
     EXPLICIT_CASTS = "type changes by explicit casts"
-    FILE_INDEXES = "indexes of data files"
     LOOKUP_TABLES = "lookup tables"
     ORC = "ORC files"
     OTHER_CATALOGS = "catalogs other than the file system's"

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.options.field_options import DEFAULT_AGGREGATE_KEY, FIELD_OPTIONS, split_field_key
+from lakelsm.options.file_index_options import check_index_key, split_index_key
 from lakelsm.options.option_enums import Feature
 from lakelsm.options.table_options import OPTIONS
 
@@ -44,10 +45,6 @@ WAITING_KEYS: Mapping[Feature, tuple[str, ...]] = MappingProxyType(
         Feature.CROSS_PARTITION: (
             "cross-partition-upsert.bootstrap-parallelism",
             "cross-partition-upsert.index-ttl",
-        ),
-        Feature.FILE_INDEXES: (
-            "file-index.in-manifest-threshold",
-            "file-index.read.enabled",
         ),
         Feature.LOOKUP_TABLES: (
             "lookup.cache-file-retention",
@@ -219,7 +216,8 @@ UNBUILT_PREFIXES: tuple[str, ...] = (
     "clustering.",
     "commit.callback.",
     "data-evolution.",
-    "file-index.",
+    "file-index.bsi.",
+    "file-index.range-bitmap.",
     "format-table.",
     "full-text-index.",
     "global-index.",
@@ -250,9 +248,11 @@ def check_new_keys(options: Mapping[str, str]) -> None:
     """
     known = _known_keys()
     for key in options:
-        split = split_field_key(key)
+        split, of_index = split_field_key(key), split_index_key(key)
         if split is not None:
             _check_field_key(key, split[1])
+        elif of_index is not None:
+            check_index_key(key, *of_index)
         elif key not in known and not _is_unbuilt(key):
             near = difflib.get_close_matches(key, sorted(known), n=1)
             hint = f"did you mean '{near[0]}'?" if near else "see docs/options.md"

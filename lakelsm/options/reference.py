@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from lakelsm.options.field_options import FIELD_OPTIONS
+from lakelsm.options.file_index_options import INDEX_COLUMNS, INDEX_OPTIONS
 from lakelsm.options.option import DURATION, SIZE, Kind, Option
 from lakelsm.options.option_enums import Feature
 from lakelsm.options.other_keys import (
@@ -46,6 +47,11 @@ def options_reference() -> str:
         "| option | kind | meaning |\n| --- | --- | --- |",
         "\n".join(columns),
         "\n`fields.default-aggregate-function` is the function of the other columns.\n",
+        "## Indexes of data files: `file-index.<type>.columns` and `file-index.<type>.<column>.<option>`\n",
+        "| option | kind | default | meaning |\n| --- | --- | --- | --- |",
+        "\n".join(_index_rows()),
+        "\nThe options of a column are those of a type that the column has an index of. Indexes of one key of a map",
+        "(`column[key]`) are not built.\n",
         "## Accepted and kept: they act once lakelsm has the feature\n",
         "Until then they are for the other engines that use the table.\n",
         "| feature | options |\n| --- | --- |",
@@ -60,9 +66,18 @@ def options_reference() -> str:
         "## Not built yet: refused at creation, tolerated on opening\n",
         f"But for the text that leaves the feature out: {_texts(UPKEEP_KEYS)}.\n",
         f"{_list(UNBUILT_KEYS)}; and all that begin with {_list(UNBUILT_PREFIXES)}.\n",
-        "A data file's index (`file-index.*`) is optional for readers, so such a table can be opened.",
+        "A data file's index (`file-index.*`) is optional for readers, so a table with one that lakelsm does not write",
+        "can be opened.",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _index_rows() -> Iterable[str]:
+    for kind, doc in INDEX_COLUMNS.items():
+        yield f"| `file-index.{kind}.columns` | column names | none | {doc} |"
+        for name, option in INDEX_OPTIONS[kind].items():
+            default = _shown(option.default, option.kind)
+            yield f"| `file-index.{kind}.<column>.{name}` | {option.kind.name} | {default} | {option.doc} |"
 
 
 def waiting_keys(feature: Feature) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from lakelsm.errors import InvalidInputError
 from lakelsm.options.engine_options import EngineOptions
 from lakelsm.options.field_options import FieldOptions, parse_field_options
+from lakelsm.options.file_index_options import ColumnIndex, parse_file_indexes
 from lakelsm.options.layout_options import LayoutOptions
 from lakelsm.options.maintenance_options import MaintenanceOptions
 from lakelsm.options.option import Option
@@ -22,11 +23,13 @@ class TableOptions(LayoutOptions, EngineOptions, MaintenanceOptions):
     """All options of a table, parsed. An attribute is its key with '_' for '.' and '-'.
 
     `field_options` holds the `fields.<columns>.<x>` options as {columns: {x: text}}; several columns are
-    joined by ',' as in the key. `explicit` holds the keys of declared options that the table sets.
+    joined by ',' as in the key. `file_indexes` are those of `file-index.<type>`. `explicit` holds the keys of declared
+    options that the table sets.
     """
 
     field_options: FieldOptions = field(default_factory=dict, hash=False)
     default_aggregate_function: str | None = None
+    file_indexes: tuple[ColumnIndex, ...] = ()
     explicit: frozenset[str] = frozenset()
 
     @staticmethod
@@ -47,6 +50,7 @@ class TableOptions(LayoutOptions, EngineOptions, MaintenanceOptions):
             **values,
             field_options=field_options,
             default_aggregate_function=default_aggregate,
+            file_indexes=parse_file_indexes(raw),
             explicit=frozenset(explicit),
         )
         return parsed._with_derived_defaults()

@@ -19,6 +19,7 @@ from lakelsm.lsm.splits import read_units
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.plan.bucket_files import BucketId, by_bucket, is_shown, partition_filter
+from lakelsm.plan.file_index_pruning import FileIndexPruning
 from lakelsm.plan.file_statistics import statistics_of
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.predicate.predicate import Predicate, columns, equality_values
@@ -144,6 +145,8 @@ def _prune_files(
     stats = statistics_of(store, entries, columns(predicate))
     by_keys = files_that_may_match(predicate, stats, store.schema.primary_keys)
     by_values = files_that_may_match(predicate, stats)
+    shown = [file.index for files in buckets.values() for file in files]
+    by_keys, by_values = FileIndexPruning(store, predicate).keep(entries, shown, by_keys, by_values)
     kept: dict[BucketId, list[FileRange]] = {}
     for bucket, files in buckets.items():
         left = prune_stale_safe([file for file in files if by_keys[file.index]], by_values, rule)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakelsm.options.field_options import FIELDS_PREFIX, split_field_key
+from lakelsm.options.file_index_options import FILE_INDEX_PREFIX, INDEX_OPTIONS, columns_key, split_index_key
 
 _NAMES_IN_VALUE = (
+    *map(columns_key, INDEX_OPTIONS),
     "bucket-key",
     "sequence.field",
     "rowkind.field",
@@ -26,6 +28,9 @@ def rename_in_options(options: Mapping[str, str], old: str, new: str) -> dict[st
             columns, name = split
             moved = text if name not in _NAMES_IN_FIELD_VALUE else _rename(text, old, new)
             renamed[f"{FIELDS_PREFIX}{_rename(columns, old, new)}.{name}"] = moved
+        elif (of_index := split_index_key(key)) is not None and of_index[1]:
+            kind, column, name = of_index
+            renamed[f"{FILE_INDEX_PREFIX}{kind}.{_rename(column, old, new)}.{name}"] = text
         elif key in _NAMES_IN_VALUE:
             renamed[key] = _rename(text, old, new)
         else:

@@ -13,6 +13,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.options import BucketFunction, ChangelogProducer, MergeEngine, TableOptions
 from lakelsm.options.field_options import DEFAULT_AGGREGATE_KEY, split_field_key
 from lakelsm.schema.engine_rules import check_merge_engine
+from lakelsm.schema.file_index_rules import check_file_indexes
 from lakelsm.schema.identifiers import alike, folded, hint
 from lakelsm.schema.scan_rules import check_scan_mode
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, RESERVED_NAMES, SEQUENCE_NUMBER, VALUE_KIND
@@ -357,4 +358,5 @@ _RULES: Sequence[Callable[[TableSchema, TableOptions], None]] = (
     _row_tracking,
     _map_layout,
     _file_prefixes,
+    check_file_indexes,
 )

@@ -104,6 +104,11 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     *(_Unbuilt(_other_than(key, text), _set(key, text)) for key, text in FEATURE_KEYS.items()),
     *(_Unbuilt(_other_than(key, text), _set(key, text), open_too=False) for key, text in UPKEEP_KEYS.items()),
     _Unbuilt("'map.storage-layout' = 'shared-shredding'", lambda case: _shreds_maps(case.options)),
+    _Unbuilt(
+        "an index of one key of a map ('file-index.<type>.columns' = 'column[key]')",
+        lambda case: any(index.is_nested for index in case.options.file_indexes),
+        open_too=False,
+    ),
     _Unbuilt("Parquet encryption ('parquet.encryption...')", lambda case: _encrypts(case.schema.options)),
     _Unbuilt("columns with a default value", lambda case: _has_defaults(case.schema)),
     _Unbuilt("columns of type VARIANT", _column_of("VARIANT")),

@@ -58,7 +58,7 @@ def test_an_unbuilt_feature_is_refused_by_name_at_creation_and_on_opening(option
 @pytest.mark.parametrize(
     "options",
     [
-        {"file-index.bloom-filter.columns": "v"},
+        {"file-index.range-bitmap.columns": "v"},
         {"file.compression.per.level": "0:lz4"},
         {"metadata.stats-mode.per.level": "0:none"},
         {"tag.automatic-creation": "process-time"},

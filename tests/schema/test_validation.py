@@ -89,7 +89,7 @@ def test_the_options_of_a_call_override_the_tables() -> None:
         ({"fields.v.aggregate-function": "sum"}, InvalidInputError),
         ({"fields.default-aggregate-function": "sum"}, InvalidInputError),
         ({"file.format.per.level": "0:avro"}, UnsupportedFeatureError),
-        ({"file-index.bloom-filter.columns": "v"}, UnsupportedFeatureError),
+        ({"file-index.range-bitmap.columns": "v"}, UnsupportedFeatureError),
     ],
     ids=str,
 )

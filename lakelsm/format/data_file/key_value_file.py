@@ -18,7 +18,9 @@ from lakelsm.format.data_file.decode_steps import DecodeSteps, batch_bytes
 from lakelsm.format.data_file.file_check import PARQUET_ERRORS, RANGED_ROOTS, FileCheck, unreadable
 from lakelsm.format.data_file.int96_timestamps import have_int96
 from lakelsm.format.data_file.parquet_footer import metadata_with_int96_as_bytes, read_footer
+from lakelsm.format.index.file_index.index_builder import FileIndexBuilder
 from lakelsm.options import TableOptions
+from lakelsm.options.file_index_options import ColumnIndex
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, SYSTEM_FIELDS, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import AtomicType, DataField, DataType, arrow_field
@@ -196,7 +198,8 @@ class FileLayout:
 
     ``target_file_size`` and ``row_group_bytes`` (in memory) are bytes; a file is closed at the first row group past the
     target, and at ``target_file_rows`` rows. ``stats_modes`` has one mode a column. ``dictionary``: columns may be
-    encoded with one. ``durable``: files survive a power loss once a snapshot names them.
+    encoded with one. ``durable``: files survive a power loss once a snapshot names them. Files have the indexes
+    ``file_indexes``, in their manifest entry where they have ``index_in_manifest`` bytes at most.
     """
 
     schema: TableSchema
@@ -211,6 +214,8 @@ class FileLayout:
     durable: bool = True
     target_file_rows: int = _ANY_ROWS
     dictionary: bool = True
+    file_indexes: tuple[ColumnIndex, ...] = ()
+    index_in_manifest: int = 0
 
     @staticmethod
     def of(schema: TableSchema, options: TableOptions, most_group_bytes: int | None = None) -> FileLayout:
@@ -239,6 +244,8 @@ class FileLayout:
             durable=options.lakelsm_durable_files,
             target_file_rows=options.target_file_row_num,
             dictionary=options.parquet_enable_dictionary,
+            file_indexes=tuple(index for index in options.file_indexes if not index.is_nested),
+            index_in_manifest=options.file_index_in_manifest_threshold,
         )
 
     def for_compaction(self) -> FileLayout:
@@ -246,7 +253,10 @@ class FileLayout:
         return replace(self, target_file_rows=_ANY_ROWS)
 
     def for_changelog(self, options: TableOptions) -> FileLayout:
-        """The layout of the table's changelog files: as those of a compaction, unless an option says otherwise."""
+        """The layout of the table's changelog files: as those of a compaction, unless an option says otherwise.
+
+        They have no indexes, as in Paimon.
+        """
         compression = options.changelog_file_compression or self.compression
         modes = self.stats_modes
         if options.changelog_file_stats_mode is not None:
@@ -257,7 +267,14 @@ class FileLayout:
             compression="none" if compression == "uncompressed" else compression,
             compression_level=options.file_compression_zstd_level if compression == "zstd" else None,
             stats_modes=modes,
+            file_indexes=(),
         )
+
+    def new_index(self) -> FileIndexBuilder | None:
+        """What makes the indexes of one file; None where files have none."""
+        if not self.file_indexes:
+            return None
+        return FileIndexBuilder([(index, self.schema.field(index.column).type) for index in self.file_indexes])
 
     def new_value_stats(self) -> StatsCollector:
         """A collector of the value columns' statistics for one file."""

@@ -18,14 +18,15 @@ from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK, INT96, store
 from lakelsm.format.data_file.key_value_file import FileLayout, file_schema
 from lakelsm.format.data_file.parquet_footer import Int96Sink, read_footer
 from lakelsm.format.data_file.required_parts import filled_parts
+from lakelsm.format.index.file_index.container import sealed
 from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
-from lakelsm.format.paths import FileNames
+from lakelsm.format.paths import FileNames, file_index_name
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.storage.refused_writes import refused_write
 from lakelsm.surroundings import SYSTEM, Surroundings
-from lakelsm.types import DataType
+from lakelsm.types import DataType, to_arrow
 
 #: Rows of a row group at least, however wide they are.
 _LEAST_GROUP_ROWS = 256
@@ -92,7 +93,8 @@ class RollingWriter:
         self._roll()
         if self._make_durable is not None and self._closed:
             with _refused(self._directory):
-                self._make_durable(self._directory, [meta.file_name for meta in self._closed])
+                names = [name for meta in self._closed for name in (meta.file_name, *meta.extra_files)]
+                self._make_durable(self._directory, names)
         return self._closed
 
     def abort(self) -> None:
@@ -113,7 +115,7 @@ class RollingWriter:
         self._pending, self._pending_bytes = [], 0
         if self._open is None:
             name = self._names.next(self._layout.prefix)
-            self._begun.append(name)
+            self._begun += [name, file_index_name(name)]
             path = f"{self._directory}/{name}"
             with _refused(path):
                 self._filesystem.create_dir(self._directory, recursive=True)
@@ -174,6 +176,7 @@ class _OpenFile:
             self._writer.add_key_value_metadata(dict([FLOORED_MARK]))
         self._value_stats = layout.new_value_stats()
         self._key_stats = layout.new_key_stats()
+        self._index = layout.new_index()
         self._rows = self._deletes = 0
         self._sequences: tuple[int, int] | None = None
         self._first: pa.Table | None = None
@@ -192,6 +195,8 @@ class _OpenFile:
         self._writer.write_table(pa.Table.from_arrays(columns, schema=self._arrow_schema), row_group_size=len(rows))
         self._value_stats.update(values)
         self._key_stats.update(keys)
+        if self._index is not None:
+            self._index.add(self._indexed(values))
         bounds = pc.min_max(rows.column(SEQUENCE_NUMBER)).as_py()
         low, high = self._sequences or (bounds["min"], bounds["max"])
         self._sequences = (min(low, bounds["min"]), max(high, bounds["max"]))
@@ -212,6 +217,7 @@ class _OpenFile:
         assert self._first is not None and self._last is not None and self._sequences is not None
         types = [field.type for field in self._layout.schema.key_fields]
         value_stats, value_stats_cols = self._value_stats.finish()
+        embedded, extra = self._finish_index()
         with self._filesystem.open_input_file(self._path) as stored:
             size, footer = stored.size(), read_footer(stored)
         return DataFileMeta(
@@ -226,12 +232,31 @@ class _OpenFile:
             max_sequence_number=self._sequences[1],
             schema_id=self._layout.schema.id,
             level=level,
+            extra_files=extra,
             creation_time_millis=created,
             delete_row_count=self._deletes,
+            embedded_index=embedded,
             file_source=file_source,
             value_stats_cols=value_stats_cols,
             footer_checksum=zlib.crc32(footer),
         )
+
+    def _indexed(self, values: pa.Table) -> pa.Table:
+        """The columns that have an index, in the types that their indexes take."""
+        names = dict.fromkeys(index.column for index in self._layout.file_indexes)
+        types = {name: to_arrow(self._layout.schema.field(name).type) for name in names}
+        return pa.table({name: cast_column(values.column(name), kind) for name, kind in types.items()})
+
+    def _finish_index(self) -> tuple[bytes | None, tuple[str, ...]]:
+        """The file's indexes for its manifest entry; where they are larger, a file of them is written and named."""
+        if self._index is None:
+            return None, ()
+        data = self._index.encode()
+        if len(data) <= self._layout.index_in_manifest:
+            return data, ()
+        with self._filesystem.open_output_stream(file_index_name(self._path)) as sink:
+            sink.write(sealed(data, self.name))
+        return None, (file_index_name(self.name),)
 
     def discard(self) -> None:
         """Close the handles of a file that will be deleted; on a full disk even that fails."""

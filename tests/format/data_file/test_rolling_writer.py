@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelsm.format.data_file.file_index_place import FileIndexPlace
 from lakelsm.format.data_file.int96_timestamps import INT96
 from lakelsm.format.data_file.key_value_file import FileLayout, key_types
 from lakelsm.format.data_file.rolling_writer import RollingWriter, encoding_options
@@ -204,3 +205,62 @@ def test_int96_columns_have_a_dictionary_and_no_statistics() -> None:
     options = encoding_options(schema, ["k"])
     assert options["use_dictionary"] == ["k", "a.list.element", "b.list.element"]
     assert options["write_statistics"] == ["b.list.element"]
+
+
+INDEXED = {
+    "file-index.bloom-filter.columns": "k",
+    "file-index.bloom-filter.k.items": "10",
+    "file-index.bitmap.columns": "v",
+}
+
+
+def test_each_file_has_the_indexes_of_its_rows_in_its_entry_or_beside_it(tmp_path: Path) -> None:
+    for threshold in ("2 kb", "50 b"):
+        layout = layout_with({**INDEXED, "target-file-row-num": "4", "file-index.in-manifest-threshold": threshold})
+        directory = tmp_path / threshold
+        metas = written(directory, layout, [3, 4])
+        assert [meta.row_count for meta in metas] == [4, 3]
+        for meta, first in zip(metas, (0, 4)):
+            assert (meta.embedded_index is None, meta.extra_files) == (
+                (False, ()) if threshold == "2 kb" else (True, (f"{meta.file_name}.index",))
+            )
+            place = FileIndexPlace.of(meta, str(directory))
+            assert place is not None
+            index = place.read(IO.filesystem())
+            keys = pa.array([first, first + 1], pa.int32())
+            assert index.may_hold_keys({"k": keys.slice(1)})
+            (value,) = [field for field in INT_SCHEMA.fields if field.name == "v"]
+            stored = pq.read_table(directory / meta.file_name).column("v").combine_chunks()
+            assert list(index.rows_with(value, stored.slice(1, 1), None) or ()) == [1]
+
+
+def test_files_of_indexes_are_made_durable_and_an_aborted_writer_leaves_none(tmp_path: Path) -> None:
+    layout = layout_with({**INDEXED, "target-file-row-num": "4", "file-index.in-manifest-threshold": "0 b"})
+    flushed: list[str] = []
+    for aborted in (False, True):
+        writer = RollingWriter(
+            IO.filesystem(),
+            str(tmp_path / str(aborted)),
+            FileNames("u"),
+            layout,
+            level=0,
+            file_source=0,
+            make_durable=lambda _, names: flushed.extend(names),
+        )
+        writer.write(rows_table(INT_SCHEMA, int_rows(0, 9)))
+        metas = [] if aborted else writer.close()
+        names = sorted(path.name for path in (tmp_path / str(aborted)).iterdir())
+        assert any(name.endswith(".index") for name in names)
+        if aborted:
+            writer.abort()
+            assert list((tmp_path / "True").iterdir()) == []
+        else:
+            assert sorted(flushed) == names == sorted(n for meta in metas for n in (meta.file_name, *meta.extra_files))
+
+
+def test_changelog_files_and_columns_of_maps_keys_have_no_index() -> None:
+    options = TableOptions.parse({**INDEXED, "file-index.bitmap.columns": "v,v[a]"})
+    layout = FileLayout.of(INT_SCHEMA, options)
+    assert [index.column for index in layout.file_indexes] == ["k", "v"]
+    assert layout.for_compaction().file_indexes == layout.file_indexes
+    assert layout.for_changelog(options).new_index() is None

@@ -1,0 +1,73 @@
+"""Where the indexes of a data file lie, and how a reader gets them (docs/format.md 7.4)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+import pyarrow as pa
+from pyarrow import fs as arrow_fs
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.index.file_index.container import check_seal
+from lakelsm.format.index.file_index.file_index import FileIndex
+from lakelsm.format.manifest.data_file_meta import DataFileMeta
+from lakelsm.format.paths import check_name, file_index_among
+
+#: A size that no indexes of a data file have.
+_MAX_BYTES = 1 << 30
+_REMEDY = "Restore it, or read without indexes: set 'file-index.read.enabled' = 'false'."
+
+
+@dataclass(frozen=True)
+class FileIndexPlace:
+    """Where the indexes of the data file at ``data_file`` lie: in its manifest entry, or at ``path``.
+
+    Pickled into tasks.
+    """
+
+    data_file: str
+    _: KW_ONLY
+    row_count: int
+    embedded: bytes | None = None
+    path: str | None = None
+
+    @staticmethod
+    def of(file: DataFileMeta, directory: str) -> FileIndexPlace | None:
+        """The place of the indexes of a data file in ``directory``; None where it has none.
+
+        Raises CorruptTableError where the entry names several files of indexes, or no name of a file.
+        """
+        path = f"{directory}/{file.file_name}"
+        if file.embedded_index is not None:
+            return FileIndexPlace(path, row_count=file.row_count, embedded=file.embedded_index)
+        names = file_index_among(file.extra_files)
+        if len(names) > 1:
+            raise CorruptTableError(
+                f"The manifest entry of data file {path} names several index files: {', '.join(names)}."
+            )
+        for name in names:
+            check_name(name, "_EXTRA_FILES", f"The manifest entry of data file {path}")
+            return FileIndexPlace(path, row_count=file.row_count, path=f"{directory}/{name}")
+        return None
+
+    @property
+    def source(self) -> str:
+        """What messages call the indexes."""
+        kind = "Embedded file index" if self.path is None else f"File index {self.path}"
+        return f"{kind} of data file {self.data_file}"
+
+    def read(self, filesystem: arrow_fs.FileSystem) -> FileIndex:
+        """The indexes. Raises CorruptTableError, naming both files, where they are missing or cannot be decoded."""
+        if self.embedded is not None:
+            return FileIndex(self.embedded, self.row_count, self.source)
+        try:
+            with filesystem.open_input_file(self.path) as stored:
+                if stored.size() > _MAX_BYTES:
+                    raise CorruptTableError(f"{self.source} has {stored.size()} bytes, which no such file has. {_REMEDY}")
+                data = stored.read()
+        except FileNotFoundError as error:
+            raise CorruptTableError(f"{self.source} does not exist. {_REMEDY}") from error
+        except (OSError, pa.ArrowException) as error:
+            raise CorruptTableError(f"{self.source} cannot be read: {error}. {_REMEDY}") from error
+        check_seal(data, self.data_file.rsplit("/", 1)[-1], self.source)
+        return FileIndex(data, self.row_count, self.source)

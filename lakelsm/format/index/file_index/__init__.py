@@ -1,0 +1,1 @@
+"""Paimon's indexes of one data file: a container, bloom filters and bitmaps (docs/format.md 7.4)."""

@@ -1,0 +1,93 @@
+"""What the indexes of one data file tell of its rows (docs/format.md 7.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.index.file_index.bitmap import Bitmaps
+from lakelsm.format.index.file_index.bloom_filter import BloomFilter
+from lakelsm.format.index.file_index.container import FileIndexContainer
+from lakelsm.format.index.file_index.fast_hash import Hashes, fast_hashes
+from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER
+from lakelsm.types import DataField
+
+#: Rows of a file, by position; None: any.
+Rows: TypeAlias = BitMap | None
+#: Keys that are looked for at once; most files hold one of the first.
+_KEYS_AT_ONCE = 1024
+
+
+class FileIndex:
+    """The indexes of one data file with ``row_count`` rows. Those of types that lakelsm does not know tell nothing.
+
+    Columns are those of the file, with the types that it was written with, and values come in the types that lakelsm
+    keeps them in. Each method raises CorruptTableError, beginning with ``source``, where an index cannot be decoded.
+    """
+
+    def __init__(self, data: bytes, row_count: int, source: str) -> None:
+        self._bodies = FileIndexContainer.decode(data, source).bodies
+        self._row_count = row_count
+        self._source = source
+
+    def has_any(self, column: str) -> bool:
+        """Whether there is an index of the column that lakelsm knows."""
+        return not {BLOOM_FILTER, BITMAP}.isdisjoint(self._bodies.get(column, ()))
+
+    def rows_with(self, column: DataField, values: pa.Array, hashes: Hashes | None) -> Rows:
+        """Rows that may have one of the values. ``hashes`` are theirs (None: the type has none)."""
+        blooms = self._bloom_filter(column.name)
+        if blooms is not None and hashes is not None and not blooms.may_hold(hashes).any():
+            return BitMap()
+        bitmaps = self._bitmaps(column)
+        return None if bitmaps is None else bitmaps.rows_of(values)
+
+    def rows_without(self, column: DataField, values: pa.Array) -> Rows:
+        """Rows that have a value, and none of these."""
+        bitmaps = self._bitmaps(column)
+        return None if bitmaps is None else self._all_rows() - bitmaps.rows_of(values) - bitmaps.nulls()
+
+    def null_rows(self, column: DataField, null: bool) -> Rows:
+        """Rows that have NULL, or those that have none."""
+        bitmaps = self._bitmaps(column)
+        if bitmaps is None:
+            return None
+        return bitmaps.nulls() if null else self._all_rows() - bitmaps.nulls()
+
+    def may_hold_keys(self, keys: Mapping[str, pa.Array]) -> bool:
+        """False if the bloom filters of key columns say that the file has none of some keys (one a row, without NULL)."""
+        filters = {name: self._bloom_filter(name) for name in keys}
+        known = {name: found for name, found in filters.items() if found is not None}
+        count = len(next(iter(keys.values())))
+        for start in range(0, count, _KEYS_AT_ONCE):
+            held: npt.NDArray[np.bool_] = np.ones(min(_KEYS_AT_ONCE, count - start), np.bool_)
+            for name, bloom in known.items():
+                held[held] = bloom.may_hold(fast_hashes(keys[name].slice(start, _KEYS_AT_ONCE))[held])
+            if held.any():
+                return True
+        return False
+
+    def _all_rows(self) -> BitMap:
+        return BitMap(range(self._row_count))
+
+    def _bloom_filter(self, column: str) -> BloomFilter | None:
+        body = self._bodies.get(column, {}).get(BLOOM_FILTER)
+        return None if body is None else BloomFilter.decode(body, self._source)
+
+    def _bitmaps(self, column: DataField) -> Bitmaps | None:
+        body = self._bodies.get(column.name, {}).get(BITMAP)
+        if body is None:
+            return None
+        bitmaps = Bitmaps(body, column.type, self._source)
+        if bitmaps.row_count != self._row_count:
+            raise CorruptTableError(
+                f"{self._source} has bitmaps of {bitmaps.row_count} rows, but the manifest entry says {self._row_count}: "
+                "they are of another data file, or damaged."
+            )
+        return bitmaps

@@ -1,0 +1,106 @@
+"""XXH64 with seed 0 of many texts or byte strings at once (the hash of Paimon's bloom filters)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+ULongs = npt.NDArray[np.uint64]
+
+_P1, _P2, _P3, _P4, _P5 = (
+    np.uint64(prime)
+    for prime in (
+        0x9E3779B185EBCA87,
+        0xC2B2AE3D27D4EB4F,
+        0x165667B19E3779F9,
+        0x85EBCA77C2B2AE63,
+        0x27D4EB2F165667C5,
+    )
+)
+_STRIPE = 32
+_LANES = _STRIPE // 8
+
+
+def xx_hash64(values: pa.Array) -> ULongs:
+    """The hashes of the values of a string or binary array without nulls.
+
+    All values of an array advance together, a stripe of 32 bytes at a time, whatever their lengths.
+    """
+    offsets = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, values.offset * 4).astype(np.int64)
+    data = values.buffers()[2]
+    content = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    lengths = offsets[1:] - offsets[:-1]
+    longest_first = np.argsort(-lengths, kind="stable")
+    hashes = np.empty(len(values), np.uint64)
+    hashes[longest_first] = _hashed(content, offsets[:-1][longest_first], lengths[longest_first])
+    return hashes
+
+
+def _hashed(content: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> ULongs:
+    """The hashes of byte strings at ``places`` of ``content``, the longest first."""
+    state = np.full(len(lengths), _P5, np.uint64)
+    long = int(np.count_nonzero(lengths >= _STRIPE))
+    places = places.copy()
+    if long:
+        state[:long] = _stripes(content, places, lengths[:long])
+    state += lengths.astype(np.uint64)
+    left = lengths % _STRIPE
+    for _ in range(_STRIPE // 8 - 1):
+        here = np.flatnonzero(left >= 8)
+        words = _words(content, places[here], 8)[:, 0]
+        state[here] = _rotated(state[here] ^ _round(np.uint64(0), words), 27) * _P1 + _P4
+        places[here] += 8
+        left[here] -= 8
+    here = np.flatnonzero(left >= 4)
+    state[here] = _rotated(state[here] ^ _words(content, places[here], 4, "<u4")[:, 0] * _P1, 23) * _P2 + _P3
+    places[here] += 4
+    left[here] -= 4
+    for _ in range(3):
+        here = np.flatnonzero(left)
+        state[here] = _rotated(state[here] ^ content[places[here]] * _P5, 11) * _P1
+        places[here] += 1
+        left[here] -= 1
+    state ^= state >> np.uint64(33)
+    state *= _P2
+    state ^= state >> np.uint64(29)
+    state *= _P3
+    state ^= state >> np.uint64(32)
+    return state
+
+
+def _stripes(content: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> ULongs:
+    """The state after all whole stripes of strings that have one; ``places`` move behind them."""
+    zero = np.zeros(1, np.uint64)
+    lanes = np.repeat(np.stack([zero + _P1 + _P2, zero + _P2, zero, zero - _P1], axis=1), len(lengths), axis=0)
+    counts = lengths // _STRIPE
+    # Strings that end at a stripe are at the end, so those that go on are a prefix.
+    ends = np.searchsorted(-counts, -np.arange(1, int(counts[0]) + 1), side="right")
+    for active in ends.tolist():
+        lanes[:active] = _round(lanes[:active], _words(content, places[:active], _STRIPE))
+        places[:active] += _STRIPE
+    state: ULongs = np.zeros(len(lengths), np.uint64)
+    for lane, bits in enumerate((1, 7, 12, 18)):
+        state += _rotated(lanes[:, lane], bits)
+    for lane in range(_LANES):
+        state = (state ^ _round(np.uint64(0), lanes[:, lane])) * _P1 + _P4
+    return state
+
+
+def _words(content: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], width: int, kind: str = "<u8") -> ULongs:
+    """The words of ``width`` bytes at each place, a row a place."""
+    found = content[places[:, None] + np.arange(width)]
+    words: ULongs = found.view(kind).astype(np.uint64, copy=False)
+    return words
+
+
+def _round(state: Any, words: ULongs) -> ULongs:
+    mixed: ULongs = _rotated(state + words * _P2, 31) * _P1
+    return mixed
+
+
+def _rotated(words: ULongs, bits: int) -> ULongs:
+    rotated: ULongs = (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))
+    return rotated

@@ -1,0 +1,149 @@
+"""Options of data files' indexes: `file-index.<type>.columns`, `file-index.<type>.<column>.<x>` (`FileIndexOptions`)."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from types import MappingProxyType
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.options.option import INT, NAMES, SIZE, Kind, Option
+from lakelsm.options.option_values import parse_double
+
+FILE_INDEX_PREFIX = "file-index."  # Persisted: do not change.
+BLOOM_FILTER = "bloom-filter"  # Persisted: do not change.
+BITMAP = "bitmap"  # Persisted: do not change.
+COLUMNS = "columns"  # Persisted: do not change.
+
+#: Bloom filters have fewer bits: Java counts them in 32 bits.
+_MOST_BITS = 2**31 - 8
+
+
+def _parse_rate(text: str) -> float:
+    rate = parse_double(text)
+    if not 0 < rate < 1:
+        raise ValueError("it must be above 0 and below 1")
+    return rate
+
+
+#: x of ``file-index.<type>.<column>.<x>``, by type.
+INDEX_OPTIONS: Mapping[str, Mapping[str, Option]] = MappingProxyType(
+    {
+        BLOOM_FILTER: {
+            "items": Option("items", INT, 1_000_000, "Distinct values of a file that the filter is sized for.", low=1),
+            "fpp": Option("fpp", Kind("double", _parse_rate), 0.1, "Rate of false positives with so many values."),
+        },
+        BITMAP: {
+            "version": Option("version", INT, 2, "Layout of the index; Paimon before 1.2 reads 1 only.", low=1, high=2),
+            "index-block-size": Option(
+                "index-block-size", SIZE, 16 << 10, "Size of a block of the dictionary (layout 2).", low=1
+            ),
+        },
+    }
+)
+INDEX_COLUMNS: Mapping[str, str] = MappingProxyType(
+    {
+        BLOOM_FILTER: "Columns whose values each data file has a bloom filter of: files that lack a value are not read.",
+        BITMAP: "Columns whose values each data file has bitmaps of rows for: files without a wanted row are not read.",
+    }
+)
+
+
+@dataclass(frozen=True)
+class ColumnIndex:
+    """An index that data files have of one column. Each kind has its own settings and leaves the others at 0."""
+
+    kind: str
+    column: str
+    _: KW_ONLY
+    items: int = 0
+    fpp: float = 0.0
+    version: int = 0
+    block_bytes: int = 0
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether it is of one key of a map: ``column[key]``."""
+        return "[" in self.column and self.column.endswith("]")
+
+
+def filter_bits(items: int, fpp: float) -> int:
+    """Bits of a bloom filter for so many values with this rate of false positives.
+
+    Raises InvalidInputError where there is no filter of that size.
+    """
+    wanted = -items * math.log(fpp) / (math.log(2) * math.log(2))
+    if wanted >= _MOST_BITS:
+        raise InvalidInputError(
+            f"a bloom filter for {items} items with a rate of false positives of {fpp:g} would have more than 256 MB; "
+            "lower 'items' or raise 'fpp'"
+        )
+    return int(wanted) + 8 - int(wanted) % 8
+
+
+def columns_key(kind: str) -> str:
+    """The key that names the columns with an index of a type."""
+    return f"{FILE_INDEX_PREFIX}{kind}.{COLUMNS}"
+
+
+def split_index_key(key: str) -> tuple[str, str, str] | None:
+    """(type, column, x) of a key of a type that lakelsm writes, None for any other; the column is '' for `columns`."""
+    for kind in INDEX_OPTIONS:
+        prefix = f"{FILE_INDEX_PREFIX}{kind}."
+        if key.startswith(prefix):
+            column, _, name = key.removeprefix(prefix).rpartition(".")
+            return kind, column, name
+    return None
+
+
+def check_index_key(key: str, kind: str, column: str, name: str) -> None:
+    """Raises InvalidInputError unless a split key is one that Paimon has."""
+    known = INDEX_OPTIONS[kind] if column else (COLUMNS,)
+    if name in known:
+        return
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}"
+    raise InvalidInputError(f"unknown option '{name}' of file indexes in '{key}': {hint}")
+
+
+def parse_file_indexes(raw: Mapping[str, str]) -> tuple[ColumnIndex, ...]:
+    """The indexes that a table's options ask for.
+
+    Raises InvalidInputError for a value of the wrong kind, and for an option of a column that has no such index.
+    """
+    found: dict[tuple[str, str], dict[str, object]] = {}
+    for kind in INDEX_OPTIONS:
+        key = columns_key(kind)
+        for name in Option(key, NAMES, (), "").parse(raw.get(key, "")):  # type: ignore[attr-defined]
+            if not name:
+                raise InvalidInputError(f"option '{key}' = '{raw[key]}' has an empty column name; leave it out")
+            found[kind, name] = {x: option.default for x, option in INDEX_OPTIONS[kind].items()}
+    for key, text in raw.items():
+        split = split_index_key(key)
+        if split is None or not split[1] or split[2] not in INDEX_OPTIONS[split[0]]:
+            continue
+        kind, column, name = split
+        # What an index of a map's key does not say itself, the map's column says for all of them.
+        if (kind, column) not in found and not any(k == kind and c.startswith(f"{column}[") for k, c in found):
+            raise InvalidInputError(
+                f"option '{key}' = '{text}' is of a column that has no such index; name '{column}' in "
+                f"'{columns_key(kind)}' or remove the option"
+            )
+        value = INDEX_OPTIONS[kind][name].parse(text, key)
+        if (kind, column) in found:
+            found[kind, column][name] = value
+    return tuple(_index(kind, column, settings) for (kind, column), settings in found.items())
+
+
+def _index(kind: str, column: str, settings: Mapping[str, object]) -> ColumnIndex:
+    attributes = {"index-block-size": "block_bytes"}
+    values = {attributes.get(name, name): value for name, value in settings.items()}
+    index = ColumnIndex(kind, column, **values)  # type: ignore[arg-type]
+    if kind == BLOOM_FILTER:
+        try:
+            filter_bits(index.items, index.fpp)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"options of '{FILE_INDEX_PREFIX}{kind}.{column}': {error}") from None
+    return index

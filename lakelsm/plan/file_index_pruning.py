@@ -1,0 +1,163 @@
+"""Which data files hold no row of an answer, as their own indexes say: bloom filters and bitmaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lakelsm.format.data_file.file_index_place import FileIndexPlace
+from lakelsm.format.index.file_index.fast_hash import Hashes, fast_hashes
+from lakelsm.format.index.file_index.file_index import FileIndex, Rows
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.paths import refuse_external_path
+from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER
+from lakelsm.predicate.predicate import And, Compare, Constant, In, IsNotNull, IsNull, Or, Predicate, restrict
+from lakelsm.schema.column_mapping import column_mapping
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.types import DataField, python_arrow, same_layout, to_arrow
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
+
+#: Index files that are read at once, and those that one read opens at most: more cost longer than the files they spare.
+_THREADS = 8
+_MOST_FILES = 10_000
+#: Types of which an index has less than the value: rows are found by it, and never excluded.
+_ROUNDED = ("FLOAT", "DOUBLE")
+
+Leaf = Compare | In | IsNull | IsNotNull
+
+
+class FileIndexPruning:
+    """Asks the indexes of data files about a predicate.
+
+    Only columns count that the table's options give an index. They are matched by field id; an index of a column whose
+    type has changed since tells nothing.
+    """
+
+    def __init__(self, store: TableStore, predicate: Predicate) -> None:
+        self._store = store
+        self._predicate = predicate
+        self._by_keys = restrict(predicate, store.schema.primary_keys)
+        self._values: dict[Leaf, tuple[pa.Array, Hashes | None]] = dict(self._answerable(predicate))
+
+    def keep(
+        self, entries: Sequence[ManifestEntry], shown: Sequence[int], by_keys: Sequence[bool], by_values: Sequence[bool]
+    ) -> tuple[list[bool], list[bool]]:
+        """For each file, False if no row of it makes the predicate TRUE: by its key columns alone, and by all columns.
+
+        Only files at the places ``shown`` are looked at, for which statistics (the two lists given) say nothing yet.
+        Raises CorruptTableError for indexes that are missing or damaged.
+        """
+        keys, values = list(by_keys), list(by_values)
+        if not self._values or not self._store.options.file_index_read_enabled:
+            return keys, values
+        asked = self._places(entries, [at for at in shown if keys[at] and values[at]])
+        schemas = self._store.schemas_of({entries[at].file.schema_id for at in asked})
+        columns = {schema_id: self._columns(schema) for schema_id, schema in schemas.items()}
+        filesystem = self._store.file_io.filesystem()
+
+        def judged(at: int, place: FileIndexPlace) -> tuple[bool, bool]:
+            index, found = place.read(filesystem), columns[entries[at].file.schema_id]
+            if _any(self._rows(self._predicate, index, found)):
+                return True, True
+            return _any(self._rows(self._by_keys, index, found)), False
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            for at, (key, value) in zip(asked, pool.map(judged, asked.keys(), asked.values())):
+                keys[at], values[at] = key, value
+        return keys, values
+
+    def _places(self, entries: Sequence[ManifestEntry], wanted: Sequence[int]) -> dict[int, FileIndexPlace]:
+        """Where the indexes of the wanted entries lie, of those that have some."""
+        found: dict[int, FileIndexPlace] = {}
+        directories: dict[tuple[bytes, int], str] = {}
+        beside = 0
+        for at in wanted:
+            entry = entries[at]
+            bucket = (entry.partition, entry.bucket)
+            if bucket not in directories:
+                directories[bucket] = self._store.paths.bucket_dir(
+                    self._store.partition_text(entry.partition), entry.bucket
+                )
+            refuse_external_path(entry.file.external_path, entry.file.file_name)
+            place = FileIndexPlace.of(entry.file, directories[bucket])
+            if place is None or (place.path is not None and beside == _MOST_FILES):
+                continue
+            if place.path is not None:
+                self._store.file_io.check_file(place.path)
+                beside += 1
+            found[at] = place
+        return found
+
+    def _answerable(self, predicate: Predicate) -> Iterator[tuple[Leaf, tuple[pa.Array, Hashes | None]]]:
+        """The parts of a predicate that an index may answer, with the values that they name and their hashes."""
+        if isinstance(predicate, And | Or):
+            for child in predicate.children:
+                yield from self._answerable(child)
+        elif isinstance(predicate, Compare | In | IsNull | IsNotNull):
+            if isinstance(predicate, Compare) and predicate.op not in ("=", "!="):
+                return
+            kinds = {index.kind for index in self._store.options.file_indexes if index.column == predicate.column}
+            if BITMAP in kinds or (BLOOM_FILTER in kinds and _is_equality(predicate)):
+                values = _values(predicate, self._store.schema.field(predicate.column))
+                yield predicate, (values, fast_hashes(values) if BLOOM_FILTER in kinds else None)
+
+    def _columns(self, file_schema: TableSchema) -> Mapping[str, DataField]:
+        """The file's columns by what the table calls them, but for those of another type."""
+        pairs = column_mapping(file_schema, self._store.schema)
+        return {
+            column.name: source
+            for column, source in pairs
+            if source is not None and same_layout(source.type, column.type)
+        }
+
+    def _rows(self, predicate: Predicate, index: FileIndex, columns: Mapping[str, DataField]) -> Rows:
+        """Rows of a file for which the predicate may be TRUE."""
+        if isinstance(predicate, And):
+            every = [self._rows(child, index, columns) for child in predicate.children]
+            known = [rows for rows in every if rows is not None]
+            return BitMap.intersection(*known) if known else None
+        if isinstance(predicate, Or):
+            either = [self._rows(child, index, columns) for child in predicate.children]
+            known = [rows for rows in either if rows is not None]
+            return BitMap.union(*known) if known and len(known) == len(either) else None
+        if isinstance(predicate, Constant):
+            return None if predicate.value else BitMap()
+        if not isinstance(predicate, Compare | In | IsNull | IsNotNull) or predicate not in self._values:
+            return None
+        column = columns.get(predicate.column)
+        return None if column is None else self._leaf_rows(predicate, index, column)
+
+    def _leaf_rows(self, leaf: Leaf, index: FileIndex, column: DataField) -> Rows:
+        if isinstance(leaf, IsNull | IsNotNull):
+            return index.null_rows(column, isinstance(leaf, IsNull))
+        values, hashes = self._values[leaf]
+        if _is_equality(leaf):
+            return index.rows_with(column, values, hashes)
+        return index.rows_without(column, values) if _is_exact(column) else None
+
+
+def _is_equality(leaf: Leaf) -> bool:
+    return leaf.op == "=" if isinstance(leaf, Compare) else isinstance(leaf, In) and not leaf.negated
+
+
+def _values(leaf: Leaf, column: DataField) -> pa.Array:
+    """The values that a condition names, as the column's Arrow type has them; both zeros of a float."""
+    if isinstance(leaf, IsNull | IsNotNull):
+        return pa.array([], python_arrow(column.type))
+    values = [leaf.value] if isinstance(leaf, Compare) else list(leaf.values)
+    if column.type.root in _ROUNDED and 0.0 in values:
+        values += [0.0, -0.0]
+    return pa.array(values, python_arrow(column.type))
+
+
+def _is_exact(column: DataField) -> bool:
+    """Whether rows with the same number in an index have the same value."""
+    return column.type.root not in _ROUNDED and to_arrow(column.type) != NANO_TIMESTAMP
+
+
+def _any(rows: Rows) -> bool:
+    return rows is None or bool(rows)

@@ -1,0 +1,64 @@
+"""Where the indexes of a data file lie, and what is refused there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.data_file.file_index_place import FileIndexPlace
+from lakelsm.format.index.file_index.container import FileIndexContainer, sealed
+from lakelsm.storage import LocalFileIO
+from tests.format.manifest.manifest_samples import entry
+
+CONTAINER = FileIndexContainer({"v": {"bitmap": b"x"}}).encode()
+FILESYSTEM = LocalFileIO().filesystem()
+
+
+def _place(folder: Path, *extra: str, embedded: bytes | None = None) -> FileIndexPlace | None:
+    file = replace(entry().file, file_name="d.parquet", row_count=3, extra_files=extra, embedded_index=embedded)
+    return FileIndexPlace.of(file, str(folder))
+
+
+def test_indexes_are_embedded_or_beside_the_file_or_nowhere(tmp_path: Path) -> None:
+    assert _place(tmp_path) is None
+    assert _place(tmp_path, "d.parquet.blob") is None
+    (tmp_path / "d.parquet.index").write_bytes(sealed(CONTAINER, "d.parquet"))
+    for place in (_place(tmp_path, embedded=CONTAINER), _place(tmp_path, "x.blob", "d.parquet.index")):
+        assert place is not None
+        assert place.read(FILESYSTEM).has_any("v")
+
+
+@pytest.mark.parametrize("name", ["../d.index", ".."])
+def test_an_index_file_has_a_name_and_there_is_one(tmp_path: Path, name: str) -> None:
+    with pytest.raises(CorruptTableError, match=r"names several index files: a\.index, b\.index"):
+        _place(tmp_path, "a.index", "b.index")
+    if name.endswith("index"):
+        with pytest.raises(CorruptTableError, match="no name of a file"):
+            _place(tmp_path, name)
+
+
+def test_an_index_file_that_is_missing_or_damaged_is_refused_with_both_names(tmp_path: Path) -> None:
+    place = _place(tmp_path, "d.parquet.index")
+    assert place is not None
+    names = f"File index {tmp_path}/d.parquet.index of data file {tmp_path}/d.parquet "
+    with pytest.raises(CorruptTableError, match=f"^{names}does not exist.*'file-index.read.enabled' = 'false'"):
+        place.read(FILESYSTEM)
+    stored = tmp_path / "d.parquet.index"
+    for damage in (sealed(CONTAINER, "other.parquet"), CONTAINER[:-3], b""):
+        stored.write_bytes(damage)
+        with pytest.raises(CorruptTableError, match=f"^{names}"):
+            place.read(FILESYSTEM)
+    stored.unlink()
+    stored.mkdir()
+    with pytest.raises(CorruptTableError, match=f"^{names}cannot be read"):
+        place.read(FILESYSTEM)
+
+
+def test_an_embedded_index_that_is_damaged_is_refused_with_the_name_of_its_data_file(tmp_path: Path) -> None:
+    place = _place(tmp_path, embedded=b"nothing")
+    assert place is not None
+    with pytest.raises(CorruptTableError, match=f"^Embedded file index of data file {tmp_path}/d.parquet is cut off"):
+        place.read(FILESYSTEM)
