@@ -19,6 +19,7 @@ from lakelsm.errors import (
 )
 from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
 from lakelsm.types import parse_type
+from tests.compact.local_table import LocalTable
 
 COLUMNS = "id INT, v STRING, dt DATE"
 
@@ -68,6 +69,31 @@ def test_a_spark_type_that_paimon_has_no_place_for_names_the_column(catalog: Cat
     with pytest.raises(InvalidInputError, match="gap"):
         catalog.create_table("db.t", struct, primary_key=["id"])
     assert catalog.list_tables("db") == []
+
+
+def test_deletion_vectors_are_switched_on_and_off_over_compacted_rows(catalog: Catalog, tmp_path: Path) -> None:
+    make(catalog)
+    table = LocalTable(tmp_path / "db.db" / "t")
+    none = None
+
+    def switch(text: str) -> None:
+        catalog.alter_table("db.t", SetOption("deletion-vectors.enabled", text))
+
+    table.write((1, "old", none), (2, "old", none))
+    with pytest.raises(InvalidInputError, match=r"^Table db\.t: .*'deletion-vectors.modifiable' = 'true' first"):
+        switch("true")
+    catalog.alter_table("db.t", SetOption("deletion-vectors.modifiable", "true"))
+    with pytest.raises(InvalidInputError, match=r"^Table db\.t: .*bucket 0 \(1 files on level 0\)"):
+        switch("true")
+    table.compact()
+    switch("true")
+    table.write((1, "new", none))
+    assert table.compact(full=False).rows_masked == 1
+    with pytest.raises(InvalidInputError, match=r"^Table db\.t: .*1 data files have masked rows.*: bucket 0\."):
+        switch("false")
+    table.compact()
+    switch("false")
+    assert table.rows() == [(1, "new", none), (2, "old", none)] and len(table.levels()) == 1
 
 
 def test_databases_and_tables_are_listed_sorted(catalog: Catalog, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ two that each write a key above level 0 without seeing the other's row of it, on
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lakelsm.commit.conflict import BucketKey, Conflict, ConflictKind, PartitionName
@@ -41,12 +41,13 @@ def check_vectors(
     the newest's files of all buckets that the work changes. A file that only moves keeps its vector, whatever it is.
     Conflicts of marks that can be carried over come last: where the first is one, nothing else stands against the work.
     """
-    before = None if base_index is None else _vectors(base_index)
-    now = _vectors(index_now)
     rewritten = _rewritten(delta)
+    changed_indexes = {(e.partition, e.bucket) for e in (*index_adds, *index_deletes) if _is_vectors(e)}
+    places = changed_indexes | set(rewritten)
+    before = None if base_index is None else _vectors(base_index, places)
+    now = _vectors(index_now, places)
     conflicts = []
-    changed_indexes = set(_vectors((*index_adds, *index_deletes)))
-    for place in sorted(changed_indexes | set(rewritten)):
+    for place in sorted(places):
         concerned = None if place in changed_indexes else rewritten[place]
         conflict = _changed_since(place, concerned, before, now, partition_name)
         if conflict is not None:
@@ -156,11 +157,11 @@ def _rewritten(delta: Sequence[ManifestEntry]) -> dict[BucketKey, set[str]]:
     return found
 
 
-def _vectors(index: Iterable[IndexManifestEntry]) -> dict[BucketKey, set[_Vector]]:
-    """The vectors of each bucket that an index has a file of."""
+def _vectors(index: Iterable[IndexManifestEntry], places: Collection[BucketKey]) -> dict[BucketKey, set[_Vector]]:
+    """The vectors of some buckets."""
     found: dict[BucketKey, set[_Vector]] = defaultdict(set)
     for entry in index:
-        if _is_vectors(entry):
+        if (entry.partition, entry.bucket) in places and _is_vectors(entry):
             found[entry.partition, entry.bucket].update(
                 (item.data_file_name, entry.file.file_name, item.offset, item.length)
                 for item in entry.file.dv_ranges or ()

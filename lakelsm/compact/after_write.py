@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from lakelsm.compact.compactor import Compactor, joined
 from lakelsm.errors import told_of
 from lakelsm.format.snapshot import CommitKind
+from lakelsm.plan.bucket_files import is_shown
 from lakelsm.plan.compaction_trigger import scope_after_write
 from lakelsm.results import CommitResult, CompactionResult, CompactionStatus
 from lakelsm.snapshots.table_store import TableStore
@@ -45,7 +46,8 @@ def compact_after_write(
     What an overwrite wrote makes no changelog, as in Paimon: the rows that it replaced are not in it either.
 
     A write waits while a bucket has more sorted runs than ``num-sorted-run.stop-trigger``: where its compaction lost to
-    another commit, such buckets are compacted again, ``commit.max-retries`` times at most.
+    another commit, such buckets are compacted again, ``commit.max-retries`` times at most. Where reads do not show level
+    0, so are all of its buckets: until then its rows are not there.
     """
     scope = scope_after_write(store, ((entry.partition, entry.bucket) for entry in batch.entries))
     written = batch.outcome.snapshot
@@ -54,10 +56,10 @@ def compact_after_write(
         # On the overwrite's own snapshot: rows that others appended since then do make a changelog, later.
         return compactor.compact(scope, commit_user=user, identifier=identifier, snapshot=written, changelog=False)
     result = last = compactor.compact(scope, commit_user=user, identifier=identifier)
+    again = replace(scope, past_stop_trigger=is_shown(store.options, level=0))
     for _ in range(store.options.commit_max_retries):
         if last.status is not CompactionStatus.CONFLICT:
             break
-        crowded = replace(scope, past_stop_trigger=True)
-        last = compactor.compact(crowded, commit_user=user, identifier=identifier)
+        last = compactor.compact(again, commit_user=user, identifier=identifier)
         result = joined(result, last)
     return result

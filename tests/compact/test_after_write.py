@@ -10,7 +10,9 @@ import pytest
 
 from lakelsm.commit.commit_message import CommitOutcome
 from lakelsm.compact.after_write import compact_after_write, finished_write, result_of
+from lakelsm.compact.compactor import Compactor
 from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.results import CommitResult, CompactionResult, CompactionStatus
 from lakelsm.snapshots.manifest_scan import read_delta_entries
 from lakelsm.write.batch_write import BatchResult
@@ -73,6 +75,23 @@ def test_a_lost_compaction_is_repeated_while_a_bucket_is_past_the_stop_trigger(
     assert table.levels() == levels
     assert (result.status, len(result.snapshot_ids)) == ("conflict", tries), "what was lost is still told"
     assert table.rows() == [(1, "v8"), (2, "v8"), (3, "v8")]
+
+
+@pytest.mark.parametrize("options", [{"deletion_vectors__enabled": "true"}, {"merge_engine": "first-row"}])
+def test_a_lost_compaction_is_repeated_where_its_rows_would_not_be_read(tmp_path: Path, options: dict[str, str]) -> None:
+    table = LocalTable(tmp_path / "t", **options)
+    planned = table.write((1, "a"))
+    batch = batch_of(table, table.write((2, "b")))
+    rival = Compactor(table.spark, table.store)  # type: ignore[arg-type]
+
+    def act() -> None:
+        table.spark.after_tasks = None
+        rival.compact(CompactionScope(full=False), snapshot=planned)
+
+    table.spark.after_tasks = act
+    result = compacted(table, batch)
+    assert (result.status, len(result.snapshot_ids)) == ("conflict", 1), "what was lost is still told"
+    assert 0 not in table.levels() and table.rows() == [(1, "a"), (2, "b")]
 
 
 def test_a_compaction_that_wins_is_not_repeated(tmp_path: Path) -> None:
