@@ -1,0 +1,186 @@
+"""The deletion vectors of a bucket after a compaction: what is added, kept and dropped, in one index file."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import pytest
+from pyroaring import BitMap
+
+from lakelsm.commit.commit_message import Marks
+from lakelsm.compact.bucket_vectors import IndexChanges, write_vectors
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.paths import AttemptNames
+from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
+from lakelsm.snapshots.manifest_scan import read_index_entries
+from lakelsm.surroundings import SYSTEM
+from tests.compact.local_table import LocalTable, Row, only
+from tests.compact.test_compactor import contents
+
+TOP = 5
+
+
+def numbered(*ids: int, text: str = "") -> list[Row]:
+    return [(number, f"{text}{number}") for number in ids]
+
+
+def table_at(root: Path, **options: str) -> LocalTable:
+    """A table whose ordinary compactions lift level 0 and leave a much larger top level alone."""
+    return LocalTable(root / "t", deletion_vectors__enabled="true", **options)
+
+
+def with_top(root: Path, count: int = 2_000, **options: str) -> LocalTable:
+    table = table_at(root, **options)
+    table.write(*numbered(*range(count)))
+    table.compact()
+    assert table.levels() == [TOP]
+    return table
+
+
+def vectors_of(table: LocalTable) -> DeletionVectors:
+    return deletion_vectors(table.store, table.latest)
+
+
+def masked(table: LocalTable) -> dict[int, list[int]]:
+    """The masked rows of live files, by the file's level; a level has one such file at most."""
+    vectors, filesystem = vectors_of(table), table.store.file_io.filesystem()
+    found = {}
+    for entry, place in zip(table.live(), vectors.of(table.live())):
+        if place is not None:
+            found[entry.file.level] = list(place.read(filesystem, entry.file.row_count))
+    return found
+
+
+def index_entries(table: LocalTable) -> list[IndexManifestEntry]:
+    store = table.store
+    entries = read_index_entries(store.file_io, store.paths, table.latest)
+    return [entry for entry in entries if entry.file.index_type == DELETION_VECTORS_INDEX]
+
+
+def index_files(table: LocalTable) -> set[str]:
+    return {path.name for path in table.root.rglob("index/*")}
+
+
+@pytest.mark.parametrize("bitmap64", ["false", "true"])
+def test_new_marks_join_those_that_the_bucket_has_in_one_file_with_its_checksum(tmp_path: Path, bitmap64: str) -> None:
+    table = with_top(tmp_path, deletion_vectors__bitmap64=bitmap64)
+    table.write(*numbered(3, 5, text="b"))
+    assert table.compact(full=False).rows_masked == 2
+    assert masked(table) == {TOP: [3, 5]}
+    table.write(*numbered(4, 5, text="c"))
+    assert table.compact(full=False).rows_masked == 1, "row 5 of the top level was masked before"
+    assert masked(table) == {TOP: [3, 4, 5]}, "its runs of the two writes have become one"
+    (entry,) = index_entries(table)
+    data = Path(table.store.paths.index(entry.file.file_name)).read_bytes()
+    assert (entry.file.file_size, entry.file.checksum, entry.file.row_count) == (len(data), zlib.crc32(data), 1)
+
+
+def test_vectors_of_rewritten_files_go_and_the_index_file_with_the_last_of_them(tmp_path: Path) -> None:
+    table = with_top(tmp_path)
+    table.write(*numbered(3, text="b"))
+    table.compact(full=False)
+    (old,) = index_files(table)
+    table.compact(full=True)
+    assert (table.levels(), masked(table), index_entries(table)) == ([TOP], {}, [])
+    assert index_files(table) == {old}, "older snapshots need it"
+    assert len(table.rows()) == 2_000
+
+
+def test_a_file_that_moves_up_keeps_its_vector(tmp_path: Path) -> None:
+    table = with_top(tmp_path, compaction__small_file_ratio="0.00001")
+    table.write(*numbered(*range(3_000, 5_000)))
+    table.compact(full=False)
+    table.delete((3_005, None))
+    table.compact(full=False)
+    assert (table.levels(), masked(table)) == ([4, TOP], {4: [5]})
+    entries, names = index_entries(table), table.names()
+    result = table.compact(full=True)
+    assert (result.files_upgraded, result.files_written) == (1, 0)
+    assert (table.levels(), table.names(), masked(table)) == ([TOP, TOP], names, {TOP: [5]})
+    assert index_entries(table) == entries
+
+
+def write(table: LocalTable, files: list[ManifestEntry], marks: Marks) -> IndexChanges:
+    buckets = sorted({(entry.partition, entry.bucket) for entry in table.live()})
+    names = AttemptNames.new(SYSTEM.new_uuid)
+    return write_vectors(table.store, vectors_of(table), files, buckets, marks=marks, names=names)
+
+
+def test_vectors_of_files_that_are_gone_are_dropped_and_others_are_carried_over(tmp_path: Path) -> None:
+    table = with_top(tmp_path)
+    table.write(*numbered(3, text="b"))
+    table.compact(full=False)
+    (top,) = (entry for entry in table.live() if entry.file.level == TOP)
+    (other,) = (entry for entry in table.live() if entry.file.level != TOP)
+    bucket = top.partition, top.bucket
+    added = write(table, [top, other], {bucket: {other.file.file_name: BitMap([0])}})
+    (entry,) = added.adds
+    assert entry.file.dv_ranges is not None
+    assert {found.data_file_name: found.cardinality for found in entry.file.dv_ranges} == {
+        top.file.file_name: 1,
+        other.file.file_name: 1,
+    }
+    assert added.masked == 1
+    left = write(table, [other], {bucket: {other.file.file_name: BitMap([0])}})
+    assert [found.data_file_name for found in left.adds[0].file.dv_ranges or ()] == [other.file.file_name]
+    none = write(table, [other], {})
+    assert (none.adds, none.deletes, none.masked) == ([], index_entries(table), 0)
+
+
+def test_each_bucket_has_its_own_file_and_those_without_a_change_keep_theirs(tmp_path: Path) -> None:
+    columns, keys = "dt STRING NOT NULL, id INT NOT NULL, v STRING", ("dt", "id")
+    table = LocalTable(tmp_path / "t", columns, keys, ("dt",), bucket="2", deletion_vectors__enabled="true")
+    table.write(*[(day, number, "a") for day in "xy" for number in range(1_000)])
+    table.compact()
+    table.write(*[(day, number, "b") for day in "xy" for number in range(20)])
+    table.compact(full=False)
+    before = {(entry.partition, entry.bucket): entry.file.file_name for entry in index_entries(table)}
+    assert len(before) == len(set(before.values())) == 4
+    table.write(*[("x", number, "c") for number in range(40, 60)])
+    table.compact(scope=only(table, ("x", 0)))
+    after = {(entry.partition, entry.bucket): entry.file.file_name for entry in index_entries(table)}
+    assert before.keys() == after.keys()
+    assert len(set(before.values()) - set(after.values())) == 1
+
+
+def damage(table: LocalTable) -> str:
+    """Flip a bit of the one vector there is; return the name of its index file."""
+    (entry,) = index_entries(table)
+    path = Path(table.store.paths.index(entry.file.file_name))
+    data = bytearray(path.read_bytes())
+    data[-6] ^= 1
+    path.write_bytes(data)
+    return entry.file.file_name
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_damaged_vector_is_named_and_nothing_is_committed(tmp_path: Path, full: bool) -> None:
+    table = with_top(tmp_path)
+    table.write(*numbered(3, text="b"))
+    table.compact(full=False)
+    name = damage(table)
+    table.write(*numbered(7, text="c"))
+    before = contents(table.root)
+    with pytest.raises(CorruptTableError, match=name):
+        table.compact(full=full)
+    assert contents(table.root) == before, "no snapshot, and no file of the attempt is left"
+
+
+def test_a_compaction_that_loses_deletes_its_index_files(tmp_path: Path) -> None:
+    table = with_top(tmp_path)
+    table.write(*numbered(3, text="b"))
+    rival = LocalTable(table.root)
+    before = index_files(table)
+
+    def interfere() -> None:
+        table.spark.after_tasks = None
+        rival.overwrite(*numbered(1))
+
+    table.spark.after_tasks = interfere
+    result = table.compact(full=False)
+    assert result.status.value == "conflict"
+    assert index_files(table) == before
+    assert table.names() == table.data_files() & table.names()
