@@ -25,6 +25,7 @@ _SPANNING = frozenset(
         "read/engine_files",
         "read/engine_histories",
         "read/every_type",
+        "read/masked_reads",
         "read/merge_on_read",
         "read/names",
         "read/pruned_read",
