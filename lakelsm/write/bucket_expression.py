@@ -20,7 +20,7 @@ from lakelsm.spark.columns import map_in_arrow, quoted
 from lakelsm.types import AtomicType, DataField, to_arrow
 
 _MASK = 0xFFFFFFFF
-#: Each key column adds a score of steps that Spark has to plan: beyond so many, Arrow is quicker.
+#: Each key column adds scores of operations that Spark has to plan: beyond so many, Arrow is quicker.
 _NATIVE_KEYS = 2
 _NARROW = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "DATE", "TIME")
 
@@ -48,54 +48,47 @@ def _is_native(field: DataField) -> bool:
     return isinstance(kind, AtomicType) and not kind.nullable and (kind.root in _NARROW or kind.root == "BIGINT")
 
 
-class _Steps:
-    """Expressions with a name each, later ones built on the names of earlier ones.
-
-    One expression that repeats its parts would grow with each step; Spark computes a named one once.
-    """
-
-    def __init__(self) -> None:
-        self.expressions: list[str] = []
-
-    def name(self, expression: str) -> str:
-        """Add a step; return its name."""
-        name = HASH_STEP.format(len(self.expressions))
-        self.expressions.append(f"{expression} AS {name}")
-        return name
-
-    def times(self, word: str, factor: int) -> str:
-        """``word * factor`` modulo 2^32; both are below 2^32."""
-        high = f"SHIFTLEFT(SHIFTRIGHT({word}, 16) * {factor & 0xFFFF}L, 16)"
-        return self.name(f"(({word} & 65535L) * {factor}L + {high}) & {_MASK}L")
-
-    def rotated(self, word: str, bits: int) -> str:
-        """``word`` rotated left within 32 bits."""
-        return self.name(f"(SHIFTLEFT({word}, {bits}) | SHIFTRIGHT({word}, {32 - bits})) & {_MASK}L")
-
-    def mix(self, state: str, word: str) -> str:
-        """The hash state after one more 32-bit word."""
-        mixed = self.times(self.rotated(self.times(word, 0xCC9E2D51), 15), 0x1B873593)
-        turned = self.rotated(self.name(f"{state} ^ {mixed}"), 13)
-        return self.name(f"({turned} * 5L + {0xE6546B64}L) & {_MASK}L")
-
-
 def _murmur(columns: Mapping[str, str]) -> tuple[list[str], str]:
     """The 32-bit hash (BIGINT, unsigned) of the BinaryRow of fixed-width, non-null columns (docs/format.md 8 and 9).
 
-    ``columns`` gives the root of each one's type. Returns SQL steps and the name of the last one. The row is a header of
-    null bits, zero here, and one 8-byte slot a column. Products of 32-bit numbers are formed in two halves, so that no
-    BIGINT overflows (Spark's ANSI mode raises).
+    ``columns`` gives the root of each one's type. Returns SQL steps that have a name each, and the hash, built on them.
+    The row is a header of null bits, zero here, and one 8-byte slot a column. A part that is used twice has a name, as an
+    expression that repeats its parts would double with each; Spark needs long for names that are built on names, so that
+    multiplication and rotation use their word once.
     """
-    steps = _Steps()
     header_words = 2 * ((len(columns) + 8 + 63) // 64)
     state = f"{_header_state(header_words)}L"
     for name, root in columns.items():
         for word in _words(name, root):
-            state = steps.mix(state, steps.name(word))
-    state = steps.name(f"{state} ^ {4 * header_words + 8 * len(columns)}L")
+            state = _mixed(state, word)
+    state = f"{state} ^ {4 * header_words + 8 * len(columns)}L"
+    steps: list[str] = []
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        state = steps.times(steps.name(f"{state} ^ SHIFTRIGHT({state}, {shift})"), factor)
-    return steps.expressions, steps.name(f"{state} ^ SHIFTRIGHT({state}, 16)")
+        name = HASH_STEP.format(len(steps))
+        steps.append(f"{state} AS {name}")
+        state = _times(f"({name} ^ SHIFTRIGHT({name}, {shift}))", factor)
+    name = HASH_STEP.format(len(steps))
+    return [*steps, f"{state} AS {name}"], f"({name} ^ SHIFTRIGHT({name}, 16))"
+
+
+def _mixed(state: str, word: str) -> str:
+    """The hash state after one more 32-bit word."""
+    mixed = _times(_rotated(_times(f"({word})", 0xCC9E2D51), 15), 0x1B873593)
+    return f"(({_rotated(f'({state} ^ {mixed})', 13)} * 5L + {0xE6546B64}L) & {_MASK}L)"
+
+
+def _times(word: str, factor: int) -> str:
+    """``word * factor`` modulo 2^32; both are below 2^32.
+
+    The factor as a signed number: the product then is within BIGINT, which in Spark's ANSI mode may not overflow.
+    """
+    signed = factor - (1 << 32) if factor >> 31 else factor
+    return f"(({word} * {signed}L) & {_MASK}L)"
+
+
+def _rotated(word: str, bits: int) -> str:
+    """``word`` rotated left within 32 bits: ``word * 2^bits`` modulo 2^32 - 1, where 0 and 2^32 - 1 stay what they are."""
+    return f"((SHIFTLEFT({word}, {bits}) - 1L) % {_MASK}L + 1L)"
 
 
 def _words(column: str, root: str) -> tuple[str, str]:
