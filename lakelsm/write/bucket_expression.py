@@ -87,7 +87,7 @@ def _times(word: str, factor: int) -> str:
 
 
 def _rotated(word: str, bits: int) -> str:
-    """``word`` rotated left within 32 bits: ``word * 2^bits`` modulo 2^32 - 1, where 0 and 2^32 - 1 stay what they are."""
+    """``word`` rotated left within 32 bits: ``word * 2^bits`` modulo 2^32 - 1, where 0 and 2^32 - 1 stay as they are."""
     return f"((SHIFTLEFT({word}, {bits}) - 1L) % {_MASK}L + 1L)"
 
 
