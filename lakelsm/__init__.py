@@ -22,7 +22,7 @@ from lakelsm.errors import (
 )
 from lakelsm.options import TableOptions
 from lakelsm.plan.read_plan import ReadPlan
-from lakelsm.results import CommitResult, CompactionResult, CompactionStatus
+from lakelsm.results import CommitResult, CompactionResult, CompactionStatus, CountResult
 from lakelsm.schema.changes import (
     AddColumn,
     DropColumn,
@@ -52,6 +52,7 @@ __all__ = [
     "CompactionResult",
     "CompactionStatus",
     "CorruptTableError",
+    "CountResult",
     "DataField",
     "DataType",
     "DropColumn",

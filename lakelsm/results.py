@@ -53,6 +53,23 @@ class CompactionResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CountResult:
+    """How many ``rows`` a snapshot has that match (``int(result)`` is the number), and how that was found.
+
+    ``how`` is 'metadata' where manifests and deletion vectors told it and no data file was opened, else 'files', of which
+    ``files_opened`` are the data files. ``snapshot_id`` is None for a table without any.
+    """
+
+    snapshot_id: int | None
+    rows: int
+    how: str
+    files_opened: int = 0
+
+    def __int__(self) -> int:
+        return self.rows
+
+
+@dataclass(frozen=True, kw_only=True)
 class CommitResult:
     """What a write did. ``snapshot_id`` is None when it changed nothing.
 

@@ -34,15 +34,18 @@ from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Com
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.options import TableOptions
 from lakelsm.plan.compaction_plan import checked_scope
+from lakelsm.plan.count_plan import metadata_count
 from lakelsm.plan.overwritten_partitions import checked_partition, replaced_partitions
 from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.plan.time_travel import changelog_range, chosen_state
 from lakelsm.plan.update_plan import check_microseconds, plan_update
+from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.read.changelog_frame import changelog_frame, check_added_columns
+from lakelsm.read.row_count import counted
 from lakelsm.read.scan_frame import scan_frame
 from lakelsm.read.system_frames import buckets_frame, files_frame, snapshots_frame
-from lakelsm.results import CommitResult, CompactionResult
+from lakelsm.results import CommitResult, CompactionResult, CountResult
 from lakelsm.schema.engine_rules import check_deletable
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
@@ -225,6 +228,28 @@ class Table:
         """What `read` would open: its ``files_scanned`` of ``files_live``."""
         return self._plan(where, snapshot_id, timestamp, tag, fresh)[0]
 
+    def count(
+        self,
+        where: str | None = None,
+        *,
+        snapshot_id: int | None = None,
+        timestamp: str | datetime | None = None,
+        tag: str | None = None,
+        fresh: bool = False,
+    ) -> CountResult:
+        """How many rows `read` would give. The result is the number for ``int()``, and says how it was found.
+
+        The manifests alone tell it, without a session, where no files have to be merged and ``where`` takes partitions
+        whole; else data files are read. Arguments and errors are as in `read`.
+        """
+        checked_flag("fresh", fresh)
+        store, snapshot = self._chosen(where, snapshot_id, timestamp, tag)
+        predicate = None if where is None else parse_where(where, store.schema.fields)
+        rows = metadata_count(store, snapshot, predicate, fresh)
+        if rows is None:
+            return counted(self.spark, store, snapshot, where, fresh)
+        return CountResult(snapshot_id=None if snapshot is None else snapshot.id, rows=rows, how="metadata")
+
     def changelog(
         self,
         start: int | str | datetime | None = None,
@@ -339,12 +364,17 @@ class Table:
         tag: str | None,
         fresh: bool,
     ) -> tuple[ReadPlan, TableStore]:
-        checked_condition(where)
         checked_flag("fresh", fresh)
+        store, snapshot = self._chosen(where, snapshot_id, timestamp, tag)
+        return plan_read(store, snapshot, self._parsed(store, where), fresh), store
+
+    def _chosen(
+        self, where: str | None, snapshot_id: int | None, timestamp: str | datetime | None, tag: str | None
+    ) -> tuple[TableStore, Snapshot | None]:
+        checked_condition(where)
         snapshot_id = checked_snapshot_id("snapshot_id", snapshot_id)
         timestamp, tag = checked_time("timestamp", timestamp), checked_tag("tag", tag)
-        store, snapshot = chosen_state(self._store(), snapshot_id, timestamp, tag, self._millis)
-        return plan_read(store, snapshot, self._parsed(store, where), fresh), store
+        return chosen_state(self._store(), snapshot_id, timestamp, tag, self._millis)
 
     def _parsed(self, store: TableStore, where: str | None) -> Predicate | None:
         return None if where is None else predicate_of(self.spark, store.schema.fields, where)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import lakelsm
-from lakelsm import Catalog, CommitResult, CompactionResult, CompactionStatus, ErrorKind, Table
+from lakelsm import Catalog, CommitResult, CompactionResult, CompactionStatus, CountResult, ErrorKind, Table
 from lakelsm.read.system_frames import _FILES, _SNAPSHOTS
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
@@ -84,7 +84,7 @@ def test_every_type_that_a_public_method_takes_or_returns_is_exported(kind: type
     assert sorted(part.__name__ for part in found if part not in EXPORTED.values()) == []
 
 
-@pytest.mark.parametrize("kind", [CommitResult, CompactionResult])
+@pytest.mark.parametrize("kind", [CommitResult, CompactionResult, CountResult])
 def test_every_value_of_a_result_is_on_the_page_and_its_type_is_exported(kind: type) -> None:
     assert [field.name for field in dataclasses.fields(kind) if field.name not in CODE] == []
     hints = typing.get_type_hints(kind, {**vars(importlib.import_module(kind.__module__)), "ClassVar": typing.ClassVar})

@@ -90,8 +90,9 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
         "Table.overwrite": {"frame": [frame], "partition": [None], **COMMIT},
         "Table.delete": {"where": ["k = 1"], **COMMIT},
         "Table.update": {"set": [{"v": "upper(v)"}], "where": ["k = 1"], **COMMIT},
-        "Table.read": {**WHERE, "columns": [None, ["k"]], **TRAVEL},
-        "Table.plan": {**WHERE, **TRAVEL},
+        "Table.read": {**WHERE, "columns": [None, ["k"]], **TRAVEL, "fresh": [False, True]},
+        "Table.plan": {**WHERE, **TRAVEL, "fresh": [False, True]},
+        "Table.count": {**WHERE, **TRAVEL, "fresh": [False, True]},
         "Table.changelog": {
             "start": [None, 1],
             "end": [None, 2],

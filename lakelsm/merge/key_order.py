@@ -187,12 +187,12 @@ def _ranked_words(column: pa.Array) -> list[tuple[npt.NDArray[np.uint64], int]]:
     return [(ranks.to_numpy(zero_copy_only=False).astype(np.uint64), 8)]
 
 
-def rank_keys(keys: Sequence[bytes], types: Sequence[DataType]) -> npt.NDArray[np.int64]:
+def rank_keys(keys: Sequence[bytes] | pa.Array, types: Sequence[DataType]) -> npt.NDArray[np.int64]:
     """Return one rank per key: equal keys share it, a smaller key has a smaller one.
 
     ``keys`` are BinaryRows with their arity, ``types`` the trimmed primary key's. Order is the kernel's.
     """
-    if not keys:
+    if not len(keys):
         return np.zeros(0, dtype=np.int64)
-    ordered = order_keys(decode_rows(list(keys), types))
+    ordered = order_keys(decode_rows(keys if isinstance(keys, pa.Array) else list(keys), types))
     return np.unique(ordered, return_inverse=True)[1].astype(np.int64).reshape(-1)

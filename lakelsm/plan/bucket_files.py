@@ -58,6 +58,11 @@ def is_shown(options: TableOptions, level: int, fresh: bool = False) -> bool:
     return not options.deletion_vectors_enabled or options.deletion_vectors_merge_on_read
 
 
+def one_row_a_key(options: TableOptions) -> bool:
+    """Whether no key is on two levels above 0: compactions leave out keys that lie below (`first-row`) or mask them."""
+    return options.merge_engine is MergeEngine.FIRST_ROW or options.deletion_vectors_enabled
+
+
 def _delete_rows(options: TableOptions, file: DataFileMeta) -> int | None:
     """The retractions in a file, None where its count is not to be trusted.
 

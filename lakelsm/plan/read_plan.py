@@ -18,7 +18,7 @@ from lakelsm.lsm.pruning import VersionRule, files_that_may_match, prune_stale_s
 from lakelsm.lsm.splits import read_units
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.options import MergeEngine, TableOptions
-from lakelsm.plan.bucket_files import BucketId, by_bucket, is_shown, partition_filter
+from lakelsm.plan.bucket_files import BucketId, by_bucket, is_shown, one_row_a_key, partition_filter
 from lakelsm.plan.file_index_pruning import FileIndexPruning
 from lakelsm.plan.file_statistics import statistics_of
 from lakelsm.plan.merge_units import MergeUnits
@@ -79,10 +79,8 @@ def plan_read(
     sections: list[MergeUnit] = []
     units = MergeUnits(store, entries, deletion_vectors(store, snapshot, buckets).of(entries))
     target = store.options.source_split_target_size
-    one_row_a_key = store.options.merge_engine is MergeEngine.FIRST_ROW or store.options.deletion_vectors_enabled
     for files in buckets.values():
-        # Compactions leave out keys that lie below (`first-row`), or mask them (vectors): no key is on two levels.
-        parts = read_units(files, no_merge=one_row_a_key)
+        parts = read_units(files, no_merge=one_row_a_key(store.options))
         raw.extend(map(units.file, parts.raw_files))
         for section in parts.merge_sections:
             merged.extend(map(units.file, section.files))

@@ -123,12 +123,12 @@ def _stale(
         packed = packed_for_tasks(store.options, masked, lambda file: [file])
         parts.append(read_units(spark, packed, MaskedRows(store.file_io), STALE_SCHEMA))
     if units:
-        parts.append(_hidden(spark, store, schemas, units))
+        parts.append(hidden_rows(spark, store, schemas, units))
     chunks = reduce(DataFrame.unionAll, parts)
     return chunks.select(F.expr(f"xxhash64({STALE_FILE}) ^ {STALE_CHUNK}").alias(STALE), F.col(STALE_WORDS))
 
 
-def _hidden(
+def hidden_rows(
     spark: SparkSession, store: TableStore, schemas: dict[int, TableSchema], units: Sequence[MergeUnit]
 ) -> DataFrame:
     """The hidden rows of all units."""

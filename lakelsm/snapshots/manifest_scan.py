@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.index.index_manifest import IndexManifestEntry, decode_index_manifest
+from lakelsm.format.manifest.columns import ALL_FIELDS, COUNTED
 from lakelsm.format.manifest.entry import EntryIdentity, FileKind, ManifestEntry
 from lakelsm.format.manifest.manifest_file import EntryBatch, open_manifests
 from lakelsm.format.manifest.manifest_list import ManifestFileMeta, decode_manifest_list
@@ -51,18 +52,35 @@ def read_live_entries(
     prune by nothing, never for entries that are committed again.
     Raises CorruptTableError naming the file where a manifest or list is missing or damaged.
     """
-    metas = read_manifest_metas(file_io, paths, snapshot)
-    metas = [meta for meta in metas if meta.num_added_files or meta.num_deleted_files]
+    metas = _metas_with_entries(file_io, paths, snapshot)
     batches = _open(file_io, paths, metas, keep_manifest)
     wanted = [_wanted(batch, keep_partitions, keep_buckets) for batch in batches]
+    return [entry for batch, rows in _live(batches, wanted) for entry in batch.entries(rows, stats)]
+
+
+def read_live_counts(
+    file_io: FileIO, paths: TablePaths, snapshot: Snapshot, keep_partitions: PartitionFilter | None = None
+) -> list[tuple[EntryBatch, Longs]]:
+    """Return batches and the rows in them whose file is live, for what counts of rows need: no entries can be made.
+
+    What is live, and errors, are as in read_live_entries.
+    """
+    batches = _open(file_io, paths, _metas_with_entries(file_io, paths, snapshot), None, COUNTED)
+    return list(_live(batches, [_wanted(batch, keep_partitions, None) for batch in batches]))
+
+
+def _metas_with_entries(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:
+    metas = read_manifest_metas(file_io, paths, snapshot)
+    return [meta for meta in metas if meta.num_added_files or meta.num_deleted_files]
+
+
+def _live(batches: Sequence[EntryBatch], wanted: Sequence[Mask]) -> Iterator[tuple[EntryBatch, Longs]]:
+    """Each batch with the rows among the wanted ones that are live."""
     deleted: set[EntryIdentity] = set()
     for batch, mask in zip(batches, wanted, strict=True):
         deleted.update(batch.identities(np.flatnonzero(mask & (batch.kinds == FileKind.DELETE))))
-    live: list[ManifestEntry] = []
     for batch, mask in zip(batches, wanted, strict=True):
-        added = np.flatnonzero(mask & (batch.kinds == FileKind.ADD))
-        live += batch.entries(_without(batch, added, deleted), stats)
-    return live
+        yield batch, _without(batch, np.flatnonzero(mask & (batch.kinds == FileKind.ADD)), deleted)
 
 
 def read_delta_entries(
@@ -129,6 +147,7 @@ def _open(
     paths: TablePaths,
     metas: Sequence[ManifestFileMeta],
     keep_manifest: ManifestFilter | None,
+    fields: frozenset[str] = ALL_FIELDS,
 ) -> list[EntryBatch]:
     def contents() -> Iterator[tuple[bytes, str, int]]:
         for meta in metas:
@@ -136,7 +155,7 @@ def _open(
                 path = paths.manifest(meta.file_name)
                 yield _read(file_io, path, "a manifest list", meta.file_size, meta.checksum), path, meta.entry_count
 
-    return open_manifests(contents())
+    return open_manifests(contents(), fields)
 
 
 def _wanted(

@@ -43,13 +43,13 @@ def copies(kind: str, found: bytes) -> bytes:
     opened = read_container(found, kind)
     block = opened.blocks[0]
     times = 200 // block.count
-    packed = PACKERS["zstandard"](block.data * times)
+    packed = PACKERS["zstandard"](bytes(block.data) * times)
     return container([(block.count * times, packed)] * 1000, "zstandard", SCHEMAS[kind])
 
 
 def claims(count: int) -> Callable[[str, bytes], bytes]:
     """The file's own bytes, said to be so many records."""
-    return lambda kind, found: container([(count, read_container(found, kind).blocks[0].data)], "null", SCHEMAS[kind])
+    return lambda kind, found: container([(count, bytes(read_container(found, kind).blocks[0].data))], "null", SCHEMAS[kind])
 
 
 def long_text(kind: str, found: bytes) -> bytes:

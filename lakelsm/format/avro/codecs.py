@@ -6,7 +6,8 @@ import bz2
 import lzma
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Protocol, cast
 
 import pyarrow as pa
@@ -35,6 +36,35 @@ class _Decompressor(Protocol):
 def compress(codec: str, plain: bytes) -> bytes:
     """Return a block as it is stored. ``codec`` is one of `CODECS`."""
     return CODECS[codec](plain)
+
+
+def decompress_all(codec: str, blocks: Sequence[bytes], room: int) -> list[bytes | memoryview]:
+    """Return the plain bytes of each block. Raises ValueError, before more are made, where all are more than ``room``.
+
+    Blocks of zstd, the usual codec of manifests, are decoded in one go: to begin a frame takes as long as to decode it.
+    """
+    joined = _joined_frames(blocks, room) if codec == "zstandard" else None
+    if joined is not None:
+        return joined
+    plain: list[bytes | memoryview] = []
+    for block in blocks:
+        plain.append(decompress(codec, block, room))
+        room -= len(plain[-1])
+    return plain
+
+
+def _joined_frames(blocks: Sequence[bytes], room: int) -> list[bytes | memoryview] | None:
+    """The plain bytes of blocks that are one frame each and say how long they are; None where that is not so."""
+    try:
+        told: list[int | None] = [zstd.get_frame_info(block).decompressed_size for block in blocks]
+        sizes = [size for size in told if size is not None]
+        if len(sizes) < len(blocks) or sum(sizes) > room:
+            return None
+        plain = memoryview(pa.Codec("zstd").decompress(b"".join(blocks), sum(sizes)))
+    except CODEC_ERRORS:
+        return None  # One by one they tell what is wrong.
+    ends = list(accumulate(sizes))
+    return [plain[start:end] for start, end in zip([0, *ends], ends)] if len(plain) == sum(sizes) else None
 
 
 def decompress(codec: str, block: bytes, room: int) -> bytes:

@@ -18,7 +18,7 @@ import fastavro
 from fastavro.schema import SchemaParseException
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
-from lakelsm.format.avro.codecs import CODEC_ERRORS, CODECS, compress, decompress
+from lakelsm.format.avro.codecs import CODEC_ERRORS, CODECS, compress, decompress_all
 from lakelsm.format.avro.schema import check_decodable
 
 Decoded = TypeVar("Decoded")
@@ -59,7 +59,7 @@ class Block:
     """One data block: ``count`` records in ``data``, decompressed."""
 
     count: int
-    data: bytes
+    data: bytes | memoryview
 
 
 @dataclass(frozen=True)
@@ -206,8 +206,8 @@ def _parse(data: bytes, source: str) -> Container:
     position += _SYNC_SIZE
     if len(sync) != _SYNC_SIZE:
         raise EOFError("the header is cut off")
-    blocks = []
-    room = _LEAST_PLAIN_BYTES + _MOST_EXPANSION * len(data)
+    packed: list[bytes] = []
+    counts: list[int] = []
     records = _LEAST_RECORDS + len(data) // _RECORD_BYTES
     while position < len(data):
         count, position = _read_long(data, position)
@@ -215,13 +215,15 @@ def _parse(data: bytes, source: str) -> Container:
         end = position + size
         if count < 0 or size < 0 or data[end : end + _SYNC_SIZE] != sync:
             raise ValueError("a block is cut off or damaged")
-        plain = decompress(codec, data[position:end], room)
-        room -= len(plain)
+        packed.append(data[position:end])
+        counts.append(count)
+        position = end + _SYNC_SIZE
+    blocks = []
+    for count, plain in zip(counts, decompress_all(codec, packed, _LEAST_PLAIN_BYTES + _MOST_EXPANSION * len(data))):
         records -= count
         if count > len(plain) or records < 0:
             raise ValueError(f"a block claims {count} records, which is more than its bytes can hold")
         blocks.append(Block(count, plain))
-        position = end + _SYNC_SIZE
     return Container(source, schema, tuple(blocks), meta)
 
 

@@ -193,9 +193,10 @@ class _Long(_Node):
         self._chunks = _Chunks() if wanted else None
 
     def decode(self, source: LaneBytes, positions: Longs, slots: Longs) -> Longs:
+        if self._chunks is None:
+            return source.skip(positions)
         values, positions = source.varints(positions)
-        if self._chunks is not None:
-            self._chunks.add(slots, values)
+        self._chunks.add(slots, values)
         return positions
 
     def collect(self, count: int, columns: dict[str, Column]) -> None:

@@ -42,6 +42,19 @@ class LaneBytes:
         raw = raw_words.view(np.int64)
         return (raw >> 1) ^ -(raw & 1), positions + sizes.view(np.int64)
 
+    def skip(self, positions: Longs) -> Longs:
+        """Return the positions behind the numbers at ``positions``, without the numbers."""
+        first = self._bytes[positions]
+        if len(first) == 0 or first.max() < 0x80:
+            return positions + 1
+        stops = ~self._words[positions] & _STOP_BITS
+        if not stops.all():
+            return self._long_varints(positions)[1]
+        below = (stops & (~stops + _ONE)) - _ONE
+        sizes = ((below & _LOW_BITS) * _LOW_BITS) >> np.uint64(56)
+        behind: Longs = positions + sizes.view(np.int64)
+        return behind
+
     def _long_varints(self, positions: Longs) -> tuple[Longs, Longs]:
         """As varints, byte after byte, for numbers of up to ten bytes."""
         raw = np.zeros(len(positions), np.uint64)

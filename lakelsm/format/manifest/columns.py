@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro.container import Container, refuse_version
@@ -28,7 +30,7 @@ _STATS_FIELDS = ("_KEY_STATS", "_VALUE_STATS")
 _PLAIN_FILE_FIELDS = tuple(
     item["name"] for item in DATA_FILE_SCHEMA["fields"] if item["name"] not in _STATS_FIELDS
 )
-_WANTED = frozenset(
+ALL_FIELDS = frozenset(
     [
         *_HEAD_FIELDS,
         *(f"_FILE.{name}" for name in _PLAIN_FILE_FIELDS),
@@ -41,21 +43,41 @@ _WANTED = frozenset(
 )
 
 
+_IDENTITY_FIELDS = ("_LEVEL", "_FILE_NAME", "_EXTRA_FILES", "_EMBEDDED_FILE_INDEX", "_EXTERNAL_PATH")
+_COUNT_FIELDS = ("_ROW_COUNT", "_DELETE_ROW_COUNT", "_FILE_SOURCE", "_MIN_KEY", "_MAX_KEY")
+#: Fields for what a count of rows needs: `FileCounts`, keys and identities; no entries can be made of them.
+COUNTED = frozenset([*_HEAD_FIELDS, *(f"_FILE.{name}" for name in (*_IDENTITY_FIELDS, *_COUNT_FIELDS))])
+
+
+@dataclass(frozen=True)
+class FileCounts:
+    """Arrays with one value a file. -1 stands for a number of retractions or a source that is not told."""
+
+    levels: Longs
+    rows: Longs
+    delete_rows: Longs
+    sources: Longs
+
+    def taken(self, mask: npt.NDArray[np.bool_]) -> FileCounts:
+        """The counts of the files that ``mask`` marks."""
+        return FileCounts(self.levels[mask], self.rows[mask], self.delete_rows[mask], self.sources[mask])
+
+
 class EntryColumns:
     """The entries of some manifests, in order. Rows are entry numbers; arrays have one value per entry.
 
     ``partitions`` are the distinct partition rows and ``partition_codes`` says which one each entry has.
     """
 
-    def __init__(self, containers: Sequence[Container]) -> None:
-        """Decode manifests that share one writer schema.
+    def __init__(self, containers: Sequence[Container], fields: frozenset[str] = ALL_FIELDS) -> None:
+        """Decode ``fields`` of manifests that share one writer schema.
 
         Raises CorruptTableError and UnsupportedFeatureError as decode_manifest does, and
         UnsupportedLayoutError on a schema that only fastavro understands.
         """
         self._source = ", ".join(container.source for container in containers)
         self._containers = containers
-        decoded = decode_columns(containers, _WANTED)
+        decoded = decode_columns(containers, fields)
         self.count = decoded.count
         self._data = decoded.data
         self._columns = decoded.columns
@@ -68,14 +90,9 @@ class EntryColumns:
             raise CorruptTableError(f"{self._source} has an entry that neither adds nor deletes.")
         self.buckets = self._longs("_BUCKET")
         self.total_buckets = self._longs("_TOTAL_BUCKETS")
-        codes: dict[bytes, int] = {}
-        rows = np.arange(self.count)
-        self.partition_codes: Longs = np.fromiter(
-            (codes.setdefault(value, len(codes)) for value in self._bytes("_PARTITION", rows)),
-            np.int64,
-            self.count,
-        )
-        self.partitions = list(codes)
+        coded = self._binary("_PARTITION", np.arange(self.count)).dictionary_encode()
+        self.partition_codes: Longs = coded.indices.to_numpy().astype(np.int64)
+        self.partitions: list[bytes] = coded.dictionary.to_pylist()
 
     def file_names(self, rows: Longs) -> list[str]:
         """Return the file names of the entries ``rows``."""
@@ -97,6 +114,19 @@ class EntryColumns:
                 strict=True,
             )
         )
+
+    def counts(self, rows: Longs) -> FileCounts:
+        """Return what the files ``rows`` hold."""
+        return FileCounts(
+            self._longs("_FILE._LEVEL")[rows],
+            self._longs("_FILE._ROW_COUNT")[rows],
+            self._told_longs("_FILE._DELETE_ROW_COUNT", rows),
+            self._told_longs("_FILE._FILE_SOURCE", rows),
+        )
+
+    def key_bounds(self, rows: Longs) -> tuple[pa.LargeBinaryArray, pa.LargeBinaryArray]:
+        """Return the smallest and the greatest key of each of the files ``rows``."""
+        return self._binary("_FILE._MIN_KEY", rows), self._binary("_FILE._MAX_KEY", rows)
 
     def entries(self, rows: Longs, stats: bool = True) -> list[ManifestEntry]:
         """Make the entries ``rows``, in that order; without ``stats``, theirs are EMPTY_STATS."""
@@ -170,6 +200,17 @@ class EntryColumns:
         values: Longs = self._column(path, LongColumn, required=True).values
         return values
 
+    def _told_longs(self, path: str, rows: Longs) -> Longs:
+        """The numbers of an optional field, -1 where there is none."""
+        column: LongColumn | None = self._column(path, LongColumn, required=False)
+        if column is None:
+            return np.full(len(rows), -1, np.int64)
+        values = column.values[rows]
+        return values if column.present is None else np.where(column.present[rows], values, -1)
+
+    def _binary(self, path: str, rows: Longs) -> pa.LargeBinaryArray:
+        return _gathered(self._data, self._column(path, SliceColumn, required=True), rows)
+
     def _bytes(self, path: str, rows: Longs) -> list[bytes]:
         return _slices(self._data, self._column(path, SliceColumn, required=True), rows)
 
@@ -240,6 +281,20 @@ def _slices(data: bytes, column: SliceColumn, rows: Longs) -> list[bytes]:
     starts = column.offsets[rows]
     ends = starts + column.lengths[rows]
     return [data[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def _gathered(data: bytes, column: SliceColumn, rows: Longs) -> pa.LargeBinaryArray:
+    """The slices side by side."""
+    starts, lengths = column.offsets[rows], column.lengths[rows]
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    width = int(lengths[0]) if len(rows) else 0
+    if width and (lengths == width).all():
+        packed = np.ndarray((len(data) - width + 1,), f"V{width}", data, 0, (1,))[starts]
+    else:
+        packed = np.frombuffer(data, np.uint8)[np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(packed))]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(rows), buffers)
 
 
 def _nullable_longs(column: LongColumn, rows: Longs) -> list[Any]:

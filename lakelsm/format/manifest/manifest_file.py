@@ -8,12 +8,14 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro.container import Container, decode_records, read_container, write_container
 from lakelsm.format.avro.lanes import UnsupportedLayoutError
 from lakelsm.format.manifest.avro_schemas import MANIFEST_SCHEMA, MANIFEST_VERSION
-from lakelsm.format.manifest.columns import EntryColumns
+from lakelsm.format.manifest.columns import ALL_FIELDS, EntryColumns, FileCounts
+from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.manifest.entry import EntryIdentity, ManifestEntry
 from lakelsm.format.manifest.file_checksums import checksum_header, checksums_of
 from lakelsm.format.manifest.record import entry_from_record, entry_to_record
@@ -71,6 +73,14 @@ class EntryBatch(Protocol):
         """Return what identifies the files of the entries ``rows``."""
         ...
 
+    def counts(self, rows: Longs) -> FileCounts:
+        """Return what the files of the entries ``rows`` hold."""
+        ...
+
+    def key_bounds(self, rows: Longs) -> tuple[pa.LargeBinaryArray, pa.LargeBinaryArray]:
+        """Return the smallest and the greatest key of each of the files of the entries ``rows``."""
+        ...
+
     def entries(self, rows: Longs, stats: bool = True) -> list[ManifestEntry]:
         """Return the entries ``rows``, in that order. Without ``stats``, theirs may be EMPTY_STATS."""
         ...
@@ -97,23 +107,47 @@ class EntryList:
         """Return what identifies the files of the entries ``rows``."""
         return [self._entries[row].identity for row in rows.tolist()]
 
+    def counts(self, rows: Longs) -> FileCounts:
+        """Return what the files of the entries ``rows`` hold."""
+        files = self._files(rows)
+        return FileCounts(
+            np.array([file.level for file in files], np.int64),
+            np.array([file.row_count for file in files], np.int64),
+            np.array([-1 if file.delete_row_count is None else file.delete_row_count for file in files], np.int64),
+            np.array([-1 if file.file_source is None else file.file_source for file in files], np.int64),
+        )
+
+    def key_bounds(self, rows: Longs) -> tuple[pa.LargeBinaryArray, pa.LargeBinaryArray]:
+        """Return the smallest and the greatest key of each of the files of the entries ``rows``."""
+        files = self._files(rows)
+        return (
+            pa.array([file.min_key for file in files], pa.large_binary()),
+            pa.array([file.max_key for file in files], pa.large_binary()),
+        )
+
     def entries(self, rows: Longs, stats: bool = True) -> list[ManifestEntry]:
         """Return the entries ``rows``, in that order. Without ``stats``, theirs may be EMPTY_STATS."""
         return [self._entries[row] for row in rows.tolist()]
+
+    def _files(self, rows: Longs) -> list[DataFileMeta]:
+        return [self._entries[row].file for row in rows.tolist()]
 
     def _longs(self, values: Iterable[int]) -> Longs:
         return np.fromiter(values, np.int64, self.count)
 
 
-def open_manifests(manifests: Iterable[tuple[bytes, str, int | None]]) -> list[EntryBatch]:
+def open_manifests(
+    manifests: Iterable[tuple[bytes, str, int | None]], fields: frozenset[str] = ALL_FIELDS
+) -> list[EntryBatch]:
     """Decode manifest files, given as (bytes, name for errors, number of entries if known), into batches in their order.
 
+    ``fields`` are those that are needed (`columns.COUNTED`); the others may be left out.
     Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
     """
     containers = [_checked(read_container(data, source), count) for data, source, count in manifests]
     batches: list[EntryBatch] = []
     for _, group in groupby(containers, key=lambda container: container.schema):
-        batches.append(_open(list(group)))
+        batches.append(_open(list(group), fields))
     return batches
 
 
@@ -125,13 +159,13 @@ def _checked(container: Container, count: int | None) -> Container:
     return container
 
 
-def _open(containers: Sequence[Container]) -> EntryBatch:
+def _open(containers: Sequence[Container], fields: frozenset[str]) -> EntryBatch:
     """Open manifests that share a schema."""
     records = sum(container.record_count for container in containers)
     steps = max((block.count for container in containers for block in container.blocks), default=0)
     if records >= _RECORDS_A_STEP * steps > 0:
         try:
-            return EntryColumns(containers)
+            return EntryColumns(containers, fields)
         except UnsupportedLayoutError:
             pass  # A schema of another shape: fastavro knows them all.
     entries: list[ManifestEntry] = []

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.avro.codecs import CODECS, compress, decompress
+from lakelsm.format.avro.codecs import CODEC_ERRORS, CODECS, compress, decompress, decompress_all
 from lakelsm.format.avro.container import read_container, read_records
 from tests.format.avro.avro_files import PACKERS, container, number
 
@@ -94,3 +94,21 @@ def test_a_compressed_block_that_is_cut_off_is_refused(codec: str) -> None:
     assert read_records(read_container(container([(1, packed)], codec), "m")) == [{"x": b"0123456789"}]
     with pytest.raises(CorruptTableError, match="m is no readable Avro file"):
         read_container(container([(1, packed[:-1])], codec), "m")
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@given(parts=st.lists(PLAIN, max_size=4))
+def test_blocks_are_unpacked_together_as_one_by_one(codec: str, parts: list[bytes]) -> None:
+    packed = [compress(codec, plain) for plain in parts]
+    room = sum(map(len, parts))
+    assert [bytes(plain) for plain in decompress_all(codec, packed, room)] == parts
+    if room:
+        with pytest.raises(ValueError, match="expands to more"):
+            decompress_all(codec, packed, room - 1)
+
+
+def test_blocks_of_zstd_that_are_no_single_sized_frames_are_unpacked_one_by_one() -> None:
+    one, other = compress("zstandard", b"one"), compress("zstandard", b"other")
+    assert list(decompress_all("zstandard", [one + other, one], 100)) == [b"oneother", b"one"]
+    with pytest.raises((*CODEC_ERRORS, EOFError)):
+        decompress_all("zstandard", [one, other[:-1]], 100)

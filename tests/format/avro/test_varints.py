@@ -28,10 +28,12 @@ def test_numbers_of_all_sizes_are_read_side_by_side(values: list[int]) -> None:
     for order in (slice(None), slice(None, None, -1)):
         found, behind = source.varints(starts[order])
         assert found.tolist() == values[order]
-        assert behind.tolist() == ends[order].tolist()
+        assert behind.tolist() == ends[order].tolist() == source.skip(starts[order]).tolist()
 
 
 def test_a_number_of_more_than_ten_bytes_is_refused() -> None:
     assert LaneBytes(b"\xff" * 9 + b"\x01" + bytes(16)).varints(np.array([0]))[0].tolist() == [-(1 << 63)]
-    with pytest.raises(ValueError, match="more than ten bytes"):
-        LaneBytes(b"\xff" * 11 + bytes(16)).varints(np.array([0]))
+    endless = LaneBytes(b"\xff" * 11 + bytes(16))
+    for read in (endless.varints, endless.skip):
+        with pytest.raises(ValueError, match="more than ten bytes"):
+            read(np.array([0]))

@@ -1,0 +1,156 @@
+"""How many rows a snapshot has, told by its manifests and by what its deletion vectors say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.format.data_file.key_value_file import key_types
+from lakelsm.format.manifest.columns import FileCounts
+from lakelsm.format.manifest.data_file_meta import FileSource
+from lakelsm.format.manifest.manifest_file import EntryBatch
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.lsm.pruning import partitions_that_may_match
+from lakelsm.merge.key_order import rank_keys
+from lakelsm.plan.bucket_files import is_shown, one_row_a_key, partition_filter
+from lakelsm.predicate.predicate import Predicate, columns, is_exact
+from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
+from lakelsm.snapshots.manifest_scan import read_live_counts
+from lakelsm.snapshots.table_store import TableStore
+
+_Longs = npt.NDArray[np.int64]
+_Mask = npt.NDArray[np.bool_]
+
+#: More than there are buckets in a partition.
+_BUCKETS = 1 << 32
+
+
+def chooses_partitions(store: TableStore, predicate: Predicate | None) -> bool:
+    """Whether a condition takes partitions whole: it is on partition columns alone, and understood."""
+    return predicate is None or (is_exact(predicate) and columns(predicate) <= {*store.schema.partition_keys})
+
+
+def metadata_count(
+    store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None, fresh: bool = False
+) -> int | None:
+    """The rows of a snapshot (None: an empty table) that match, None where only the data files can tell.
+
+    ``fresh`` shows level 0 where reads of the table leave it out. Manifests tell where each file is read as it is: it
+    overlaps no other one that is shown, and has no retraction.
+    """
+    if not chooses_partitions(store, predicate):
+        return None
+    if snapshot is None:
+        return 0
+    found = read_live_counts(store.file_io, store.paths, snapshot, partition_filter(store, predicate))
+    vectors = deletion_vectors(store, snapshot)
+    parts = [_shown(store, batch, rows, fresh) for batch, rows in found]
+    if predicate is not None:
+        verdicts = [_matches(store, predicate, part.batch.partitions) for part in parts]
+        if any(verdict is None for verdict in verdicts):
+            return None
+        parts = [
+            part.taken(np.array(verdict, np.bool_)[part.batch.partition_codes[part.rows]])
+            for part, verdict in zip(parts, verdicts)
+        ]
+    if not all(_is_clean(store, part.counts).all() for part in parts) or not _all_raw(store, parts):
+        return None
+    masked = [_masked_rows(part, vectors) for part in parts]
+    if any(rows is None for rows in masked):
+        return None
+    return sum(int(part.counts.rows.sum()) for part in parts) - sum(filter(None, masked))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Files of a batch that reads show: their places in it, and what they hold."""
+
+    batch: EntryBatch
+    rows: _Longs
+    _: KW_ONLY
+    counts: FileCounts
+
+    def taken(self, mask: _Mask) -> _Part:
+        return _Part(self.batch, self.rows[mask], counts=self.counts.taken(mask))
+
+
+def _shown(store: TableStore, batch: EntryBatch, rows: _Longs, fresh: bool) -> _Part:
+    part = _Part(batch, rows, counts=batch.counts(rows))
+    levels = [level for level in np.unique(part.counts.levels).tolist() if is_shown(store.options, level, fresh)]
+    return part.taken(np.isin(part.counts.levels, levels))
+
+
+def _matches(store: TableStore, predicate: Predicate, partitions: Sequence[bytes]) -> Sequence[bool] | None:
+    """Which partitions match; None where one has a value that Python does not have, and so cannot be compared."""
+    keys = store.schema.partition_keys
+    values = store.comparable_partitions(partitions) if keys else [()] * len(partitions)
+    if any(type(value) is object for row in values for value in row):
+        return None
+    return partitions_that_may_match(predicate, keys, values)
+
+
+def _is_clean(store: TableStore, counts: FileCounts) -> _Mask:
+    """Which files surely have no retraction (see `bucket_files.by_bucket`, whose rule this is)."""
+    clean: _Mask = counts.delete_rows == 0
+    if store.options.rowkind_field is not None:
+        clean &= counts.sources == FileSource.COMPACT
+    return clean
+
+
+def _all_raw(store: TableStore, parts: Sequence[_Part]) -> bool:
+    """Whether no file overlaps another one of its bucket that it would be merged with.
+
+    That needs keys only where the levels do not tell: above level 0 the files of a level do not overlap.
+    """
+    if not any(len(part.rows) for part in parts):
+        return True
+    partitions: dict[bytes, int] = {}
+    codes = []
+    for part in parts:
+        known = np.array([partitions.setdefault(value, len(partitions)) for value in part.batch.partitions], np.int64)
+        codes.append(known[part.batch.partition_codes[part.rows]] * _BUCKETS + part.batch.buckets[part.rows])
+    buckets = np.unique(np.concatenate(codes), return_inverse=True)[1].astype(np.int64).reshape(-1)
+    levels = np.concatenate([part.counts.levels for part in parts])
+    lowest, highest = np.full(len(buckets), np.iinfo(np.int64).max), np.zeros(len(buckets), np.int64)
+    np.minimum.at(lowest, buckets, levels)
+    np.maximum.at(highest, buckets, levels)
+    one_run = (lowest > 0) & ((lowest == highest) | one_row_a_key(store.options))
+    unsure = ~one_run[buckets]
+    if not unsure.any():
+        return True
+    places = np.split(unsure, np.cumsum([len(part.rows) for part in parts])[:-1])
+    bounds = [part.batch.key_bounds(part.rows[mask]) for part, mask in zip(parts, places)]
+    keys = pa.concat_arrays([low for low, _ in bounds] + [high for _, high in bounds])
+    ranks = rank_keys(keys, key_types(store.schema))
+    return _are_apart(buckets[unsure], ranks[: len(ranks) // 2], ranks[len(ranks) // 2 :])
+
+
+def _are_apart(buckets: _Longs, lows: _Longs, highs: _Longs) -> bool:
+    """Whether no two key ranges of one bucket have a key in common."""
+    order = np.lexsort((lows, buckets))
+    first = buckets[order] * (int(highs.max()) + 1)
+    lows, highs = first + lows[order], np.maximum.accumulate(first + highs[order])
+    return bool((lows[1:] > highs[:-1]).all())
+
+
+def _masked_rows(part: _Part, vectors: DeletionVectors) -> int | None:
+    """How many rows of the files the deletion vectors mask, None where one does not say."""
+    if not vectors.places or not len(part.rows):
+        return 0
+    codes, buckets = part.batch.partition_codes[part.rows], part.batch.buckets[part.rows]
+    pairs, inverse = np.unique(codes * _BUCKETS + buckets, return_inverse=True)
+    known = [(part.batch.partitions[pair // _BUCKETS], pair % _BUCKETS) for pair in pairs.tolist()]
+    total = 0
+    for number, bucket in enumerate(known):
+        places = vectors.of_bucket(*bucket)
+        if places:
+            here = part.rows[inverse.reshape(-1) == number]
+            found = [places[name].cardinality for name in part.batch.file_names(here) if name in places]
+            if None in found:
+                return None
+            total += sum(filter(None, found))
+    return total
