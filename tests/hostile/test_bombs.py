@@ -49,7 +49,11 @@ def copies(kind: str, found: bytes) -> bytes:
 
 def claims(count: int) -> Callable[[str, bytes], bytes]:
     """The file's own bytes, said to be so many records."""
-    return lambda kind, found: container([(count, bytes(read_container(found, kind).blocks[0].data))], "null", SCHEMAS[kind])
+
+    def made(kind: str, found: bytes) -> bytes:
+        return container([(count, bytes(read_container(found, kind).blocks[0].data))], "null", SCHEMAS[kind])
+
+    return made
 
 
 def long_text(kind: str, found: bytes) -> bytes:
