@@ -95,6 +95,22 @@ def run_units(
     return spark.range(0, len(packed), 1, max(len(packed), 1)).mapInArrow(run, schema)
 
 
+def map_in_arrow(
+    frame: DataFrame, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: StructType | str
+) -> DataFrame:
+    """``frame.mapInArrow(task, schema)`` for columns of any names: PySpark's own fails where a name has a dot."""
+    names = frame.columns
+    plain = not any(character in name for name in names for character in ".`")
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _exempt_modules_from_collection()
+        return task(batches if plain else (batch.rename_columns(names) for batch in batches))
+
+    if not plain:
+        frame = frame.toDF(*(f"column_{number}" for number in range(len(names))))
+    return frame.mapInArrow(run, schema)
+
+
 def collect_to_end(frame: DataFrame, tag: str) -> list[Row]:
     """``frame.collect()`` which, when it fails, returns only after the job's tasks have ended.
 

@@ -34,8 +34,8 @@ from lakelsm.schema.system_columns import BUCKET, FILE_NAME, SEQUENCE_NUMBER, VA
 from lakelsm.snapshots.hash_indexes import HashIndexes, hash_indexes
 from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.columns import map_in_arrow, quoted_all
-from lakelsm.spark.tasks import collect_messages
+from lakelsm.spark.columns import quoted_all
+from lakelsm.spark.tasks import collect_messages, map_in_arrow
 from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.write.bucket_expression import with_bucket
 from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket

@@ -16,7 +16,8 @@ from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.row.bucket_hash import BucketFunction, bucket_ids
 from lakelsm.schema.system_columns import BUCKET, HASH_STEP, HASHED_COLUMN
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.spark.columns import map_in_arrow, quoted
+from lakelsm.spark.columns import quoted
+from lakelsm.spark.tasks import map_in_arrow
 from lakelsm.types import AtomicType, DataField, to_arrow
 
 _MASK = 0xFFFFFFFF

@@ -19,7 +19,8 @@ from lakelsm.options import TableOptions
 from lakelsm.schema.system_columns import BUCKET, KEY_HASH
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.hash_indexes import MAX_BUCKETS, HashIndex, HashIndexes, check_one_bucket_a_hash
-from lakelsm.spark.columns import map_in_arrow, quoted_all
+from lakelsm.spark.columns import quoted_all
+from lakelsm.spark.tasks import map_in_arrow
 from lakelsm.storage import FileIO
 from lakelsm.types import to_arrow
 

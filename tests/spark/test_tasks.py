@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import StorageError
 from lakelsm.format.paths import AttemptNames
-from lakelsm.spark.tasks import collect_messages, literal_path, run_units
+from lakelsm.spark.tasks import collect_messages, literal_path, map_in_arrow, run_units
 from tests.commit.commit_table import add, file, hash_index
 
 if TYPE_CHECKING:
@@ -58,6 +58,19 @@ class Job:
 
 def collected(job: Job) -> TaskMessages:
     return collect_messages(job, "/wh/t", AttemptNames.new(lambda: "u"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "names", [("a.b", "`tick`", "a", "${x}", "*", "sp ace"), ("a", "b")], ids=["odd names", "plain names"]
+)
+def test_a_task_sees_the_names_as_they_are(spark: SparkSession, names: tuple[str, ...]) -> None:
+    def seen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            told = ["|".join(batch.schema.names), str(gc.get_freeze_count() > 1000)]
+            yield pa.RecordBatch.from_arrays([pa.array([text] * len(batch)) for text in told], names=["names", "frozen"])
+
+    frame = spark.createDataFrame([tuple(range(len(names)))], list(names)).coalesce(1)
+    assert map_in_arrow(frame, seen, "names string, frozen string").collect() == [("|".join(names), "True")]
 
 
 def test_the_messages_of_all_tasks_come_together_in_their_order() -> None:
