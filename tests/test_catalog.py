@@ -232,7 +232,7 @@ def test_what_is_wrong_with_a_new_or_a_changed_table_names_the_table_and_the_par
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("merge-engine", "no-such"), ("bucket", "-2"), ("deletion-vectors.enabled", "true")]
+    ("key", "value"), [("merge-engine", "no-such"), ("bucket", "-2"), ("sequence.snapshot-ordering", "true")]
 )
 def test_an_option_that_keeps_a_table_from_being_opened_is_told_with_the_table(
     catalog: Catalog, tmp_path: Path, key: str, value: str
