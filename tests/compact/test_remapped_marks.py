@@ -8,14 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pyroaring import BitMap
 
+from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.commit.committer import Committer
+from lakelsm.compact.bucket_vectors import write_vectors
 from lakelsm.compact.compactor import Compactor
 from lakelsm.format.data_file.vector_place import VectorPlace
 from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.paths import AttemptNames
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.results import CompactionResult
-from lakelsm.snapshots.deletion_vectors import deletion_vectors
+from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from lakelsm.snapshots.manifest_scan import read_index_entries
 from tests.compact.local_table import LocalTable, Row
 
@@ -142,6 +147,49 @@ def test_a_bucket_whose_index_file_is_another_and_whose_marks_stay_is_merged_ane
     assert table.compact(full=False).rows_remapped == 1
     assert upper.file.file_name not in table.names()
     assert table.visible() == expected(k7="newest")
+    table.check_index()
+
+
+def test_of_the_marks_of_several_files_those_of_a_rewritten_one_move_and_the_others_stay(tmp_path: Path) -> None:
+    options = {"deletion_vectors__enabled": "true", "write_only": "true", "target_file_size": "4 kb"}
+    table = VectorTable(tmp_path / "t", **options)
+    for half in (rows(0, ROWS // 2, "old"), rows(ROWS // 2, ROWS, "old")):
+        table.write(*half)
+        table.compact()
+    table.delete((3, ""))
+    table.compact(full=False)
+    planned, (first, second) = table.latest, sorted(table.live(), key=lambda entry: entry.file.min_key)
+    assert table.levels() == [5, 5], "a delete that masks its row leaves no file"
+    table.write((7, "newest"), (ROWS - 7, "newest"))
+
+    def rewrite() -> None:
+        assert (table.replay(planned).status, first.file.file_name in table.names()) == ("done", False)
+
+    table.during(rewrite)
+    result = table.compact(full=False)
+    assert (result.status, result.rows_masked, result.rows_remapped) == ("done", 2, 1)
+    masked = {entry.file.file_name: place.cardinality for entry, place in table.places() if place is not None}
+    assert len(masked) == 2 and masked[second.file.file_name] == 1
+    found = dict(rows(0, ROWS, "old")) | {7: "newest", ROWS - 7: "newest"}
+    assert table.visible() == [(key, value) for key, value in found.items() if key != 3]
+    table.check_index()
+
+
+def test_a_row_that_another_engine_shows_again_is_no_mark_to_carry_over(table: VectorTable) -> None:
+    def show_again() -> None:
+        store, entries = table.store, table.live()
+        (masked,) = (entry for entry, place in table.places() if place is not None)
+        bucket = (masked.partition, masked.bucket)
+        names = AttemptNames.new(table.surroundings.new_uuid)
+        marks = {bucket: {masked.file.file_name: BitMap([0])}}
+        vectors = write_vectors(store, DeletionVectors(), entries, [bucket], marks=marks, names=names)
+        message = CommitMessage(index_adds=vectors.adds, base_snapshot_id=table.latest.id)
+        Committer.of(store).commit(CommitKind.COMPACT, message, "another engine")
+
+    table.during(show_again)
+    names = table.names()
+    assert table.compact().status == "conflict"
+    assert table.names() == names
     table.check_index()
 
 
