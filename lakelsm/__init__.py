@@ -22,7 +22,15 @@ from lakelsm.errors import (
 )
 from lakelsm.options import TableOptions
 from lakelsm.plan.read_plan import ReadPlan
-from lakelsm.results import CommitResult, CompactionResult, CompactionStatus, CountResult
+from lakelsm.results import (
+    BucketStatus,
+    CommitResult,
+    CompactionResult,
+    CompactionStatus,
+    CountResult,
+    PlannedCompaction,
+    TableStatus,
+)
 from lakelsm.schema.changes import (
     AddColumn,
     DropColumn,
@@ -45,6 +53,7 @@ __all__ = [
     "AddColumn",
     "BatchHistoryExpiredError",
     "BucketAssignConflictError",
+    "BucketStatus",
     "Catalog",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
@@ -60,6 +69,7 @@ __all__ = [
     "InvalidInputError",
     "LakelsmError",
     "MoveColumn",
+    "PlannedCompaction",
     "ReadPlan",
     "RemoveOption",
     "RenameColumn",
@@ -75,6 +85,7 @@ __all__ = [
     "TableNotFoundError",
     "TableOptions",
     "TableSchema",
+    "TableStatus",
     "UnsupportedFeatureError",
     "UpdateColumnComment",
     "UpdateColumnNullability",

@@ -53,6 +53,73 @@ class CompactionResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FileTotals:
+    """What the live data files of a bucket, or of all buckets, come to.
+
+    ``rows`` are those of the files, older versions and retractions included. ``sorted_runs`` is what a read of the bucket
+    merges at most (of all buckets: the most). ``level0_`` tells of the files that wait for a compaction;
+    ``level0_age_seconds`` is the age of the oldest of them (None: there is none, or no file says). ``rows_masked`` of
+    ``files_masked`` are left out by deletion vectors (None: one of them does not say how many).
+    """
+
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    sorted_runs: int = 0
+    level0_files: int = 0
+    level0_rows: int = 0
+    level0_bytes: int = 0
+    level0_age_seconds: float | None = None
+    files_masked: int = 0
+    rows_masked: int | None = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketStatus(FileTotals):
+    """The files of one bucket. ``partition`` is like 'dt=2025-12-31/hh=12'."""
+
+    partition: str
+    bucket: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedCompaction:
+    """What an ordinary compaction would take now, in the buckets where it takes files of level 0.
+
+    ``files``, ``rows`` and ``bytes`` are all that it takes, ``level0_files`` and ``level0_rows`` what waits there.
+    ``reasons`` are those of universal compaction, such as 'size-amplification' or 'file-number'.
+    """
+
+    reasons: tuple[str, ...]
+    buckets: int
+    files: int
+    rows: int
+    bytes: int
+    level0_files: int
+    level0_rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableStatus(FileTotals):
+    """The state of a table's files. ``buckets`` is how many there are.
+
+    ``level0_hidden``: reads do not show level 0 until it is compacted. ``worst_buckets`` are those of most sorted runs,
+    then of most rows in level 0. ``next_compaction`` is None where an ordinary compaction would leave level 0 as it is.
+    """
+
+    table: str
+    snapshot_id: int | None
+    buckets: int = 0
+    level0_hidden: bool = False
+    worst_buckets: tuple[BucketStatus, ...] = ()
+    next_compaction: PlannedCompaction | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """The status as plain values, for a report."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
 class CountResult:
     """How many ``rows`` a snapshot has that match (``int(result)`` is the number), and how that was found.
 

@@ -37,6 +37,7 @@ from lakelsm.plan.compaction_plan import checked_scope
 from lakelsm.plan.count_plan import metadata_count
 from lakelsm.plan.overwritten_partitions import checked_partition, replaced_partitions
 from lakelsm.plan.read_plan import ReadPlan, plan_read
+from lakelsm.plan.table_status import table_status
 from lakelsm.plan.time_travel import changelog_range, chosen_state
 from lakelsm.plan.update_plan import check_microseconds, plan_update
 from lakelsm.predicate.parser import parse_where
@@ -45,7 +46,7 @@ from lakelsm.read.changelog_frame import changelog_frame, check_added_columns
 from lakelsm.read.row_count import counted
 from lakelsm.read.scan_frame import scan_frame
 from lakelsm.read.system_frames import buckets_frame, files_frame, snapshots_frame
-from lakelsm.results import CommitResult, CompactionResult, CountResult
+from lakelsm.results import CommitResult, CompactionResult, CountResult, TableStatus
 from lakelsm.schema.engine_rules import check_deletable
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
@@ -318,6 +319,16 @@ class Table:
         return Compactor(self.spark, store).compact(scope, limits, dry_run=dry_run, commit_user=user)
 
     # -- looking ---------------------------------------------------------------------------------------------------
+
+    def status(self, *, most_buckets: int = 10) -> TableStatus:
+        """What waits in level 0, how many sorted runs there are, and what a compaction would take now.
+
+        Told by the newest snapshot's manifests, without a session; ``most_buckets`` of those that need a compaction most
+        are told of one by one.
+        """
+        most = checked_number("most_buckets", most_buckets, least=0)
+        store, now = self._store(), SYSTEM.clock()
+        return table_status(store, store.snapshots.latest(), SYSTEM.local_wall_clock(now), now, most_buckets=most)
 
     def snapshots(self) -> DataFrame:
         """The retained snapshots, oldest first.

@@ -16,12 +16,24 @@ from typing import Any
 import pytest
 
 import lakelsm
-from lakelsm import Catalog, CommitResult, CompactionResult, CompactionStatus, CountResult, ErrorKind, Table
+from lakelsm import (
+    BucketStatus,
+    Catalog,
+    CommitResult,
+    CompactionResult,
+    CompactionStatus,
+    CountResult,
+    ErrorKind,
+    PlannedCompaction,
+    Table,
+    TableStatus,
+)
 from lakelsm.read.system_frames import _FILES, _SNAPSHOTS
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
 CODE = re.findall(r"`([^`]+)`", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
+RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction]
 _EMPTY = inspect.Parameter.empty
 
 
@@ -84,7 +96,7 @@ def test_every_type_that_a_public_method_takes_or_returns_is_exported(kind: type
     assert sorted(part.__name__ for part in found if part not in EXPORTED.values()) == []
 
 
-@pytest.mark.parametrize("kind", [CommitResult, CompactionResult, CountResult])
+@pytest.mark.parametrize("kind", RESULTS)
 def test_every_value_of_a_result_is_on_the_page_and_its_type_is_exported(kind: type) -> None:
     assert [field.name for field in dataclasses.fields(kind) if field.name not in CODE] == []
     hints = typing.get_type_hints(kind, {**vars(importlib.import_module(kind.__module__)), "ClassVar": typing.ClassVar})

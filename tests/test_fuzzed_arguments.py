@@ -111,6 +111,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
             "max_task_memory": ["64mb"],
             "commit_user": [None],
         },
+        "Table.status": {"most_buckets": [0, 3]},
         "Table.files": {"snapshot_id": [None, 1]},
         "Table.buckets": {"snapshot_id": [None, 1]},
         "AddColumn": {

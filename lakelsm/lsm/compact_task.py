@@ -28,7 +28,7 @@ class CompactPlan:
 
     `upgrades` change their level only; `untouched` are on the output level already and stay as they are;
     the files of `rewrites` are replaced. `drop_delete` says that rewritten rows which end as retractions
-    are not written. `below` are the bucket's runs below the output, lowest level first.
+    are not written. `below` are the bucket's runs below the output, lowest level first. `reason` is the unit's.
     """
 
     output_level: int
@@ -38,6 +38,7 @@ class CompactPlan:
     rewrites: tuple[RewriteGroup, ...]
     untouched: tuple[FileRange, ...] = ()
     below: tuple[SortedRun, ...] = ()
+    reason: str = ""
 
     @property
     def is_empty(self) -> bool:

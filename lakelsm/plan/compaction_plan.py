@@ -208,7 +208,7 @@ def plan_bucket(
         drop_delete=drops_deletes(output, runs, deletion_vectors=options.deletion_vectors_enabled),
         must_rewrite=must_rewrite,
     )
-    return replace(plan, below=tuple(run for run in runs if run.level > output))
+    return replace(plan, below=tuple(run for run in runs if run.level > output), reason=unit.reason)
 
 
 def _files_with_expired_rows(
