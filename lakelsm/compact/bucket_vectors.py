@@ -8,9 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import compress
 
-from pyroaring import BitMap
-
 from lakelsm.commit.commit_message import Marks
+from lakelsm.format.data_file.vector_place import read_vectors
 from lakelsm.format.index.deletion_vectors import encode_vectors
 from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexFileMeta, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
@@ -78,10 +77,9 @@ def _write(
 ) -> tuple[IndexManifestEntry | None, int]:
     """Write a bucket's vectors, None where it has none any more; and how many rows more are masked in its files."""
     filesystem = store.file_io.filesystem()
-    vectors: dict[str, BitMap] = {}
-    for name, place in before.of_bucket(*bucket).items():
-        if (*bucket, name) in rows:
-            vectors[name] = place.read(filesystem, rows[bucket[0], bucket[1], name])
+    kept = {name: place for name, place in before.of_bucket(*bucket).items() if (*bucket, name) in rows}
+    wanted = ((place, rows[bucket[0], bucket[1], name]) for name, place in kept.items())
+    vectors = dict(zip(kept, read_vectors(filesystem, wanted)))
     masked = sum(map(len, vectors.values()))
     for name, positions in marks.get(bucket, {}).items():
         vectors[name] = vectors[name] | positions if name in vectors else positions

@@ -9,13 +9,14 @@ from math import inf
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
+from pyroaring import BitMap
 
 from lakelsm.format.data_file.decode_steps import batch_bytes
 from lakelsm.format.data_file.file_check import FileCheck
 from lakelsm.format.data_file.key_value_file import KeyValueReader, ValueRange
+from lakelsm.format.data_file.vector_place import positions_within, read_vectors
 from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_unit import Key, MergeUnit, RunFile
 from lakelsm.schema.column_mapping import column_mapping
@@ -49,16 +50,24 @@ class RunReader:
     def open_runs(self, unit: MergeUnit, positions: bool = False) -> list[Iterator[pa.Table]]:
         """One iterator for each of ``unit.every_run``; ``positions``: rows carry `FILE_NUMBER` and `POSITION`."""
         shares = _Shares([max(file.row_count for file in run) for run in unit.every_run], self.memory_bytes // _COPIES)
+        masked = {file: (file.vector, file.row_count) for file in unit.files if file.vector is not None}
+        masks = dict(zip(masked, read_vectors(self.file_io.filesystem(), masked.values())))
         runs: list[Iterator[pa.Table]] = []
         first = 0
         for number, run in enumerate(unit.every_run):
             reach = unit.reach if number < len(unit.looked_up) else None
-            runs.append(self._read_run(unit, number, first if positions else None, shares, reach))
+            runs.append(self._read_run(unit, number, first if positions else None, shares, reach, masks))
             first += len(run)
         return runs
 
     def _read_run(
-        self, unit: MergeUnit, number: int, first: int | None, shares: _Shares, reach: tuple[Key, Key] | None
+        self,
+        unit: MergeUnit,
+        number: int,
+        first: int | None,
+        shares: _Shares,
+        reach: tuple[Key, Key] | None,
+        masks: Mapping[RunFile, BitMap],
     ) -> Iterator[pa.Table]:
         bounds = _Bounds.of(unit, self.schema)
         leading = self.schema.trimmed_primary_keys[0]
@@ -69,21 +78,15 @@ class RunReader:
         may_hold = partial(_overlaps, low, high)
         for place, file in enumerate(unit.every_run[number]):
             reader = self.open_file(file, len(unit.every_run))
-            masked = self._masked(file)
+            masked = masks.get(file)
             for start, table in reader.batches(shares.bytes, leading, may_hold):
                 shares.measured(number, table)
                 if first is not None:
                     table = _located(table, first + place, start)
-                if masked is not None:
+                if masked:
                     table = _unmasked(table, start, masked)
                 yield table if bounds is None else bounds.cut(table)
                 del table  # Not held while the next one is read.
-
-    def _masked(self, file: RunFile) -> npt.NDArray[np.int64] | None:
-        """The positions of the rows of a file that its deletion vector masks, ascending; None without a vector."""
-        if file.vector is None:
-            return None
-        return file.vector.positions(self.file_io.filesystem(), file.row_count)
 
     def open_file(self, file: RunFile, runs: int = 1, system: bool = True) -> KeyValueReader:
         """A reader of all rows of one file, masked ones too, beside those of other ``runs``; ``system``: as it has it."""
@@ -162,13 +165,13 @@ class _Bounds:
         return table.slice(start, max(stop - start, 0))
 
 
-def _unmasked(table: pa.Table, start: int, masked: npt.NDArray[np.int64]) -> pa.Table:
+def _unmasked(table: pa.Table, start: int, masked: BitMap) -> pa.Table:
     """The rows of a table, whose first is at position ``start`` of its file, that are not masked."""
-    first, stop = np.searchsorted(masked, [start, start + len(table)])
-    if first == stop:
+    positions = positions_within(masked, start, start + len(table))
+    if not len(positions):
         return table
     shown = np.ones(len(table), dtype=bool)
-    shown[masked[first:stop] - start] = False
+    shown[positions - start] = False
     return table.filter(pa.array(shown))
 
 

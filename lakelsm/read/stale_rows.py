@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from lakelsm.format.data_file.vector_place import positions_within, read_vectors
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.merge.kernel import contested, surviving_rows
 from lakelsm.merge.key_order import OrderKeys
@@ -91,12 +92,12 @@ class MaskedRows:
 
     def __call__(self, files: Sequence[RunFile]) -> Iterator[pa.RecordBatch]:
         """Yield the chunks of the files that have masked rows."""
-        for file in files:
-            if file.vector is None:
-                continue
-            positions = file.vector.positions(self.file_io.filesystem(), file.row_count)
-            if len(positions):
-                yield stale_chunks([file.name], [(np.zeros(len(positions), np.int32), positions)])
+        places = [(file.vector, file.row_count) for file in files if file.vector is not None]
+        for (place, row_count), masked in zip(places, read_vectors(self.file_io.filesystem(), places)):
+            for start in range(0, row_count, _HELD_POSITIONS):
+                positions = positions_within(masked, start, start + _HELD_POSITIONS)
+                if len(positions):
+                    yield stale_chunks([place.data_file], [(np.zeros(len(positions), np.int32), positions)])
 
 
 def stale_chunks(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -39,27 +41,7 @@ class VectorPlace:
         Raises CorruptTableError, naming the index file and the data file, where the index file is missing, cut off or
         damaged, or where the vector masks rows that the data file has not.
         """
-        try:
-            with filesystem.open_input_file(self.index_path) as source:
-                if source.size() != self.index_size:
-                    raise self.wrong(f"the index file has {source.size()} bytes, but its manifest says {self.index_size}")
-                version = source.read_at(1, 0)
-                most = min(max(self.length, 0) + AROUND, _MAX_BYTES)
-                data = source.read_at(most, self.offset) if 0 <= self.offset < self.index_size else b""
-        except (OSError, pa.ArrowException) as error:
-            reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
-            raise self.wrong(f"the index file {reason}") from error
-        if version != VERSION:
-            raise self.wrong(f"the index file has version {version.hex() or 'none'}, and the only known one is 01")
-        try:
-            found = decode_vector(data, self.length)
-        except ValueError as error:
-            raise self.wrong(f"at byte {self.offset} of {self.index_size}, {error}") from error
-        if found and found.max() >= row_count:
-            raise self.wrong(f"it masks row {found.max()}, and the data file has {row_count} rows")
-        if self.cardinality is not None and len(found) != self.cardinality:
-            raise self.wrong(f"it masks {len(found)} rows, but the index manifest says {self.cardinality}")
-        return found
+        return next(read_vectors(filesystem, [(self, row_count)]))
 
     def masked_rows(self, filesystem: arrow_fs.FileSystem, row_count: int) -> int:
         """How many rows are masked. The index file is only read where its manifest does not say."""
@@ -73,13 +55,58 @@ class VectorPlace:
             return False
         return self.read(filesystem, row_count) == other.read(filesystem, row_count)
 
-    def positions(self, filesystem: arrow_fs.FileSystem, row_count: int) -> npt.NDArray[np.int64]:
-        """The positions that `read` gives, ascending."""
-        return np.frombuffer(self.read(filesystem, row_count).to_array(), np.uint32).astype(np.int64)
-
     def wrong(self, problem: str) -> CorruptTableError:
         """The error for a vector that cannot be believed."""
         return CorruptTableError(
             f"Deletion vector of data file {self.data_file} in index file {self.index_path}: {problem}. Restore the "
             "index file, or read a snapshot from before it."
         )
+
+
+def positions_within(masked: BitMap, start: int, stop: int) -> npt.NDArray[np.int64]:
+    """The positions of a vector from ``start`` to before ``stop``, ascending."""
+    return np.frombuffer((masked & BitMap(range(start, stop))).to_array(), np.uint32).astype(np.int64)
+
+
+def read_vectors(filesystem: arrow_fs.FileSystem, wanted: Iterable[tuple[VectorPlace, int]]) -> Iterator[BitMap]:
+    """The masked positions of data files, given by the places of their vectors and their row counts.
+
+    Raises as `VectorPlace.read`. An index file is opened once for all of its vectors that come one after the other.
+    """
+    for _, group in groupby(wanted, key=lambda pair: (pair[0].index_path, pair[0].index_size)):
+        files = list(group)
+        for (place, row_count), data in zip(files, _stored(filesystem, [place for place, _ in files])):
+            yield _decoded(place, data, row_count)
+
+
+def _stored(filesystem: arrow_fs.FileSystem, places: Sequence[VectorPlace]) -> list[bytes]:
+    """The bytes that begin with each of the vectors, all of one index file."""
+    first = places[0]
+    try:
+        with filesystem.open_input_file(first.index_path) as source:
+            if source.size() != first.index_size:
+                raise first.wrong(f"the index file has {source.size()} bytes, but its manifest says {first.index_size}")
+            version = source.read_at(1, 0)
+            if version != VERSION:
+                raise first.wrong(f"the index file has version {version.hex() or 'none'}, and the only known one is 01")
+            return [
+                source.read_at(min(max(place.length, 0) + AROUND, _MAX_BYTES), place.offset)
+                if 0 <= place.offset < place.index_size
+                else b""
+                for place in places
+            ]
+    except (OSError, pa.ArrowException) as error:
+        reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
+        raise first.wrong(f"the index file {reason}") from error
+
+
+def _decoded(place: VectorPlace, data: bytes, row_count: int) -> BitMap:
+    try:
+        found = decode_vector(data, place.length)
+    except ValueError as error:
+        raise place.wrong(f"at byte {place.offset} of {place.index_size}, {error}") from error
+    if found and found.max() >= row_count:
+        raise place.wrong(f"it masks row {found.max()}, and the data file has {row_count} rows")
+    if place.cardinality is not None and len(found) != place.cardinality:
+        raise place.wrong(f"it masks {len(found)} rows, but the index manifest says {place.cardinality}")
+    return found

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow.fs import LocalFileSystem
 from pyroaring import BitMap
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.data_file.vector_place import VectorPlace, positions_within, read_vectors
 from lakelsm.format.index.deletion_vectors import encode_vectors
 
 
@@ -82,3 +83,45 @@ def test_rows_from_2_to_the_32_on_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(CorruptTableError, match="from 2\\^32 on"):
         place.read(LocalFileSystem(), 200_000)
+
+
+class CountingFileSystem:
+    """Counts the files that are opened."""
+
+    opened = 0
+
+    def open_input_file(self, path: str) -> Any:
+        self.opened += 1
+        return LocalFileSystem().open_input_file(path)
+
+
+def test_an_index_file_is_opened_once_for_all_of_its_vectors(tmp_path: Path) -> None:
+    vectors = {f"data-{number}": BitMap(range(number, 50, 7)) for number in range(20)}
+    first = placed(tmp_path / "index-1", vectors)
+    second = placed(tmp_path / "index-2", {"other": BitMap([3])}, bitmap64=True)
+    filesystem = CountingFileSystem()
+    wanted = [(place, 50) for place in (*first.values(), *second.values())]
+    found = list(read_vectors(filesystem, wanted))  # type: ignore[arg-type]
+    assert found == [*vectors.values(), BitMap([3])]
+    assert filesystem.opened == 2
+
+
+def test_positions_of_a_range_are_those_of_the_vector_there() -> None:
+    masked = BitMap([0, 5, 99, 100, 65_536])
+    assert positions_within(masked, 5, 100).tolist() == [5, 99]
+    assert positions_within(masked, 65_536, 70_000).tolist() == [65_536]
+    assert positions_within(masked, 6, 99).tolist() == []
+
+
+def test_two_vectors_of_a_file_are_compared_by_their_rows_only_where_they_may_be_alike(tmp_path: Path) -> None:
+    one = placed(tmp_path / "index-1", {"d": BitMap([1, 2])})["d"]
+    moved = placed(tmp_path / "index-2", {"a": BitMap([9]), "d": BitMap([1, 2])})["d"]
+    other = placed(tmp_path / "index-3", {"d": BitMap([1, 3])}, bitmap64=True)["d"]
+    more = placed(tmp_path / "index-4", {"d": BitMap([1, 2, 3])})["d"]
+    filesystem = CountingFileSystem()
+    for against, same, opened in ((one, True, 0), (more, False, 0), (moved, True, 2), (other, False, 4)):
+        assert one.masks_as(against, filesystem, 50) is same  # type: ignore[arg-type]
+        assert filesystem.opened == opened
+    uncounted = replace(more, cardinality=None)
+    assert not one.masks_as(uncounted, filesystem, 50)  # type: ignore[arg-type]
+    assert uncounted.masked_rows(filesystem, 50) == 3  # type: ignore[arg-type]
