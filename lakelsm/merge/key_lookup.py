@@ -13,9 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.format.data_file.key_value_file import ValueRange
+from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
+from lakelsm.schema.column_mapping import column_mapping
+from lakelsm.types import DataField, same_layout
 
 #: A file is decoded in batches of this share of the memory.
 _BATCHES = 4
@@ -31,11 +34,13 @@ class KeyLookup:
         """Yield the positions, ascending, of the rows of ``file`` whose key is among ``keys``: sorted and unique.
 
         The reader's columns are those of ``keys``, the key's first column first. A row that the file's deletion vector
-        masks is found like any other.
+        masks is found like any other. A file is not opened whose bloom filters say that it has none of the keys.
         """
+        leading = _Leading(keys.column(0)) if _is_ranged(keys.column(0).type) else None
+        if not self._may_hold(file, keys, leading):
+            return
         source = self.reader.open_file(file, system=False)
         allowance = self.reader.memory_bytes // _BATCHES
-        leading = _Leading(keys.column(0)) if _is_ranged(keys.column(0).type) else None
         may_hold = None if leading is None else leading.may_hold
         for start, found_rows in source.batches(lambda: allowance, keys.column_names[0], may_hold):
             rows = found_rows.select(keys.column_names)  # A table may have them in another order than its key.
@@ -44,6 +49,28 @@ class KeyLookup:
                 found = start + _places(rows, wanted)
                 if len(found):
                     yield found
+
+
+    def _may_hold(self, file: RunFile, keys: pa.Table, leading: _Leading | None) -> bool:
+        """False if the file's bloom filters say that it has none of the keys."""
+        if file.index is None:
+            return True
+        file_schema = self.reader.schemas[file.schema_id]
+        if leading is not None and file.expected is not None:
+            types = [field.type for field in file_schema.key_fields]
+            bounds = decode_rows([file.expected.min_key, file.expected.max_key], types)[0]
+            keys = keys.slice(*leading.of_rows(bounds))
+        columns = {
+            source.name: keys.column(column.name).combine_chunks()
+            for column, source in column_mapping(file_schema, self.reader.schema)
+            if column.name in keys.column_names and source is not None and _has_one_hash(column, source)
+        }
+        return not columns or file.index.read(self.reader.file_io.filesystem()).may_hold_keys(columns)
+
+
+def _has_one_hash(column: DataField, source: DataField) -> bool:
+    """Whether equal keys have one hash in the file: 0.0 and -0.0 have two."""
+    return same_layout(column.type, source.type) and column.type.root not in ("FLOAT", "DOUBLE")
 
 
 def _is_ranged(kind: pa.DataType) -> bool:
@@ -62,7 +89,7 @@ class _Leading:
         low, high = (_days(value) if isinstance(value, date) else value for value in known)
         return bisect_left(self, low) < bisect_right(self, high)
 
-    def of_rows(self, column: pa.ChunkedArray) -> tuple[int, int]:
+    def of_rows(self, column: pa.Array | pa.ChunkedArray) -> tuple[int, int]:
         """Where the keys whose first value lies in the range of a sorted column begin, and how many they are."""
         values = _without_dates(column)
         first, stop = bisect_left(self, values[0].as_py()), bisect_right(self, values[-1].as_py())
@@ -75,7 +102,7 @@ class _Leading:
         return self._values[place].as_py()
 
 
-def _without_dates(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _without_dates(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
 
 

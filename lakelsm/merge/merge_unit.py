@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lakelsm.format.data_file.file_check import ExpectedFile
+from lakelsm.format.data_file.file_index_place import FileIndexPlace
 from lakelsm.format.data_file.vector_place import VectorPlace
 
 #: What a byte costs that is read to look keys up, beside one that is merged and written again.
@@ -23,7 +24,7 @@ class RunFile:
     """One data file of a run. ``path`` is as the file system has it; ``local``: a scratch file of this machine.
 
     ``expected`` is what the manifest entry says of it (None: a scratch file, which has none), ``vector`` the place of the
-    deletion vector that masks rows of it.
+    deletion vector that masks rows of it, ``index`` that of its indexes where they may tell which keys it has.
     """
 
     path: str
@@ -35,6 +36,7 @@ class RunFile:
     level: int = 0
     expected: ExpectedFile | None = field(default=None, compare=False)
     vector: VectorPlace | None = None
+    index: FileIndexPlace | None = None
 
     @property
     def name(self) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from lakelsm.format.data_file.file_check import ExpectedFile
+from lakelsm.format.data_file.file_index_place import FileIndexPlace
 from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.data_file.vector_place import VectorPlace
 from lakelsm.format.manifest import ManifestEntry
@@ -16,6 +18,7 @@ from lakelsm.lsm.levels import FileRange, SortedRun
 from lakelsm.lsm.splits import pack_in_order
 from lakelsm.merge.merge_unit import LOOK_UP_COST, MergeUnit, RunFile
 from lakelsm.options import TableOptions
+from lakelsm.options.file_index_options import BLOOM_FILTER
 from lakelsm.plan.bucket_files import BucketId
 from lakelsm.snapshots.table_store import TableStore
 
@@ -49,6 +52,9 @@ class MergeUnits:
         self._vectors = vectors
         self._directories: dict[BucketId, str] = {}
         self._key_types = key_types(store.schema)
+        keys = store.schema.trimmed_primary_keys
+        filtered = any(index.kind == BLOOM_FILTER and index.column in keys for index in store.options.file_indexes)
+        self._has_key_filters = filtered and store.options.file_index_read_enabled
 
     def directory(self, partition: bytes, bucket: int) -> str:
         """Where a bucket's files lie."""
@@ -105,11 +111,22 @@ class MergeUnits:
                     self._runs(inside),
                     lower=self._key(low),
                     upper=self._key(high),
-                    looked_up=self._runs(found),
+                    looked_up=tuple(tuple(map(self._looked_up, run)) for run in found if run),
                     reach=self._reach(first, last) if any(found) else None,
                 )
             )
         return units
+
+    def _looked_up(self, planned: FileRange) -> RunFile:
+        """A planned file in which keys are looked up, with its indexes where the table has bloom filters of keys."""
+        file = self.file(planned)
+        if not self._has_key_filters:
+            return file
+        entry = self._entries[planned.index]
+        index = FileIndexPlace.of(entry.file, self.directory(entry.partition, entry.bucket))
+        if index is not None and index.path is not None:
+            self._store.file_io.check_file(index.path)
+        return replace(file, index=index)
 
     def _runs(self, runs: Sequence[tuple[FileRange, ...]]) -> tuple[tuple[RunFile, ...], ...]:
         return tuple(tuple(map(self.file, run)) for run in runs if run)

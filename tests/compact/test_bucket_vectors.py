@@ -184,3 +184,23 @@ def test_a_compaction_that_loses_deletes_its_index_files(tmp_path: Path) -> None
     assert result.status.value == "conflict"
     assert index_files(table) == before
     assert table.names() == table.data_files() & table.names()
+
+
+@pytest.mark.parametrize("threshold", ["0 b", "1 mb"], ids=["beside", "embedded"])
+def test_a_file_whose_bloom_filter_has_none_of_the_keys_is_not_opened(tmp_path: Path, threshold: str) -> None:
+    filters = {"file_index__bloom_filter__columns": "id", "file_index__in_manifest_threshold": threshold}
+    filters |= {"file_index__bloom_filter__id__items": "2000", "file_index__bloom_filter__id__fpp": "0.0001"}
+    table = table_at(tmp_path, **filters)
+    table.write(*numbered(*range(0, 4_000, 2)))
+    table.compact()
+    (top,) = table.live()
+    table.write(*numbered(4, 7, 3_000, text="new"))
+    table.compact(full=False)
+    assert masked(table) == {TOP: [2, 1_500]}
+
+    table.path_of(top).rename(tmp_path / "away")
+    table.write(*numbered(9, 77, 2_001, text="new"))
+    table.compact(full=False)
+    (tmp_path / "away").rename(table.path_of(top))
+    assert masked(table) == {TOP: [2, 1_500]}
+    assert len(table.rows()) == 2_004

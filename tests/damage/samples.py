@@ -10,6 +10,7 @@ from lakelsm.format.snapshot import CommitKind, Tag
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.changelog_plan import ChangelogMode, plan_changelog
 from lakelsm.plan.read_plan import plan_read
+from lakelsm.predicate.parser import parse_where
 from lakelsm.schema.changes import AddColumn
 from lakelsm.types import AtomicType
 from tests.compact.local_table import ADDED, Row
@@ -31,6 +32,13 @@ class SampleTable(FileTable):
         """The rows of the newest snapshot."""
         store = self.store
         return _sorted(self.scanned(plan_read(store, store.snapshots.latest(), None)).to_pylist())
+
+    def found(self) -> Answer:
+        """Rows of the newest snapshot that a read looks for by indexes."""
+        store = self.store
+        where = "v IN ('b1', 'c4', 'd6', 'e2') OR n = 21"
+        rows = self.scanned(plan_read(store, store.snapshots.latest(), parse_where(where, store.schema.fields)))
+        return _sorted([row for row in rows.to_pylist() if row["v"] in ("b1", "c4", "d6", "e2") or row["n"] == 21])
 
     def tagged(self) -> Answer:
         """The rows of the tag."""
@@ -77,6 +85,14 @@ SAMPLES: Mapping[str, Mapping[str, str]] = {
     "dynamic": {"bucket": "-1", "dynamic_bucket__target_row_num": "3"},
     "partial-update": {"bucket": "1", "merge_engine": "partial-update"},
     "aggregation": {"bucket": "2", "merge_engine": "aggregation", "fields__n__aggregate_function": "sum"},
+    "indexed": {
+        "bucket": "1",
+        "metadata__stats_mode": "none",
+        "file_index__bloom_filter__columns": "v",
+        "file_index__bloom_filter__v__items": "10",
+        "file_index__bitmap__columns": "n",
+        "file_index__in_manifest_threshold": "150 b",
+    },
     "lookup": {"bucket": "1", "changelog_producer": "lookup", "file__compression": "none"},
 }
 
@@ -87,6 +103,8 @@ Question = Callable[[SampleTable], Answer]
 def questions(name: str) -> dict[str, Question]:
     """What a sample answers."""
     asked: dict[str, Question] = {"read": SampleTable.answer, "tag": SampleTable.tagged}
+    if "file_index__in_manifest_threshold" in SAMPLES[name]:
+        asked["found"] = SampleTable.found
     if SAMPLES[name].get("changelog_producer", ChangelogProducer.NONE.value) != ChangelogProducer.NONE.value:
         asked["changelog"] = SampleTable.told
     return asked

@@ -72,6 +72,8 @@ def kind_of(path: Path) -> str:
     name = path.name
     if name in ("LATEST", "EARLIEST"):
         return "hint"
+    if name.endswith(".index"):
+        return "file index"
     for start in _KINDS:
         if name.startswith(f"{start}-"):
             return start

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError
+from lakelsm.format.data_file.file_check import ExpectedFile
+from lakelsm.format.data_file.file_index_place import FileIndexPlace
 from lakelsm.format.data_file.key_value_file import FileLayout, KeyValueReader, row_schema
 from lakelsm.merge.key_lookup import KeyLookup
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.types import to_arrow
 from tests.examples import examples
-from tests.merge.run_files import as_run_file, layout_of, reader_of, write_files, write_run
+from tests.merge.run_files import as_run_file, layout_of, reader_of, rows_table, write_files, write_run
 from tests.nano_times import column_of
 from tests.oracle import sort_key
 
@@ -183,3 +186,42 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     Path(file.path).unlink()
     with pytest.raises(CorruptTableError, match=file.name):
         found(INT_KEY, file, pa.table({"id": pa.array([1], pa.int32())}))
+
+
+FILTERED = create_schema(
+    "a DOUBLE, id INT, v STRING",
+    ["id", "a"],
+    (),
+    {"bucket": "1", "file-index.bloom-filter.columns": "id,a", "file-index.bloom-filter.id.fpp": "0.0001"},
+)
+
+
+def _filtered(directory: Path, embedded: bool) -> RunFile:
+    """Keys 0, 10 ... 990, with bloom filters."""
+    rows = [(at, 0, {"id": at * 10, "a": 0.0, "v": "x"}) for at in range(100)]
+    layout = layout_of(FILTERED, index_in_manifest=(1 << 30) * embedded)
+    (meta,) = write_files(directory, layout, [rows_table(FILTERED, rows)])
+    expected = ExpectedFile.of(meta, b"\0\0\0\0" + bytes(8))
+    return replace(
+        as_run_file(directory, FILTERED, meta), index=FileIndexPlace.of(meta, str(directory)), expected=expected
+    )
+
+
+@pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "beside"])
+def test_a_file_is_not_opened_whose_bloom_filters_have_none_of_the_keys(tmp_path: Path, embedded: bool) -> None:
+    file = _filtered(tmp_path, embedded)
+    keys = [(at, 0.0) for at in (0, 500, 990)]
+    assert found(FILTERED, file, keys_of(FILTERED, keys)) == [0, 50, 99]
+    assert found(FILTERED, file, keys_of(FILTERED, [(0, -0.0), (5, 0.0), (990, 0.0)])) == [0, 99], "one key is enough"
+    Path(file.path).unlink()
+    assert found(FILTERED, file, keys_of(FILTERED, [(at, 0.0) for at in range(1, 990, 10)])) == []
+    assert found(FILTERED, file, keys_of(FILTERED, [(-10, 0.0), (5, 0.0), (1000, 0.0)])) == []
+    with pytest.raises(CorruptTableError, match="does not exist"):
+        found(FILTERED, file, keys_of(FILTERED, keys))
+
+
+def test_an_index_file_that_is_gone_is_refused_with_both_names(tmp_path: Path) -> None:
+    file = _filtered(tmp_path, embedded=False)
+    Path(f"{file.path}.index").unlink()
+    with pytest.raises(CorruptTableError, match=f"File index {file.path}.index of data file {file.path} does not exist"):
+        found(FILTERED, file, keys_of(FILTERED, [(0, 0.0)]))

@@ -22,7 +22,7 @@ _REMEDY = "Restore it, or read without indexes: set 'file-index.read.enabled' = 
 class FileIndexPlace:
     """Where the indexes of the data file at ``data_file`` lie: in its manifest entry, or at ``path``.
 
-    Pickled into tasks.
+    ``sealed``: lakelsm wrote them, with a checksum. Pickled into tasks.
     """
 
     data_file: str
@@ -30,6 +30,7 @@ class FileIndexPlace:
     row_count: int
     embedded: bytes | None = None
     path: str | None = None
+    sealed: bool = False
 
     @staticmethod
     def of(file: DataFileMeta, directory: str) -> FileIndexPlace | None:
@@ -45,9 +46,10 @@ class FileIndexPlace:
             raise CorruptTableError(
                 f"The manifest entry of data file {path} names several index files: {', '.join(names)}."
             )
+        sealed = file.footer_checksum is not None  # Manifests keep it of files that lakelsm wrote.
         for name in names:
             check_name(name, "_EXTRA_FILES", f"The manifest entry of data file {path}")
-            return FileIndexPlace(path, row_count=file.row_count, path=f"{directory}/{name}")
+            return FileIndexPlace(path, row_count=file.row_count, path=f"{directory}/{name}", sealed=sealed)
         return None
 
     @property
@@ -69,5 +71,5 @@ class FileIndexPlace:
             raise CorruptTableError(f"{self.source} does not exist. {_REMEDY}") from error
         except (OSError, pa.ArrowException) as error:
             raise CorruptTableError(f"{self.source} cannot be read: {error}. {_REMEDY}") from error
-        check_seal(data, self.data_file.rsplit("/", 1)[-1], self.source)
+        check_seal(data, self.data_file.rsplit("/", 1)[-1], self.source, needed=self.sealed)
         return FileIndex(data, self.row_count, self.source)

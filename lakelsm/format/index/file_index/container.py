@@ -119,17 +119,16 @@ def sealed(container: bytes, file_name: str) -> bytes:
 
     Readers find indexes by their places, so no other one looks there.
     """
-    return container + _SEAL.pack(_SEAL_MARK, _checksum(container, file_name))
+    return container + _SEAL.pack(_SEAL_MARK, zlib.crc32(container, zlib.crc32(file_name.encode())))
 
 
-def check_seal(data: bytes, file_name: str, source: str) -> None:
-    """Raise CorruptTableError unless a container with a checksum is what was written for the data file."""
-    if len(data) < _SEAL.size:
+def check_seal(data: bytes, file_name: str, source: str, *, needed: bool) -> None:
+    """Raise CorruptTableError unless a container with a checksum is what was written for the data file.
+
+    Other writers' have none, which is refused where one is ``needed``.
+    """
+    has_one = len(data) >= _SEAL.size and data[-_SEAL.size :].startswith(_SEAL_MARK)
+    if not has_one and not needed:
         return
-    mark, checksum = _SEAL.unpack_from(data, len(data) - _SEAL.size)
-    if mark == _SEAL_MARK and checksum != _checksum(data[: -_SEAL.size], file_name):
+    if not has_one or data[-_SEAL.size :] != sealed(data[: -_SEAL.size], file_name)[-_SEAL.size :]:
         raise CorruptTableError(f"{source} is damaged, or is that of another data file: its checksum does not hold.")
-
-
-def _checksum(container: bytes, file_name: str) -> int:
-    return zlib.crc32(container, zlib.crc32(file_name.encode()))

@@ -36,10 +36,6 @@ class FileIndex:
         self._row_count = row_count
         self._source = source
 
-    def has_any(self, column: str) -> bool:
-        """Whether there is an index of the column that lakelsm knows."""
-        return not {BLOOM_FILTER, BITMAP}.isdisjoint(self._bodies.get(column, ()))
-
     def rows_with(self, column: DataField, values: pa.Array, hashes: Hashes | None) -> Rows:
         """Rows that may have one of the values. ``hashes`` are theirs (None: the type has none)."""
         blooms = self._bloom_filter(column.name)

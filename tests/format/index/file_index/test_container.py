@@ -76,9 +76,11 @@ def test_any_damage_is_an_error_or_a_container(data: st.DataObject) -> None:
 def test_a_sealed_container_is_that_of_its_data_file_and_whole() -> None:
     data = sealed(JAVA, "data-1.parquet")
     assert FileIndexContainer.decode(data, "x") == FileIndexContainer.decode(JAVA, "x")
-    check_seal(data, "data-1.parquet", "x")
-    check_seal(JAVA, "data-1.parquet", "x")  # Another writer's has no checksum.
-    check_seal(b"", "data-1.parquet", "x")
-    for bad, name in ((data, "data-2.parquet"), (data[:100] + b"\x01" + data[101:], "data-1.parquet")):
+    check_seal(data, "data-1.parquet", "x", needed=True)
+    check_seal(JAVA, "data-1.parquet", "x", needed=False)  # Another writer's has no checksum.
+    check_seal(b"", "data-1.parquet", "x", needed=False)
+    wrong = [(data, "data-2.parquet", False), (data[:100] + b"\x01" + data[101:], "data-1.parquet", False)]
+    wrong += [(JAVA, "data-1.parquet", True), (b"", "data-1.parquet", True), (data + b"\0", "data-1.parquet", True)]
+    for bad, name, needed in wrong:
         with pytest.raises(CorruptTableError, match="x is damaged, or is that of another data file"):
-            check_seal(bad, name, "x")
+            check_seal(bad, name, "x", needed=needed)
