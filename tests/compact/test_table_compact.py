@@ -12,7 +12,9 @@ from pyspark.sql import SparkSession
 from lakelsm import Catalog, CompactionResult, CorruptTableError, InvalidInputError, Table
 from lakelsm.compact import compactor
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER
+from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.schema.changes import AddColumn
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import AtomicType
 from tests.option_keys import option_keys
 
@@ -176,3 +178,17 @@ def test_jobs_that_fail_leave_none_of_their_files(spark: SparkSession, tmp_path:
     assert data_files(tmp_path) == before
     broken.write_bytes(whole)
     assert table.compact(full=True).status == "done"
+
+
+def test_marks_are_carried_over_by_tasks_where_vectors_changed_meanwhile(spark: SparkSession, tmp_path: Path) -> None:
+    options = {"deletion_vectors__enabled": "true", "compaction__force_rewrite_all_files": "true"}
+    table = create(spark, tmp_path, **options, write_only="true", bucket="1")
+    write(table, "old", "a", 100)
+    table.compact(full=True)
+    store = TableStore.open(str(tmp_path / "d.db" / "t"))
+    planned = store.snapshots.latest()
+    write(table, "new", "a", 2)
+    assert table.compact().rows_masked == 2
+    result = compactor.Compactor(spark, store).compact(CompactionScope(full=True), snapshot=planned)
+    assert (result.status, result.rows_written, result.rows_remapped) == ("done", 100, 2)
+    assert values(table) == [("a", number, "new" if number < 2 else "old") for number in range(100)]
