@@ -18,7 +18,14 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from benchmarks.config import ENGINE_OPERATIONS, INTEGRITY_OPERATIONS, MEMORY_OPERATIONS, OPERATIONS, BenchConfig
+from benchmarks.config import (
+    ENGINE_OPERATIONS,
+    INTEGRITY_OPERATIONS,
+    MEMORY_OPERATIONS,
+    METADATA_OPERATIONS,
+    OPERATIONS,
+    BenchConfig,
+)
 from benchmarks.report import ENGINE, table, verdicts
 from benchmarks.timing import Measurement
 
@@ -30,7 +37,6 @@ PEERS = {
     "paimon_spark": ("pyspark==4.0.*",),
 }
 _SPARK_LANES = (("load",), ("upsert",), ("read", "where", "count"), ("compact",))
-_METADATA_OPERATIONS = ("plan", "commit")
 EXIT_FAILED, EXIT_MISSED = 1, 3
 
 
@@ -164,7 +170,7 @@ def run(config: BenchConfig, with_spark: bool) -> list[Measurement]:
     wanted = set(config.operations)
     if with_spark:
         _run_spark(runner, wanted)
-    planning = [name for name in _METADATA_OPERATIONS if name in wanted]
+    planning = [name for name in METADATA_OPERATIONS if name in wanted]
     if planning:
         runner.lane("prepare-metadata", sys.executable, "benchmarks.planning_lane", ("prepare",))
         runner.lane("-".join(planning), sys.executable, "benchmarks.planning_lane", planning)
@@ -174,7 +180,7 @@ def run(config: BenchConfig, with_spark: bool) -> list[Measurement]:
     memory = [name for name in MEMORY_OPERATIONS if name in wanted]
     if memory and with_spark:
         runner.lane("memory", sys.executable, "benchmarks.memory_lane", memory)
-    ours = {*_METADATA_OPERATIONS, *ENGINE_OPERATIONS, *INTEGRITY_OPERATIONS, *MEMORY_OPERATIONS}
+    ours = {*METADATA_OPERATIONS, *ENGINE_OPERATIONS, *INTEGRITY_OPERATIONS, *MEMORY_OPERATIONS}
     peer_operations = [name for name in config.operations if name not in ours]
     for name, python in config.peer_pythons.items() if peer_operations else ():
         runner.lane(name, python, "benchmarks.peer_runner", peer_operations, name)

@@ -15,6 +15,9 @@ WHERE = "quantity < 100"
 ENGINE_OPERATIONS = ("engine-read", "engine-compact")
 """The merge engines beside deduplicate, on tables of their own with one more column."""
 
+METADATA_OPERATIONS = ("plan", "count-metadata", "commit")
+"""What is done with manifests alone, on synthetic metadata of many files."""
+
 INTEGRITY_OPERATIONS = ("integrity-write", "integrity-read", "integrity-scan")
 """What checksums and durable files cost."""
 
@@ -24,7 +27,7 @@ MEMORY_OPERATIONS = ("memory-compact", "memory-read")
 OPERATIONS = (
     *("load", "upsert", "read", "where", "count", "compact"),
     *ENGINE_OPERATIONS,
-    *("plan", "commit"),
+    *METADATA_OPERATIONS,
     *INTEGRITY_OPERATIONS,
     *MEMORY_OPERATIONS,
 )

@@ -198,6 +198,13 @@ def plan_files(path: Path, where: str | None) -> int:
     return plan_read(store, store.snapshots.latest(), predicate).files_scanned
 
 
+def count_rows(path: Path, where: str | None) -> int:
+    """Count the rows of the table from its metadata, without Spark."""
+    result = open_table(path).count(where)
+    assert result.how == "metadata", f"{result.files_opened} data files were opened"
+    return int(result)
+
+
 def commit_files(path: Path, entries: Sequence[ManifestEntry]) -> None:
     """Commit an APPEND of these manifest entries, without Spark."""
     from lakelsm.commit.commit_message import CommitMessage

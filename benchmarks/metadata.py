@@ -22,7 +22,7 @@ from lakelsm.types import parse_type
 PARTITIONS = 50
 BUCKETS = 4
 _ENTRIES_A_MANIFEST = 5_000
-_ROWS_A_FILE = 100_000
+ROWS_A_FILE = 100_000
 _UUID = "5f0d8a52-6c5e-4b42-9f3e-000000000001"
 _TIME_MILLIS = 1_767_225_600_000
 _COLUMNS = (
@@ -39,6 +39,7 @@ _COLUMNS = (
 )
 _TYPES = [parse_type(text) for _, text in _COLUMNS]
 WHERE = "p = 7 AND id < 5000000"
+ONE_PARTITION = "p = 7"
 
 
 def prepare_metadata(config: BenchConfig) -> Path:
@@ -76,7 +77,7 @@ def _write(root: Path, files: int) -> None:
         commit_identifier=1,
         commit_kind=CommitKind.APPEND,
         time_millis=_TIME_MILLIS,
-        total_record_count=files * _ROWS_A_FILE,
+        total_record_count=files * ROWS_A_FILE,
         delta_record_count=0,
     )
     Path(paths.snapshot_file(1)).write_text(snapshot.to_json(), encoding="utf-8")
@@ -113,13 +114,13 @@ def make_entries(numbers: np.ndarray, top_level: bool) -> list[ManifestEntry]:
         file = DataFileMeta(
             file_name=f"data-{_UUID}-{number}.parquet",
             file_size=12_000_000 + number,
-            row_count=_ROWS_A_FILE,
+            row_count=ROWS_A_FILE,
             min_key=keys[0][at],
             max_key=keys[1][at],
             key_stats=SimpleStats(keys[0][at], keys[1][at], (0,)),
             value_stats=SimpleStats(minima[at], maxima[at], (0,) * len(_COLUMNS)),
-            min_sequence_number=number * _ROWS_A_FILE,
-            max_sequence_number=(number + 1) * _ROWS_A_FILE - 1,
+            min_sequence_number=number * ROWS_A_FILE,
+            max_sequence_number=(number + 1) * ROWS_A_FILE - 1,
             schema_id=0,
             level=0 if level_0 else 5,
             creation_time_millis=_TIME_MILLIS,

@@ -1,4 +1,4 @@
-"""Planning and committing on synthetic metadata: ``python -m benchmarks.planning_lane CONFIG OUT``."""
+"""Planning, counting and committing on synthetic metadata: ``python -m benchmarks.planning_lane CONFIG OUT``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from benchmarks.config import BenchConfig
-from benchmarks.engine import NAME, commit_files, plan_files
+from benchmarks.engine import NAME, commit_files, count_rows, plan_files
 from benchmarks.lane import run_lane
 from benchmarks.timing import Contender, Measurement, measure
 from benchmarks.workspace import copy_table, remove
@@ -17,8 +17,8 @@ _ADDED_FILES = 10
 
 def run(config: BenchConfig) -> list[Measurement]:
     """prepare: the metadata (in a process of its own, whose memory counts for nothing); plan: all files
-    and one partition's; commit: ten files more. Metadata only, so the engine has no floor."""
-    from benchmarks.metadata import WHERE, make_entries, prepare_metadata
+    and one partition's; count-metadata: their rows; commit: ten files more. Metadata only, so the engine has no floor."""
+    from benchmarks.metadata import ONE_PARTITION, ROWS_A_FILE, WHERE, make_entries, prepare_metadata
 
     root = prepare_metadata(config)
     if config.operations == ("prepare",):
@@ -29,6 +29,9 @@ def run(config: BenchConfig) -> list[Measurement]:
     def check(planned: object) -> None:
         assert planned == config.files, f"wrong answer: {planned} files planned of {config.files}"
 
+    def check_rows(counted: object) -> None:
+        assert counted == config.files * ROWS_A_FILE, f"wrong answer: {counted} rows"
+
     added = make_entries(np.arange(config.files, config.files + _ADDED_FILES), top_level=False)
 
     def add() -> None:
@@ -38,8 +41,12 @@ def run(config: BenchConfig) -> list[Measurement]:
         Contender(NAME, lambda: plan_files(root, None), check=check),
         Contender(NAME + ", one partition", lambda: plan_files(root, WHERE)),
     ]
+    count = [
+        Contender(NAME, lambda: count_rows(root, None), check=check_rows),
+        Contender(NAME + ", one partition", lambda: count_rows(root, ONE_PARTITION)),
+    ]
     commit = [Contender(NAME, add, lambda: copy_table(root, scratch), lambda: remove(scratch))]
-    for operation, contenders in (("plan", plan), ("commit", commit)):
+    for operation, contenders in (("plan", plan), ("count-metadata", count), ("commit", commit)):
         if operation in config.operations:
             results += measure(operation, contenders, config.repeat, config.slow_seconds)
     return results

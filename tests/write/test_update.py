@@ -120,6 +120,15 @@ def test_an_update_wins_where_sequences_decide(
     assert read(table, "n", "s")[:2] == expected
 
 
+def test_with_deletion_vectors_rows_that_wait_in_level_0_match_as_they_are(create: Callable[..., Table]) -> None:
+    table = create({"deletion-vectors.enabled": "true"})
+    assert table.read().isEmpty() and table.count().rows == 0
+    assert table.update({"n": "n + 1"}, "n >= 10").matched_rows == 2
+    assert table.update({"v": "'z'"}, "n = 21").matched_rows == 1 and table.delete("n = 11").matched_rows == 1
+    table.compact(full=True)
+    assert read(table, "n", "v") == [(2, 21, "z"), (3, None, "c")] and table.count().how == "metadata"
+
+
 def test_an_update_whose_rows_others_change_before_it_commits_is_worked_out_again(
     monkeypatch: pytest.MonkeyPatch, spark: SparkSession, create: Callable[..., Table]
 ) -> None:

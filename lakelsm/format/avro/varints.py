@@ -27,8 +27,7 @@ class LaneBytes:
         """Return the zigzag numbers at ``positions``, and the positions behind them."""
         first = self._bytes[positions]
         if len(first) == 0 or first.max() < 0x80:
-            raw = first.astype(np.int64)
-            return (raw >> 1) ^ -(raw & 1), positions + 1
+            return _OF_ONE_BYTE[first], positions + 1
         words = self._words[positions]
         stops = ~words & _STOP_BITS
         if not stops.all():
@@ -69,6 +68,9 @@ class LaneBytes:
                 return ((raw >> _ONE) ^ (~(raw & _ONE) + _ONE)).view(np.int64), positions
         raise ValueError("a number has more than ten bytes")
 
+
+#: The numbers of one byte, by the byte.
+_OF_ONE_BYTE = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(0x80)], np.int64)
 
 _SEVEN_BIT_JOINS = tuple(
     (np.uint64(keep), np.uint64(move), np.uint64(shift))
