@@ -11,8 +11,8 @@ WORKERS  ?= 2
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-20s %s\n", $$1, $$2 }'
 
-setup: ## the virtual environment, the package in it, and a check for Java
-	@$(RUN) true
+setup: ## the virtual environment, the package in it, a check for Java, and an archive of classes for the tests
+	@$(RUN) python -m tests.class_archive
 
 demo: ## the main job on real records: a change stream, compacted; four feeds, a changelog and its totals; masked rows
 	@$(RUN) python jobs/demo.py

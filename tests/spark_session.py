@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tests.class_archive import jvm_options
+
 
 def build_session(app: str, scratch: Path, **conf: str) -> SparkSession:
     """A local session of two cores, for many tiny jobs; what Spark leaves behind goes to ``scratch``.
@@ -29,10 +31,7 @@ def build_session(app: str, scratch: Path, **conf: str) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": (scratch / "spark-warehouse").as_uri(),
         "spark.local.dir": str(scratch / "spark-local"),
-        # Tests are short: the optimising compiler took a third to a half of their processor time and gave nothing back.
-        "spark.driver.extraJavaOptions": (
-            f"-Dderby.system.home={scratch} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-        ),
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={scratch} {jvm_options()}",
     } | {key.replace("__", "."): value for key, value in conf.items()}
     builder = SparkSession.builder
     for key, value in settings.items():

@@ -60,14 +60,7 @@ def serve(scratch: str) -> None:
     """Take commands as JSON lines from stdin and answer each with a JSON line."""
     from tests.spark_session import build_session
 
-    java = f"-Dderby.system.home={scratch} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    session = build_session(
-        "worker",
-        Path(scratch),
-        spark__master="local[1]",
-        spark__driver__memory="512m",
-        spark__driver__extraJavaOptions=java,
-    )
+    session = build_session("worker", Path(scratch), spark__master="local[1]", spark__driver__memory="512m")
     _warm_up(session, scratch)
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:

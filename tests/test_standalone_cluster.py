@@ -16,6 +16,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from tests.class_archive import jvm_options
 from tests.compact.local_table import LocalTable
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,9 +24,6 @@ SPARK_BIN = Path(pyspark.__file__).parent / "bin"
 EXECUTORS = 2
 #: How long any one step may take in seconds, also on a busy machine.
 PATIENCE = 240
-
-#: Short-lived JVMs spend more on compiling well than they win by it.
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 #: Writes rows, then new versions of them and deletes, as an application that never names a session; then runs the job
 #: that compacts.
@@ -60,7 +58,7 @@ def environment(scratch: Path) -> dict[str, str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(scratch / "local"),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": QUICK,
+        "SPARK_DAEMON_JAVA_OPTS": jvm_options(),
         "SPARK_NO_DAEMONIZE": "1",
     }
 
@@ -119,8 +117,8 @@ def submit(scratch: Path, master: str, *arguments: str) -> tuple[int, str, str]:
         "spark.executor.cores": "1",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
-        "spark.driver.extraJavaOptions": QUICK,
-        "spark.executor.extraJavaOptions": QUICK,
+        "spark.driver.extraJavaOptions": jvm_options(),
+        "spark.executor.extraJavaOptions": jvm_options(),
         # No task starts before both executors take part.
         "spark.cores.max": str(EXECUTORS),
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.class_archive import jvm_options
 from tests.interop import environments
 from tests.interop.engine_cases import EngineCase, Written
 from tests.interop.lakelsm_tables import LakelsmTables
@@ -105,7 +106,7 @@ def _pypaimon(scratch: Path) -> Peer:
 def _java_paimon(scratch: Path) -> Peer:
     jars = environments.root() / "jars"
     command = [sys.executable, str(SIDES / "java_side.py"), JAVA_PAIMON, str(jars)]
-    side = Side(command, scratch / "java-paimon.log", {"TZ": "UTC"})
+    side = Side(command, scratch / "java-paimon.log", {"TZ": "UTC", "JDK_JAVA_OPTIONS": jvm_options()})
     _await(side, "java-paimon", JAVA_PAIMON, lambda: side.call("ready"))
     return JavaPaimon("java-paimon", side)
 

@@ -15,6 +15,7 @@ from lakelsm import Catalog, Table
 from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.verb import run_alone
 from lakelsm.compact import compactor
+from tests.class_archive import jvm_options
 from tests.cli.fake_table import last_object
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,8 +56,7 @@ def submit(*arguments: str) -> subprocess.Popen[str]:
     command = [
         str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
         *("--properties-file", "spark-defaults.conf", "--conf", "spark.ui.enabled=false"),
-        # A short-lived JVM spends more on compiling well than it wins by it.
-        *("--driver-java-options", "-XX:TieredStopAtLevel=1"),
+        *("--driver-java-options", jvm_options()),
         "jobs/compact.py",
         *arguments,
     ]
