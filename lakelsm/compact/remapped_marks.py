@@ -83,7 +83,7 @@ class MarkRemapper:
         self._names = names
         self._ids = frozenset((bucket.partition, bucket.bucket) for bucket in buckets)
         rewritten = (plan.entries[file.index] for bucket in buckets for file in bucket.rewritten_files)
-        self._rewritten = {entry.file.file_name: entry for entry in rewritten}
+        self._rewritten = frozenset(map(_place, rewritten))
 
     def on(self, snapshot: Snapshot, lost: VectorsChangedError) -> RemappedMarks:
         """Return the marks as of a snapshot. Raises ``lost`` again where a masked row of an input was shown again."""
@@ -105,7 +105,7 @@ class MarkRemapper:
         found = self._looked_up(list(remap_units(store, marks)))
         rows = sum(len(positions) for files in found.marks.values() for positions in files.values())
         found.add(TaskMessages(marks={bucket: dict(known.staying) for bucket, known in marks.items() if known.staying}))
-        files = [entry for entry in now if entry.file.file_name not in self._rewritten]
+        files = [entry for entry in now if _place(entry) not in self._rewritten]
         return RemappedMarks(snapshot, vectors, [*files, *self._written.entries], found.marks, rows)
 
     def _grown(
@@ -113,7 +113,7 @@ class MarkRemapper:
     ) -> Mapping[BucketId, Mapping[str, BitMap]]:
         """The rows of the compaction's inputs that were masked since it was planned."""
         filesystem = self._store.file_io.filesystem()
-        inputs = [entry for entry in now if entry.file.file_name in self._rewritten]
+        inputs = [entry for entry in now if _place(entry) in self._rewritten]
         grown: dict[BucketId, dict[str, BitMap]] = defaultdict(dict)
         for entry, before, after in zip(inputs, self._plan.vectors.of(inputs), vectors.of(inputs)):
             if before == after:
@@ -140,6 +140,10 @@ class MarkRemapper:
         )
         tasks = run_units(self._spark, units, RemapTask(keys), MESSAGE_SCHEMA)
         return collect_messages(tasks, store.paths.root, self._names)
+
+
+def _place(entry: ManifestEntry) -> tuple[bytes, int, str]:
+    return entry.partition, entry.bucket, entry.file.file_name
 
 
 def _by_bucket(entries: Sequence[ManifestEntry]) -> dict[BucketId, list[ManifestEntry]]:
