@@ -96,11 +96,11 @@ class Committer:
         may come later (see ReplayCheck; the default identifier is never looked for). ``watermark`` is epoch
         millis, ``statistics`` the name of a file in ``statistics/``.
 
-        Raises CommitConflictError (or SequenceConflictError, BucketAssignConflictError, RowsChangedError: which
-        part of the work to redo) when nothing was published and nothing will be. Raises CommitOutcomeUnknownError when
-        that is not certain: the caller deletes nothing. After any other Exception nothing was published, and
-        the caller deletes its data files; what is no Exception (a signal) says nothing of the outcome. The
-        metadata files of a commit that failed are removed unless its snapshot may be visible.
+        Raises CommitConflictError (or SequenceConflictError, BucketAssignConflictError, RowsChangedError,
+        VectorsChangedError: which part of the work to redo) when nothing was published and nothing will be. Raises
+        CommitOutcomeUnknownError when that is not certain: the caller deletes nothing. After any other Exception
+        nothing was published, and the caller deletes its data files; what is no Exception (a signal) says nothing of
+        the outcome. The metadata files of a commit that failed are removed unless its snapshot may be visible.
         """
         _validate(kind, message, commit_user, identifier)
         always = force_empty or statistics is not None or kind is CommitKind.OVERWRITE

@@ -56,10 +56,12 @@ def compact_after_write(
         # On the overwrite's own snapshot: rows that others appended since then do make a changelog, later.
         return compactor.compact(scope, commit_user=user, identifier=identifier, snapshot=written, changelog=False)
     result = last = compactor.compact(scope, commit_user=user, identifier=identifier)
-    again = replace(scope, past_stop_trigger=is_shown(store.options, level=0))
     for _ in range(store.options.commit_max_retries):
         if last.status is not CompactionStatus.CONFLICT:
             break
-        last = compactor.compact(again, commit_user=user, identifier=identifier)
+        if store.schemas.latest_id() != store.schema.id:  # Under the old one it may lose again and again.
+            store = store.refreshed()
+        again = replace(scope, past_stop_trigger=is_shown(store.options, level=0))
+        last = Compactor(spark, store).compact(again, commit_user=user, identifier=identifier)
         result = joined(result, last)
     return result

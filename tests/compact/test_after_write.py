@@ -14,6 +14,7 @@ from lakelsm.compact.compactor import Compactor
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.results import CommitResult, CompactionResult, CompactionStatus
+from lakelsm.schema.changes import SetOption
 from lakelsm.snapshots.manifest_scan import read_delta_entries
 from lakelsm.write.batch_write import BatchResult
 from tests.compact.local_table import LocalTable, Row
@@ -92,6 +93,20 @@ def test_a_lost_compaction_is_repeated_where_its_rows_would_not_be_read(tmp_path
     result = compacted(table, batch)
     assert (result.status, len(result.snapshot_ids)) == ("conflict", 1), "what was lost is still told"
     assert 0 not in table.levels() and table.rows() == [(1, "a"), (2, "b")]
+
+
+def test_a_compaction_that_lost_to_a_new_schema_goes_on_under_it(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", deletion_vectors__enabled="true")
+    table.write((1, "a"))
+    batch = batch_of(table, table.write((1, "b")))
+
+    def act() -> None:
+        table.spark.after_tasks = None
+        table.alter(SetOption("deletion-vectors.enabled", "false"))
+
+    table.spark.after_tasks = act
+    result = compacted(table, batch)
+    assert (result.status, result.snapshot_ids, table.spark.jobs) == ("conflict", (), 1), "level 0 is read now"
 
 
 def test_a_compaction_that_wins_is_not_repeated(tmp_path: Path) -> None:
