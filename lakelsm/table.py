@@ -39,7 +39,7 @@ from lakelsm.plan.overwritten_partitions import checked_partition, replaced_part
 from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.plan.table_status import table_status
 from lakelsm.plan.time_travel import changelog_range, chosen_state
-from lakelsm.plan.update_plan import check_microseconds, plan_update
+from lakelsm.plan.update_plan import check_delete_exact, plan_update
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.read.changelog_frame import changelog_frame, check_added_columns
@@ -161,7 +161,7 @@ class Table:
 
         def rows(snapshot: Snapshot | None) -> DataFrame:
             check_deletable(self.name, store.options)
-            check_microseconds(store, {*store.schema.primary_keys, *store.options.sequence_field}, "a delete")
+            check_delete_exact(store)
             return retractions(self.spark, store, where, snapshot)
 
         return self._change(store, "DELETE", rows, commit_user, batch_id)

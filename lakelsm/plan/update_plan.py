@@ -48,11 +48,11 @@ def plan_update(store: TableStore, values: Mapping[str, str]) -> UpdatePlan:
     named = _named(store, values)
     _check_settable(store, named)
     spec = MergeSpec.of(store.schema, store.options)
-    orders = {*spec.sequence_columns, *(name for group in spec.groups for name in group.sequence)}
+    orders = _sequences(spec)
     ordered = {*orders, *(name for group in spec.groups for name in group.governed)}
     if spec.engine is MergeEngine.PARTIAL_UPDATE:
         _check_functions(store, spec)
-    check_microseconds(store, {*store.schema.field_names} - ({*named} - orders), "an update")
+    _check_microseconds(store, {*store.schema.field_names} - ({*named} - orders), "an update")
     sequences = [Sequence(group.sequence, required=True) for group in spec.groups if {*group.columns} & {*named}]
     if {*spec.sequence_columns} & {*named}:
         sequences.append(Sequence(spec.sequence_columns, descending=spec.sequence_descending))
@@ -77,7 +77,18 @@ def check_engine(store: TableStore) -> None:
         )
 
 
-def check_microseconds(store: TableStore, names: Collection[str], operation: str) -> None:
+def check_delete_exact(store: TableStore) -> None:
+    """Raises UnsupportedFeatureError where a -D row of a row that was read may be of another key, or lose to the row."""
+    spec = MergeSpec.of(store.schema, store.options)
+    _check_microseconds(store, {*store.schema.primary_keys, *_sequences(spec)}, "a delete")
+
+
+def _sequences(spec: MergeSpec) -> set[str]:
+    """The columns by whose values a row wins."""
+    return {*spec.sequence_columns, *(name for group in spec.groups for name in group.sequence)}
+
+
+def _check_microseconds(store: TableStore, names: Collection[str], operation: str) -> None:
     """Raises UnsupportedFeatureError where one of the columns has times that Spark would cut as rows pass through it."""
     for field in store.schema.fields:
         if field.name in names and has_nanoseconds(field.type):

@@ -10,10 +10,12 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from lakelsm.format.row.binary_row_slots import TIMESTAMP_ROOTS
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.plan.count_plan import chooses_partitions
 from lakelsm.plan.read_plan import ReadPlan, plan_read
+from lakelsm.predicate.predicate import Predicate, columns
 from lakelsm.read.scan_frame import hidden_rows, scan_frame
 from lakelsm.results import CountResult
 from lakelsm.schema.system_columns import STALE_WORDS
@@ -30,11 +32,18 @@ def counted(
     plan = plan_read(store, snapshot, predicate, fresh)
     files = len(plan.merged_files)
     with translated(store.paths.root):
-        rows = _less_hidden(spark, store, plan) if chooses_partitions(store, predicate) else None
+        rows = _less_hidden(spark, store, plan) if predicate is None or _is_exact(store, predicate) else None
         if rows is None:
             frame = scan_frame(spark, store, plan)
             rows, files = (frame if where is None else filtered(frame, where)).count(), plan.files_scanned
-    return CountResult(snapshot_id=plan.snapshot_id, rows=rows, how="files", files_opened=files)
+    how = "files" if files else "metadata"
+    return CountResult(snapshot_id=plan.snapshot_id, rows=rows, how=how, files_opened=files)
+
+
+def _is_exact(store: TableStore, predicate: Predicate) -> bool:
+    """Whether the plan's partitions are those that match: Python cannot compare all dates and times of a calendar."""
+    calendar = {field.name for field in store.schema.partition_fields if field.type.root in ("DATE", *TIMESTAMP_ROOTS)}
+    return chooses_partitions(store, predicate) and not columns(predicate) & calendar
 
 
 def _less_hidden(spark: SparkSession, store: TableStore, plan: ReadPlan) -> int | None:

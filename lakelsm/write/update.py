@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.format.row_kinds import UPDATE_AFTER
+from lakelsm.format.row_kinds import ROW_KINDS, UPDATE_AFTER
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.plan.update_plan import Sequence, UpdatePlan
 from lakelsm.predicate.parser import shown_condition
@@ -45,7 +45,7 @@ def updates(
     }
     checked = _checked(store, plan, new)
     columns = [checked[name].alias(name) if name in checked else quoted(name) for name in store.schema.field_names]
-    return prepared_changes(store, valued.select(*columns), UPDATE_AFTER)
+    return prepared_changes(store, valued.select(*columns), F.lit(ROW_KINDS[UPDATE_AFTER]))
 
 
 def _type_of(rows: DataFrame, name: str, value: str) -> T.DataType:

@@ -156,3 +156,21 @@ def test_a_delete_in_a_table_with_row_kinds_and_partitions_removes_what_matches(
     assert table.delete("dt = 'a' AND k > 1 AND op = '+I'").rows == 2
     table.compact(full=True)
     assert {(row.dt, row.k) for row in table.read().collect()} == {("a", 0), ("a", 1), *(("b", k) for k in range(4))}
+
+
+def test_a_delete_that_no_sequence_group_would_take_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    from lakelsm import Catalog
+
+    options = {
+        "bucket": "1",
+        "merge-engine": "partial-update",
+        "fields.s.sequence-group": "v",
+        "partial-update.remove-record-on-sequence-group": "s",
+        "write-only": "true",
+    }
+    columns = "k INT, v STRING, s INT"
+    table = Catalog(str(tmp_path), spark).create_table("db.t", columns, primary_key=["k"], options=options)
+    table.write(spark.createDataFrame([(1, "a", 1), (2, "b", None)], columns))
+    with pytest.raises(InvalidInputError, match=r"no sequence in any group of 'partial-update\.remove-record"):
+        table.delete("k > 0")
+    assert table.delete("s = 1").matched_rows == 1 and read(table) == {2: "b"}
