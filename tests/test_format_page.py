@@ -14,15 +14,19 @@ import pytest
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import file_schema
+from lakelsm.format.index.file_index.index_builder import FileIndexBuilder
 from lakelsm.format.manifest.avro_schemas import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 from lakelsm.format.partition_path import escape_path_name
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
 from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.options.file_index_options import BLOOM_FILTER, ColumnIndex
 from lakelsm.options.option_enums import BucketFunction, ChangelogProducer, MergeEngine, ScanMode, SortOrder
+from lakelsm.schema.file_index_rules import can_have_index
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.types import parse_type, to_arrow
+from lakelsm.types.data_types import ATOMIC_ROOTS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "format.md").read_text(encoding="utf-8")
@@ -177,3 +181,18 @@ def test_what_lakelsm_adds_has_the_keys_of_the_page() -> None:
     keys = re.findall(r'^[A-Z_]+ = \(?b?"(lakelsm\.[a-z0-9-]+)"', sources, re.MULTILINE)
     properties = named(" ".join(row[0] for row in rows("18.1")))
     assert sorted(keys) == sorted([*properties, *named(" ".join(row[1] for row in rows("18.2")))])
+
+
+def test_a_container_of_indexes_has_the_bytes_of_the_example() -> None:
+    text = re.search(r"^### 7\.4 .*?^Example, column `v` .*?`([0-9a-f ]+)`", PAGE, re.MULTILINE | re.DOTALL)
+    assert text is not None
+    builder = FileIndexBuilder([(ColumnIndex(BLOOM_FILTER, "v", items=10, fpp=0.1), parse_type("STRING"))])
+    builder.add(pa.table({"v": ["a", "b"]}))
+    assert builder.encode().hex() == text[1].replace(" ", "")
+
+
+def test_the_types_that_have_a_bloom_filter_are_those_of_the_page() -> None:
+    named_there = {name for row in rows("7.5") for name in re.split(", ", row[0])}
+    types = {root: parse_type(root) for root in ATOMIC_ROOTS - {"TIMESTAMP_LTZ"}}
+    types["TIMESTAMP_LTZ"] = parse_type("TIMESTAMP WITH LOCAL TIME ZONE")
+    assert named_there == {root for root, data_type in types.items() if can_have_index(BLOOM_FILTER, data_type)}

@@ -85,13 +85,18 @@ class InlineWriter(BatchWriter):
 
 @dataclass
 class Attempt:
-    """Work on a table that has rows already: a write with changelog and index files, or a compaction with changelog."""
+    """Work on a table that has rows already: a write with changelog and index files, or a compaction with changelog.
+
+    Both write indexes beside their data files.
+    """
 
     who: str
     root: Path
 
     def __post_init__(self) -> None:
         options = {"bucket": "-1", "changelog_producer": "input" if self.who == "writer" else "full-compaction"}
+        options |= {"file_index__bloom_filter__columns": "v", "file_index__in_manifest_threshold": "0 b"}
+        options["file_index__bloom_filter__v__items"] = "9"
         self.table = LocalTable(self.root, COLUMNS, ("p", "id"), ("p",), **options)
         self.table.write((1, 1, "a"), (1, 2, "a"), (2, 1, "a"))
         self.table.write((1, 1, "b"), (2, 1, "b"))
@@ -102,7 +107,7 @@ class Attempt:
     def run(self, step: Callable[[str], None] = lambda name: None, batch_id: int = 7) -> Any:
         if self.who == "writer":
             rows: Any = lambda base: ((1, 1, "c"), (2, 9, "c"), (3, 1, "c"))  # noqa: E731
-            return InlineWriter(self.table, self.store, step).delete(rows, "job", batch_id)
+            return InlineWriter(self.table, self.store, step).change("DELETE", rows, "job", batch_id)
         return Compactor(self.table.spark, self.store).compact(CompactionScope(full=True))  # type: ignore[arg-type]
 
     def files(self) -> set[str]:
@@ -127,6 +132,9 @@ def test_what_is_published_stays(attempt: Attempt) -> None:
     attempt.run()
     assert attempt.kinds == ({"data", "changelog", "index"} if attempt.who == "writer" else {"data", "changelog"})
     assert attempt.table.latest.id == 3
+    new = attempt.files() - attempt.before
+    data = {name for name in new if name.startswith("data-") and name.endswith(".parquet")}
+    assert {name for name in new if name.endswith(".index")} == {f"{name}.index" for name in data}
 
 
 @pytest.mark.parametrize("error", [InvalidInputError("a task"), RuntimeError("a task"), KeyboardInterrupt("a task")])

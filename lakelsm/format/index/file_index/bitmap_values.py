@@ -65,8 +65,8 @@ class BitmapValues:
         lengths = pc.binary_length(domain).to_numpy(zero_copy_only=False).astype(">i4")
         parts = [_as_binary(lengths.reshape(-1, 1)), domain, _as_binary(tails), pa.scalar(b"", pa.binary())]
         joined = pc.binary_join_element_wise(*parts)
-        ends = np.cumsum(pc.binary_length(joined).to_numpy(zero_copy_only=False), dtype=np.int64)
-        return b"".join(joined.to_pylist()), np.concatenate([np.zeros(1, np.int64), ends])
+        places = np.frombuffer(joined.buffers()[1], np.int32, count + 1, joined.offset * 4).astype(np.int64)
+        return joined.buffers()[2].to_pybytes()[places[0] : places[-1]], places - places[0]
 
     def read_entries(self, data: bytes, start: int, count: int, numbers: int) -> tuple[list[Any], list[list[int]], int]:
         """``count`` values of the domain with ``numbers`` numbers each, from ``start``; and where they end.
