@@ -16,6 +16,7 @@ _SPANNING = frozenset(
         "compact/lost_compactions",
         "compact/table_compact",
         "compact/task_memory",
+        "compact/vector_histories",
         "format/data_file/durable_files",
         "format/data_file/full_disk",
         "lsm/conformance_planning",

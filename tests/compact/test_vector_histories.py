@@ -1,0 +1,26 @@
+"""Whatever happens to a table with deletion vectors, a key has one row that readers see, and it is the right one."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from tests.compact.vector_history import ENGINES, VectorHistory
+from tests.examples import examples
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@examples(2)
+@given(st.integers(0, 2**32))
+def test_a_key_has_one_row_that_is_not_masked_and_it_is_what_its_records_merge_to(
+    tmp_path_factory: pytest.TempPathFactory, engine: str, seed: int
+) -> None:
+    """A seed says all of a history, so a failure is repeated by it."""
+    root = tmp_path_factory.mktemp("history")
+    history = VectorHistory(seed, engine, root / "t")
+    history.run(history.rnd.randrange(3, 9))
+    event(f"rows masked: {min(history.marks // 20, 5) * 20} or more")
+    shutil.rmtree(root)
