@@ -12,7 +12,7 @@ from pyroaring import BitMap
 from pyspark.sql import SparkSession
 
 from lakelsm.commit.commit_message import MESSAGE_SCHEMA, Marks, TaskMessages
-from lakelsm.errors import VectorsChangedError
+from lakelsm.errors import CorruptTableError, VectorsChangedError
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.paths import AttemptNames
 from lakelsm.format.snapshot import Snapshot
@@ -86,7 +86,18 @@ class MarkRemapper:
         self._rewritten = frozenset(map(_place, rewritten))
 
     def on(self, snapshot: Snapshot, lost: VectorsChangedError) -> RemappedMarks:
-        """Return the marks as of a snapshot. Raises ``lost`` again where a masked row of an input was shown again."""
+        """Return the marks as of a snapshot.
+
+        Raises ``lost`` again where a masked row of an input was shown again, or where files of the plan have expired.
+        """
+        try:
+            return self._carried_over(snapshot, lost)
+        except CorruptTableError:
+            if self._store.snapshots.try_get(self._plan.snapshot.id) is None:
+                raise lost from None
+            raise
+
+    def _carried_over(self, snapshot: Snapshot, lost: VectorsChangedError) -> RemappedMarks:
         store = self._store
         now = live_entries_of(store, snapshot, self._ids)
         vectors = deletion_vectors(store, snapshot)

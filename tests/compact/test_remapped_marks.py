@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +13,15 @@ from pyroaring import BitMap
 
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.committer import Committer
+from lakelsm.compact import remapped_marks
 from lakelsm.compact.bucket_vectors import write_vectors
 from lakelsm.compact.compactor import Compactor
+from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.vector_place import VectorPlace
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.paths import AttemptNames
 from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.plan.compaction_plan import CompactionScope
+from lakelsm.plan.compaction_plan import CompactionScope, live_entries_of
 from lakelsm.results import CompactionResult
 from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from lakelsm.snapshots.manifest_scan import read_index_entries
@@ -173,6 +176,30 @@ def test_of_the_marks_of_several_files_those_of_a_rewritten_one_move_and_the_oth
     found = dict(rows(0, ROWS, "old")) | {7: "newest", ROWS - 7: "newest"}
     assert table.visible() == [(key, value) for key, value in found.items() if key != 3]
     table.check_index()
+
+
+@pytest.mark.parametrize("expired", [True, False])
+def test_a_file_of_the_plan_that_is_gone_is_a_conflict_where_its_snapshot_expired(
+    table: VectorTable, expired: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned, old = table.latest, [table.path_of(entry) for entry in table.live()]
+    base = table.write((7, "newest"))
+
+    def expire(*arguments: Any) -> list[ManifestEntry]:
+        for path in old:
+            path.unlink()
+        if expired:
+            Path(table.store.paths.snapshot_file(base.id)).unlink()
+        return live_entries_of(*arguments)
+
+    monkeypatch.setattr(remapped_marks, "live_entries_of", expire)
+    table.during(lambda: table.replay(planned))
+    if expired:
+        assert table.compact(full=False).status == "conflict"
+    else:
+        with pytest.raises(CorruptTableError, match=r"does not exist"):
+            table.compact(full=False)
+    table.visible()
 
 
 def test_a_row_that_another_engine_shows_again_is_no_mark_to_carry_over(table: VectorTable) -> None:
