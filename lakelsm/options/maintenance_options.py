@@ -174,3 +174,12 @@ class MaintenanceOptions:
         True,
         "Data, changelog and index files survive a power loss once a snapshot names them; of lakelsm alone.",
     )
+    lakelsm_hidden_rows_max_memory: int = option(
+        "lakelsm.hidden-rows.max-memory",
+        SIZE,
+        64 << 20,
+        "What a Spark session keeps at most of which rows reads leave out, about a bit a row of the files, so that the "
+        "next read of a snapshot does not look for them again; 0 keeps none; of lakelsm alone.",
+        low=0,
+        per_call=False,
+    )

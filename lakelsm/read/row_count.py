@@ -16,7 +16,8 @@ from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.plan.count_plan import chooses_partitions
 from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.predicate.predicate import Predicate, columns
-from lakelsm.read.scan_frame import hidden_rows, scan_frame
+from lakelsm.read.hidden_rows import hidden_rows
+from lakelsm.read.scan_frame import scan_frame
 from lakelsm.results import CountResult
 from lakelsm.schema.system_columns import STALE_WORDS
 from lakelsm.snapshots.table_store import TableStore
@@ -56,6 +57,7 @@ def _less_hidden(spark: SparkSession, store: TableStore, plan: ReadPlan) -> int 
     if plan.units:
         schemas = store.schemas_of(file.schema_id for file in plan.merged_files)
         bits = F.aggregate(STALE_WORDS, F.lit(0), lambda total, word: total + F.bit_count(word))
-        [(hidden,)] = hidden_rows(spark, store, schemas, plan.units).agg(F.coalesce(F.sum(bits), F.lit(0))).collect()
+        chunks = hidden_rows(spark, store, schemas, plan.units).chunks
+        [(hidden,)] = chunks.agg(F.coalesce(F.sum(bits), F.lit(0))).collect()
         rows -= hidden
     return rows

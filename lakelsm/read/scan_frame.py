@@ -29,8 +29,9 @@ from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.plan.read_plan import ReadPlan
+from lakelsm.read.hidden_rows import hidden_rows
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
-from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, MaskedRows, StaleRows
+from lakelsm.read.stale_rows import CHUNK_BITS
 from lakelsm.read.task_scan import ROW_INDEX, TASK_MEMORY, nanosecond_files, parted_by_reader, task_scan
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.system_columns import (
@@ -39,8 +40,6 @@ from lakelsm.schema.system_columns import (
     POSITION,
     ROW,
     STALE,
-    STALE_CHUNK,
-    STALE_FILE,
     STALE_WORDS,
     SYSTEM_FIELDS,
 )
@@ -71,9 +70,9 @@ def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFr
         parts.append(_merged(spark, store, schemas, plan.units, small))
     if masked or scanned:
         vectors = [file for file in (*masked, *scanned) if file.vector is not None]
-        stale = F.broadcast(_stale(spark, store, schemas, plan.units, vectors))
-        check_files(store.file_io, schemas, masked)
-        parts += file_scans(spark, store, schemas, [*masked, *scanned], stale)
+        hidden = hidden_rows(spark, store, schemas, plan.units, vectors)
+        check_files(store.file_io, schemas, [*masked, *scanned] if hidden.found_before else masked)
+        parts += file_scans(spark, store, schemas, [*masked, *scanned], F.broadcast(hidden.chunks))
     if not parts:
         return spark.createDataFrame([], to_struct(store.schema.fields))
     return reduce(DataFrame.unionAll, parts)
@@ -108,36 +107,6 @@ def _by_schema(files: Sequence[RunFile]) -> list[tuple[int, list[RunFile]]]:
     for file in files:
         groups.setdefault(file.schema_id, []).append(file)
     return sorted(groups.items())
-
-
-def _stale(
-    spark: SparkSession,
-    store: TableStore,
-    schemas: dict[int, TableSchema],
-    units: Sequence[MergeUnit],
-    masked: Sequence[RunFile],
-) -> DataFrame:
-    """The rows that a read leaves out: those that the merge of the units hides, and those that vectors mask."""
-    parts = []
-    if masked:
-        packed = packed_for_tasks(store.options, masked, lambda file: [file])
-        parts.append(read_units(spark, packed, MaskedRows(store.file_io), STALE_SCHEMA))
-    if units:
-        parts.append(hidden_rows(spark, store, schemas, units))
-    chunks = reduce(DataFrame.unionAll, parts)
-    return chunks.select(F.expr(f"xxhash64({STALE_FILE}) ^ {STALE_CHUNK}").alias(STALE), F.col(STALE_WORDS))
-
-
-def hidden_rows(
-    spark: SparkSession, store: TableStore, schemas: dict[int, TableSchema], units: Sequence[MergeUnit]
-) -> DataFrame:
-    """The hidden rows of all units."""
-    spec = MergeSpec.of(store.schema, store.options)
-    columns = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
-    task = StaleRows(
-        RunReader(store.file_io, store.schema, schemas=schemas, columns=columns, memory_bytes=TASK_MEMORY), spec
-    )
-    return read_units(spark, packed_for_tasks(store.options, units, lambda unit: unit.files), task, STALE_SCHEMA)
 
 
 def _merged(
