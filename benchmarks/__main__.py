@@ -16,16 +16,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.config import (
+    CORES_OPERATION,
     ENGINE_OPERATIONS,
+    GROUPS,
     INTEGRITY_OPERATIONS,
     MEMORY_OPERATIONS,
     METADATA_OPERATIONS,
+    MODE_OPERATIONS,
     OPERATIONS,
+    VECTOR_COMPACTIONS,
+    VECTOR_OPERATIONS,
     BenchConfig,
+    named_operations,
 )
+from benchmarks.modes_page import page_table
 from benchmarks.report import ENGINE, table, verdicts
 from benchmarks.timing import Measurement
 
@@ -36,7 +44,7 @@ PEERS = {
     "chdb": ("chdb", "pandas", "pyarrow"),
     "paimon_spark": ("pyspark==4.0.*",),
 }
-_SPARK_LANES = (("load",), ("upsert",), ("read", "where", "count"), ("compact",))
+_SPARK_LANES = (("load",), ("upsert",), ("read", "where", "count"), ("read-again",), ("compact",))
 EXIT_FAILED, EXIT_MISSED = 1, 3
 
 
@@ -61,7 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--slow-seconds", type=float, default=40.0, help="from here on measure once, cold")
     parser.add_argument(
-        "--only", default=",".join(OPERATIONS), help="operations, comma-separated (default: all)"
+        "--only",
+        default=",".join(OPERATIONS),
+        help=f"operations, or groups of them ({', '.join(GROUPS)}), comma-separated (default: all)",
     )
     parser.add_argument(
         "--workdir", type=Path, default=_ROOT / "bench-results" / "work", help="data; kept for reuse"
@@ -120,11 +130,14 @@ class Runner:
         self.logs = config.root / "logs"
         self.logs.mkdir(parents=True, exist_ok=True)
 
-    def lane(self, title: str, python: str, module: str, operations: Sequence[str], *arguments: str) -> None:
-        """Run one lane. A lane that dies is a failed measurement of each of its operations."""
+    def lane(
+        self, title: str, python: str, module: str, operations: Sequence[str], *arguments: str, cores: int | None = None
+    ) -> None:
+        """Run one lane, on ``cores`` where they are given. One that dies is a failed measurement of each operation."""
+        config = self.config if cores is None else replace(self.config, cores=cores)
         config_file, out_file = self.logs / f"{title}.config.json", self.logs / f"{title}.out.json"
         log_file = self.logs / f"{title}.log"
-        config_file.write_text(self.config.with_operations(tuple(operations)).to_json(), encoding="utf-8")
+        config_file.write_text(config.with_operations(tuple(operations)).to_json(), encoding="utf-8")
         out_file.unlink(missing_ok=True)
         start = time.monotonic()
         with log_file.open("w", encoding="utf-8") as log:
@@ -158,6 +171,28 @@ def _run_spark(runner: Runner, wanted: Collection[str]) -> None:
             runner.lane("-".join(operations), sys.executable, "benchmarks.spark_lane", operations)
 
 
+def _run_vectors(runner: Runner, wanted: Collection[str]) -> None:
+    """Reads and compactions under deletion vectors; a read on one core has a process of its own."""
+    lane = "benchmarks.vectors_lane"
+    operations = [name for name in VECTOR_OPERATIONS if name in wanted]
+    if not operations:
+        return
+    if any(name in VECTOR_COMPACTIONS for name in operations):
+        runner.lane("prepare", sys.executable, "benchmarks.spark_lane", ("prepare",))
+    runner.lane("prepare-vectors", sys.executable, lane, ("prepare-vectors",))
+    runner.lane("vectors", sys.executable, lane, operations)
+    if CORES_OPERATION in operations:
+        runner.lane("vectors-one-core", sys.executable, lane, (CORES_OPERATION,), cores=1)
+
+
+def _run_modes(runner: Runner, wanted: Collection[str]) -> None:
+    operations = [name for name in MODE_OPERATIONS if name in wanted]
+    if operations:
+        runner.lane("prepare", sys.executable, "benchmarks.spark_lane", ("prepare",))
+        runner.lane("prepare-modes", sys.executable, "benchmarks.modes_lane", ("prepare-modes",))
+        runner.lane("modes", sys.executable, "benchmarks.modes_lane", operations)
+
+
 def run(config: BenchConfig, with_spark: bool) -> list[Measurement]:
     """Generate, prepare, measure: Spark's lanes, planning, then the peers."""
     from benchmarks.data import generate
@@ -170,6 +205,8 @@ def run(config: BenchConfig, with_spark: bool) -> list[Measurement]:
     wanted = set(config.operations)
     if with_spark:
         _run_spark(runner, wanted)
+        _run_vectors(runner, wanted)
+        _run_modes(runner, wanted)
     planning = [name for name in METADATA_OPERATIONS if name in wanted]
     if planning:
         runner.lane("prepare-metadata", sys.executable, "benchmarks.planning_lane", ("prepare",))
@@ -180,7 +217,7 @@ def run(config: BenchConfig, with_spark: bool) -> list[Measurement]:
     memory = [name for name in MEMORY_OPERATIONS if name in wanted]
     if memory and with_spark:
         runner.lane("memory", sys.executable, "benchmarks.memory_lane", memory)
-    ours = {*METADATA_OPERATIONS, *ENGINE_OPERATIONS, *INTEGRITY_OPERATIONS, *MEMORY_OPERATIONS}
+    ours = {"read-again", *METADATA_OPERATIONS, *(name for group in GROUPS.values() for name in group)}
     peer_operations = [name for name in config.operations if name not in ours]
     for name, python in config.peer_pythons.items() if peer_operations else ():
         runner.lane(name, python, "benchmarks.peer_runner", peer_operations, name)
@@ -207,10 +244,10 @@ def _header(config: BenchConfig, load_before: float) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; see the module's text for the exit status."""
     arguments = _parser().parse_args(argv)
-    operations = tuple(arguments.only.split(","))
-    unknown = [name for name in operations if name not in OPERATIONS]
-    if unknown:
-        raise SystemExit(f"--only {','.join(unknown)}: the operations are {', '.join(OPERATIONS)}")
+    try:
+        operations = named_operations(arguments.only)
+    except ValueError as error:
+        raise SystemExit(f"--only {arguments.only}: {error}") from None
     config = BenchConfig(
         workdir=str(arguments.workdir.resolve()),
         rows=arguments.rows,
@@ -229,7 +266,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     load_before = os.getloadavg()[0]
     results = run(config, with_spark=not arguments.no_spark)
     judged = verdicts(results)
-    lines = [_header(config, load_before), "", table(results), "", *(verdict.text() for verdict in judged)]
+    asked = [verdict.text() for verdict in judged if verdict.target.operation in operations]
+    lines = [_header(config, load_before), "", table(results), "", *asked]
+    if set(operations) & set(MODE_OPERATIONS):
+        lines += ["", "The table of docs/modes.md:", "", page_table(config, results)]
     text = "\n".join(lines)
     arguments.out.mkdir(parents=True, exist_ok=True)
     name = f"bench-{config.rows}-{time.strftime('%Y%m%d-%H%M%S')}"

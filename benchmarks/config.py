@@ -24,13 +24,52 @@ INTEGRITY_OPERATIONS = ("integrity-write", "integrity-read", "integrity-scan")
 MEMORY_OPERATIONS = ("memory-compact", "memory-read")
 """What a task holds of rows whose width their encoding hides."""
 
+MASKED_PERCENT = (0, 1, 8, 50)
+"""How many of the rows of a table with deletion vectors are masked."""
+
+VECTOR_READS = tuple(f"{name}-{percent}" for percent in MASKED_PERCENT for name in ("vector-read", "vector-where"))
+"""Reads under deletion vectors, each beside the plain scan of the same files."""
+
+VECTOR_COMPACTIONS = ("vector-compact", "vector-compact-full")
+"""Compactions of the same runs with and without deletion vectors."""
+
+CORES_OPERATION = "vector-cores"
+"""A read under vectors within one bucket, on one core and on all."""
+
+VECTOR_OPERATIONS = (*VECTOR_READS, CORES_OPERATION, *VECTOR_COMPACTIONS)
+
+MODE_OPERATIONS = ("mode-write", "mode-read", "mode-where")
+"""Merge-on-read, copy-on-write and merge-on-write on the same rows."""
+
 OPERATIONS = (
-    *("load", "upsert", "read", "where", "count", "compact"),
+    *("load", "upsert", "read", "read-again", "where", "count", "compact"),
     *ENGINE_OPERATIONS,
+    *VECTOR_OPERATIONS,
+    *MODE_OPERATIONS,
     *METADATA_OPERATIONS,
     *INTEGRITY_OPERATIONS,
     *MEMORY_OPERATIONS,
 )
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "engines": ENGINE_OPERATIONS,
+    "vectors": VECTOR_OPERATIONS,
+    "modes": MODE_OPERATIONS,
+    "metadata": METADATA_OPERATIONS,
+    "integrity": INTEGRITY_OPERATIONS,
+    "memory": MEMORY_OPERATIONS,
+}
+"""Operations that go together, by the name that ``--only`` takes for all of them."""
+
+
+def named_operations(names: str) -> tuple[str, ...]:
+    """The operations that a text names, by themselves or by a group. Raises ValueError for a name that is neither."""
+    wanted: list[str] = []
+    for name in names.split(","):
+        if name not in OPERATIONS and name not in GROUPS:
+            raise ValueError(f"the operations are {', '.join(OPERATIONS)}; groups of them are {', '.join(GROUPS)}")
+        wanted += GROUPS.get(name, (name,))
+    return tuple(dict.fromkeys(wanted))
 
 
 @dataclass(frozen=True)
@@ -74,7 +113,7 @@ class BenchConfig:
 
     @property
     def warehouse(self) -> Path:
-        """lakelsm's warehouse of prepared tables: base, small, state, and one for each merge engine."""
+        """lakelsm's warehouse of prepared tables: base, small, state, those of merge engines, vectors and modes."""
         return self.shape / "warehouse"
 
     @property

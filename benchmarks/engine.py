@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from lakelsm.format.manifest.entry import ManifestEntry
 
 NAME = "lakelsm"
+FIRST_QUERY, LATER_QUERY = f"{NAME}, first query", f"{NAME}, later queries"
 
 
 def open_table(path: Path) -> Any:
@@ -25,13 +27,15 @@ def open_table(path: Path) -> Any:
     return Table.for_path(path.as_uri())
 
 
-def _create(config: BenchConfig, warehouse: Path, merge_engine: str | None = None) -> Any:
+def _create(
+    config: BenchConfig, warehouse: Path, more: Mapping[str, str] | None = None, merge_engine: str | None = None
+) -> Any:
     from benchmarks.data import SCHEMA
     from benchmarks.merge_engines import ENGINE_SCHEMA, MERGE_ENGINES
     from lakelsm import Catalog
 
-    schema, more = (SCHEMA, {}) if merge_engine is None else (ENGINE_SCHEMA, MERGE_ENGINES[merge_engine])
-    options = {"bucket": str(config.buckets), "write-only": "true", **more}
+    schema, of_engine = (SCHEMA, {}) if merge_engine is None else (ENGINE_SCHEMA, MERGE_ENGINES[merge_engine])
+    options = {"bucket": str(config.buckets), "write-only": "true", **of_engine, **(more or {})}
     return Catalog(warehouse.as_uri()).create_table("bench.t", schema, primary_key=[KEY], options=options)
 
 
@@ -48,7 +52,8 @@ class Engine:
         self.spark = spark
         self.scratch = config.scratch / "lakelsm"
 
-    def _rows(self, name: str) -> DataFrame:
+    def rows(self, name: str) -> DataFrame:
+        """The generated rows of a folder of the data."""
         return self.spark.read.parquet(str(self.config.data(name)))
 
     def prepare(self) -> None:
@@ -57,10 +62,10 @@ class Engine:
         def runs(target: Path) -> None:
             copy_table(self.config.table("base"), target)
             for number in range(self.config.runs):
-                open_table(target).write(self._rows(f"run-{number}"))
+                open_table(target).write(self.rows(f"run-{number}"))
 
         for name in ("base", "small"):
-            build(self.config.table(name), lambda path, name=name: self._load(path, self._rows(name)))  # type: ignore[misc]
+            build(self.config.table(name), lambda path, name=name: self.load(path, self.rows(name)))  # type: ignore[misc]
         build(self.config.table("state"), runs)
 
     def prepare_merge_engines(self) -> None:
@@ -68,18 +73,25 @@ class Engine:
         from benchmarks.merge_engines import MERGE_ENGINES
 
         def make(engine: str, target: Path) -> None:
-            self._load(target, self._versioned("base", 0), engine)
+            self.load(target, self._versioned("base", 0), merge_engine=engine)
             for number in range(self.config.runs):
                 open_table(target).write(self._versioned(f"run-{number}", number + 1))
 
         for engine in MERGE_ENGINES:
             build(self.config.table(engine), lambda path, engine=engine: make(engine, path))  # type: ignore[misc]
 
-    def _load(self, target: Path, rows: DataFrame, merge_engine: str | None = None) -> None:
-        """Make a table of these rows, compacted in full."""
+    def load(
+        self,
+        target: Path,
+        rows: DataFrame,
+        options: Mapping[str, str] | None = None,
+        *,
+        merge_engine: str | None = None,
+    ) -> None:
+        """Make a table of these rows, compacted in full; ``options`` go before those of all tables."""
         warehouse = self.config.scratch / f"prepare-{target.name}"
         remove(warehouse)
-        table = _create(self.config, warehouse, merge_engine)
+        table = _create(self.config, warehouse, options, merge_engine)
         table.write(rows)
         table.compact(full=True)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +103,7 @@ class Engine:
 
         from benchmarks.merge_engines import VERSION
 
-        return self._rows(name).withColumn(VERSION, F.lit(version).cast("bigint"))
+        return self.rows(name).withColumn(VERSION, F.lit(version).cast("bigint"))
 
     def _engine_contender(self, operation: str, merge_engine: str) -> Contender:
         """Reading or fully compacting one merge engine's table."""
@@ -120,8 +132,26 @@ class Engine:
             name, lambda: open_table(scratch).compact(full=True), lambda: copy_table(table, scratch), teardown
         )
 
+    def _queries_of_one_snapshot(self) -> list[Contender]:
+        """The first merged read of a table, of a copy that nothing has read before, and reads after one."""
+        from benchmarks.floors import check_frame, drain
+
+        config, state = self.config, self.config.table("state")
+        table, copies = open_table(state), self.scratch / "again"
+        paths = map(copies.joinpath, map(str, count()))
+        unread: list[Path] = []
+
+        def setup() -> None:
+            unread.append(next(paths))
+            copy_table(state, unread[-1])
+
+        return [
+            Contender(FIRST_QUERY, lambda: drain(open_table(unread[-1]).read()), setup, lambda: remove(copies)),
+            Contender(LATER_QUERY, lambda: drain(table.read()), check=lambda _: check_frame(config, table.read())),
+        ]
+
     def contenders(self, operation: str) -> list[Contender]:
-        """load, upsert (two table sizes), read, where, count, compact; ENGINE_OPERATIONS for each merge engine."""
+        """load, upsert (two table sizes), read, read-again, where, count, compact; ENGINE_OPERATIONS by merge engine."""
         if operation in ENGINE_OPERATIONS:
             from benchmarks.merge_engines import MERGE_ENGINES
 
@@ -137,7 +167,7 @@ class Engine:
 
         def upsert(label: str, table: str, batch: str) -> Contender:
             def write() -> None:
-                open_table(scratch).write(self._rows(batch))
+                open_table(scratch).write(self.rows(batch))
 
             return Contender(label, write, lambda: copy_table(config.table(table), scratch), clear)
 
@@ -147,7 +177,7 @@ class Engine:
             return frame
 
         def load() -> None:
-            _create(config, scratch).write(self._rows("base"))
+            _create(config, scratch).write(self.rows("base"))
 
         def compact() -> None:
             open_table(scratch).compact(full=True)
@@ -167,6 +197,8 @@ class Engine:
             return [Contender(NAME, compact, lambda: copy_table(state, scratch), clear_checked)]
         if operation == "read":
             return [Contender(NAME, lambda: drain(read()), check=lambda _: check_frame(config, read()))]
+        if operation == "read-again":
+            return self._queries_of_one_snapshot()
         if operation == "where":
             return [
                 Contender(

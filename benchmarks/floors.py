@@ -43,7 +43,7 @@ def prepare_floor(config: BenchConfig, spark: SparkSession) -> None:
 
 
 def floor_contender(config: BenchConfig, spark: SparkSession, operation: str) -> Contender:
-    """The floor of load, upsert, read, where, count or compact."""
+    """The floor of load, upsert, read, read-again, where, count or compact."""
     scratch = config.scratch / "floor"
     target = str(scratch)
     base, batch = str(config.data("base")), str(config.data("upsert"))
@@ -70,7 +70,7 @@ def floor_contender(config: BenchConfig, spark: SparkSession, operation: str) ->
         return Contender("Spark parquet append", append, clear, clear)
     if operation == "compact":
         return Contender("Spark parquet copy", copy, clear, clear)
-    if operation == "read":
+    if operation in ("read", "read-again"):
         return Contender(SCAN, lambda: drain(scan()), check=lambda _: check_frame(config, scan()))
     if operation == "where":
         return Contender(

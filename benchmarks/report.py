@@ -7,18 +7,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.config import ENGINE_OPERATIONS, OPERATIONS
+from benchmarks.config import ENGINE_OPERATIONS, MASKED_PERCENT, OPERATIONS
 from benchmarks.timing import Measurement
 
 TITLES = {
     "load": "bulk load",
     "upsert": "upsert of 1 % of the rows",
     "read": "merge-on-read, all columns",
+    "read-again": "merge-on-read of one snapshot, again and again",
     "where": "merge-on-read, predicate on a value column",
     "count": "merge-on-read, count",
     "compact": "full compaction",
     "engine-read": "merge-on-read by merge engine",
     "engine-compact": "full compaction by merge engine",
+    **{f"vector-read-{n}": f"read under deletion vectors, {n} % masked, all columns" for n in MASKED_PERCENT},
+    **{f"vector-where-{n}": f"read under deletion vectors, {n} % masked, predicate on a value" for n in MASKED_PERCENT},
+    "vector-cores": "read under deletion vectors, 8 % masked, one bucket",
+    "vector-compact": "ordinary compaction of the level-0 runs with deletion vectors",
+    "vector-compact-full": "full compaction with deletion vectors",
+    "mode-write": "all runs written in turn, each with the compaction after it",
+    "mode-read": "read after these writes, all columns",
+    "mode-where": "read after these writes, predicate on a value column",
     "plan": "planning (metadata only)",
     "count-metadata": "count (metadata only)",
     "commit": "commit of 10 files (metadata only)",
@@ -69,6 +78,13 @@ TARGETS = (
             Target(operation, "", float(_WORKER_BYTES), "worker memory", contender),
         )
     ),
+    Target("read-again", "Spark parquet scan", 1.5, contender=f"{ENGINE}, first query"),
+    Target("read-again", "Spark parquet scan", 1.15, contender=f"{ENGINE}, later queries"),
+    Target("vector-read-8", "Spark parquet scan", 1.05),
+    Target("vector-where-8", "Spark parquet scan", 1.05),
+    Target("vector-cores", f"{ENGINE}, one core", 1 / 1.7),
+    Target("vector-compact", f"{ENGINE} without vectors", 1.25),
+    Target("vector-compact-full", f"{ENGINE} without vectors", 1.25),
     Target("plan", "", 2.0),
     Target("plan", "", float(1 << 30), "memory"),
     Target("count-metadata", "", 0.3),

@@ -39,7 +39,7 @@ class Peaks:
 @dataclass
 class Measurement:
     """One contender at one operation. ``seconds`` and ``cpu_seconds`` (of the whole process tree) leave the
-    warm-up out, unless ``once`` says that it is all."""
+    warm-up out, unless ``once`` says that it is all; ``stored`` is bytes by what they are of."""
 
     operation: str
     contender: str
@@ -48,7 +48,7 @@ class Measurement:
     once: bool = False
     peaks: Peaks = field(default_factory=Peaks)
     error: str = ""
-    note: str = ""
+    stored: dict[str, int] = field(default_factory=dict)
 
     @property
     def median(self) -> float | None:

@@ -43,7 +43,9 @@ class ThirdAct:
             remarks.append(self._ask(table, "before the corrections", then))
         with screen.step("Corrections arrive") as remarks:
             table.write(self.spark.createDataFrame(changes), row_kind=OP)
-            screen.say(f"   cancelled flights go, arrivals over {LATE} minutes late are known now; they wait in level 0")
+            screen.say(f"   cancelled flights go, and arrivals over {LATE} minutes late are known now")
+            waiting = table.status()
+            screen.say(f"   status(): {waiting.level0_rows:,} rows in {waiting.level0_files} files wait in level 0")
             remarks.append(f"{len(changes):,} changes")
             self._ask(table, "corrections wait", then)
             self._ask(table, "corrections wait, fresh", now, fresh=True)

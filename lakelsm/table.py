@@ -39,7 +39,6 @@ from lakelsm.plan.overwritten_partitions import checked_partition, replaced_part
 from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.plan.table_status import table_status
 from lakelsm.plan.time_travel import changelog_range, chosen_state
-from lakelsm.plan.update_plan import check_delete_exact, plan_update
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.read.changelog_frame import changelog_frame, check_added_columns
@@ -47,7 +46,6 @@ from lakelsm.read.row_count import counted
 from lakelsm.read.scan_frame import scan_frame
 from lakelsm.read.system_frames import buckets_frame, files_frame, snapshots_frame
 from lakelsm.results import CommitResult, CompactionResult, CountResult, TableStatus
-from lakelsm.schema.engine_rules import check_deletable
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import quoted
@@ -158,13 +156,9 @@ class Table:
         """
         checked_condition(where, optional=False)
         store = self._store()
-
-        def rows(snapshot: Snapshot | None) -> DataFrame:
-            check_deletable(self.name, store.options)
-            check_delete_exact(store)
-            return retractions(self.spark, store, where, snapshot)
-
-        return self._change(store, "DELETE", rows, commit_user, batch_id)
+        return self._change(
+            store, "DELETE", lambda snapshot: retractions(self.spark, store, where, snapshot), commit_user, batch_id
+        )
 
     def update(
         self, set: Mapping[str, str], where: str, *, commit_user: str | None = None, batch_id: int | None = None
@@ -181,11 +175,9 @@ class Table:
         values = checked_assignments(set)
         checked_condition(where, optional=False)
         store = self._store()
-
-        def rows(snapshot: Snapshot | None) -> DataFrame:
-            return updates(self.spark, store, where, plan_update(store, values), snapshot)
-
-        return self._change(store, "UPDATE", rows, commit_user, batch_id)
+        return self._change(
+            store, "UPDATE", lambda snapshot: updates(self.spark, store, where, values, snapshot), commit_user, batch_id
+        )
 
     # -- reading ---------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,8 @@ def build_session(app: str, scratch: Path, **conf: str) -> SparkSession:
         "spark.default.parallelism": "2",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
+        # Rows that a test has at hand are worked on by tasks, as those of files are, and not while the query is planned.
+        "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
         "spark.sql.warehouse.dir": (scratch / "spark-warehouse").as_uri(),
         "spark.local.dir": str(scratch / "spark-local"),
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={scratch} {jvm_options()}",

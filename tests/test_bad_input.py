@@ -20,6 +20,7 @@ from lakelsm.errors import (
     TableNotFoundError,
 )
 from lakelsm.schema.changes import SetOption
+from tests.frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,7 +55,7 @@ class Tables:
         return self.warehouse / "db.db" / "t"
 
     def rows(self, *rows: tuple[Any, ...]) -> DataFrame:
-        return self.spark.createDataFrame(list(rows), SPARK_COLUMNS)
+        return frame_of(self.spark, rows, SPARK_COLUMNS)
 
     def sql(self, query: str) -> DataFrame:
         return self.spark.sql(query)

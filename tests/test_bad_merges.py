@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelsm.errors import InvalidInputError
+from tests.frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +30,7 @@ class Rows:
     root: Path
 
     def frame(self, *rows: tuple[Any, ...]) -> DataFrame:
-        return self.spark.createDataFrame(list(rows), SPARK_COLUMNS)
+        return frame_of(self.spark, rows, SPARK_COLUMNS)
 
     def write(self, *rows: tuple[Any, ...]) -> None:
         self.table.write(self.frame(*rows), row_kind="op")

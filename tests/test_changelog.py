@@ -14,6 +14,7 @@ from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
 from lakelsm.schema.changes import AddColumn
 from lakelsm.types import parse_type
+from tests.frames import frame_of
 from tests.option_keys import option_keys
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def create(spark: SparkSession, tmp_path: Path) -> Create:
 
 
 def kinded(table: Table, *rows: Row) -> DataFrame:
-    return table.spark.createDataFrame(list(rows), "op string, k int, v string").coalesce(1)
+    return frame_of(table.spark, rows, "op string, k int, v string").coalesce(1)
 
 
 def write(table: Table, *rows: Row, **more: Any) -> int:

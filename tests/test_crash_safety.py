@@ -23,6 +23,7 @@ from lakelsm.commit.committer import Committer
 from lakelsm.errors import CommitOutcomeUnknownError
 from lakelsm.snapshots.manifest_scan import read_delta_entries, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
+from tests.frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,7 +69,7 @@ class Action:
 
 
 def batch(spark: SparkSession, *rows: Row) -> DataFrame:
-    return spark.createDataFrame(list(rows), "p STRING, k INT, v INT")
+    return frame_of(spark, rows, "p STRING, k INT, v INT")
 
 
 def actions(spark: SparkSession) -> dict[str, Action]:

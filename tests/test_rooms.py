@@ -26,6 +26,7 @@ _SPANNING = frozenset(
         "read/engine_files",
         "read/engine_histories",
         "read/every_type",
+        "read/indexed_reads",
         "read/masked_reads",
         "read/merge_on_read",
         "read/names",

@@ -178,7 +178,7 @@ class Compactor:
         store = self._store
         gone = {file.index for bucket in buckets for file in bucket.rewritten_files}
         stay = [entry for index, entry in enumerate(plan.entries) if index not in gone]
-        marks = RemappedMarks(plan.snapshot, plan.vectors, stay, written.marks, 0)
+        marks = RemappedMarks(snapshot=plan.snapshot, vectors=plan.vectors, files=stay, marks=written.marks, found=0)
         remapper = MarkRemapper(
             self._spark, store, plan=plan, buckets=buckets, written=written, task_memory=task_memory, names=files.names
         )

@@ -47,7 +47,7 @@ class RemapTask:
         yield TaskMessages(marks={unit.bucket: marks} if marks else {}).to_batch()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RemappedMarks:
     """A compaction's marks as a newer snapshot needs them, with that snapshot's vectors and the files that can have some.
 
@@ -117,7 +117,8 @@ class MarkRemapper:
         rows = sum(len(positions) for files in found.marks.values() for positions in files.values())
         found.add(TaskMessages(marks={bucket: dict(known.staying) for bucket, known in marks.items() if known.staying}))
         files = [entry for entry in now if _place(entry) not in self._rewritten]
-        return RemappedMarks(snapshot, vectors, [*files, *self._written.entries], found.marks, rows)
+        files += self._written.entries
+        return RemappedMarks(snapshot=snapshot, vectors=vectors, files=files, marks=found.marks, found=rows)
 
     def _grown(
         self, now: Sequence[ManifestEntry], vectors: DeletionVectors, lost: VectorsChangedError

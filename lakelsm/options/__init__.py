@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from lakelsm.options.option import Option
-from lakelsm.options.option_enums import BucketFunction, ChangelogProducer, MergeEngine, ScanMode, SortOrder
+from lakelsm.options.option_enums import (
+    BucketFunction,
+    ChangelogProducer,
+    LookupCompact,
+    MergeEngine,
+    ScanMode,
+    SortOrder,
+)
 from lakelsm.options.table_options import ATTRIBUTES, OPTIONS, TableOptions
 
 __all__ = [
@@ -11,6 +18,7 @@ __all__ = [
     "OPTIONS",
     "BucketFunction",
     "ChangelogProducer",
+    "LookupCompact",
     "MergeEngine",
     "Option",
     "ScanMode",

@@ -1,11 +1,12 @@
 """Options of how a table is kept: writing, compaction, commits, retention."""
 
+# ruff: noqa: RUF009 (option() is a dataclass field specifier)
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelsm.options.option import BOOLEAN, DURATION, INT, SIZE, TEXT, option
-from lakelsm.options.option_enums import Feature
+from lakelsm.options.option import BOOLEAN, DURATION, INT, SIZE, TEXT, enum_kind, option
+from lakelsm.options.option_enums import Feature, LookupCompact
 
 _UNLIMITED = 2147483647
 
@@ -96,6 +97,20 @@ class MaintenanceOptions:
     )
     force_lookup: bool = option(
         "force-lookup", BOOLEAN, False, "Compaction leaves nothing on level 0.", immutable=True
+    )
+    lookup_compact: LookupCompact = option(
+        "lookup-compact",
+        enum_kind(LookupCompact),
+        LookupCompact.RADICAL,
+        "Where rows are looked up: whether the compaction after a write always takes level 0, or waits until a rule of "
+        "size or number asks for it.",
+    )
+    lookup_compact_max_interval: int | None = option(
+        "lookup-compact.max-interval",
+        INT,
+        None,
+        "Files that a bucket has on level 0 when 'gentle' waits no longer; by default 2 * "
+        "num-sorted-run.compaction-trigger, and not less than that trigger.",
     )
     lookup_wait: bool = option(
         "lookup-wait",

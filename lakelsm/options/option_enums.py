@@ -58,6 +58,13 @@ class ScanMode(Enum):
     INCREMENTAL = "incremental"
 
 
+class LookupCompact(Enum):
+    """When a compaction that looks rows up must take level 0: always, or only once it has grown."""
+
+    RADICAL = "radical"
+    GENTLE = "gentle"
+
+
 class Feature(Enum):
     """What lakelsm has not built: options of it are accepted and kept, and act once it is."""
 

@@ -38,10 +38,6 @@ WAITING_KEYS: Mapping[Feature, tuple[str, ...]] = MappingProxyType(
             "sink.watermark-time-zone",
             "snapshot.watermark-idle-timeout",
         ),
-        Feature.COMPACTION_BESIDE_WRITES: (
-            "lookup-compact",
-            "lookup-compact.max-interval",
-        ),
         Feature.CROSS_PARTITION: (
             "cross-partition-upsert.bootstrap-parallelism",
             "cross-partition-upsert.index-ttl",

@@ -83,6 +83,12 @@ class TableOptions(LayoutOptions, EngineOptions, MaintenanceOptions):
         )
 
     @property
+    def effective_lookup_compact_max_interval(self) -> int:
+        """What bounds the waiting of ``lookup-compact`` = ``gentle``, as Paimon has it."""
+        trigger, own = self.num_sorted_run_compaction_trigger, self.lookup_compact_max_interval
+        return max(trigger, 2 * trigger if own is None else own)
+
+    @property
     def effective_changelog_num_retained_min(self) -> int:
         """The changelog's own bound, else the snapshots'."""
         own = self.changelog_num_retained_min

@@ -71,7 +71,7 @@ class CompactionScope:
 
     ``partitions``: a predicate on partition columns; ``buckets``: bucket numbers; ``only``: exactly these buckets.
     ``full``: everything to the top level, else an ordinary pick. ``past_stop_trigger``: only buckets of more sorted runs
-    than `num-sorted-run.stop-trigger`.
+    than `num-sorted-run.stop-trigger`. ``gentle``: where rows are looked up, level 0 may wait until it has grown.
     """
 
     full: bool
@@ -80,6 +80,7 @@ class CompactionScope:
     buckets: frozenset[int] | None = None
     only: frozenset[BucketId] | None = None
     past_stop_trigger: bool = False
+    gentle: bool = False
 
 
 def plan_table(
@@ -110,7 +111,7 @@ def plan_table(
             continue
         if scope.past_stop_trigger and not must_wait_for_compaction(policy, sorted_runs(files)):
             continue
-        plan = plan_bucket(store, files, scope.full, now_millis, expired, masked)
+        plan = plan_bucket(store, files, scope.full, now_millis, expired, masked, scope.gentle)
         if plan is not None and not plan.is_empty:
             top = level_count(files, store.options.num_levels) - 1
             chosen.append(BucketCompaction(partition, bucket, plan, top))
@@ -175,11 +176,13 @@ def plan_bucket(
     now_millis: int,
     expired: frozenset[int] = frozenset(),
     masked: frozenset[int] = frozenset(),
+    gentle: bool = False,
 ) -> CompactPlan | None:
     """Plan one bucket; None when nothing is to be compacted. ``expired``: files to be rewritten wherever they move.
 
-    Where rows are looked up, nothing stays on level 0. A full compaction also rewrites the files of the top level that
-    are ``masked``.
+    Where rows are looked up, nothing stays on level 0, or with ``gentle`` not for long: Paimon's writers count how often
+    in a row they found nothing to compact, and here, where no call knows of another, the files of level 0 tell. A full
+    compaction also rewrites the files of the top level that are ``masked``.
     """
     options = store.options
     runs = sorted_runs(files)
@@ -190,9 +193,12 @@ def plan_bucket(
         unit = full_compaction(runs, levels, rewrite)
     else:
         policy = CompactionPolicy.from_options(options, now_millis)
+        waited = 0
         if options.needs_lookup:
-            policy = replace(policy, force_up_level_0=True)
-        unit = pick(policy, runs, levels, now_millis, estimate_last_full(runs, levels - 1))
+            interval = options.effective_lookup_compact_max_interval if gentle else None
+            policy = replace(policy, force_up_level_0=True, force_up_interval=interval)
+            waited = sum(run.level == 0 for run in runs) - 1
+        unit = pick(policy, runs, levels, now_millis, estimate_last_full(runs, levels - 1), waited)
     if unit is None or unit.changes_nothing:
         return None
     output = unit.output_level

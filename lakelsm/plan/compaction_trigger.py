@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.options import ChangelogProducer
+from lakelsm.options import ChangelogProducer, LookupCompact
 from lakelsm.plan.bucket_files import BucketId
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.snapshots.table_store import TableStore
@@ -19,13 +19,15 @@ def scope_after_write(store: TableStore, written: Iterable[BucketId]) -> Compact
     """The buckets ``written``, or all in full where ``full-compaction.delta-commits`` says so.
 
     ``changelog-producer`` = ``full-compaction`` compacts what was written in full each time unless that option is set.
+    With ``lookup-compact`` = ``gentle`` what was written may wait on level 0; a compaction that is asked for takes it.
     """
     commits = store.options.full_compaction_delta_commits
     if store.options.changelog_producer is ChangelogProducer.FULL_COMPACTION and (commits or 1) == 1:
         return CompactionScope(full=True, only=frozenset(written))
     if commits is not None and commits_since_full_compaction(_history(store)) >= max(1, commits):
         return CompactionScope(full=True)
-    return CompactionScope(full=False, only=frozenset(written))
+    gentle = store.options.lookup_compact is LookupCompact.GENTLE
+    return CompactionScope(full=False, only=frozenset(written), gentle=gentle)
 
 
 def commits_since_full_compaction(history: Iterable[Snapshot]) -> int:

@@ -46,7 +46,7 @@ def table_status(
     )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _Tally:
     """What the files of a bucket come to. ``runs``: a level, or for level 0 the file."""
 

@@ -173,8 +173,7 @@ def _without(batch: EntryBatch, rows: Longs, deleted: set[EntryIdentity]) -> Lon
     """Return those of ``rows`` whose identity is not in ``deleted``."""
     if not deleted:
         return rows
-    names = {identity[3] for identity in deleted}
-    suspects = np.array([name in names for name in batch.file_names(rows)], np.bool_)
+    suspects = batch.are_named(rows, {identity[3] for identity in deleted})
     identities = batch.identities(rows[suspects])
     alive = np.ones(len(rows), np.bool_)
     alive[suspects] = [identity not in deleted for identity in identities]

@@ -11,7 +11,9 @@ from lakelsm.format.row_kinds import DELETE, ROW_KINDS
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.plan.read_plan import plan_read
+from lakelsm.plan.update_plan import check_delete_exact
 from lakelsm.read.scan_frame import scan_frame
+from lakelsm.schema.engine_rules import check_deletable
 from lakelsm.schema.system_columns import CHANGED_KIND
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import quoted
@@ -26,7 +28,12 @@ _NO_SEQUENCE = (
 
 
 def retractions(spark: SparkSession, store: TableStore, where: str, snapshot: Snapshot | None) -> DataFrame:
-    """The prepared -D rows of what matches the condition in a snapshot (None: an empty table)."""
+    """The prepared -D rows of what matches the condition in a snapshot (None: an empty table).
+
+    Raises InvalidInputError or UnsupportedFeatureError where they would not remove the rows.
+    """
+    check_deletable(store.name, store.options)
+    check_delete_exact(store)
     kind = F.lit(ROW_KINDS[DELETE])
     lost = _removes_nothing(MergeSpec.of(store.schema, store.options))
     if lost is not None:

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.row_kinds import ROW_KINDS, UPDATE_AFTER
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.plan.update_plan import Sequence, UpdatePlan
+from lakelsm.plan.update_plan import Sequence, UpdatePlan, plan_update
 from lakelsm.predicate.parser import shown_condition
 from lakelsm.schema.system_columns import NEW_VALUE
 from lakelsm.snapshots.table_store import TableStore
@@ -31,14 +31,15 @@ from lakelsm.write.prepare import is_assignable
 
 
 def updates(
-    spark: SparkSession, store: TableStore, where: str, plan: UpdatePlan, snapshot: Snapshot | None
+    spark: SparkSession, store: TableStore, where: str, values: Mapping[str, str], snapshot: Snapshot | None
 ) -> DataFrame:
-    """The prepared +U rows of what matches the condition in a snapshot (None: an empty table)."""
+    """The prepared +U rows of what matches the condition in a snapshot (None: an empty table); ``values`` by column."""
+    plan = plan_update(store, values)
     rows = matching_rows(spark, store, where, snapshot)
     kinds = {name: _type_of(rows, name, value) for name, value in plan.values.items()}
     # Each expression is evaluated once a row; what is checked and what is written are one value.
-    values = [F.expr(value).alias(NEW_VALUE.format(at)) for at, value in enumerate(plan.values.values())]
-    valued = rows.select("*", *values)
+    expressions = [F.expr(value).alias(NEW_VALUE.format(at)) for at, value in enumerate(plan.values.values())]
+    valued = rows.select("*", *expressions)
     new = {
         name: _assigned(store.schema.field(name), F.col(NEW_VALUE.format(at)), kind)
         for at, (name, kind) in enumerate(kinds.items())

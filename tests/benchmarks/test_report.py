@@ -7,7 +7,10 @@ import subprocess
 import sys
 import time
 
-from benchmarks.report import table, verdicts
+import pytest
+
+from benchmarks.config import MODE_OPERATIONS, OPERATIONS, named_operations
+from benchmarks.report import TARGETS, TITLES, table, verdicts
 from benchmarks.timing import Contender, Measurement, Peaks, measure, tree_cpu_seconds, tree_peaks
 
 
@@ -101,3 +104,15 @@ def test_the_table_has_ratios_and_failures() -> None:
 def test_measurements_survive_json() -> None:
     result = _measured("read", "lakelsm", 1.0)
     assert Measurement.from_dict(result.to_dict()) == result
+
+
+def test_operations_are_named_one_by_one_or_by_their_group() -> None:
+    assert named_operations("read,modes,mode-read") == ("read", *MODE_OPERATIONS)
+    assert named_operations(",".join(OPERATIONS)) == OPERATIONS
+    with pytest.raises(ValueError, match="groups of them are engines, vectors, modes"):
+        named_operations("read,mode")
+
+
+def test_every_operation_has_a_title_and_every_target_an_operation() -> None:
+    assert set(TITLES) == set(OPERATIONS)
+    assert {target.operation for target in TARGETS} <= set(OPERATIONS)

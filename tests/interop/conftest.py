@@ -12,12 +12,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lakelsm.schema.table_schema import create_schema
 from tests.class_archive import jvm_options
 from tests.interop import environments
 from tests.interop.engine_cases import EngineCase, Written
+from tests.interop.file_tables import write
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import JavaPaimon, PaimonSpark, Peer, PyPaimon
 from tests.interop.side import SIDES, Side, SideError
+from tests.read.file_engine import FileTable
 
 #: The peers' versions. pypaimon pins its own pyarrow, hence an environment of its own.
 PYPAIMON = "pypaimon==2.1.0"
@@ -66,29 +69,28 @@ def ours(spark: SparkSession) -> LakelsmTables:
 
 
 @pytest.fixture(scope="session")
-def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[EngineCase], Written]:
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[EngineCase], Written]:
     """``written(case)``: tables of lakelsm's, made once for all peers. They are copied before they are changed."""
-    ours = LakelsmTables(spark)
     made: dict[str, Written] = {}
 
-    def write(case: EngineCase) -> Written:
+    def tables_of(case: EngineCase) -> Written:
         if case.name not in made:
             states = ("begun", "loose", "compacted")
             tables = Written(*(tmp_path_factory.mktemp(state) / "db.db" / case.name for state in states))
             first, *others = case.batches
-            ours.create(tables.begun, case.columns, ["k"], options=case.table_options)
-            ours.write(tables.begun, *first)
-            ours.compact(tables.begun)
+            begun = FileTable.of(tables.begun, create_schema(case.columns, ["k"], [], case.table_options))
+            write(begun, case, *first)
+            begun.compact()
             for batch in others[:-1]:
-                ours.write(tables.begun, *batch)
+                write(begun, case, *batch)
             shutil.copytree(tables.begun, tables.loose)
-            ours.write(tables.loose, *others[-1])
+            write(FileTable(tables.loose), case, *others[-1])
             shutil.copytree(tables.loose, tables.compacted)
-            ours.compact(tables.compacted)
+            FileTable(tables.compacted).compact()
             made[case.name] = tables
         return made[case.name]
 
-    return write
+    return tables_of
 
 
 @pytest.fixture

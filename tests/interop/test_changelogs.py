@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
-from lakelsm.format.snapshot import CommitKind
-from lakelsm.schema.system_columns import VALUE_KIND
 from lakelsm.types import parse_columns
 from tests.interop.engine_cases import CASES, EngineCase
+from tests.interop.file_tables import write
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import Changes, JavaPaimon, Peer
 from tests.interop.samples import rows_of
@@ -109,13 +107,7 @@ def changes_of(case: EngineCase, producer: str, folder: Path) -> list[Changes]:
     fields = (*parse_columns("kind STRING"), *table.store.schema.fields)
     found = []
     for rows, kinds in case.batches:
-        own = case.options.get("rowkind.field")
-        texts = rows.column(own).to_pylist() if own else kinds or ["+I"] * len(rows)
-        codes = pa.array([KINDS[text] for text in texts], pa.int8())
-        batch = rows.append_column(VALUE_KIND, codes)
-        if table.store.options.ignore_delete:
-            batch = batch.filter(pc.equal(pc.bit_wise_and(codes, 1), 0))
-        table._commit(CommitKind.APPEND, batch, 0, None, {})
+        write(table, case, rows, kinds)
         table.compact(full=producer == "full-compaction")
         changes = table.new_changes()
         kinded = pa.array([NAMES[code] for code in changes.column(0).to_pylist()], pa.string())

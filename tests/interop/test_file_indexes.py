@@ -20,9 +20,11 @@ from lakelsm.predicate.parser import parse_where
 from lakelsm.schema.file_index_rules import can_have_index
 from lakelsm.types import parse_columns, parse_type, to_arrow
 from tests.compact.local_table import LocalTable
+from tests.conformance.table_case import KindedRow
 from tests.interop.peers import JavaPaimon, Peer
-from tests.interop.samples import ALL_TYPES, all_types_columns, all_types_rows, column_name
+from tests.interop.samples import ALL_TYPES, all_types_columns, all_types_rows, column_name, rows_of
 from tests.interop.value_form import cut_to_micros, in_order, rows_of_arrow
+from tests.read.file_engine import FileTable, filtered
 
 COLUMNS = all_types_columns()
 
@@ -118,3 +120,29 @@ def test_java_leaves_our_file_out_that_its_index_excludes(java: JavaPaimon, path
     assert java.read(path, ("equal", "v", "nothing")) == []
     with pytest.raises(AssertionError, match="FileNotFound"):
         java.read(path, ("equal", "v", "a"))
+
+
+@pytest.mark.parametrize("threshold", ["1 mb", "1 b"])
+def test_masked_rows_are_found_by_no_index_whoever_continues_the_table(
+    java: JavaPaimon, path: Path, threshold: str
+) -> None:
+    options = {"bucket": "1", "metadata.stats-mode": "none", "deletion-vectors.enabled": "true"}
+    options |= {"file-index.bitmap.columns": "v", "file-index.bloom-filter.columns": "k", "write-only": "true"}
+    options |= {"file-index.bloom-filter.k.items": "100", "file-index.in-manifest-threshold": threshold}
+    columns = "k INT NOT NULL, v STRING"
+    java.create(path, columns, ["k"], options=options)
+    table = FileTable(path)
+    table.write([KindedRow("+I", (k, "old")) for k in range(50)], {})
+    table.compact()
+    table.write([KindedRow("+I", (3, "new")), KindedRow("-D", (4, "old"))], {})
+    table.compact(full=False)
+    assert java.read(path, ("equal", "v", "new")) == [(3, "new")]
+    assert sorted(java.read(path, ("equal", "v", "old"))) == [(k, "old") for k in range(50) if k not in (3, 4)]
+
+    java.write(path, rows_of(columns, {"k": [5, 60], "v": ["newer", "newer"]}))
+    java.compact(path, full=False)
+    for where, expected in (("v = 'newer'", [5, 60]), ("v = 'new'", [3]), ("k = 60", [60]), ("v = 'none'", [])):
+        plan = plan_read(table.store, table.store.snapshots.latest(), parse_where(where, table.store.schema.fields))
+        assert sorted(row["k"] for row in filtered(table.scanned(plan), where).to_pylist()) == expected
+        assert plan.files_scanned == (1 if expected else 0)
+    assert sorted(java.read(path, ("equal", "v", "newer"))) == [(5, "newer"), (60, "newer")]

@@ -16,6 +16,7 @@ from lakelsm.read import system_frames
 from lakelsm.read.system_frames import files_frame, snapshots_frame
 from lakelsm.snapshots.table_store import TableStore
 from tests.commit.commit_table import CommitTable, add, file, partition
+from tests.frames import frame_of
 from tests.masked_files import index_entry, with_index_files
 
 if TYPE_CHECKING:
@@ -147,10 +148,10 @@ def test_a_write_a_delete_an_overwrite_and_a_compaction_are_told_apart_and_parti
     )
     day = date(2025, 12, 31)
     rows = [(day, 1, "a"), (day, 2, "b")]
-    table.write(spark.createDataFrame(rows, "dt DATE, id INT, v STRING"))
+    table.write(frame_of(spark, rows, "dt DATE, id INT, v STRING"))
     table.delete("id = 1")
     table.compact(full=True)
-    table.overwrite(spark.createDataFrame(rows[:1], "dt DATE, id INT, v STRING"), {"dt": day})
+    table.overwrite(frame_of(spark, rows[:1], "dt DATE, id INT, v STRING"), {"dt": day})
     table.overwrite(spark.createDataFrame([], "dt DATE, id INT, v STRING"))
     told = ["commit_kind", "operation", "delta_record_count", "changelog_record_count"]
     counts = ["added_file_count", "deleted_file_count"]

@@ -16,6 +16,7 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.snapshots.manifest_scan import read_index_entries, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
+from tests.frames import frame_of
 from tests.option_keys import option_keys
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def create(spark: SparkSession, tmp_path: Path) -> Callable[..., Table]:
 
 
 def rows(spark: SparkSession, *values: tuple[int, str]) -> DataFrame:
-    return spark.createDataFrame(list(values), "k INT, v STRING")
+    return frame_of(spark, values, "k INT, v STRING")
 
 
 def read(table: Table) -> dict[int, str]:
@@ -164,7 +165,7 @@ def test_a_batch_of_other_buckets_is_not_redone(spark: SparkSession, create: Cal
     table = create("k INT, p INT, v STRING", key="p,k", partition="p", bucket="1")
 
     def frame(p: int, v: str) -> DataFrame:
-        return spark.createDataFrame([(1, p, v)], "k INT, p INT, v STRING")
+        return frame_of(spark, [(1, p, v)], "k INT, p INT, v STRING")
 
     count = [0]
 
@@ -214,7 +215,7 @@ def test_deletes_of_a_batch_that_is_redone_stay_deletes(spark: SparkSession, cre
     table = create(bucket="1")
     table.write(rows(spark, (1, "a"), (2, "b")))
     store = store_of(table)
-    frame = spark.createDataFrame([(1, None, "-D"), (3, "c", "+I")], "k INT, v STRING, op STRING")
+    frame = frame_of(spark, [(1, None, "-D"), (3, "c", "+I")], "k INT, v STRING, op STRING")
     once = [lambda: table.write(rows(spark, (1, "fast")))]
     writer = BatchWriter(spark, store, lambda name: once.pop()() if name == "data-files-written" and once else None)
     writer.append(prepare(frame, store.schema, store.options, "op"), "u")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelsm.errors import CommitConflictError, InvalidInputError
+from tests.frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +31,7 @@ def create(spark: SparkSession, tmp_path: Path) -> Callable[..., Table]:
 
 
 def rows(spark: SparkSession, *values: tuple[int, str]) -> DataFrame:
-    return spark.createDataFrame(list(values), "k INT, v STRING")
+    return frame_of(spark, values, "k INT, v STRING")
 
 
 def read(table: Table) -> dict[int, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro.container import Container, refuse_version
@@ -99,6 +100,12 @@ class EntryColumns:
         names = self._texts(self._bytes("_FILE._FILE_NAME", rows))
         check_names(names, "_FILE_NAME", self._source)
         return names
+
+    def are_named(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
+        """Return which of the files ``rows`` have one of the names."""
+        wanted = pa.array([name.encode() for name in names], pa.large_binary())
+        found: npt.NDArray[np.bool_] = pc.is_in(self._binary("_FILE._FILE_NAME", rows), wanted).to_numpy(False)
+        return found
 
     def identities(self, rows: Longs) -> list[EntryIdentity]:
         """Return what identifies the files of the entries ``rows`` (see ManifestEntry.identity)."""

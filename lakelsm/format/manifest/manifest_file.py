@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from typing import Protocol, TypeAlias
 
@@ -69,6 +69,10 @@ class EntryBatch(Protocol):
         """Return the file names of the entries ``rows``."""
         ...
 
+    def are_named(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
+        """Return which of the files of the entries ``rows`` have one of the names."""
+        ...
+
     def identities(self, rows: Longs) -> list[EntryIdentity]:
         """Return what identifies the files of the entries ``rows``."""
         ...
@@ -102,6 +106,10 @@ class EntryList:
     def file_names(self, rows: Longs) -> list[str]:
         """Return the file names of the entries ``rows``."""
         return [self._entries[row].file.file_name for row in rows.tolist()]
+
+    def are_named(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
+        """Return which of the files of the entries ``rows`` have one of the names."""
+        return np.array([file.file_name in names for file in self._files(rows)], np.bool_)
 
     def identities(self, rows: Longs) -> list[EntryIdentity]:
         """Return what identifies the files of the entries ``rows``."""

@@ -20,7 +20,7 @@ from lakelsm.format.avro.container import write_container
 from lakelsm.format.avro.lanes import UnsupportedLayoutError
 from lakelsm.format.manifest import decode_entries, decode_manifest, encode_entries, encode_manifest
 from lakelsm.format.manifest.avro_schemas import MANIFEST_SCHEMA
-from lakelsm.format.manifest.columns import EntryColumns
+from lakelsm.format.manifest.columns import COUNTED, EntryColumns
 from lakelsm.format.manifest.entry import FileKind, ManifestEntry
 from lakelsm.format.manifest.manifest_file import EntryList, open_manifests
 from lakelsm.format.manifest.record import entry_to_record
@@ -210,9 +210,30 @@ def test_many_blocks_go_to_lanes_and_few_do_not() -> None:
     assert few.entries(rows) == many.entries(rows)
     assert few.identities(rows) == many.identities(rows)
     assert few.file_names(rows) == many.file_names(rows)
+    names = {entries[3].file.file_name, entries[150].file.file_name, "none"}
+    assert few.are_named(rows, names).tolist() == many.are_named(rows, names).tolist() == [row == 3 for row in range(20)]
     assert few.partitions == many.partitions
     for name in ("kinds", "buckets", "total_buckets", "partition_codes"):
         assert np.array_equal(getattr(few, name), getattr(many, name)[:20])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_count_needs_is_the_same_in_lanes_and_one_by_one_and_without_the_other_fields(seed: int) -> None:
+    entries = varied_entries(200, seed)
+    data = manifest_of_small_blocks(entries)
+    [every], [few] = open_manifests([(data, "m", None)]), open_manifests([(data, "m", None)], COUNTED)
+    rows = np.array([7, 0, 199, 7])
+    for batch in (every, few, EntryList(entries)):
+        assert batch.identities(rows) == [entries[row].identity for row in rows.tolist()]
+        counts, files = batch.counts(rows), [entries[row].file for row in rows.tolist()]
+        assert counts.levels.tolist() == [file.level for file in files]
+        assert counts.rows.tolist() == [file.row_count for file in files]
+        told = [-1 if file.delete_row_count is None else file.delete_row_count for file in files]
+        assert counts.delete_rows.tolist() == told
+        assert counts.sources.tolist() == [-1 if file.file_source is None else file.file_source for file in files]
+        bounds = [[key.as_py() for key in side] for side in batch.key_bounds(rows)]
+        assert bounds == [[file.min_key for file in files], [file.max_key for file in files]]
+        assert [len(side) for side in batch.key_bounds(rows[:0])] == [0, 0]
 
 
 def with_new_field(item: ManifestEntry) -> dict[str, Any]:

@@ -1,0 +1,21 @@
+"""Rows of tests as DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lakelsm.types import parse_columns, to_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def frame_of(spark: SparkSession, rows: Sequence[Sequence[Any]], ddl: str) -> DataFrame:
+    """The rows by way of Arrow: of a list PySpark makes a DataFrame that Python tasks read anew for each query."""
+    fields = parse_columns(ddl)
+    columns = list(zip(*rows, strict=True)) or [()] * len(fields)
+    arrays = [pa.array(column, to_arrow(field.type)) for column, field in zip(columns, fields, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, [field.name for field in fields]), ddl)
