@@ -127,7 +127,10 @@ class VectorTables:
                 check_frame(self.config, open_table(scratch).read())
             remove(scratch)
 
-        return Contender(name, compact, lambda: copy_table(source, scratch), teardown)
+        def check(done: Any) -> None:
+            assert done.files_written, f"{done.status}: --runs {self.config.runs} asks for no ordinary compaction"
+
+        return Contender(name, compact, lambda: copy_table(source, scratch), teardown, check)
 
 
 def _check_sums(found: DataFrame, want: DataFrame) -> None:
