@@ -34,9 +34,10 @@ def peak():
 LocalTable(Path(sys.argv[2])).compact(task_memory=int(sys.argv[3]))  # what is loaded once, is loaded now
 before = peak()
 table = LocalTable(Path(sys.argv[1]))
-result = table.compact(task_memory=int(sys.argv[3]))
+result = table.compact(full=sys.argv[4] == "full", task_memory=int(sys.argv[3]))
 pool = pa.default_memory_pool()
-print(json.dumps([peak() - before, pool.max_memory(), table.spark.tasks, result.rows_written]))
+rows = result.rows_written or result.rows_masked
+print(json.dumps([peak() - before, pool.max_memory(), table.spark.tasks, rows]))
 """
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
@@ -48,15 +49,18 @@ def rows(ids: np.ndarray) -> pa.Table:
     return pa.table({"id": keys, "v": pc.binary_repeat(keys.cast(pa.string()), 400)})
 
 
-def measured(tmp_path: Path, table: LocalTable) -> tuple[int, int, int, int]:
-    """By how much a process grows that compacts the table, Arrow's part of it, and the tasks and rows written."""
+def measured(tmp_path: Path, table: LocalTable, full: bool = True, bound: int = BOUND) -> tuple[int, int, int, int]:
+    """By how much a process grows that compacts the table, Arrow's part of it, and the tasks and rows written, or masked
+    where none are written.
+    """
     tiny = LocalTable(tmp_path / "tiny")
     for _ in range(2):
         tiny.write((1, "a"))
-    command = [sys.executable, "-c", CHILD, str(table.root), str(tiny.root), str(BOUND)]
+    scope = "full" if full else "ordinary"
+    command = [sys.executable, "-c", CHILD, str(table.root), str(tiny.root), str(bound), scope]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    grown, arrow, tasks, written = json.loads(done.stdout)
-    return grown, arrow, tasks, written
+    grown, arrow, tasks, counted = json.loads(done.stdout)
+    return grown, arrow, tasks, counted
 
 
 @needs_proc
@@ -91,3 +95,25 @@ def test_rows_whose_width_a_dictionary_hides_are_compacted_within_the_bound(tmp_
     assert (tasks, written) == (1, count)
     assert arrow <= BOUND
     assert grown <= BOUND + OVERHEAD
+
+
+@needs_proc
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update"], ids=["keys alone", "whole rows"])
+def test_half_of_a_bucket_ten_times_larger_than_the_bound_is_looked_up_within_it(tmp_path: Path, engine: str) -> None:
+    bound, count = BOUND // 4, 42_000
+    table = LocalTable(
+        tmp_path / "t",
+        "id BIGINT NOT NULL, v STRING",
+        target_file_size="10 gb",
+        deletion_vectors__enabled="true",
+        merge_engine=engine,
+    )
+    table.write_columns(rows(np.arange(count)))
+    table.compact()
+    assert rows(np.arange(count - 100, count)).nbytes / 100 * count >= 10 * bound
+    halves = np.arange(0, count, 2)
+    table.write_columns(pa.table({"id": halves, "v": pa.repeat("new", len(halves))}))
+    grown, arrow, tasks, counted = measured(tmp_path, table, full=False, bound=bound)
+    assert (tasks, counted, len(table.levels())) == (1, count // 2, 2), "the large file stays and half of it is masked"
+    assert arrow <= bound
+    assert grown <= bound + OVERHEAD

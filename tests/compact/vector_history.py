@@ -170,7 +170,7 @@ class VectorHistory:
         self._told = self._form(self._shown)
 
     def compact(self, full: bool | None = None) -> None:
-        memory = self.rnd.choice([1, 1 << 16, 1 << 29])  # With little of it, keys are looked up a few at a time.
+        memory = self.rnd.choice([1 << 14, 1 << 29])  # With little of it, keys are looked up a few at a time.
         result = self.table.compact(full=self.rnd.random() < 0.2 if full is None else full, task_memory=memory)
         self.marks += result.rows_masked
         self.compactions += 1
