@@ -80,6 +80,7 @@ def _places(store: TableStore, snapshot: Snapshot, entry: IndexManifestEntry) ->
             offset=vector.offset,
             length=vector.length,
             cardinality=vector.cardinality,
+            index_checksum=file.checksum,
         )
 
 

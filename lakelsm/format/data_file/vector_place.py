@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import groupby
@@ -15,16 +16,19 @@ from pyroaring import BitMap
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.index.deletion_vectors import AROUND, VERSION, decode_vector
 
-#: A vector of a data file of 2^32 rows has at most this many bytes.
+#: Size of the largest index file that is read.
 _MAX_BYTES = 1 << 30
+#: How much of an index file is held at once while its checksum is found.
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
 class VectorPlace:
     """Where the vector of one data file lies. Pickled into tasks.
 
-    ``index_size`` is the size of the index file in bytes; ``length`` is as the index manifest has it, which counts
-    differently for the two layouts; ``cardinality`` is the number of masked rows (None: unknown).
+    ``index_size`` is the size of the index file in bytes, and ``index_checksum`` its CRC-32; ``length`` is as the index
+    manifest has it, which counts differently for the two layouts; ``cardinality`` is the number of masked rows (None,
+    for it and the checksum: unknown).
     """
 
     index_path: str
@@ -34,12 +38,13 @@ class VectorPlace:
     offset: int
     length: int
     cardinality: int | None
+    index_checksum: int | None = None
 
     def read(self, filesystem: arrow_fs.FileSystem, row_count: int) -> BitMap:
         """The positions of the masked rows of the data file, which has ``row_count`` rows.
 
-        Raises CorruptTableError, naming the index file and the data file, where the index file is missing, cut off or
-        damaged, or where the vector masks rows that the data file has not.
+        Raises CorruptTableError, naming the index file and the data file, where the index file is missing, cut off,
+        damaged or another, or where the vector masks rows that the data file has not.
         """
         return next(read_vectors(filesystem, [(self, row_count)]))
 
@@ -86,11 +91,15 @@ def _stored(filesystem: arrow_fs.FileSystem, places: Sequence[VectorPlace]) -> l
         with filesystem.open_input_file(first.index_path) as source:
             if source.size() != first.index_size:
                 raise first.wrong(f"the index file has {source.size()} bytes, but its manifest says {first.index_size}")
+            if first.index_size > _MAX_BYTES:
+                raise first.wrong(f"the index file has {first.index_size} bytes, and one has {_MAX_BYTES} at most")
             version = source.read_at(1, 0)
             if version != VERSION:
                 raise first.wrong(f"the index file has version {version.hex() or 'none'}, and the only known one is 01")
+            if first.index_checksum is not None and _checksum(source) != first.index_checksum:
+                raise first.wrong("the index file is damaged or is another one: it does not have its manifest's checksum")
             return [
-                source.read_at(min(max(place.length, 0) + AROUND, _MAX_BYTES), place.offset)
+                source.read_at(min(max(place.length, 0) + AROUND, place.index_size - place.offset), place.offset)
                 if 0 <= place.offset < place.index_size
                 else b""
                 for place in places
@@ -98,6 +107,14 @@ def _stored(filesystem: arrow_fs.FileSystem, places: Sequence[VectorPlace]) -> l
     except (OSError, pa.ArrowException) as error:
         reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
         raise first.wrong(f"the index file {reason}") from error
+
+
+def _checksum(source: pa.NativeFile) -> int:
+    """The CRC-32 of a whole file, as the vectors of another index file have right checksums of their own."""
+    found = 0
+    for start in range(0, source.size(), _CHUNK):
+        found = zlib.crc32(source.read_at(_CHUNK, start), found)
+    return found
 
 
 def _decoded(place: VectorPlace, data: bytes, row_count: int) -> BitMap:

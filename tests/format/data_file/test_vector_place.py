@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyarrow.fs import LocalFileSystem
 from pyroaring import BitMap
@@ -53,6 +56,35 @@ def test_every_cut_is_found(tmp_path: Path, bitmap64: bool) -> None:
         for said in (place, replace(place, index_size=size)):
             with pytest.raises(CorruptTableError, match=r"data-1\.parquet in index file .*index-1"):
                 said.read(LocalFileSystem(), 100)
+
+
+@pytest.mark.parametrize("bitmap64", [False, True])
+def test_another_index_file_with_a_vector_of_the_same_shape_is_refused_by_its_checksum(
+    tmp_path: Path, bitmap64: bool
+) -> None:
+    path, older = tmp_path / "index-1", tmp_path / "index-0"
+    place = placed(path, {"d": BitMap([5, 7, 99])}, bitmap64)["d"]
+    assert placed(older, {"d": BitMap([5, 8, 99])}, bitmap64)["d"] == replace(place, index_path=str(older))
+    known = replace(place, index_checksum=zlib.crc32(path.read_bytes()))
+    assert known.read(LocalFileSystem(), 100) == BitMap([5, 7, 99])
+    older.replace(path)
+    with pytest.raises(CorruptTableError, match=r"of data file d in index file .*index-1: .* another one"):
+        known.read(LocalFileSystem(), 100)
+
+
+def test_a_length_beyond_the_index_file_allocates_nothing_of_its_size(tmp_path: Path) -> None:
+    place = placed(tmp_path / "index-1", {"d": BitMap([5])})["d"]
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(CorruptTableError, match="but the index manifest says 2147483647"):
+        replace(place, length=2**31 - 1).read(LocalFileSystem(), 100)
+    assert pa.default_memory_pool().max_memory() < before + (1 << 20)
+
+
+def test_an_index_file_beyond_all_bounds_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    place = placed(tmp_path / "index-1", {"d": BitMap([5])})["d"]
+    os.truncate(tmp_path / "index-1", 1 << 42)
+    with pytest.raises(CorruptTableError, match="4398046511104 bytes, and one has 1073741824 at most"):
+        replace(place, index_size=1 << 42, index_checksum=5).read(LocalFileSystem(), 100)
 
 
 def test_what_the_manifest_says_wrongly_is_refused_by_name(tmp_path: Path) -> None:
