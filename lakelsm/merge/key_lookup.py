@@ -34,7 +34,7 @@ class KeyLookup:
         """Yield the positions, ascending, of the rows of ``file`` whose key is among ``keys``: sorted and unique.
 
         The reader's columns are those of ``keys``, the key's first column first. A row that the file's deletion vector
-        masks is found like any other. A file is not opened whose bloom filters say that it has none of the keys.
+        masks is found like any other. A file is not opened whose key range or bloom filters say that it has none.
         """
         leading = _Leading(keys.column(0)) if _is_ranged(keys.column(0).type) else None
         if not self._may_hold(file, keys, leading):
@@ -52,14 +52,14 @@ class KeyLookup:
 
 
     def _may_hold(self, file: RunFile, keys: pa.Table, leading: _Leading | None) -> bool:
-        """False if the file's bloom filters say that it has none of the keys."""
-        if file.index is None:
-            return True
+        """False if the range of the file's keys, or its bloom filters, say that it has none of the keys."""
         file_schema = self.reader.schemas[file.schema_id]
         if leading is not None and file.expected is not None:
             types = [field.type for field in file_schema.key_fields]
             bounds = decode_rows([file.expected.min_key, file.expected.max_key], types)[0]
             keys = keys.slice(*leading.of_rows(bounds))
+        if file.index is None or not len(keys):
+            return bool(len(keys))
         columns = {
             source.name: keys.column(column.name).combine_chunks()
             for column, source in column_mapping(file_schema, self.reader.schema)

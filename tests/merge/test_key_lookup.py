@@ -225,3 +225,20 @@ def test_an_index_file_that_is_gone_is_refused_with_both_names(tmp_path: Path) -
     Path(f"{file.path}.index").unlink()
     with pytest.raises(CorruptTableError, match=f"File index {file.path}.index of data file {file.path} does not exist"):
         found(FILTERED, file, keys_of(FILTERED, [(0, 0.0)]))
+
+
+@pytest.mark.parametrize(("keys", "opened"), [([4], False), ([11, 500], False), ([4, 7, 500], True), ([10], True)])
+def test_a_file_is_opened_only_for_keys_within_its_range(tmp_path: Path, keys: list[int], opened: bool) -> None:
+    layout: FileLayout = layout_of(INT_KEY)
+    columns = [pa.array([0, 1]), pa.array([0, 0], pa.int8()), pa.array([5, 10], pa.int32()), pa.array(["a", "b"])]
+    rows = pa.Table.from_arrays(columns, schema=row_schema(INT_KEY.fields))
+    (meta,) = write_files(tmp_path, layout, [rows])
+    file = replace(as_run_file(tmp_path, INT_KEY, meta), expected=ExpectedFile.of(meta, b""))
+    wanted = pa.table({"id": pa.array(keys, pa.int32())})
+    assert found(INT_KEY, file, wanted) == ([1] if 10 in keys else [])
+    Path(file.path).unlink()
+    if opened:
+        with pytest.raises(CorruptTableError, match=file.name):
+            found(INT_KEY, file, wanted)
+    else:
+        assert found(INT_KEY, file, wanted) == []
