@@ -33,6 +33,7 @@ _SPANNING = frozenset(
         "read/pruned_read",
         "read/pushed_down",
         "read/session_settings",
+        "read/vector_histories",
         "snapshots/checksums",
         "spark/all_types",
         "write/level0_engines",

@@ -1,10 +1,11 @@
 """A read plan as a DataFrame of native parts, which Catalyst still optimises.
 
 All files are scanned by Spark's own Parquet reader, so that projections and predicates that are added later reach it.
-Files of sections are scanned the same way, less their hidden rows (see stale_rows): one small table of bitmaps, made by
-tasks when the query runs, is broadcast; a row is left out when the bitmap of its chunk of its file has it. The join is an
-anti join on one 64-bit number (hash of the file name, xor the chunk), the cheapest that Spark has. Engines that combine
-rows add the merged rows of contested keys, made by tasks (see merged_rows).
+Files of sections are scanned the same way, less their hidden rows (see stale_rows), and so are files under deletion
+vectors: one small table of bitmaps, at most a bit a row of these files, made by tasks when the query runs or kept from an
+earlier one (see hidden_rows), is broadcast; a row is left out when the bitmap of its chunk of its file has it. The join
+is an anti join on one 64-bit number (hash of the file name, xor the chunk), the cheapest that Spark has. Engines that
+combine rows add the merged rows of contested keys, made by tasks (see merged_rows).
 
 Spark's reader verifies page checksums, but knows nothing of manifest entries, and fills a column that a footer lacks with
 NULL. So the footers of files that no task of lakelsm opens are compared with their entries on the driver before it reads
