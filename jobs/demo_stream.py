@@ -101,7 +101,7 @@ QUERY = """\
 SELECT carrier, count(*) AS flights, sum(dep_delay) AS late_out, sum(arr_delay) AS late_in,
   max(distance) AS far FROM flights GROUP BY carrier ORDER BY flights DESC, carrier"""
 
-Answer = list[tuple[str, int, int, int, int]]
+Answer = list[tuple[str, int, int | None, int | None, int]]
 
 
 def query_answer(flights: pd.DataFrame) -> Answer:
@@ -110,18 +110,26 @@ def query_answer(flights: pd.DataFrame) -> Answer:
 
 
 def answer_over(rows: pd.DataFrame) -> Answer:
-    """What :data:`QUERY` must answer over these rows."""
+    """What :data:`QUERY` must answer over these rows; no delay at all is NULL and not 0."""
     groups = rows.groupby("carrier").agg(
         flights=("flight", "size"),
-        late_out=("dep_delay", "sum"),
-        late_in=("arr_delay", "sum"),
+        late_out=("dep_delay", _sum),
+        late_in=("arr_delay", _sum),
         far=("distance", "max"),
     )
     ordered = groups.reset_index().sort_values(["flights", "carrier"], ascending=[False, True])
     return [
-        (str(row.carrier), int(row.flights), int(row.late_out), int(row.late_in), int(row.far))
+        (str(row.carrier), int(row.flights), _whole(row.late_out), _whole(row.late_in), int(row.far))
         for row in ordered.itertuples()
     ]
+
+
+def _sum(values: pd.Series) -> float:
+    return float(values.sum(min_count=1))
+
+
+def _whole(number: float) -> int | None:
+    return None if pd.isna(number) else int(number)
 
 
 @dataclass(frozen=True)

@@ -36,3 +36,10 @@ def test_the_corrections_turn_the_board_into_the_final_rows() -> None:
 def test_the_query_answers_differ_before_and_after_the_corrections() -> None:
     flights = load_flights()
     assert answer_over(board(flights)) != query_answer(flights)
+
+
+def test_a_carrier_whose_only_arrival_is_late_has_no_sum_of_delays_before() -> None:
+    flights = load_flights()
+    flights = flights[(flights["month"] == 1) & (flights["carrier"] == "OO")]
+    assert [row[3] for row in answer_over(board(flights))] == [None]
+    assert [row[3] for row in query_answer(flights)] == [107]
