@@ -72,7 +72,7 @@ def random_history(engine: str, number: int) -> History:
     batches = _Batches(random, table, number, partitioned)
     history.steps.append(Step("write", random.random() < 0.5, batches.first()))
     for _ in range(random.randint(5, 9)):
-        history.steps.append(_step(random, batches))
+        history.steps.append(_step(random, batches, options["bucket"] != "-1"))
     history.steps.extend(Step("compact", random.random() < 0.5, full=full) for full in (False, True))
     return history
 
@@ -106,13 +106,14 @@ class _Batches:
         return rows, [_NAMES[kind] for kind, _ in found]
 
 
-def _step(random: Random, batches: _Batches) -> Step:
+def _step(random: Random, batches: _Batches, fixed_buckets: bool) -> Step:
+    """Rows wait in level 0 of fixed buckets alone: engines put other keys together in dynamic ones, and compact these."""
     by_java = random.random() < 0.5
     drawn = random.random()
     if drawn < 0.5:
         return Step("write", by_java, batches.next())
     if drawn < 0.75:
-        return Step("write", by_java, batches.next(), write_only=True)
+        return Step("write", by_java, batches.next(), write_only=fixed_buckets)
     if drawn < 0.95:
         return Step("compact", by_java, full=random.random() < 0.3)
     added = Column(f"x{len(batches.columns)}", "INT")
