@@ -9,7 +9,9 @@ from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind, Tag
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.changelog_plan import ChangelogMode, plan_changelog
+from lakelsm.plan.count_plan import metadata_count
 from lakelsm.plan.read_plan import plan_read
+from lakelsm.plan.table_status import table_status
 from lakelsm.predicate.parser import parse_where
 from lakelsm.schema.changes import AddColumn
 from lakelsm.types import AtomicType
@@ -28,6 +30,10 @@ class SampleTable(FileTable):
     def append(self, rows: list[Row], **options: str) -> None:
         self._commit(CommitKind.APPEND, self._columns(rows), ADDED, None, options)
 
+    @property
+    def has_vectors(self) -> bool:
+        return self.store.options.deletion_vectors_enabled
+
     def answer(self) -> Answer:
         """The rows of the newest snapshot."""
         store = self.store
@@ -45,6 +51,19 @@ class SampleTable(FileTable):
         store = self.store
         snapshot = store.snapshots.tag("kept").snapshot
         return _sorted(self.scanned(plan_read(store, snapshot, None)).select(["dt", "id", "v", "n"]).to_pylist())
+
+    def fresh(self) -> Answer:
+        """The rows of the newest snapshot with those that wait on level 0."""
+        store = self.store
+        return _sorted(self.scanned(plan_read(store, store.snapshots.latest(), None, fresh=True)).to_pylist())
+
+    def counted(self) -> Answer:
+        """What metadata say of rows and files."""
+        store = self.store
+        latest = store.snapshots.latest()
+        rows = [metadata_count(store, latest, None), metadata_count(store, latest, None, fresh=True)]
+        status = table_status(store, latest, 0, 0, most_buckets=9)
+        return [repr(rows), repr([status.rows, status.rows_masked, status.level0_rows, status.worst_buckets != ()])]
 
     def told(self) -> Answer:
         """All changes that a changelog producer kept."""
@@ -67,6 +86,12 @@ def build(root: Path, options: Mapping[str, str]) -> SampleTable:
     table.alter(AddColumn("x", AtomicType("INT")))
     table.append(batch(3, 9, "c", (1,)))
     table.append(batch(5, 9, "d", (2,)))
+    if table.has_vectors:
+        for first, text in ((8, "g"), (3, "h"), (4, "i")):  # An index file of each, and rows that wait on level 0.
+            table.compact(full=False)
+            table.append(batch(first, 4, text, (5,)))
+            if first == 3:
+                _keep(table)  # A state that has vectors.
     return table
 
 
@@ -78,6 +103,9 @@ def _keep(table: SampleTable) -> None:
 def _sorted(rows: list[dict[str, object]]) -> Answer:
     return sorted(repr(tuple(row.values())) for row in rows)
 
+
+#: What a compaction merges of a small table leaves files on several levels.
+_VECTORS = {"deletion_vectors__enabled": "true", "compaction__size_ratio": "0", "num_sorted_run__compaction_trigger": "9"}
 
 #: Options of each table.
 SAMPLES: Mapping[str, Mapping[str, str]] = {
@@ -94,6 +122,14 @@ SAMPLES: Mapping[str, Mapping[str, str]] = {
         "file_index__in_manifest_threshold": "150 b",
     },
     "lookup": {"bucket": "1", "changelog_producer": "lookup", "file__compression": "none"},
+    "vectors": {"bucket": "2", **_VECTORS},
+    "vectors of 64 bits": {
+        "bucket": "1",
+        "changelog_producer": "lookup",
+        "target_file_size": "1 b",
+        "deletion_vectors__bitmap64": "true",
+        **_VECTORS,
+    },
 }
 
 #: What is asked of a table before and after a write and a compaction.
@@ -103,6 +139,8 @@ Question = Callable[[SampleTable], Answer]
 def questions(name: str) -> dict[str, Question]:
     """What a sample answers."""
     asked: dict[str, Question] = {"read": SampleTable.answer, "tag": SampleTable.tagged}
+    if "deletion_vectors__enabled" in SAMPLES[name]:
+        asked |= {"fresh": SampleTable.fresh, "count": SampleTable.counted}
     if "file_index__in_manifest_threshold" in SAMPLES[name]:
         asked["found"] = SampleTable.found
     if SAMPLES[name].get("changelog_producer", ChangelogProducer.NONE.value) != ChangelogProducer.NONE.value:

@@ -81,8 +81,10 @@ def kind_of(path: Path) -> str:
 
 
 def change(table: SampleTable) -> None:
-    """The write and the compaction of a trial."""
+    """The write and the compactions of a trial."""
     table.append(batch(6, 9, "e", (3,)))
+    if table.has_vectors:
+        table.compact(full=False)
     table.compact(full=True)
 
 
@@ -108,6 +110,11 @@ def run(sample: Sample, folder: Path, chance: Random) -> tuple[str, list[Finding
     findings.append(_judged("write and compact", partial(change, table), None))
     if findings[-1].verdict == "right":
         findings += [_judged(f"{step} after", partial(ask, table), sample.after[step]) for step, ask in asked.items()]
+    else:  # It stayed as it was, or the write is in it.
+        (root / target).unlink(missing_ok=True)
+        (root / target).write_bytes(data)
+        once_more = [_judged("read when restored", table.answer, rows["read"]) for rows in (sample.before, sample.after)]
+        findings.append(min(once_more, key=lambda finding: finding.verdict != "right"))
     if kind == "schema":
         findings = [replace(finding, verdict=_EXPLAINED.get(finding.verdict, finding.verdict)) for finding in findings]
     return done, findings
