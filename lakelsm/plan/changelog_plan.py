@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import compress
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.data_file.vector_place import VectorPlace, masked_alike
 from lakelsm.format.manifest import EntryIdentity, ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.lsm.interval_partition import Section, fewest_runs, overlap_groups
@@ -90,13 +91,14 @@ def plan_difference(
     """Plan the comparison of two snapshots (None: an empty table)."""
     keep = partition_filter(store, predicate)
     old, new = (_state(store, snapshot, keep) for snapshot in (before, after))
+    alike = _shown_alike(store, old, new)
     found: list[tuple[_LiveFile, tuple[bool, bool]]] = []
     for identity in {**old, **new}:
+        if identity in alike:
+            found.append((new[identity], (True, True)))
+            continue
         had, has = old.get(identity), new.get(identity)
-        if had is not None and has is not None and _shows_the_same(store, had, has):
-            found.append((has, (True, True)))
-        else:
-            found += [(file, sides) for file, sides in ((had, (True, False)), (has, (False, True))) if file is not None]
+        found += [(file, sides) for file, sides in ((had, (True, False)), (has, (False, True))) if file is not None]
     listed = [file.entry for file, _ in found]
     sides = [[side[state] for _, side in found] for state in range(2)]
     make = MergeUnits(store, listed, [file.vector for file, _ in found])
@@ -131,11 +133,19 @@ def _state(store: TableStore, snapshot: Snapshot | None, keep: PartitionFilter |
     return {entry.identity: _LiveFile(entry, vector) for entry, vector in zip(entries, vectors.of(entries))}
 
 
-def _shows_the_same(store: TableStore, one: _LiveFile, other: _LiveFile) -> bool:
-    """Whether two states show the same rows of a file. Index files are written anew for the sake of other files too."""
-    if one.vector is None or other.vector is None:
-        return one.vector is other.vector
-    return one.vector.masks_as(other.vector, store.file_io.filesystem(), one.entry.file.row_count)
+def _shown_alike(
+    store: TableStore, old: Mapping[EntryIdentity, _LiveFile], new: Mapping[EntryIdentity, _LiveFile]
+) -> set[EntryIdentity]:
+    """The files of which two states show the same rows. Index files are written anew for the sake of other files too."""
+    alike: set[EntryIdentity] = set()
+    places: dict[EntryIdentity, tuple[VectorPlace, VectorPlace, int]] = {}
+    for identity in old.keys() & new.keys():
+        one, other = old[identity].vector, new[identity].vector
+        if one is not None and other is not None:
+            places[identity] = one, other, old[identity].entry.file.row_count
+        elif one is other:
+            alike.add(identity)
+    return alike | set(compress(places, masked_alike(store.file_io.filesystem(), list(places.values()))))
 
 
 def _between(store: TableStore, start: int, end: int) -> Iterable[Snapshot]:

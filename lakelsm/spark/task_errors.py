@@ -104,4 +104,4 @@ def lakelsm_error(text: str, root: str) -> LakelsmError | None:
 def first_line(error: PySparkException | Py4JJavaError) -> str:
     """What Spark found wrong, without the plan or the Java stack that it prints below."""
     text = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
-    return str(text).splitlines()[0]
+    return next((line for line in str(text).splitlines() if line.strip()), "")  # A syntax error begins with a blank one.

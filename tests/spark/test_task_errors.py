@@ -95,3 +95,9 @@ def test_a_table_with_a_slash_at_its_end_is_the_same_and_its_neighbour_is_not() 
 def test_the_first_line_leaves_out_the_plan() -> None:
     error = PySparkException("[UNRESOLVED] no such column.\n'Project\n+- Relation")
     assert first_line(error) == "[UNRESOLVED] no such column."
+
+
+def test_the_first_line_of_a_syntax_error_is_not_the_blank_one_that_it_begins_with() -> None:
+    assert first_line(PySparkException("\n[PARSE_SYNTAX_ERROR] at 'n'.\n\n== SQL ==\nn n n")) == (
+        "[PARSE_SYNTAX_ERROR] at 'n'."
+    )

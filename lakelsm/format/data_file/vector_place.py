@@ -52,13 +52,14 @@ class VectorPlace:
         """How many rows are masked. The index file is only read where its manifest does not say."""
         return len(self.read(filesystem, row_count)) if self.cardinality is None else self.cardinality
 
-    def masks_as(self, other: VectorPlace, filesystem: arrow_fs.FileSystem, row_count: int) -> bool:
-        """Whether another vector of the data file masks the same rows. Index files are only read where both may."""
-        if (self.index_path, self.offset, self.length) == (other.index_path, other.offset, other.length):
-            return True
-        if None not in (self.cardinality, other.cardinality) and self.cardinality != other.cardinality:
-            return False
-        return self.read(filesystem, row_count) == other.read(filesystem, row_count)
+    def may_mask_as(self, other: VectorPlace) -> bool:
+        """Whether another vector of the data file may mask the same rows, by what manifests say."""
+        return None in (self.cardinality, other.cardinality) or self.cardinality == other.cardinality
+
+    @property
+    def bytes_at(self) -> tuple[str, int, int]:
+        """Where its bytes are: vectors with the same ones are one."""
+        return self.index_path, self.offset, self.length
 
     def wrong(self, problem: str) -> CorruptTableError:
         """The error for a vector that cannot be believed."""
@@ -82,6 +83,24 @@ def read_vectors(filesystem: arrow_fs.FileSystem, wanted: Iterable[tuple[VectorP
         files = list(group)
         for (place, row_count), data in zip(files, _stored(filesystem, [place for place, _ in files])):
             yield _decoded(place, data, row_count)
+
+
+def masked_alike(
+    filesystem: arrow_fs.FileSystem, pairs: Sequence[tuple[VectorPlace, VectorPlace, int]]
+) -> list[bool]:
+    """For each pair of vectors of one data file, with its row count, whether they mask the same rows.
+
+    Index files are only read for pairs of which manifests do not tell, each once for all of its vectors. Raises as
+    `VectorPlace.read`.
+    """
+    alike = [one.bytes_at == other.bytes_at for one, other, _ in pairs]
+    unsure = [at for at, (one, other, _) in enumerate(pairs) if not alike[at] and one.may_mask_as(other)]
+    unsure.sort(key=lambda at: (pairs[at][0].bytes_at, pairs[at][1].bytes_at))
+    ones = read_vectors(filesystem, ((pairs[at][0], pairs[at][2]) for at in unsure))
+    others = read_vectors(filesystem, ((pairs[at][1], pairs[at][2]) for at in unsure))
+    for at, masked, known in zip(unsure, ones, others):
+        alike[at] = masked == known
+    return alike
 
 
 def _stored(filesystem: arrow_fs.FileSystem, places: Sequence[VectorPlace]) -> list[bytes]:
