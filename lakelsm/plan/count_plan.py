@@ -148,8 +148,9 @@ def _masked_rows(part: _Part, vectors: DeletionVectors) -> int | None:
     for number, bucket in enumerate(known):
         places = vectors.of_bucket(*bucket)
         if places:
-            here = part.rows[inverse.reshape(-1) == number]
-            found = [places[name].cardinality for name in part.batch.file_names(here) if name in places]
+            here = inverse.reshape(-1) == number
+            files = zip(part.batch.file_names(part.rows[here]), part.counts.rows[here].tolist())
+            found = [places[name].said_rows(rows) for name, rows in files if name in places]
             if None in found:
                 return None
             total += sum(filter(None, found))

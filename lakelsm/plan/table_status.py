@@ -67,7 +67,7 @@ class _Tally:
         self.bytes += file.file_size
         self.runs.add(file.level or file.file_name)
         if vector is not None:
-            self.masked.append(vector.cardinality)
+            self.masked.append(vector.said_rows(file.row_count))
         if file.level == 0:
             self.level0_files += 1
             self.level0_rows += file.row_count

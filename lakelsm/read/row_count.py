@@ -50,7 +50,7 @@ def _is_exact(store: TableStore, predicate: Predicate) -> bool:
 def _less_hidden(spark: SparkSession, store: TableStore, plan: ReadPlan) -> int | None:
     """The rows of all files less those that vectors mask and merges hide; None where that is not the answer."""
     files = [*plan.raw_files, *plan.merged_files]
-    masked = [0 if file.vector is None else file.vector.cardinality for file in files]
+    masked = [0 if file.vector is None else file.vector.said_rows(file.row_count) for file in files]
     if None in masked or not MergeSpec.of(store.schema, store.options).keeps_rows:
         return None
     rows = sum(file.row_count for file in files) - sum(filter(None, masked))

@@ -73,6 +73,14 @@ def _places(store: TableStore, snapshot: Snapshot, entry: IndexManifestEntry) ->
     path = store.paths.index(file.file_name)
     store.file_io.check_file(path)
     for vector in file.dv_ranges:
+        numbers = vector.offset, vector.length, vector.cardinality or 0
+        if min(numbers) < 0 or vector.offset + vector.length > file.file_size:
+            raise _wrong(
+                snapshot,
+                f"says that the deletion vector of data file {vector.data_file_name} has {vector.length} bytes from byte "
+                f"{vector.offset} of index file {file.file_name} with {file.file_size} bytes, and masks "
+                f"{vector.cardinality} rows, which cannot be",
+            )
         yield VectorPlace(
             path,
             index_size=file.file_size,

@@ -19,3 +19,9 @@ def _sound_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def make(tmp_path_factory: pytest.TempPathFactory, _sound_table: Path) -> Callable[[], HostileTable]:
     """Makes copies of one small table, to tamper with."""
     return lambda: hostile_table(tmp_path_factory.mktemp("hostile"), _sound_table)
+
+
+@pytest.fixture(scope="session")
+def make_masked(tmp_path_factory: pytest.TempPathFactory, _sound_table: Path) -> Callable[[], HostileTable]:
+    """Makes copies of one small table with deletion vectors."""
+    return lambda: hostile_table(tmp_path_factory.mktemp("hostile"), _sound_table, masked=True)

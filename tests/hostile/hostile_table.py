@@ -15,10 +15,13 @@ import pyarrow as pa
 
 from lakelsm.commit.committer import Committer
 from lakelsm.errors import LakelsmError
+from lakelsm.format.index.index_manifest import decode_index_manifest, encode_index_manifest
 from lakelsm.format.manifest import decode_manifest_list, encode_manifest_list
 from lakelsm.format.snapshot import CHECKSUMS_KEY, Tag
 from lakelsm.plan.changelog_plan import ChangelogMode, plan_changelog
+from lakelsm.plan.count_plan import metadata_count
 from lakelsm.plan.read_plan import plan_read
+from lakelsm.plan.table_status import table_status
 from lakelsm.snapshots.manifest_scan import read_index_entries
 from lakelsm.types import to_arrow
 from tests.compact.local_table import LocalTable, Row
@@ -141,6 +144,14 @@ def _looked_at(root: Path) -> None:
     Committer.of(store).committed("nobody", 5)
 
 
+def _count(root: Path) -> None:
+    store = LocalTable(root).store
+    latest = store.snapshots.latest()
+    for fresh in (False, True):
+        metadata_count(store, latest, None, fresh)
+    table_status(store, latest, 0, 0, most_buckets=9)
+
+
 def _write(root: Path) -> None:
     """A row as the table's schema has it now, if it can be one."""
     table = LocalTable(root)
@@ -163,6 +174,7 @@ OPERATIONS: dict[str, Callable[[Path], list[Row] | None]] = {
     "read a tag": _read_tag,
     "changelog": _changelog,
     "look at": _looked_at,
+    "count": _count,
     "write": _write,
     "compact": _compact,
     "read again": _read,
@@ -189,20 +201,46 @@ def _template(folder: Path) -> Path:
     return root
 
 
+@cache
+def _masked_template(folder: Path) -> Path:
+    """The same rows with deletion vectors, of which one file of a bucket has two."""
+    root = folder / "masked"
+    options = {"deletion_vectors__enabled": "true", "compaction__size_ratio": "0", "target_file_size": "1 b"}
+    columns = "p STRING NOT NULL, id INT NOT NULL, v STRING, a ARRAY<INT>"
+    table = LocalTable(root, columns, ("p", "id"), ("p",), **options, num_sorted_run__compaction_trigger="9")
+    table.write(*(("a", key, f"v{key}", [key, key]) for key in range(6)), ("b", 0, "v0", [0, 0]))
+    table.compact(full=True)
+    table.write(*(("a", key, f"v{key}", [key, key]) for key in range(6, 12)))
+    table.write(*(("b", key, f"v{key}", [key, key]) for key in range(1, 8)))
+    table.compact(full=False)
+    table.write(*(("a", key, f"again {key}", [key]) for key in range(4)), ("a", 7, "v7", [7, 7]))
+    table.delete(("b", 6, None, None), ("b", 7, None, None))
+    table.compact(full=False)
+    (root / "tag").mkdir()
+    (root / "tag" / "tag-kept").write_text(Tag(table.latest).to_json())
+    _forget_checksums(root)
+    assert sorted(_read(root)) == sorted(ROWS)
+    return root
+
+
 def _forget_checksums(root: Path) -> None:
     """Leave the table without checksums and sizes of its metadata, as other writers do and as whoever tampers can."""
     for path in root.glob("manifest/manifest-list-*"):
         metas = decode_manifest_list(path.read_bytes(), path.name)
         path.write_bytes(encode_manifest_list([replace(meta, checksum=None) for meta in metas]))
+    for path in root.glob("manifest/index-manifest-*"):
+        entries = decode_index_manifest(path.read_bytes(), path.name)
+        kept_files = [replace(entry, file=replace(entry.file, checksum=None)) for entry in entries]
+        path.write_bytes(encode_index_manifest(kept_files))
     for path in [*root.glob("snapshot/snapshot-*"), *root.glob("tag/*")]:
         document = json.loads(path.read_bytes())
         kept = {key: value for key, value in document.items() if key != CHECKSUMS_KEY and not key.endswith("ListSize")}
         path.write_text(json.dumps(kept))
 
 
-def hostile_table(folder: Path, template_folder: Path) -> HostileTable:
-    """A fresh copy of the table in ``folder``, with decoys of its files beside it."""
-    template = _template(template_folder)
+def hostile_table(folder: Path, template_folder: Path, masked: bool = False) -> HostileTable:
+    """A fresh copy of the table, or of that with deletion vectors, in ``folder``, with decoys of its files beside it."""
+    template = (_masked_template if masked else _template)(template_folder)
     root, outside = folder / "warehouse" / "t", folder / "outside"
     shutil.copytree(template, root)
     outside.mkdir()

@@ -48,9 +48,19 @@ class VectorPlace:
         """
         return next(read_vectors(filesystem, [(self, row_count)]))
 
+    def said_rows(self, row_count: int) -> int | None:
+        """How many rows the index manifest says are masked, None where it does not.
+
+        Raises CorruptTableError where they are more than the data file has.
+        """
+        if self.cardinality is not None and self.cardinality > row_count:
+            raise self.wrong(f"the index manifest says {self.cardinality} masked rows, and the data file has {row_count}")
+        return self.cardinality
+
     def masked_rows(self, filesystem: arrow_fs.FileSystem, row_count: int) -> int:
         """How many rows are masked. The index file is only read where its manifest does not say."""
-        return len(self.read(filesystem, row_count)) if self.cardinality is None else self.cardinality
+        said = self.said_rows(row_count)
+        return len(self.read(filesystem, row_count)) if said is None else said
 
     def may_mask_as(self, other: VectorPlace) -> bool:
         """Whether another vector of the data file may mask the same rows, by what manifests say."""
