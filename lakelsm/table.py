@@ -107,11 +107,11 @@ class Table:
 
         ``row_kind`` names a column of +I, -U, +U and -D. ``commit_user`` and ``batch_id`` (ascending per user) make a
         rerun a no-op; a batch that failed may come after later ones. A batch that changes nothing leaves no snapshot: its
-        rerun is worked out anew. ``options`` override the table's for this call: those that docs/options.md
-        has for one write. Names of columns are found in any case. With `partial-update` the frame
-        may have fewer columns: those it lacks stay as they are. Compacts the written buckets afterwards unless the table
-        is ``write-only``. Raises InvalidInputError for wrong columns, types or rows; nothing is visible then. Raises
-        BatchHistoryExpiredError for a batch id below the user's newest that expired snapshots may hold.
+        rerun is worked out anew. ``options`` override the table's for this call: those that docs/options.md has for one
+        write. Names of columns are found in any case. With `partial-update` the frame may have fewer columns: those it
+        lacks stay as they are. Compacts the written buckets afterwards unless the table is ``write-only``. Raises
+        InvalidInputError for wrong columns, types or rows; nothing is visible then. Raises BatchHistoryExpiredError for a
+        batch id below the user's newest that expired snapshots may hold.
         """
         frame = checked_frame(frame)
         checked_name("row_kind", row_kind, "the name of a column as text", optional=True)
@@ -326,8 +326,7 @@ class Table:
         """The retained snapshots, oldest first.
 
         ``operation`` is what was done: WRITE, DELETE, UPDATE, OVERWRITE, COMPACT, or what another engine says (NULL:
-        nothing).
-        ``delta_record_count`` is the rows of the files that it added less those of the files that it deleted,
+        nothing). ``delta_record_count`` is the rows of the files that it added less those of the files that it deleted,
         ``changelog_record_count`` the changes that it recorded. A file that moved up a level is added and deleted.
         """
         return snapshots_frame(self.spark, self._store())

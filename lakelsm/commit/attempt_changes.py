@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lakelsm.commit.append_conflict import Intervening, check_append, check_rows_read
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
-from lakelsm.commit.conflict import Conflict, ConflictKind, Intervening, check_append, check_changes, check_rows_read
+from lakelsm.commit.conflict import Conflict, ConflictKind, check_changes
 from lakelsm.commit.live_files import LiveFiles, combine_index
 from lakelsm.commit.vector_conflict import check_named_files, check_vectors, live_levels, of_live_files
 from lakelsm.errors import InvalidInputError

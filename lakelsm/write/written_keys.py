@@ -7,7 +7,7 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelsm.commit.conflict import Intervening, rewritten_in_range
+from lakelsm.commit.append_conflict import Intervening, rewritten_in_range
 from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.merge.key_order import rank_keys
