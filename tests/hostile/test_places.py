@@ -176,7 +176,6 @@ SPARED = {
     "latest hint": {"read", "write", "compact"},
     "tag": {"read", "write", "compact"},
     "hash index": {"read", "compact"},
-    "index manifest": {"read", "compact"},
     "data file": {"write"},
 }
 
