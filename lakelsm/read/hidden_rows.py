@@ -13,7 +13,6 @@ from functools import reduce
 from threading import Lock
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
@@ -21,7 +20,6 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, MaskedRows, StaleRows
 from lakelsm.read.task_scan import TASK_MEMORY
-from lakelsm.schema.system_columns import STALE, STALE_CHUNK, STALE_FILE, STALE_WORDS
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.tasks import read_units
@@ -32,7 +30,7 @@ _AROUND_WORDS = 64
 
 @dataclass(frozen=True)
 class HiddenRows:
-    """What is left out of some files: ``chunks`` has a row a bitmap. ``found_before``: a read asked for the same."""
+    """What is left out of some files, as rows of `STALE_SCHEMA`. ``found_before``: a read asked for the same."""
 
     chunks: DataFrame
     found_before: bool
@@ -121,8 +119,7 @@ def _found(
         parts.append(read_units(spark, packed, MaskedRows(store.file_io), STALE_SCHEMA))
     if units:
         parts.append(_hidden_by_merge(spark, store, schemas, units))
-    chunks = reduce(DataFrame.unionAll, parts)
-    return chunks.select(F.expr(f"xxhash64({STALE_FILE}) ^ {STALE_CHUNK}").alias(STALE), F.col(STALE_WORDS))
+    return reduce(DataFrame.unionAll, parts)
 
 
 def _hidden_by_merge(

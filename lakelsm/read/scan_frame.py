@@ -4,8 +4,9 @@ All files are scanned by Spark's own Parquet reader, so that projections and pre
 Files of sections are scanned the same way, less their hidden rows (see stale_rows), and so are files under deletion
 vectors: one small table of bitmaps, at most a bit a row of these files, made by tasks when the query runs or kept from an
 earlier one (see hidden_rows), is broadcast; a row is left out when the bitmap of its chunk of its file has it. The join
-is an anti join on one 64-bit number (hash of the file name, xor the chunk), the cheapest that Spark has. Engines that
-combine rows add the merged rows of contested keys, made by tasks (see merged_rows).
+is an anti join on one 64-bit number, the cheapest that Spark has: the file's size with the number of the chunk, where no
+two of the files have the same size, else the hash of the file's name, xor the chunk. Engines that combine rows add the
+merged rows of contested keys, made by tasks (see merged_rows).
 
 Spark's reader verifies page checksums, but knows nothing of manifest entries, and fills a column that a footer lacks with
 NULL. So the footers of files that no task of lakelsm opens are compared with their entries on the driver before it reads
@@ -41,6 +42,9 @@ from lakelsm.schema.system_columns import (
     POSITION,
     ROW,
     STALE,
+    STALE_CHUNK,
+    STALE_FILE,
+    STALE_SIZE,
     STALE_WORDS,
     SYSTEM_FIELDS,
 )
@@ -56,6 +60,10 @@ from lakelsm.storage import FileIO
 _SYSTEM_TYPES = {field.name: to_spark(field.type) for field in SYSTEM_FIELDS}
 
 _THREADS = 16
+
+#: A file's chunks are fewer than two to this power, where a number of 64 bits is to hold its size too.
+_CHUNK_NUMBER_BITS = 16
+_MOST_CHUNKS = 1 << _CHUNK_NUMBER_BITS
 
 
 def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFrame:
@@ -73,7 +81,8 @@ def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFr
         vectors = [file for file in (*masked, *scanned) if file.vector is not None]
         hidden = hidden_rows(spark, store, schemas, plan.units, vectors)
         check_files(store.file_io, schemas, [*masked, *scanned] if hidden.found_before else masked)
-        parts += file_scans(spark, store, schemas, [*masked, *scanned], F.broadcast(hidden.chunks))
+        by_size = _sizes_tell([*masked, *plan.merged_files])
+        parts += file_scans(spark, store, schemas, [*masked, *scanned], hidden.chunks, by_size=by_size)
     if not parts:
         return spark.createDataFrame([], to_struct(store.schema.fields))
     return reduce(DataFrame.unionAll, parts)
@@ -86,21 +95,43 @@ def file_scans(
     files: Sequence[RunFile],
     stale: DataFrame | None = None,
     system: Sequence[str] = (),
+    *,
+    by_size: bool = False,
 ) -> list[DataFrame]:
     """A scan for the files of each schema, with the table's columns.
 
-    ``stale`` lists rows to leave out; the tasks that make it check the files. Without it the ``system`` columns of the
-    files follow and, if there are any, the file's name as `FILE_NAME`. Files that Spark's scan cannot read are read by
-    tasks. Raises CorruptTableError where a file is missing or is not the one that its manifest entry means.
+    ``stale`` lists rows to leave out; the tasks that make it check the files. ``by_size``: no two of the files that it is
+    about have the same size. Without ``stale`` the ``system`` columns of the files follow and, if there are any, the
+    file's name as `FILE_NAME`. Files that Spark's scan cannot read are read by tasks. Raises CorruptTableError where a
+    file is missing or is not the one that its manifest entry means.
     """
     scanned, others = parted_by_reader(files, schemas, nanosecond_files(store.file_io, store.schema, schemas, files))
     if stale is None:
         check_files(store.file_io, schemas, scanned)
-    scans = [_scan(spark, store.schema, schemas[key], group, stale, system) for key, group in _by_schema(scanned)]
+    by_size = by_size and not others
+    if stale is not None:
+        chunk = _chunk_key(STALE_SIZE if by_size else STALE_FILE, STALE_CHUNK, by_size)
+        stale = F.broadcast(stale.select(F.expr(chunk).alias(STALE), F.col(STALE_WORDS)))
+    place = _PLACE_BY_SIZE if by_size else _SCAN_PLACE
+    scans = [
+        _scan(spark, store.schema, schemas[key], group, place, stale, system) for key, group in _by_schema(scanned)
+    ]
     if others:
         columns = quoted_all(store.schema.field_names)
         scans.append(_shown(task_scan(spark, store, schemas, others), columns, _TASK_PLACE, stale, system))
     return scans
+
+
+def _sizes_tell(files: Sequence[RunFile]) -> bool:
+    """Whether a size and the number of a chunk, as one number of 64 bits, tell of any row where it comes from."""
+    chunks = max((file.row_count for file in files), default=0) >> CHUNK_BITS
+    largest = max((file.file_size for file in files), default=0)
+    return len({file.file_size for file in files}) == len(files) and chunks < _MOST_CHUNKS and largest < 1 << 47
+
+
+def _chunk_key(file: str, chunk: str, by_size: bool) -> str:
+    """SQL of the number that stands for a chunk of a file, which is told by its size or else by its name."""
+    return f"SHIFTLEFT({file}, {_CHUNK_NUMBER_BITS}) + {chunk}" if by_size else f"xxhash64({file}) ^ {chunk}"
 
 
 def _by_schema(files: Sequence[RunFile]) -> list[tuple[int, list[RunFile]]]:
@@ -131,6 +162,7 @@ def _scan(
     schema: TableSchema,
     file_schema: TableSchema,
     files: Sequence[RunFile],
+    place: _Place,
     stale: DataFrame | None = None,
     system: Sequence[str] = (),
 ) -> DataFrame:
@@ -149,7 +181,7 @@ def _scan(
         stored.append(T.StructField(ROW_INDEX, T.LongType()))
     with listing_on_driver(spark):
         frame = parquet_reader(spark, T.StructType(stored)).parquet(*(literal_path(file.path) for file in files))
-    return _shown(frame, columns, _SCAN_PLACE, stale, system)
+    return _shown(frame, columns, place, stale, system)
 
 
 def _kept_from_footers(column: Column, kind: T.DataType) -> Column:
@@ -163,13 +195,15 @@ def _kept_from_footers(column: Column, kind: T.DataType) -> Column:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a row comes from, as Spark's SQL: the name of its file, and its place there."""
+    """Where a row comes from, as Spark's SQL: its file's name, or its size where that tells, and its place there."""
 
     file: str
     row: str
+    by_size: bool = False
 
 
 _SCAN_PLACE = _Place("_metadata.file_name", ROW_INDEX)
+_PLACE_BY_SIZE = _Place("_metadata.file_size", ROW_INDEX, by_size=True)
 _TASK_PLACE = _Place(FILE_NAME, POSITION)
 
 
@@ -180,8 +214,8 @@ def _shown(
     if stale is None:
         name = [F.expr(place.file).alias(FILE_NAME)] if system else []
         return frame.select(*columns, *quoted_all(system), *name)
-    chunk = F.expr(f"xxhash64({place.file}) ^ SHIFTRIGHT({place.row}, {CHUNK_BITS})")
-    located = frame.select(*columns, F.col(place.row).alias(ROW), chunk.alias(CHUNK))
+    chunk = _chunk_key(place.file, f"SHIFTRIGHT({place.row}, {CHUNK_BITS})", place.by_size)
+    located = frame.select(*columns, F.col(place.row).alias(ROW), F.expr(chunk).alias(CHUNK))
     word = f"SHIFTRIGHT({ROW} & {(1 << CHUNK_BITS) - 1}, 6)"
     hidden = F.expr(f"getbit(get({STALE_WORDS}, CAST({word} AS INT)), CAST({ROW} & 63 AS INT)) = 1")
     return located.join(stale, (F.col(CHUNK) == F.col(STALE)) & hidden, "left_anti").drop(ROW, CHUNK)

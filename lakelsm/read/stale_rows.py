@@ -24,17 +24,27 @@ from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges
-from lakelsm.schema.system_columns import FILE_NUMBER, POSITION, STALE_CHUNK, STALE_FILE, STALE_WORDS, VALUE_KIND
+from lakelsm.schema.system_columns import (
+    FILE_NUMBER,
+    POSITION,
+    STALE_CHUNK,
+    STALE_FILE,
+    STALE_SIZE,
+    STALE_WORDS,
+    VALUE_KIND,
+)
 from lakelsm.storage import FileIO
 
 #: Rows of a file that share one bitmap: two to this power.
 CHUNK_BITS = 16
 
-#: Spark schema of what a task yields: a file's name, the number of a chunk of its rows, and the hidden rows of the chunk
-#: as a bitmap of 64-bit words, lowest bit first, without zero words at the end. A chunk may come more than once.
+#: Spark schema of what a task yields: a file's name and size, the number of a chunk of its rows, and the hidden rows of
+#: the chunk as a bitmap of 64-bit words, lowest bit first, without zero words at the end. A chunk may come more than
+#: once.
 STALE_SCHEMA = T.StructType(
     [
         T.StructField(STALE_FILE, T.StringType()),
+        T.StructField(STALE_SIZE, T.LongType()),
         T.StructField(STALE_CHUNK, T.LongType()),
         T.StructField(STALE_WORDS, T.ArrayType(T.LongType())),
     ]
@@ -57,17 +67,16 @@ class StaleRows:
             yield from self._of_unit(unit)
 
     def _of_unit(self, unit: MergeUnit) -> Iterator[pa.RecordBatch]:
-        names = [file.name for file in unit.files]
         held: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]] = []
         count = 0
         for rows, keys in key_ranges(self.reader.open_runs(unit, positions=True), self.spec.key_columns):
             held.append(self._hidden(rows, keys))
             count += len(held[-1][0])
             if count > _HELD_POSITIONS:
-                yield stale_chunks(names, held)
+                yield stale_chunks(unit.files, held)
                 held, count = [], 0
         if count:
-            yield stale_chunks(names, held)
+            yield stale_chunks(unit.files, held)
 
     def _hidden(self, rows: pa.Table, keys: OrderKeys | None) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """The file numbers and positions of the rows of one key range that no read may show."""
@@ -92,18 +101,19 @@ class MaskedRows:
 
     def __call__(self, files: Sequence[RunFile]) -> Iterator[pa.RecordBatch]:
         """Yield the chunks of the files that have masked rows."""
-        places = [(file.vector, file.row_count) for file in files if file.vector is not None]
-        for (place, row_count), masked in zip(places, read_vectors(self.file_io.filesystem(), places)):
-            for start in range(0, row_count, _HELD_POSITIONS):
+        masking = [(file, file.vector) for file in files if file.vector is not None]
+        vectors = read_vectors(self.file_io.filesystem(), [(place, file.row_count) for file, place in masking])
+        for (file, _), masked in zip(masking, vectors):
+            for start in range(0, file.row_count, _HELD_POSITIONS):
                 positions = positions_within(masked, start, start + _HELD_POSITIONS)
                 if len(positions):
-                    yield stale_chunks([place.data_file], [(np.zeros(len(positions), np.int32), positions)])
+                    yield stale_chunks([file], [(np.zeros(len(positions), np.int32), positions)])
 
 
 def stale_chunks(
-    names: Sequence[str], held: Sequence[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]
+    files: Sequence[RunFile], held: Sequence[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]
 ) -> pa.RecordBatch:
-    """Return the rows of `STALE_SCHEMA` for hidden rows given as (numbers into ``names``, positions)."""
+    """Return the rows of `STALE_SCHEMA` for hidden rows given as (numbers into ``files``, positions)."""
     numbers = np.concatenate([part[0] for part in held])
     positions = np.concatenate([part[1] for part in held])
     order = np.lexsort((positions, numbers))
@@ -112,13 +122,15 @@ def stale_chunks(
     starts = np.flatnonzero(np.append(True, (np.diff(numbers) != 0) | (np.diff(chunks) != 0)))
     words = [_bitmap(part & ((1 << CHUNK_BITS) - 1)) for part in np.split(positions, starts[1:])]
     offsets = np.cumsum([0, *(len(part) for part in words)])
+    found = [files[number] for number in numbers[starts].tolist()]
     return pa.RecordBatch.from_arrays(
         [
-            pa.array([names[number] for number in numbers[starts].tolist()], pa.string()),
+            pa.array([file.name for file in found], pa.string()),
+            pa.array([file.file_size for file in found], pa.int64()),
             pa.array(chunks[starts]),
             pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(np.concatenate(words))),
         ],
-        names=[STALE_FILE, STALE_CHUNK, STALE_WORDS],
+        names=[STALE_FILE, STALE_SIZE, STALE_CHUNK, STALE_WORDS],
     )
 
 

@@ -40,6 +40,7 @@ POSITION = "_KEY__POSITION"
 
 # Of a bitmap of a file's hidden rows: the file, which rows it is of, and the bits; and a row's place among these rows.
 STALE_FILE = "_KEY__STALE_FILE"
+STALE_SIZE = "_KEY__STALE_SIZE"
 STALE_CHUNK = "_KEY__STALE_CHUNK"
 STALE_WORDS = "_KEY__STALE_WORDS"
 STALE = "_KEY__STALE"

@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakelsm.errors import CorruptTableError
+from lakelsm.merge.merge_unit import RunFile
 from lakelsm.plan.read_plan import plan_read
-from lakelsm.read.scan_frame import scan_frame
+from lakelsm.read.scan_frame import _sizes_tell, scan_frame
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table import Table
 from tests.compact.local_table import LocalTable
@@ -54,6 +55,23 @@ def test_rows_are_the_same_whoever_reads_them(table: Table, small: str, scanned:
     assert len(parquet_scans(found)) == min(scanned, 1)
     assert rows_of(found) == sorted(WANTED, key=repr)
     assert rows_of(found.where("v >= 18")) == [row for row in sorted(WANTED, key=repr) if row[2] >= 18]
+
+
+def test_rows_are_the_same_where_two_files_have_the_same_size(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakelsm.read.scan_frame._sizes_tell", lambda files: False)
+    store = TableStore.open(f"file:{table._opened.paths.root}").with_options({"source.split.open-file-cost": "1 b"})
+    found = scan_frame(table.spark, store, plan_read(store, store.snapshots.latest(), None))
+    assert rows_of(found) == sorted(WANTED, key=repr)
+
+
+def test_sizes_tell_files_apart_where_all_differ_and_fit_a_number_with_the_chunk() -> None:
+    def file(size: int, rows: int = 1) -> RunFile:
+        return RunFile(f"x/{size}", schema_id=0, row_count=rows, file_size=size)
+
+    assert _sizes_tell([]) and _sizes_tell([file(7), file(8), file((1 << 47) - 1, (1 << 32) - 1)])
+    assert not _sizes_tell([file(7), file(8), file(7)])
+    assert not _sizes_tell([file(1 << 47)])
+    assert not _sizes_tell([file(7, 1 << 32)])
 
 
 def test_small_files_are_handed_over_by_default(table: Table) -> None:

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.merge.merge_spec import MergeSpec
-from lakelsm.merge.merge_unit import MergeUnit
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows, stale_chunks
-from lakelsm.schema.system_columns import STALE_CHUNK, STALE_FILE, STALE_WORDS
+from lakelsm.schema.system_columns import STALE_CHUNK, STALE_FILE, STALE_SIZE, STALE_WORDS
 from lakelsm.schema.table_schema import create_schema
 from tests.examples import examples
 from tests.merge.run_files import Row, reader_of, write_run
@@ -104,7 +104,9 @@ def test_chunks_have_exactly_the_bits_of_their_positions(parts: list[dict[int, s
     ]
     if not held:
         return
-    rows = stale_chunks(["a", "b", "c"], held).to_pylist()
+    files = [RunFile(f"x/{name}", schema_id=0, row_count=1, file_size=ord(name)) for name in "abc"]
+    rows = stale_chunks(files, held).to_pylist()
+    assert all(row[STALE_SIZE] == ord(row[STALE_FILE]) for row in rows)
     assert len({(row[STALE_FILE], row[STALE_CHUNK]) for row in rows}) == len(rows)
     found = {
         (row[STALE_FILE], (row[STALE_CHUNK] << CHUNK_BITS) + bit)
