@@ -269,7 +269,7 @@ class Table:
         checked_name("kind_column", kind_column, "the name of a column as text")
         checked_flag("positions", positions)
         store = self._store()
-        between = changelog_range(store, start, end, self._millis)
+        between = changelog_range(store, start, end, lambda time: millis_of(self.spark, time))
         check_added_columns(store.schema, kind_column, positions)
         predicate = self._parsed(store, where)
         with translated(store.paths.root):
@@ -376,13 +376,10 @@ class Table:
         checked_condition(where)
         snapshot_id = checked_snapshot_id("snapshot_id", snapshot_id)
         timestamp, tag = checked_time("timestamp", timestamp), checked_tag("tag", tag)
-        return chosen_state(self._store(), snapshot_id, timestamp, tag, self._millis)
+        return chosen_state(self._store(), snapshot_id, timestamp, tag, lambda time: millis_of(self.spark, time))
 
     def _parsed(self, store: TableStore, where: str | None) -> Predicate | None:
         return None if where is None else predicate_of(self.spark, store.schema.fields, where)
-
-    def _millis(self, timestamp: str | datetime) -> int:
-        return millis_of(self.spark, timestamp)
 
     def _change(
         self, store: TableStore, operation: str, rows: ChangedRows, commit_user: str | None, batch_id: int | None

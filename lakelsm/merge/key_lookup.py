@@ -50,7 +50,6 @@ class KeyLookup:
                 if len(found):
                     yield found
 
-
     def _may_hold(self, file: RunFile, keys: pa.Table, leading: _Leading | None) -> bool:
         """False if the range of the file's keys, or its bloom filters, say that it has none of the keys."""
         file_schema = self.reader.schemas[file.schema_id]

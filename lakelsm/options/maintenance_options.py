@@ -193,8 +193,8 @@ class MaintenanceOptions:
         "lakelsm.hidden-rows.max-memory",
         SIZE,
         64 << 20,
-        "What a Spark session keeps at most of which rows reads leave out, about a bit a row of the files, so that the "
-        "next read of a snapshot does not look for them again; 0 keeps none; of lakelsm alone.",
+        "What a Spark session keeps at most of which rows reads leave out, about a bit a row and 1 KB a file, so that "
+        "the next read of a snapshot does not look for them again; 0 keeps none; of lakelsm alone.",
         low=0,
         per_call=False,
     )

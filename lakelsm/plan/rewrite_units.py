@@ -43,7 +43,6 @@ class RewriteUnit:
     masks: bool = False
     writes_data: bool = True
 
-
     @property
     def has_effect(self) -> bool:
         """Whether it writes anything, or masks rows of some file."""

@@ -14,7 +14,7 @@ from lakelsm.types import has_nanoseconds
 
 
 @dataclass(frozen=True)
-class Sequence:
+class RowSequence:
     """Columns whose values must not become weaker: by them the row that is there would win.
 
     ``descending``: the smallest value wins. ``required``: where all of them are NULL a new row says nothing.
@@ -35,7 +35,7 @@ class UpdatePlan:
 
     values: Mapping[str, str]
     _: KW_ONLY
-    sequences: tuple[Sequence, ...] = ()
+    sequences: tuple[RowSequence, ...] = ()
     kept_by_null: frozenset[str] = frozenset()
 
 
@@ -53,9 +53,9 @@ def plan_update(store: TableStore, values: Mapping[str, str]) -> UpdatePlan:
     if spec.engine is MergeEngine.PARTIAL_UPDATE:
         _check_functions(store, spec)
     _check_microseconds(store, {*store.schema.field_names} - ({*named} - orders), "an update")
-    sequences = [Sequence(group.sequence, required=True) for group in spec.groups if {*group.columns} & {*named}]
+    sequences = [RowSequence(group.sequence, required=True) for group in spec.groups if {*group.columns} & {*named}]
     if {*spec.sequence_columns} & {*named}:
-        sequences.append(Sequence(spec.sequence_columns, descending=spec.sequence_descending))
+        sequences.append(RowSequence(spec.sequence_columns, descending=spec.sequence_descending))
     kept = {
         rule.name
         for rule in spec.columns

@@ -24,8 +24,8 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.tasks import read_units
 
-#: Bytes around the words of a chunk.
-_AROUND_WORDS = 64
+#: Bytes around the words of a file's part: the driver keeps what is planned of it.
+_AROUND_WORDS = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _forget_other_applications(application: str) -> None:
 
 
 def _most_bytes(units: Sequence[MergeUnit], masked: Sequence[RunFile]) -> int:
-    """What the bitmaps take at most: a bit a row, and for each unit that has a part of a file the rest of a chunk."""
+    """What is kept at most: a bit a row, and for each unit that has a part of a file its plan and the rest of a chunk."""
     files = {file.path: file.row_count for file in (*masked, *(file for unit in units for file in unit.files))}
     parts = [*masked, *(file for unit in units for file in unit.files)]
     ends = sum(min(file.row_count, 1 << CHUNK_BITS) // 8 + _AROUND_WORDS for file in parts)

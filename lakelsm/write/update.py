@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.row_kinds import ROW_KINDS, UPDATE_AFTER
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.plan.update_plan import Sequence, UpdatePlan, plan_update
+from lakelsm.plan.update_plan import RowSequence, UpdatePlan, plan_update
 from lakelsm.predicate.parser import shown_condition
 from lakelsm.schema.system_columns import NEW_VALUE
 from lakelsm.snapshots.table_store import TableStore
@@ -100,7 +100,7 @@ def _checked(store: TableStore, plan: UpdatePlan, new: Mapping[str, Column]) -> 
     return checked
 
 
-def _is_weaker(sequence: Sequence, now: Mapping[str, Column]) -> Column:
+def _is_weaker(sequence: RowSequence, now: Mapping[str, Column]) -> Column:
     """Whether new values of a sequence lose to those that are there: NULL loses to all, the first difference decides."""
     weaker = F.lit(False)
     for name in reversed(sequence.columns):

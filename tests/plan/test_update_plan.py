@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm import Catalog, InvalidInputError, UnsupportedFeatureError
-from lakelsm.plan.update_plan import Sequence, UpdatePlan, check_delete_exact, plan_update
+from lakelsm.plan.update_plan import RowSequence, UpdatePlan, check_delete_exact, plan_update
 from lakelsm.snapshots.table_store import TableStore
 
 COLUMNS = "dt STRING, k INT, a INT, b STRING NOT NULL, s INT, t INT, kind STRING"
@@ -26,20 +26,20 @@ def store(path: Path, options: dict[str, str], columns: str = COLUMNS) -> TableS
     [
         ({}, {"A": "a + 1", "b": "''"}, UpdatePlan({"a": "a + 1", "b": "''"})),
         ({"sequence.field": "s,t"}, {"a": "1"}, UpdatePlan({"a": "1"})),
-        ({"sequence.field": "s,t"}, {"t": "1"}, UpdatePlan({"t": "1"}, sequences=(Sequence(("s", "t")),))),
+        ({"sequence.field": "s,t"}, {"t": "1"}, UpdatePlan({"t": "1"}, sequences=(RowSequence(("s", "t")),))),
         (
             {"sequence.field": "s", "sequence.field.sort-order": "descending"},
             {"s": "1"},
-            UpdatePlan({"s": "1"}, sequences=(Sequence(("s",), descending=True),)),
+            UpdatePlan({"s": "1"}, sequences=(RowSequence(("s",), descending=True),)),
         ),
         (PARTIAL, {"a": "1"}, UpdatePlan({"a": "1"}, kept_by_null=frozenset("a"))),
-        (GROUPED, {"a": "1"}, UpdatePlan({"a": "1"}, sequences=(Sequence(("s", "t"), required=True),))),
-        (GROUPED, {"t": "1"}, UpdatePlan({"t": "1"}, sequences=(Sequence(("s", "t"), required=True),))),
+        (GROUPED, {"a": "1"}, UpdatePlan({"a": "1"}, sequences=(RowSequence(("s", "t"), required=True),))),
+        (GROUPED, {"t": "1"}, UpdatePlan({"t": "1"}, sequences=(RowSequence(("s", "t"), required=True),))),
         (GROUPED, {"kind": "1"}, UpdatePlan({"kind": "1"}, kept_by_null=frozenset(["kind"]))),
         (
             {**GROUPED, "fields.a.aggregate-function": "last_non_null_value"},
             {"a": "1"},
-            UpdatePlan({"a": "1"}, sequences=(Sequence(("s", "t"), required=True),), kept_by_null=frozenset("a")),
+            UpdatePlan({"a": "1"}, sequences=(RowSequence(("s", "t"), required=True),), kept_by_null=frozenset("a")),
         ),
     ],
 )

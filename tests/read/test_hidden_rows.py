@@ -40,7 +40,7 @@ def test_the_next_read_of_a_snapshot_opens_no_file_to_merge_it_and_that_of_anoth
 
 
 def test_what_is_kept_is_bounded_by_the_table_and_the_oldest_goes_first(spark: SparkSession, tmp_path: Path) -> None:
-    local = LocalTable(tmp_path / "t", write_only="true", **{"lakelsm.hidden-rows.max-memory": "600 b"})
+    local = LocalTable(tmp_path / "t", write_only="true", **{"lakelsm.hidden-rows.max-memory": "9300 b"})
     table = Table.for_path(str(local.root), spark)
     for number in range(5):
         local.write(*((key, str(number)) for key in range(10)))
@@ -60,7 +60,7 @@ def test_what_is_kept_is_bounded_by_the_table_and_the_oldest_goes_first(spark: S
     assert table.read(snapshot_id=5).count() == 10
     assert kept() == [2, 5]
     assert spark.sparkContext._jsc.getPersistentRDDs().size() == before
-    assert _most_bytes(table.plan().units, ()) <= 600
+    assert _most_bytes(table.plan().units, ()) <= 9300
     unkept = LocalTable(tmp_path / "u", write_only="true", **{"lakelsm.hidden-rows.max-memory": "0 b"})
     for _ in range(2):
         unkept.write((1, "a"))
@@ -68,9 +68,9 @@ def test_what_is_kept_is_bounded_by_the_table_and_the_oldest_goes_first(spark: S
     assert str(unkept.root) not in {owner.root for owner in hidden_rows._kept}
 
 
-def test_bitmaps_are_counted_as_a_bit_a_row_and_the_rest_of_a_chunk_for_each_part() -> None:
+def test_bitmaps_are_counted_as_a_bit_a_row_and_for_each_part_its_plan_and_the_rest_of_a_chunk() -> None:
     small = RunFile("small", schema_id=0, row_count=80, file_size=1)
     large = RunFile("large", schema_id=0, row_count=1 << 20, file_size=1)
     unit = MergeUnit(((large,), (small,)))
-    assert _most_bytes([unit], [small]) == (80 + (1 << 20)) // 8 + 2 * (10 + 64) + 8192 + 64
-    assert _most_bytes([unit, unit], []) - _most_bytes([unit], []) == 10 + 64 + 8192 + 64
+    assert _most_bytes([unit], [small]) == (80 + (1 << 20)) // 8 + 2 * (10 + 1024) + 8192 + 1024
+    assert _most_bytes([unit, unit], []) - _most_bytes([unit], []) == 10 + 1024 + 8192 + 1024
