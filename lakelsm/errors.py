@@ -83,7 +83,7 @@ class BucketAssignConflictError(CommitConflictError):
 
 
 class RowsChangedError(CommitConflictError):
-    """Another commit wrote keys of the rows that this delete was worked out from; read them anew and delete again."""
+    """Another commit wrote keys of the rows that this delete or update was worked out from: do it again from new ones."""
 
 
 class VectorsChangedError(CommitConflictError):

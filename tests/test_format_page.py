@@ -11,9 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyroaring import BitMap
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import file_schema
+from lakelsm.format.index.deletion_vectors import encode_vectors
 from lakelsm.format.index.file_index.index_builder import FileIndexBuilder
 from lakelsm.format.manifest.avro_schemas import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 from lakelsm.format.partition_path import escape_path_name
@@ -189,6 +191,16 @@ def test_a_container_of_indexes_has_the_bytes_of_the_example() -> None:
     builder = FileIndexBuilder([(ColumnIndex(BLOOM_FILTER, "v", items=10, fpp=0.1), parse_type("STRING"))])
     builder.add(pa.table({"v": ["a", "b"]}))
     assert builder.encode().hex() == text[1].replace(" ", "")
+
+
+def test_a_deletion_vector_has_the_bytes_of_the_example_in_both_layouts() -> None:
+    text = re.search(r"^Example, rows 1 and 5: in 32 bits `([0-9a-f ]+)`, in 64 bits\n`([0-9a-f ]+)`", PAGE, re.MULTILINE)
+    assert text is not None
+    for bitmap64, example in ((False, text[1]), (True, text[2])):
+        data, (place,) = encode_vectors({"data-1.parquet": BitMap([1, 5])}, bitmap64)
+        vector = bytes.fromhex(example)
+        assert data == b"\x01" + vector
+        assert (place.offset, place.length) == (1, len(vector) if bitmap64 else int.from_bytes(vector[:4], "big"))
 
 
 def test_the_types_that_have_a_bloom_filter_are_those_of_the_page() -> None:

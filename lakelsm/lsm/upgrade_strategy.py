@@ -1,6 +1,6 @@
 """What a compaction does with a file that moves up a level: a changelog of it, a rewrite, both or nothing.
 
-The rules are those of Paimon's ``MergeTreeCompactRewriter`` and its heirs (docs/format.md 13.2).
+The rules are those of Paimon's ``MergeTreeCompactRewriter`` and its heirs (docs/format.md 13.5).
 """
 
 from __future__ import annotations

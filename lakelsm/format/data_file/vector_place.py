@@ -1,4 +1,4 @@
-"""Where the deletion vector of a data file lies, and how a reader of the file gets it (docs/format.md 10.2)."""
+"""Where the deletion vector of a data file lies, and how a reader of the file gets it (docs/format.md 13.5)."""
 
 from __future__ import annotations
 

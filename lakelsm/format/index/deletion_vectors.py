@@ -1,4 +1,4 @@
-"""Index files of deletion vectors: for data files, the positions of the rows that are deleted (docs/format.md 10.2).
+"""Index files of deletion vectors: for data files, the positions of the rows that are deleted (docs/format.md 13.5).
 
 A file is a version byte and vectors, each its length, a magic number, a bitmap and a checksum. Where a vector begins
 stands in the index manifest alone (`DeletionVectorRange`). Two layouts of the bitmap are told apart by the magic number:
