@@ -156,11 +156,15 @@ class Engine:
             from benchmarks.merge_engines import MERGE_ENGINES
 
             return [self._engine_contender(operation, name) for name in MERGE_ENGINES]
-        from benchmarks.floors import check_frame, drain
+        if operation == "read-again":
+            return self._queries_of_one_snapshot()
+        return self._writes(operation) if operation in ("load", "upsert", "compact") else self._reads(operation)
 
-        config = self.config
+    def _writes(self, operation: str) -> list[Contender]:
+        from benchmarks.floors import check_frame
+
+        config, scratch = self.config, self.scratch
         checked = False
-        state, scratch = config.table("state"), self.scratch
 
         def clear() -> None:
             remove(scratch)
@@ -170,11 +174,6 @@ class Engine:
                 open_table(scratch).write(self.rows(batch))
 
             return Contender(label, write, lambda: copy_table(config.table(table), scratch), clear)
-
-        def read(where: str | None = None) -> DataFrame:
-            table = open_table(state)
-            frame: DataFrame = table.read() if where is None else table.read(where=where)
-            return frame
 
         def load() -> None:
             _create(config, scratch).write(self.rows("base"))
@@ -193,12 +192,20 @@ class Engine:
             return [Contender(NAME, load, clear, clear)]
         if operation == "upsert":
             return [upsert(NAME, "base", "upsert"), upsert(NAME + " (table / 10)", "small", "upsert-small")]
-        if operation == "compact":
-            return [Contender(NAME, compact, lambda: copy_table(state, scratch), clear_checked)]
+        return [Contender(NAME, compact, lambda: copy_table(config.table("state"), scratch), clear_checked)]
+
+    def _reads(self, operation: str) -> list[Contender]:
+        from benchmarks.floors import check_frame, drain
+
+        config = self.config
+
+        def read(where: str | None = None) -> DataFrame:
+            table = open_table(config.table("state"))
+            frame: DataFrame = table.read() if where is None else table.read(where=where)
+            return frame
+
         if operation == "read":
             return [Contender(NAME, lambda: drain(read()), check=lambda _: check_frame(config, read()))]
-        if operation == "read-again":
-            return self._queries_of_one_snapshot()
         if operation == "where":
             return [
                 Contender(
