@@ -135,8 +135,10 @@ class FileTable(LocalTable):
         parts = [value_schema.empty_table()]
         hidden: dict[str, list[int]] = {}
         units = list(plan.units)
+        sizes = {file.name: file.file_size for file in plan.merged_files}
         for batch in StaleRows(self._reader(spec.decisive_columns), spec)(units):
-            for name, chunk, words in zip(*(column.to_pylist() for column in batch.columns)):
+            for name, size, chunk, words in zip(*(column.to_pylist() for column in batch.columns)):
+                assert sizes[name] == size
                 bits = np.unpackbits(np.array(words, np.int64).view(np.uint8), bitorder="little")
                 hidden.setdefault(name, []).extend((np.flatnonzero(bits) + (chunk << CHUNK_BITS)).tolist())
         scanned = [file for file in plan.merged_files if not is_handed_over(file, small_file)]
