@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.index.hash_index import decode_hashes, encode_hashes
-from lakelsm.format.index.index_manifest import HASH_INDEX, IndexManifestEntry, decode_index_manifest
-from lakelsm.format.manifest import FileKind, ManifestEntry, decode_entries
+from lakelsm.format.index.index_manifest import HASH_INDEX, IndexManifestEntry
+from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.paths import AttemptNames, TablePaths
 from lakelsm.format.row.binary_row import decode_row, encode_row
 from lakelsm.format.row.bucket_hash import key_hashes
@@ -106,8 +107,8 @@ def batches(rows: Sequence[Row], size: int = 1 << 30) -> Iterator[pa.RecordBatch
 
 def run(job: Level0Job, parts: Iterator[pa.RecordBatch]) -> Written:
     (message,) = list(job(parts))
-    entries, indexes, _ = (column[0].as_py() for column in message.columns)
-    return Written(Path(job.paths.root), decode_entries(entries), decode_index_manifest(indexes, "a message"))
+    found = TaskMessages.of_row([column[0].as_py() for column in message.columns])
+    return Written(Path(job.paths.root), found.entries, found.index_entries)
 
 
 def write(root: Path, rows: Sequence[Row], size: int = 1 << 30, **more: Any) -> Written:
