@@ -13,6 +13,7 @@ _SPANNING = frozenset(
     {
         "commit/commit_faults",
         "compact/compaction_changelog",
+        "compact/killed_and_racing_compactions",
         "compact/lost_compactions",
         "compact/table_compact",
         "compact/task_memory",
