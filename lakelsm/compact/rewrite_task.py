@@ -130,7 +130,10 @@ class RewriteTask:
         if rule is not None and rule.source is ChangelogSource.TOP_LEVEL:
             merged = merge_to_top(rows, keys, levels, unit.output_level, self.spec, rule)
         else:
-            merged = merge_with_lookup(rows, keys, levels, unit.output_level, self.spec, rule, unit.writes_data)
+            expired = None if self.expiry is None else self.expiry.expired(rows, self.epoch_millis)
+            merged = merge_with_lookup(
+                rows, keys, levels, unit.output_level, self.spec, rule, unit.writes_data, expired
+            )
             if unit.masks and merged.replaced is not None:
                 places = rows.select([FILE_NUMBER, POSITION]).take(pa.array(merged.replaced))
                 replaced.add_places([file.name for file in section.files], places)
@@ -141,7 +144,7 @@ class RewriteTask:
         if self.expiry is None:
             return runs
         unexpired = partial(self.expiry.unexpired, now_millis=self.epoch_millis)
-        below = len(section.looked_up)  # As in Paimon, a row that is looked up is there until it is compacted itself.
+        below = len(section.looked_up)  # Their expired rows are replaced too, so the merge is told of them.
         return [*runs[:below], *(map(unexpired, run) for run in runs[below:])]
 
     def _narrowed(self, unit: RewriteUnit, section: MergeUnit, scratch: str) -> MergeUnit:

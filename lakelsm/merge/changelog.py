@@ -60,16 +60,21 @@ def merge_with_lookup(
     spec: MergeSpec,
     rule: ChangelogRule | None,
     rewrites: bool = True,
+    expired: Mask | None = None,
 ) -> MergedRange:
     """Merge a key range of a compaction to ``output_level`` whose table looks rows up.
 
     ``levels`` has the level of each row. Rows above ``output_level`` (numerically) take part where no other row above
     level 0 has their key; keys that only they have are left out. A key with a row on level 0 goes through the merge
     engine even where that row is alone, as in Paimon; but not in a file that only moves up (no ``rewrites``), because
-    its rows stay as they are. ``keys`` as in `merge_rows`; None where they ascend and are unique.
+    its rows stay as they are. ``keys`` as in `merge_rows`; None where they ascend and are unique. ``expired`` rows take
+    no part, and are replaced all the same; those of `first-row` are first rows until they are compacted, as in Paimon.
     """
     groups = KeyGroups.of(keys, len(rows))
-    lowest = groups.minimum(np.where(levels > 0, levels, NO_LEVEL))
+    above = levels > 0
+    if expired is not None and spec.engine is not MergeEngine.FIRST_ROW:
+        above &= ~expired
+    lowest = groups.minimum(np.where(above, levels, NO_LEVEL))
     fresh = groups.any(levels == 0)
     present = groups.any(levels <= output_level)
     if spec.engine is MergeEngine.FIRST_ROW:
@@ -78,8 +83,9 @@ def merge_with_lookup(
     if not present.any():
         return MergedRange(rows.slice(0, 0), None)
     replaced = np.flatnonzero((levels > output_level) & (fresh & present)[groups.ids])
-    before = groups.place_of(levels == lowest[groups.ids])
-    merging = present[groups.ids] & ((levels == 0) | (levels == lowest[groups.ids]))
+    found = above & (levels == lowest[groups.ids])
+    before = groups.place_of(found)
+    merging = present[groups.ids] & ((levels == 0) | found)
     merged = _merged(rows, groups, merging, spec, fresh if rewrites else None)
     if rule is None:
         return MergedRange(merged.drop_columns(GROUP), None, replaced)

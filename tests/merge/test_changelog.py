@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from lakelsm.errors import InvalidInputError
 from lakelsm.merge.changelog import ChangelogRule, ChangelogSource, change_rows, merge_to_top, merge_with_lookup
 from lakelsm.merge.key_order import order_keys
-from lakelsm.merge.merge_spec import MergeSpec
+from lakelsm.merge.merge_spec import ColumnRule, MergeSpec
+from lakelsm.options import MergeEngine
 from tests.merge.engine_oracle import Column, Record, Refused, Table
 from tests.merge.engine_tables import (
     aggregations,
@@ -197,3 +198,31 @@ def test_a_row_that_lies_below_is_not_written_again_without_news() -> None:
     merged = merge_with_lookup(rows, None, levels, 4, MergeSpec(("id",)), ChangelogRule(ChangelogSource.LOOKUP))
     assert len(merged.rows) == 0
     assert merged.changes is None
+
+
+@pytest.mark.parametrize("engine", [MergeEngine.AGGREGATION, MergeEngine.DEDUPLICATE, MergeEngine.FIRST_ROW])
+def test_an_expired_row_below_takes_no_part_and_is_replaced(engine: MergeEngine) -> None:
+    """Key 1 has an expired row below its new one, key 2 one that is young enough, key 3 only an expired one."""
+    rows = pa.table(
+        {
+            "_SEQUENCE_NUMBER": pa.array([5, 6, 1, 2, 3], pa.int64()),
+            "_VALUE_KIND": pa.array([0] * 5, pa.int8()),
+            "id": pa.array([1, 2, 1, 2, 3], pa.int32()),
+            "s": pa.array([10, 20, 100, 200, 300], pa.int32()),
+        }
+    )
+    levels, expired = np.array([0, 0, 5, 5, 5]), np.array([False, False, True, False, True])
+    columns = (ColumnRule("s", "sum"),) if engine is MergeEngine.AGGREGATION else ()
+    spec = MergeSpec(("id",), engine=engine, columns=columns)
+    keys, rule = order_keys([rows.column("id")]), ChangelogRule(ChangelogSource.LOOKUP)
+    merged = merge_with_lookup(rows, keys, levels, 4, spec, rule, expired=expired)
+    if engine is MergeEngine.FIRST_ROW:
+        assert len(merged.rows) == 0 and merged.changes is None, "the rows below are the first ones still"
+        return
+    assert merged.changes is not None and merged.replaced is not None
+    shown = list(zip(*merged.rows.select(["id", "s"]).to_pydict().values()))
+    told = list(zip(*merged.changes.select(["_VALUE_KIND", "id", "s"]).to_pydict().values()))
+    new = 220 if engine is MergeEngine.AGGREGATION else 20
+    assert shown == [(1, 10), (2, new)]
+    assert told == [(INSERT, 1, 10), (UPDATE_BEFORE, 2, 200), (UPDATE_AFTER, 2, new)]
+    assert merged.replaced.tolist() == [2, 3]
