@@ -52,6 +52,7 @@ def make() -> None:
         table.compact(full=True)
         table.read().count()
         gateway = spark.sparkContext._gateway
+        assert gateway is not None, "a session that runs has a JVM"
         spark.stop()
         gateway.shutdown()
         gateway.proc.stdin.close()
