@@ -26,7 +26,7 @@ from lakelsm.predicate.predicate import (
     any_of,
     negate,
 )
-from lakelsm.types import AtomicType, DataField, DataType
+from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, DataType, has_nanoseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,16 @@ class Literal:
 @dataclass(frozen=True, slots=True)
 class _Coerced:
     """A value of the column's Python type. With `blur`, Spark compares values up to so far away from those
-    here.
+    here. `floored`: it compares the column's times cut to microseconds.
     """
 
     value: Any
     blur: timedelta | None = None
+    floored: bool = False
 
 
 _INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_REALS = ("FLOAT", "DOUBLE")
 _MAX_DIGITS = 38
 _EXACT = Context(prec=2 * _MAX_DIGITS)
 # Above any step of a zone's clock: Samoa left out a whole day.
@@ -72,6 +74,8 @@ def compare(field: DataField, op: str, literal: Literal, session_zone: str | Non
         return Unknown(f"{field.name} {op} a literal of kind {literal.kind}")
     if coerced.blur is not None:
         return _compare_blurred(field.name, op, coerced)
+    if coerced.floored:
+        return _compare_floored(field.name, op, coerced.value)
     if op in ("=", "!=") and not _fits(field.type, coerced.value):
         # No value of the type is equal: FALSE, or NULL for a NULL column.
         never = all_of([IsNull(field.name), Constant(None)])
@@ -90,7 +94,9 @@ def null_safe_equal(field: DataField, literal: Literal, session_zone: str | None
 
 def is_in(field: DataField, literals: Sequence[Literal], session_zone: str | None) -> Predicate:
     """`column IN (literals)`; Unknown as a whole if one of them is, because Spark picks one type for all."""
+    found: Predicate
     values: list[Any] = []
+    ranges: list[Predicate] = []
     for literal in literals:
         if literal.kind == "null":
             continue
@@ -99,10 +105,14 @@ def is_in(field: DataField, literals: Sequence[Literal], session_zone: str | Non
         as_text = literal.kind == "string" and field.type.root.startswith("TIMESTAMP")
         if coerced is None or coerced.blur is not None or as_text:
             return Unknown(f"{field.name} IN a list with a literal of kind {literal.kind}")
-        if _fits(field.type, coerced.value):
+        if coerced.floored:
+            ranges.append(_compare_floored(field.name, "=", coerced.value))
+        elif _fits(field.type, coerced.value):
             values.append(coerced.value)
-    if values:
-        found: Predicate = In(field.name, tuple(dict.fromkeys(values)))
+    if ranges:
+        found = any_of(ranges)
+    elif values:
+        found = In(field.name, tuple(dict.fromkeys(values)))
     else:
         found = all_of([IsNull(field.name), Constant(None)])
     if any(literal.kind == "null" for literal in literals):
@@ -110,18 +120,43 @@ def is_in(field: DataField, literals: Sequence[Literal], session_zone: str | Non
     return found
 
 
+def compare_as_they_are(one: DataType, other: DataType) -> bool:
+    """Whether Spark compares values of two columns without a cast that loses something or depends on the session."""
+    if not isinstance(one, AtomicType) or not isinstance(other, AtomicType):
+        return False
+    if one.root in INTEGER_ROOTS and other.root in INTEGER_ROOTS:
+        return True
+    if one.root != other.root or one.root in ("CHAR", "TIME") or has_nanoseconds(one) or has_nanoseconds(other):
+        return one.root in _REALS and other.root in _REALS
+    return one.root != "DECIMAL" or one.scale == other.scale
+
+
+def _compare_floored(column: str, op: str, value: datetime) -> Predicate:
+    """The comparison of times that are cut to microseconds, as ranges of the times that they are."""
+    try:
+        after = value + _MICROSECOND
+    except OverflowError:
+        return Unknown(f"{column} {op} a time at the end of the calendar")
+    if op in ("<", ">="):
+        return Compare(column, op, value)
+    if op in ("<=", ">"):
+        return Compare(column, "<" if op == "<=" else ">=", after)
+    equal = all_of([Compare(column, ">=", value), Compare(column, "<", after)])
+    return equal if op == "=" else negate(equal)
+
+
 def _compare_blurred(column: str, op: str, coerced: _Coerced) -> Predicate:
     blur = coerced.blur or timedelta()
     try:
         low, high = coerced.value - blur, coerced.value + blur
     except OverflowError:
-        return Unknown("timestamp at the end of the calendar")
+        return Unknown(f"{column} {op} a time at the end of the calendar")
     parts: list[Predicate] = []
     if op in (">", ">=", "="):
         parts.append(Compare(column, ">=", low))
     if op in ("<", "<=", "="):
         parts.append(Compare(column, "<=", high))
-    return all_of([*parts, Unknown("compared in the session's time zone")])
+    return all_of([*parts, Unknown(f"{column} {op} a time in the session's zone")])
 
 
 def _coerce(data_type: DataType, literal: Literal, session_zone: str | None) -> _Coerced | None:
@@ -248,12 +283,10 @@ def _local_timestamp(data_type: AtomicType, literal: Literal, session_zone: str 
     parsed = _timestamp(literal.value)
     if parsed is None or parsed.zone_text or (literal.kind == "date" and not _DATE.fullmatch(literal.value)):
         return None
-    blur = timedelta()
+    finer = (data_type.precision or 0) > 6
     if literal.kind in ("timestamp", "timestamp_ltz") and _fixed_zone(session_zone) is None:
-        blur = _ZONE_STEP
-    if (data_type.precision or 0) > 6:
-        blur += _MICROSECOND  # Spark cuts to microseconds, statistics do not
-    return _Coerced(parsed.local, blur or None)
+        return _Coerced(parsed.local, _ZONE_STEP + _MICROSECOND * finer)
+    return _Coerced(parsed.local, floored=finer)
 
 
 def _instant(data_type: AtomicType, literal: Literal, session_zone: str | None) -> _Coerced | None:
@@ -270,7 +303,7 @@ def _instant(data_type: AtomicType, literal: Literal, session_zone: str | None) 
         instant = parsed.local.replace(tzinfo=zone).astimezone(timezone.utc)
     except OverflowError:
         return None
-    return _Coerced(instant, _MICROSECOND if (data_type.precision or 0) > 6 else None)
+    return _Coerced(instant, floored=(data_type.precision or 0) > 6)
 
 
 def _fits(data_type: DataType, value: Any) -> bool:

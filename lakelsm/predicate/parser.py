@@ -15,13 +15,16 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.predicate import literals
-from lakelsm.predicate.literals import Literal
+from lakelsm.predicate.literals import Literal, compare_as_they_are
 from lakelsm.predicate.long_lists import cut_long_lists
 from lakelsm.predicate.predicate import (
     Compare,
+    CompareColumns,
     Constant,
     IsNotNull,
     IsNull,
+    IsTrue,
+    Like,
     Predicate,
     StartsWith,
     Unknown,
@@ -174,11 +177,7 @@ class _Scope:
         if isinstance(node, exp.Column):
             column = self.column(node)
             is_flag = column is not None and column.type.root == "BOOLEAN"
-            return (
-                Compare(column.name, "=", True)
-                if column is not None and is_flag
-                else Unknown("a bare column")
-            )
+            return Compare(column.name, "=", True) if column is not None and is_flag else _unknown(node)
         return self._convert_leaf(node)
 
     def _convert_leaf(self, node: Node) -> Predicate:
@@ -205,7 +204,7 @@ class _Scope:
         if isinstance(node, exp.Like | exp.StartsWith) and _plain(node, "this", "expression", "negate"):
             found = self._text_match(node)  # NOT LIKE is an argument of LIKE in some versions of sqlglot
             return negate(found) if node.args.get("negate") else found
-        return Unknown(type(node).__name__)
+        return _unknown(node)
 
     def _list(self, nodes: Sequence[Node]) -> Sequence[Literal | None]:
         """The literals of an IN list; None for any other expression."""
@@ -221,38 +220,48 @@ class _Scope:
             return literals.compare(column, op, literal, self.zone)
         both = self.literal(left), self.literal(right)
         if both[0] is not None and both[1] is not None:
-            return _compare_literals(op, both[0], both[1])
-        return Unknown("neither side is a plain column, or neither a plain value")
+            return _compare_literals(op, both[0], both[1]) or _unknown(left, op, right)
+        return self._two_columns(op, left, right)
+
+    def _two_columns(self, op: str, left: Node, right: Node) -> Predicate:
+        one, other = self.column(left), self.column(right)
+        if one is None or other is None or not compare_as_they_are(one.type, other.type):
+            return _unknown(left, op, right)
+        return CompareColumns(one.name, op, other.name)
 
     def _null_safe(self, left: Node, right: Node) -> Predicate:
+        equal = self._two_columns("=", left, right)
+        if isinstance(equal, CompareColumns):
+            both = [IsNotNull(equal.left), IsNotNull(equal.right), equal]
+            return any_of([all_of(both), all_of([IsNull(equal.left), IsNull(equal.right)])])
         column, literal = self.column(left), self.literal(right)
         if column is None:
             column, literal = self.column(right), self.literal(left)
         if column is None or literal is None:
-            return Unknown("neither side is a plain column, or neither a plain value")
+            return _unknown(left, "<=>", right)
         return literals.null_safe_equal(column, literal, self.zone)
 
     def _is(self, node: exp.Is) -> Predicate:
         column = self.column(node.this)
         if isinstance(node.expression, exp.Null):
-            return Unknown("IS NULL of an expression") if column is None else IsNull(column.name)
+            return _unknown(node) if column is None else IsNull(column.name)
         if not isinstance(node.expression, exp.Boolean):
-            return Unknown("IS")
+            return _unknown(node)
         inner = self.convert(node.this)
         wanted = inner if node.expression.this else negate(inner)
         if column is not None:
             return all_of([IsNotNull(column.name), wanted])
-        # TRUE at most where the inner condition is what is asked for; FALSE, not NULL, where that is NULL.
-        return all_of([wanted, Unknown("IS TRUE or IS FALSE of an expression")])
+        # TRUE where the inner condition is what is asked for; FALSE, not NULL, where that is NULL.
+        return all_of([wanted, IsTrue(wanted)])
 
     def _text_match(self, node: Node) -> Predicate:
         column, literal = self.column(node.this), self.literal(node.expression)
         if column is None or literal is None or column.type.root != "VARCHAR":
-            return Unknown(type(node).__name__)
+            return _unknown(node)
         if literal.kind == "null":
             return Constant(None)
         if literal.kind != "string":
-            return Unknown(type(node).__name__)
+            return _unknown(node)
         text: str = literal.value
         if isinstance(node, exp.StartsWith):
             return StartsWith(column.name, text)
@@ -260,7 +269,7 @@ class _Scope:
         if prefix == text:
             return Compare(column.name, "=", text)
         found = StartsWith(column.name, prefix)
-        return found if text == prefix + "%" else all_of([found, Unknown("LIKE")])
+        return found if text == prefix + "%" else all_of([found, Like(column.name, text)])
 
     def column(self, node: Node) -> DataField | None:
         """The column that the expression is, None for any other expression and for parts of a column."""
@@ -313,6 +322,15 @@ class _Scope:
         return inner if target == "TEXT" and inner.kind == "string" else None
 
 
+def _unknown(*parts: Node | str) -> Unknown:
+    """What is not understood, as text."""
+    try:
+        texts = [part if isinstance(part, str) else part.sql(dialect="spark") for part in parts]
+    except RecursionError:  # sqlglot reads deeper expressions than it writes.
+        texts = ["a deeply nested expression"]
+    return Unknown(" ".join(texts)[:_SHOWN])
+
+
 def _operands(node: Node, kind: Any) -> Iterator[Node]:
     """Operands of a chain of one connective, from left to right; a long chain is deep on its left."""
     pending = [node]
@@ -353,10 +371,10 @@ def _number(text: str) -> Literal | None:
     return None
 
 
-def _compare_literals(op: str, left: Literal, right: Literal) -> Predicate:
-    """Two literals, such as 1 = 0."""
+def _compare_literals(op: str, left: Literal, right: Literal) -> Predicate | None:
+    """Two literals, such as 1 = 0; None where it takes a cast."""
     if "null" in (left.kind, right.kind):
         return Constant(None)
     if left.kind != right.kind or left.kind not in ("integer", "string", "boolean"):
-        return Unknown("two literals")
+        return None
     return Constant(holds(op, int(left.value > right.value) - int(left.value < right.value)))

@@ -67,6 +67,35 @@ class IsNotNull(Predicate):
 
 
 @dataclass(frozen=True, slots=True)
+class Like(Predicate):
+    """A text column is (or is not) like the pattern, in which % stands for any text and _ for one character.
+
+    A NULL column gives NULL. Statistics say nothing of it: the parser joins it with what they can tell.
+    """
+
+    column: str
+    pattern: str
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CompareColumns(Predicate):
+    """`left op right` of two columns whose values compare as they are; a NULL on either side gives NULL."""
+
+    left: str
+    op: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsTrue(Predicate):
+    """`child IS TRUE`, or IS NOT TRUE; never NULL itself. It stands beside its child, of which statistics tell."""
+
+    child: Predicate
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class And(Predicate):
     """All children; build it with `all_of`."""
 
@@ -89,7 +118,7 @@ class Constant(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class Unknown(Predicate):
-    """Not understood: may come out as anything, so it drops no row by itself. `reason` is for people."""
+    """Not understood: may come out as anything, so it drops no row by itself. `reason` is for people: the part's text."""
 
     reason: str = ""
 
@@ -126,6 +155,12 @@ def negate(predicate: Predicate) -> Predicate:
             return In(column, values, not negated)
         case StartsWith(column, prefix, negated):
             return StartsWith(column, prefix, not negated)
+        case Like(column, pattern, negated):
+            return Like(column, pattern, not negated)
+        case CompareColumns(left, op, right):
+            return CompareColumns(left, _NEGATED_OP[op], right)
+        case IsTrue(child, negated):
+            return IsTrue(child, not negated)
         case IsNull(column):
             return IsNotNull(column)
         case IsNotNull(column):
@@ -140,16 +175,27 @@ def columns(predicate: Predicate) -> frozenset[str]:
     """The columns that the understood parts of the predicate use."""
     if isinstance(predicate, And | Or):
         return frozenset().union(*(columns(child) for child in predicate.children))
-    if isinstance(predicate, Compare | In | StartsWith | IsNull | IsNotNull):
+    if isinstance(predicate, Compare | In | StartsWith | Like | IsNull | IsNotNull):
         return frozenset((predicate.column,))
-    return frozenset()
+    if isinstance(predicate, CompareColumns):
+        return frozenset((predicate.left, predicate.right))
+    return columns(predicate.child) if isinstance(predicate, IsTrue) else frozenset()
 
 
 def is_exact(predicate: Predicate) -> bool:
-    """Whether every part was understood, so that `evaluate` on a full row always has an answer."""
+    """Whether the statistics of rows that are all alike, such as a partition's, decide every part."""
     if isinstance(predicate, And | Or):
         return all(is_exact(child) for child in predicate.children)
-    return not isinstance(predicate, Unknown)
+    return not isinstance(predicate, Unknown | Like | CompareColumns | IsTrue)
+
+
+def unknown_part(predicate: Predicate) -> Unknown | None:
+    """The first part that was not understood; None where each row has an answer."""
+    if isinstance(predicate, And | Or):
+        return next((part for part in map(unknown_part, predicate.children) if part is not None), None)
+    if isinstance(predicate, IsTrue):
+        return unknown_part(predicate.child)
+    return predicate if isinstance(predicate, Unknown) else None
 
 
 def restrict(predicate: Predicate, to: Iterable[str]) -> Predicate:

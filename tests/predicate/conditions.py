@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -94,9 +95,8 @@ def _compare(column: str, op: str, value: Any) -> Reference:
 def _leaves(draw: st.DrawFn) -> Condition:
     column = draw(st.sampled_from(sorted(VALUES)))
     name = draw(st.sampled_from([column, column.upper(), f"`{column}`"]))
-    kind = draw(
-        st.sampled_from(["compare", "flipped", "null", "in", "between", "safe", "like", "flag", "odd"])
-    )
+    kinds = ["compare", "flipped", "null", "in", "between", "safe", "like", "pattern", "columns", "flag", "odd"]
+    kind = draw(st.sampled_from(kinds))
     text, value = draw(_literal(column) | st.just(("NULL", None)) if kind == "compare" else _literal(column))
     op = draw(st.sampled_from(sorted(OPS)))
     if kind == "compare":
@@ -130,6 +130,17 @@ def _leaves(draw: st.DrawFn) -> Condition:
         return Condition(
             f"name LIKE '{prefix}%'",
             lambda row: None if row["Name"] is None else row["Name"].startswith(prefix),
+        )
+    if kind == "pattern":
+        pattern = draw(st.text("ab_%", max_size=4))
+        like = re.compile(pattern.replace("%", ".*").replace("_", "."), re.DOTALL)
+        return Condition(
+            f"name LIKE '{pattern}'", lambda row: None if row["Name"] is None else bool(like.fullmatch(row["Name"]))
+        )
+    if kind == "columns":
+        return Condition(
+            f"{name} {op} {column}",
+            lambda row: None if row[column] is None else OPS[op](rank(row[column]), rank(row[column])),
         )
     if kind == "flag":
         return Condition("flag", lambda row: row["flag"])
@@ -174,6 +185,8 @@ def conditions() -> st.SearchStrategy[Condition]:
                 lambda p: Condition(f"({p[0].sql}) OR ({p[1].sql})", _or(p[0].reference, p[1].reference))
             ),
             inner.map(lambda c: Condition(f"NOT ({c.sql})", _not(c.reference))),
+            inner.map(lambda c: Condition(f"({c.sql}) IS TRUE", lambda row: c.reference(row) is True)),
+            inner.map(lambda c: Condition(f"({c.sql}) IS NOT FALSE", lambda row: c.reference(row) is not False)),
         )
 
     return st.recursive(_leaves(), extend, max_leaves=6)

@@ -1,0 +1,199 @@
+"""A predicate on rows in Arrow: which of them make it TRUE, exactly as Spark has it.
+
+Three-valued logic is Arrow's own (Kleene), with NULL for unknown. A value that is finer than its column is floored to the
+column's grid and the comparison follows, so that nothing is cast that could overflow or round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from decimal import ROUND_FLOOR, Context, Decimal
+from functools import reduce
+from math import floor
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.predicate.parser import shown_condition
+from lakelsm.predicate.predicate import (
+    And,
+    Compare,
+    CompareColumns,
+    Constant,
+    In,
+    IsNotNull,
+    IsNull,
+    IsTrue,
+    Like,
+    Or,
+    Predicate,
+    StartsWith,
+    unknown_part,
+)
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, without_nanoseconds
+
+Rows: TypeAlias = pa.Table | pa.RecordBatch
+#: A column of values or of outcomes; an outcome that all rows share may be a scalar.
+_Values: TypeAlias = Any
+
+_OPS: dict[str, Callable[[_Values, _Values], _Values]] = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+# Against a value that was floored to the column's grid and is not on it.
+_FLOORED_OPS = {"<": "<=", "<=": "<=", ">": ">", ">=": ">"}
+_FLIPPED = {"<": ">", "<=": ">="}
+_NULL = pa.scalar(None, pa.bool_())
+_WIDE = Context(prec=100)
+
+
+def check_understood(predicate: Predicate, where: str) -> None:
+    """Raise UnsupportedFeatureError unless each part of the condition ``where`` was understood."""
+    unknown = unknown_part(predicate)
+    if unknown is not None:
+        raise UnsupportedFeatureError(
+            f"condition {shown_condition(where)}: the part {unknown.reason!r} is not among those that lakelsm can judge "
+            "by itself. Write it as comparisons of a column with a literal of the column's type (times with a zone or as "
+            "TIMESTAMP_NTZ), or leave it out and filter the rows that come, or let Spark judge it: Table.read, or "
+            "engine='spark'."
+        )
+
+
+def matching(predicate: Predicate, rows: Rows) -> pa.Array | pa.ChunkedArray:
+    """For each row whether the predicate is TRUE: a mask without NULL.
+
+    ``rows`` have the predicate's columns as `types.to_arrow` has them, and each part of it is understood (see
+    `check_understood`).
+    """
+    outcome = _outcome(predicate, rows)
+    if isinstance(outcome, pa.Scalar):
+        return pa.repeat(pa.scalar(outcome.as_py() is True), rows.num_rows)
+    return pc.fill_null(outcome, False) if outcome.null_count else outcome
+
+
+def _outcome(predicate: Predicate, rows: Rows) -> _Values:
+    """TRUE, FALSE or NULL for each row."""
+    match predicate:
+        case And(children):
+            return reduce(pc.and_kleene, (_outcome(child, rows) for child in children), pa.scalar(True))
+        case Or(children):
+            return reduce(pc.or_kleene, (_outcome(child, rows) for child in children), pa.scalar(False))
+        case Constant(value):
+            return pa.scalar(value, pa.bool_())
+        case IsTrue(child, negated):
+            found = pc.coalesce(_outcome(child, rows), pa.scalar(False))
+            return pc.invert(found) if negated else found
+        case CompareColumns(left, op, right):
+            return _compare_columns(rows.column(left), op, rows.column(right))
+    assert isinstance(predicate, Compare | In | StartsWith | Like | IsNull | IsNotNull)
+    return _leaf(predicate, rows.column(predicate.column))
+
+
+def _leaf(leaf: Compare | In | StartsWith | Like | IsNull | IsNotNull, column: _Values) -> _Values:
+    match leaf:
+        case IsNull():
+            return column.is_null()
+        case IsNotNull():
+            return column.is_valid()
+        case StartsWith(_, prefix, negated):
+            found = pc.starts_with(column, prefix)
+        case Like(_, pattern, negated):
+            found = pc.match_like(column, pattern)
+        case In(_, values, negated):
+            found = _is_in(_comparable(column), values)
+        case Compare(_, op, value):
+            return _compare(_comparable(column), op, value)
+    return pc.invert(found) if negated else found
+
+
+def _comparable(column: _Values) -> _Values:
+    """The column in a type of Arrow's that compares as Spark does: times by microsecond, floats without -0.0."""
+    kind = column.type
+    if kind == NANO_TIMESTAMP:
+        micros = pa.timestamp("us")
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        return pa.chunked_array([without_nanoseconds(chunk, micros) for chunk in chunks], micros)
+    if pa.types.is_floating(kind):
+        return pc.add(column.cast(pa.float64()), 0.0)
+    return column
+
+
+def _compare(column: _Values, op: str, value: Any) -> _Values:
+    kind = column.type
+    if pa.types.is_floating(kind):
+        found = _OPS[op](column, pa.scalar(float(value), kind))
+        return pc.or_kleene(found, pc.is_nan(column)) if op in (">", ">=") else found
+    floored, on_grid, beyond = _floored(kind, value)
+    if beyond or not (on_grid or op in _FLOORED_OPS):
+        # Below or above all values of the type, or between two of them.
+        always = op == "!=" or (beyond < 0 and op in (">", ">=")) or (beyond > 0 and op in ("<", "<="))
+        return _where_valid(column, always)
+    return _OPS[op if on_grid else _FLOORED_OPS[op]](column, floored)
+
+
+def _floored(kind: pa.DataType, value: Any) -> tuple[pa.Scalar | None, bool, int]:
+    """The largest value of a column's type that is not above the given one, and whether it is equal.
+
+    The last is -1 or 1 where the value lies below or above all values of the type.
+    """
+    if pa.types.is_integer(kind):
+        bound = 1 << (kind.bit_width - 1)
+        number = floor(value)
+        return _scalar(number, kind, number == value, -1 if number < -bound else int(number >= bound))
+    if pa.types.is_decimal(kind):
+        number = Decimal(value).quantize(Decimal((0, (1,), -kind.scale)), rounding=ROUND_FLOOR, context=_WIDE)
+        most = Decimal((0, (9,) * kind.precision, -kind.scale))
+        return _scalar(number, kind, number == value, -1 if number < -most else int(number > most))
+    if pa.types.is_timestamp(kind) and isinstance(value, datetime):
+        exact = pa.scalar(value.replace(tzinfo=None), pa.timestamp("us"))
+        unit = pa.timestamp("us" if kind.unit == "ns" else kind.unit)
+        low = pc.floor_temporal(exact, unit={"s": "second", "ms": "millisecond", "us": "microsecond"}[unit.unit])
+        same = bool(low.equals(exact))
+        return low.cast(unit).cast(pa.int64()).cast(pa.timestamp(unit.unit, kind.tz)), same, 0
+    return pa.scalar(value, kind), True, 0
+
+
+def _scalar(number: Any, kind: pa.DataType, on_grid: bool, beyond: int) -> tuple[pa.Scalar | None, bool, int]:
+    return (None if beyond else pa.scalar(number, kind)), on_grid, beyond
+
+
+def _is_in(column: _Values, values: tuple[Any, ...]) -> _Values:
+    kind = column.type
+    if pa.types.is_floating(kind):
+        listed = [pa.scalar(float(value) + 0.0, kind) for value in values]
+    else:
+        found = (_floored(kind, value) for value in values)
+        listed = [scalar for scalar, on_grid, beyond in found if scalar is not None and on_grid and not beyond]
+    places = pc.is_in(column, value_set=pa.array(listed, kind))
+    return pc.if_else(column.is_valid(), places, _NULL) if column.null_count else places
+
+
+def _where_valid(column: _Values, flag: bool) -> _Values:
+    """The same for every row whose value is not NULL."""
+    return pc.if_else(column.is_valid(), pa.scalar(flag), _NULL)
+
+
+def _compare_columns(left: _Values, op: str, right: _Values) -> _Values:
+    if op in _FLIPPED:
+        return _compare_columns(right, _FLIPPED[op], left)
+    left, right = _comparable(left), _comparable(right)
+    found = _OPS[op](left, right)
+    if not pa.types.is_floating(left.type):
+        return found
+    left_nan, right_nan = pc.is_nan(left), pc.is_nan(right)
+    if op == "=":
+        return pc.or_kleene(found, pc.and_kleene(left_nan, right_nan))
+    if op == "!=":
+        return pc.and_kleene(found, pc.invert(pc.and_kleene(left_nan, right_nan)))
+    above = left_nan if op == ">=" else pc.and_kleene(left_nan, pc.invert(right_nan))
+    return pc.or_kleene(found, above)
+
+
+__all__ = ["Rows", "check_understood", "matching"]
