@@ -14,14 +14,16 @@ from pyarrow import fs as arrow_fs
 from lakelsm.commit.attempt_files import delete_unpublished
 from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import CorruptTableError
+from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.key_value_file import FileLayout, conform, key_types, row_schema
 from lakelsm.format.data_file.rolling_writer import RollingWriter
+from lakelsm.format.data_file.written_file import WrittenFile, file_metas
 from lakelsm.format.index.hash_index import encode_hashes
 from lakelsm.format.index.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
+from lakelsm.format.manifest.data_file_meta import FileSource
 from lakelsm.format.paths import AttemptNames, CommitFileNames, FileNames, TablePaths, partition_text
-from lakelsm.format.row.binary_row import encode_row
+from lakelsm.format.row.binary_row import EMPTY_ROW, encode_rows, with_arity
 from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.merge.batch_check import check_batch
 from lakelsm.merge.kernel import merge_rows
@@ -31,6 +33,7 @@ from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER
 from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import FileIO
 from lakelsm.surroundings import SYSTEM, Surroundings
+from lakelsm.types import to_arrow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +44,8 @@ class Level0Job:
     dynamic buckets). ``hash_indexes`` is None unless buckets are dynamic, and maps (partition, bucket) to the bucket's
     HASH index file. ``batch_bytes`` bounds the rows that are merged at once. With ``changelog_layout`` all
     rows are kept as changelog files too (``changelog-producer`` = ``input``); those of a key must come in their order.
+    ``interleaved``: rows are ordered by key alone, so that buckets take turns; their rows that wait to be written are
+    bounded together by the bytes of one row group.
     """
 
     file_io: FileIO
@@ -54,11 +59,15 @@ class Level0Job:
     batch_bytes: int
     hash_indexes: Mapping[tuple[bytes, int], HashIndex] | None = None
     changelog_layout: FileLayout | None = None
+    interleaved: bool = False
     names: AttemptNames
     surroundings: Surroundings = SYSTEM
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write all rows of a task (ordered by partition, bucket and key) and yield one batch of messages."""
+        """Write all rows of a task and yield one batch of messages.
+
+        They are ordered by partition, bucket and key, or by key alone where they are ``interleaved``.
+        """
         task = _Level0Task(self)
         try:
             for rows in _gathered(batches, self.batch_bytes):
@@ -101,42 +110,102 @@ class _Level0Task:
         self._filesystem = job.file_io.filesystem()
         self._row_schema = row_schema(self._schema.fields)
         self._partition_types = [field.type for field in self._schema.partition_fields]
-        self._messages = TaskMessages()
-        self._bucket: _BucketWriter | None = None
+        self._open: dict[tuple[bytes, int], _BucketWriter] = {}
         self._buckets: list[_BucketFiles] = []
+        self._written: list[_WrittenBucket] = []
 
     def write(self, rows: pa.Table) -> None:
-        """Split rows at each change of partition or bucket and hand them to the bucket's writer."""
-        heads = [*self._schema.partition_keys, BUCKET]
-        starts = np.flatnonzero(group_starts(order_keys([rows.column(name) for name in heads], signed_zeros=True)))
+        """Split rows by partition and bucket and hand them to the writers of their buckets."""
+        if not len(rows):
+            return
+        values = conform(rows, self._row_schema).combine_chunks()
+        check_batch(values, self._job.spec)
+        heads = [rows.column(name) for name in (*self._schema.partition_keys, BUCKET)]
+        groups, order = order_keys(heads, signed_zeros=True), None
+        if self._job.interleaved and (groups != groups[0]).any():
+            order = np.argsort(groups, kind="stable")
+            groups = groups[order]
+        starts = np.flatnonzero(group_starts(groups))
         stops = np.append(starts[1:], len(rows))
-        values = conform(rows, self._row_schema)
-        for start, stop in zip(starts.tolist(), stops.tolist()):
-            values_of = tuple(values.column(name)[start] for name in self._schema.partition_keys)
-            partition = encode_row(values_of, self._partition_types)
-            bucket = rows.column(BUCKET)[start].as_py()
-            if self._bucket is None or not self._bucket.is_for(partition, bucket):
-                self._close_bucket()
-                self._bucket = _BucketWriter(
-                    self._job, self._filesystem, partition=partition, partition_values=values_of, bucket=bucket
-                )
-                self._buckets.append(self._bucket.files)
-            self._bucket.write(values.slice(start, stop - start))
+        firsts = starts if order is None else order[starts]
+        for start, stop, first, place in zip(starts, stops, firsts, self._places(heads, firsts)):
+            # Copies: what waits to be written of one bucket must not keep the rows of all in memory.
+            part = values.slice(start, stop - start) if order is None else values.take(pa.array(order[start:stop]))
+            self._writer_of(place, [head[first] for head in heads[:-1]]).write(part)
+            if self._job.interleaved:
+                self._bound_pending()
+
+    def _places(self, heads: Sequence[pa.ChunkedArray], firsts: np.ndarray) -> list[tuple[bytes, int]]:
+        """Partition (BinaryRow with arity, so NaN is itself and -0.0 not 0.0) and bucket of rows."""
+        taken = [head.take(pa.array(firsts)) for head in heads]
+        partitions = [EMPTY_ROW] * len(firsts)
+        if self._partition_types:
+            types = self._partition_types
+            arrays = [cast_column(column, to_arrow(kind)) for column, kind in zip(taken, types)]
+            partitions = with_arity(encode_rows(arrays, types), len(types)).to_pylist()
+        return list(zip(partitions, taken[-1].to_pylist()))
+
+    def _writer_of(self, place: tuple[bytes, int], partition_values: Sequence[pa.Scalar]) -> _BucketWriter:
+        found = self._open.get(place)
+        if found is None:
+            if not self._job.interleaved:
+                self._close_buckets()
+            partition, bucket = place
+            found = self._open[place] = _BucketWriter(
+                self._job, self._filesystem, partition=partition, partition_values=partition_values, bucket=bucket
+            )
+            self._buckets.append(found.files)
+        return found
+
+    def _bound_pending(self) -> None:
+        """End the largest row groups where all that wait have more bytes than one may have."""
+        writers = [writer for bucket in self._open.values() for writer in bucket.files.writers]
+        total = sum(writer.pending_bytes for writer in writers)
+        while total > self._job.layout.row_group_bytes:
+            largest = max(writers, key=lambda writer: writer.pending_bytes)
+            total -= largest.pending_bytes
+            largest.write_pending()
 
     def finish(self) -> TaskMessages:
-        """Close the last bucket and return what was written."""
-        self._close_bucket()
-        return self._messages
+        """Close the open buckets and return what was written."""
+        self._close_buckets()
+        job, buckets = self._job, self._written
+        return TaskMessages(
+            self._entries([(bucket, file) for bucket in buckets for file in bucket.files], job.layout),
+            [entry for bucket in buckets for entry in bucket.indexes],
+            self._entries([(bucket, file) for bucket in buckets for file in bucket.changes], job.changelog_layout),
+        )
+
+    def _entries(
+        self, files: Sequence[tuple[_WrittenBucket, WrittenFile]], layout: FileLayout | None
+    ) -> list[ManifestEntry]:
+        if layout is None:
+            return []
+        metas = file_metas([file for _, file in files], layout.schema)
+        return [
+            ManifestEntry(FileKind.ADD, bucket.partition, bucket.bucket, self._job.total_buckets, file=meta)
+            for (bucket, _), meta in zip(files, metas)
+        ]
 
     def abort(self) -> None:
         """Delete what the task wrote, files of finished buckets included."""
         for bucket in self._buckets:
             bucket.abort()
 
-    def _close_bucket(self) -> None:
-        if self._bucket is not None:
-            self._messages.add(self._bucket.finish())
-            self._bucket = None
+    def _close_buckets(self) -> None:
+        self._written += [bucket.finish() for bucket in self._open.values()]
+        self._open.clear()
+
+
+@dataclass(frozen=True)
+class _WrittenBucket:
+    """What is complete of one bucket: data files, changelog files, its HASH index."""
+
+    partition: bytes
+    bucket: int
+    files: list[WrittenFile]
+    changes: list[WrittenFile]
+    indexes: list[IndexManifestEntry]
 
 
 @dataclass
@@ -163,7 +232,7 @@ class _BucketWriter:
         filesystem: arrow_fs.FileSystem,
         *,
         partition: bytes,
-        partition_values: tuple[pa.Scalar, ...],
+        partition_values: Sequence[pa.Scalar],
         bucket: int,
     ) -> None:
         self._job = job
@@ -193,13 +262,8 @@ class _BucketWriter:
         self._next_sequence = job.first_sequence
         self._hashes: list[np.ndarray] = []
 
-    def is_for(self, partition: bytes, bucket: int) -> bool:
-        """Whether rows of this partition (BinaryRow with arity, so NaN is itself and -0.0 not 0.0) and bucket go here."""
-        return bucket == self._bucket and partition == self._partition
-
     def write(self, rows: pa.Table) -> None:
         """Merge rows of equal keys and write them; the rows of the last key are held back, as it may go on."""
-        check_batch(rows, self._job.spec)
         if self._changelog is not None:
             rows = self._numbered(rows)
             self._changelog.write(rows)
@@ -210,22 +274,20 @@ class _BucketWriter:
         if (keys[1:] < keys[:-1]).any():
             raise CorruptTableError("Rows reached the writer out of key order; this is a fault of lakelsm, report it.")
         last = int(np.searchsorted(keys, keys[-1], side="left")) if len(keys) else 0
-        self._held = self._bounded(rows.slice(last), keys[last:])
-        self._write_merged(merge_rows(rows.slice(0, last), keys[:last], self._job.spec))
+        held = rows.slice(last)
+        if self._job.interleaved:  # A copy: all rows of the batch would stay in memory until the bucket's next turn.
+            held = rows.take(pa.array(np.arange(last, len(rows))))
+        self._held = self._bounded(held, keys[last:])
+        self._write_merged(self._merged(rows.slice(0, last), keys[:last]))
 
-    def finish(self) -> TaskMessages:
-        """Write the held key, close the files and return their entries."""
+    def finish(self) -> _WrittenBucket:
+        """Write the held key and close the files."""
         if self._held is not None:
-            self._write_merged(self._merged(self._held))
-        entries = self._entries(self._writer.close())
-        changes = [] if self._changelog is None else self._entries(self._changelog.close())
-        return TaskMessages(entries, self._write_hash_index(), changes)
-
-    def _entries(self, files: Sequence[DataFileMeta]) -> list[ManifestEntry]:
-        return [
-            ManifestEntry(FileKind.ADD, self._partition, self._bucket, self._job.total_buckets, file=meta)
-            for meta in files
-        ]
+            keys = order_keys([self._held.column(name) for name in self._job.spec.key_columns])
+            self._write_merged(self._merged(self._held, keys))
+        files = self._writer.finish()
+        changes = [] if self._changelog is None else self._changelog.finish()
+        return _WrittenBucket(self._partition, self._bucket, files, changes, self._write_hash_index())
 
     def _numbered(self, rows: pa.Table) -> pa.Table:
         """The rows with new sequence numbers in place of their order."""
@@ -237,11 +299,14 @@ class _BucketWriter:
     def _bounded(self, rows: pa.Table, keys: OrderKeys) -> pa.Table:
         """Rows of one key to hold back: merged already where that changes nothing or where they are too many."""
         if self._job.spec.keeps_rows or rows.nbytes > self._job.batch_bytes:
-            return merge_rows(rows, keys, self._job.spec)
+            return self._merged(rows, keys)
         return rows
 
-    def _merged(self, rows: pa.Table) -> pa.Table:
-        return merge_rows(rows, order_keys([rows.column(name) for name in self._job.spec.key_columns]), self._job.spec)
+    def _merged(self, rows: pa.Table, keys: OrderKeys) -> pa.Table:
+        """One row a key. A key with one row keeps it as it is, which most batches are full of."""
+        if group_starts(keys).all() and not self._job.spec.ignore_delete:
+            return rows
+        return merge_rows(rows, keys, self._job.spec)
 
     def _write_merged(self, rows: pa.Table) -> None:
         if not len(rows):

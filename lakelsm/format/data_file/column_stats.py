@@ -130,16 +130,38 @@ class StatsCollector:
 
     def finish(self) -> tuple[SimpleStats, tuple[str, ...] | None]:
         """The statistics of all rows so far, and the columns that they cover (None: all of them)."""
-        covered = [column for column in self._columns if column.mode.counts]
-        complete = len(covered) == len(self._columns)
-        columns = covered if self._dense else self._columns
-        names = None if complete or not self._dense else tuple(column.name for column in covered)
-        if not columns:
-            return EMPTY_STATS, names
-        bounds = [column.bounds() for column in columns]
-        rows = with_arity(encode_rows(bounds, [column.slot_type for column in columns]), len(columns))
-        counts = tuple(column.null_count if column.mode.counts else None for column in columns)
-        return SimpleStats(rows[0].as_py(), rows[1].as_py(), counts), names
+        return finish_all([self])[0]
+
+    @property
+    def _covered(self) -> list[_ColumnStats]:
+        return [column for column in self._columns if column.mode.counts]
+
+    @property
+    def _kept(self) -> list[_ColumnStats]:
+        """The columns that have a slot in the rows of bounds."""
+        return self._covered if self._dense else self._columns
+
+    @property
+    def _names(self) -> tuple[str, ...] | None:
+        covered = self._covered
+        return None if len(covered) == len(self._columns) or not self._dense else tuple(c.name for c in covered)
+
+
+def finish_all(collectors: Sequence[StatsCollector]) -> list[tuple[SimpleStats, tuple[str, ...] | None]]:
+    """`StatsCollector.finish` of collectors that were made alike, one a file.
+
+    Their bounds are encoded in one go: for a file of few rows that costs as much as the rest of its statistics.
+    """
+    slots = list(zip(*(collector._kept for collector in collectors)))
+    if not slots:
+        return [(EMPTY_STATS, collector._names) for collector in collectors]
+    bounds = [slot[0].array_of([value for column in slot for value in column.bounds()]) for slot in slots]
+    rows = with_arity(encode_rows(bounds, [slot[0].slot_type for slot in slots]), len(slots)).to_pylist()
+    found = []
+    for at, collector in enumerate(collectors):
+        counts = tuple(column.null_count if column.mode.counts else None for column in collector._kept)
+        found.append((SimpleStats(rows[2 * at], rows[2 * at + 1], counts), collector._names))
+    return found
 
 
 class _ColumnStats:
@@ -179,21 +201,29 @@ class _ColumnStats:
         self._low = low if self._low is None else min(self._low, low)
         self._high = high if self._high is None else max(self._high, high)
 
-    def bounds(self) -> pa.Array:
-        """[smallest, largest], cut to the mode's length and ready for a BinaryRow; nulls where unknown."""
+    def bounds(self) -> Sequence[Any]:
+        """[smallest, largest], cut to the mode's length, as `array_of` takes them; None where unknown."""
         low, high = self._low, self._high
         if self._unbounded or low is None:
-            return pa.nulls(2, to_arrow(self.slot_type))
-        root, arrow_type = self.slot_type.root, to_arrow(self.slot_type)
+            return [None, None]
+        root = self.slot_type.root
         if root in STRING_ROOTS or root in BINARY_ROOTS:
-            return pa.array(self._cut(low, high, root in STRING_ROOTS), arrow_type)
+            return self._cut(low, high, root in STRING_ROOTS)
         if root in ("FLOAT", "DOUBLE"):
-            return pa.array([-0.0 if low == 0 else low, 0.0 if high == 0 else high], arrow_type)
+            return [-0.0 if low == 0 else low, 0.0 if high == 0 else high]
         if root in TIMESTAMP_ROOTS:
             return _timestamp_bounds(low, high, self.slot_type)
+        return [low, high]
+
+    def array_of(self, bounds: Sequence[Any]) -> pa.Array:
+        """Bounds of this column, of any files, ready for a BinaryRow."""
+        root, arrow_type = self.slot_type.root, to_arrow(self.slot_type)
+        if root in TIMESTAMP_ROOTS:
+            unit = "ms" if _is_millis(self.slot_type) else "us"
+            return pa.array(bounds, pa.int64()).view(pa.timestamp(unit))
         if root in ("DATE", "TIME"):
-            return pa.array([low, high], pa.int32()).view(arrow_type)
-        return pa.array([low, high], arrow_type)
+            return pa.array(bounds, pa.int32()).view(arrow_type)
+        return pa.array(bounds, arrow_type)
 
     def _cut(self, low: bytes, high: bytes, text: bool) -> list[Any]:
         if text:
@@ -225,14 +255,17 @@ def _comparable(scalar: pa.Scalar) -> Any:
     return scalar.as_py()
 
 
-def _timestamp_bounds(low: int, high: int, data_type: AtomicType) -> pa.Array:
+def _is_millis(data_type: AtomicType) -> bool:
+    return (data_type.precision or 0) <= 3
+
+
+def _timestamp_bounds(low: int, high: int, data_type: AtomicType) -> list[int]:
     """Bounds (in nanoseconds) in the unit that values are stored in, floored; see the module for 7 to 9."""
-    millis = (data_type.precision or 0) <= 3
-    per_unit = 1_000_000 if millis else 1_000
+    per_unit = 1_000_000 if _is_millis(data_type) else 1_000
     low_units, high_units = low // per_unit, high // per_unit
     if (data_type.precision or 0) > 6:
         high_units = -(-high // per_unit)
-    return pa.array([low_units, high_units], pa.int64()).view(pa.timestamp("ms" if millis else "us"))
+    return [low_units, high_units]
 
 
 def _cut_text(low: str, high: str, length: int | None) -> list[str | None]:

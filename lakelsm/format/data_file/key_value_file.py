@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -269,6 +270,11 @@ class FileLayout:
             stats_modes=modes,
             file_indexes=(),
         )
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns of the files; made once, as a task may write thousands of them."""
+        return file_schema(self.schema, self.thin)
 
     def new_index(self) -> FileIndexBuilder | None:
         """What makes the indexes of one file; None where files have none."""

@@ -15,18 +15,18 @@ from pyarrow import fs as arrow_fs
 from lakelsm.errors import LakelsmError
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK, INT96, stored_field
-from lakelsm.format.data_file.key_value_file import FileLayout, file_schema
+from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.data_file.parquet_footer import Int96Sink, read_footer
 from lakelsm.format.data_file.required_parts import filled_parts
+from lakelsm.format.data_file.written_file import WrittenFile, file_metas
 from lakelsm.format.index.file_index.container import sealed
 from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
 from lakelsm.format.paths import FileNames, file_index_name
-from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.storage.refused_writes import refused_write
 from lakelsm.surroundings import SYSTEM, Surroundings
-from lakelsm.types import DataType, to_arrow
+from lakelsm.types import to_arrow
 
 #: Rows of a row group at least, however wide they are.
 _LEAST_GROUP_ROWS = 256
@@ -34,6 +34,10 @@ _LEAST_GROUP_ROWS = 256
 #: Bytes of a dictionary page beyond which a column is written plainly. Arrow's own limit is 1 MB: a column of many
 #: distinct values then spends half of its writing time on a dictionary that is given up.
 DICTIONARY_BYTES = 1 << 17
+
+
+#: Bytes that are collected before the file system is called: Arrow writes every page, and its header, by itself.
+_BUFFER_BYTES = 1 << 16
 
 
 class RollingWriter:
@@ -64,36 +68,45 @@ class RollingWriter:
         self._layout = layout
         self._level = level
         self._file_source = file_source
-        self._arrow_schema = file_schema(layout.schema, layout.thin)
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._rows_left = layout.target_file_rows
         self._open: _OpenFile | None = None
-        self._closed: list[DataFileMeta] = []
+        self._closed: list[WrittenFile] = []
         self._begun: list[str] = []
 
     def write(self, rows: pa.Table) -> None:
         """Append rows; their keys are above all that was written before."""
         if not len(rows):
             return
-        step = max(_LEAST_GROUP_ROWS, int(len(rows) * self._layout.row_group_bytes / max(rows.nbytes, 1)))
+        size = rows.nbytes
+        step = max(_LEAST_GROUP_ROWS, int(len(rows) * self._layout.row_group_bytes / max(size, 1)))
         start = 0
         while start < len(rows):
             part = rows.slice(start, min(step, self._rows_left))
             start += len(part)
             self._pending.append(part)
-            self._pending_bytes += part.nbytes
+            self._pending_bytes += size if len(part) == len(rows) else part.nbytes
             self._rows_left -= len(part)
             if self._pending_bytes >= self._layout.row_group_bytes or not self._rows_left:
-                self._flush()
+                self.write_pending()
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes in memory of the rows that wait for their row group to be full."""
+        return self._pending_bytes
 
     def close(self) -> list[DataFileMeta]:
         """Finish the last file and return the metadata of all files in key order."""
-        self._flush()
+        return file_metas(self.finish(), self._layout.schema)
+
+    def finish(self) -> list[WrittenFile]:
+        """As `close`, for a caller that makes the metadata of many writers' files at once."""
+        self.write_pending()
         self._roll()
         if self._make_durable is not None and self._closed:
             with _refused(self._directory):
-                names = [name for meta in self._closed for name in (meta.file_name, *meta.extra_files)]
+                names = [name for file in self._closed for name in (file.name, *file.extra_files)]
                 self._make_durable(self._directory, names)
         return self._closed
 
@@ -108,7 +121,8 @@ class RollingWriter:
                 if self._filesystem.get_file_info(path).type != arrow_fs.FileType.NotFound:
                     self._filesystem.delete_file(path)
 
-    def _flush(self) -> None:
+    def write_pending(self) -> None:
+        """End the row group now."""
         if not self._pending:
             return
         rows = pa.concat_tables(self._pending)
@@ -119,9 +133,7 @@ class RollingWriter:
             path = f"{self._directory}/{name}"
             with _refused(path):
                 self._filesystem.create_dir(self._directory, recursive=True)
-                self._open = _OpenFile(
-                    self._filesystem, path, name=name, layout=self._layout, arrow_schema=self._arrow_schema
-                )
+                self._open = _OpenFile(self._filesystem, path, name=name, layout=self._layout)
         with _refused(f"{self._directory}/{self._open.name}"):
             size = self._open.append(rows)
         if size >= self._layout.target_file_size or not self._rows_left:
@@ -150,16 +162,14 @@ def _refused(path: str) -> Iterator[None]:
 class _OpenFile:
     """One Parquet file being written, with the running figures of its metadata."""
 
-    def __init__(
-        self, filesystem: arrow_fs.FileSystem, path: str, *, name: str, layout: FileLayout, arrow_schema: pa.Schema
-    ) -> None:
+    def __init__(self, filesystem: arrow_fs.FileSystem, path: str, *, name: str, layout: FileLayout) -> None:
         self.name = name
         self._path = path
         self._filesystem = filesystem
         self._layout = layout
-        self._arrow_schema = pa.schema(map(stored_field, arrow_schema))
-        self._sink = filesystem.open_output_stream(path)
-        self._int96 = Int96Sink(self._sink) if self._arrow_schema != arrow_schema else None
+        self._arrow_schema = pa.schema(map(stored_field, layout.arrow_schema))
+        self._sink = filesystem.open_output_stream(path, buffer_size=_BUFFER_BYTES)
+        self._int96 = Int96Sink(self._sink) if self._arrow_schema != layout.arrow_schema else None
         keys = layout.schema.trimmed_primary_keys
         ascending = [SEQUENCE_NUMBER, *keys, *([] if layout.thin else [KEY_FIELD_PREFIX + key for key in keys])]
         self._writer = pq.ParquetWriter(
@@ -179,8 +189,7 @@ class _OpenFile:
         self._index = layout.new_index()
         self._rows = self._deletes = 0
         self._sequences: tuple[int, int] | None = None
-        self._first: pa.Table | None = None
-        self._last: pa.Table | None = None
+        self._ends: pa.Table | None = None
 
     def append(self, rows: pa.Table) -> int:
         """Write one row group; return the bytes of the file so far."""
@@ -202,42 +211,37 @@ class _OpenFile:
         self._sequences = (min(low, bounds["min"]), max(high, bounds["max"]))
         self._deletes += int(is_retract(rows.column(VALUE_KIND)).sum())
         self._rows += len(rows)
-        self._first = self._first or keys.slice(0, 1)
-        self._last = keys.slice(len(keys) - 1)
+        first = keys if self._ends is None else self._ends
+        ends = pa.concat_tables([first.slice(0, 1), keys.slice(len(keys) - 1)])
+        self._ends = ends.take(pa.array([0, 1]))  # Copies: a slice would keep all rows in memory.
         return int(self._sink.tell())
 
-    def finish(self, level: int, file_source: FileSource, created: int) -> DataFileMeta:
-        """Close the file and return its metadata; ``created`` is a time of the local wall clock."""
+    def finish(self, level: int, file_source: FileSource, created: int) -> WrittenFile:
+        """Close the file and return what its metadata says; ``created`` is a time of the local wall clock."""
         if self._int96 is not None:
             self._int96.begin_end()
         self._writer.close()
         if self._int96 is not None:
             self._int96.finish()
         self._sink.close()
-        assert self._first is not None and self._last is not None and self._sequences is not None
-        types = [field.type for field in self._layout.schema.key_fields]
-        value_stats, value_stats_cols = self._value_stats.finish()
+        assert self._ends is not None and self._sequences is not None
         embedded, extra = self._finish_index()
         with self._filesystem.open_input_file(self._path) as stored:
             size, footer = stored.size(), read_footer(stored)
-        return DataFileMeta(
-            file_name=self.name,
-            file_size=size,
-            row_count=self._rows,
-            min_key=_key_row(self._first, types),
-            max_key=_key_row(self._last, types),
-            key_stats=self._key_stats.finish()[0],
-            value_stats=value_stats,
-            min_sequence_number=self._sequences[0],
-            max_sequence_number=self._sequences[1],
-            schema_id=self._layout.schema.id,
+        return WrittenFile(
+            name=self.name,
+            size=size,
+            rows=self._rows,
+            deletes=self._deletes,
+            sequences=self._sequences,
+            ends=self._ends,
+            key_stats=self._key_stats,
+            value_stats=self._value_stats,
             level=level,
-            extra_files=extra,
-            creation_time_millis=created,
-            delete_row_count=self._deletes,
+            source=file_source,
+            created=created,
             embedded_index=embedded,
-            file_source=file_source,
-            value_stats_cols=value_stats_cols,
+            extra_files=extra,
             footer_checksum=zlib.crc32(footer),
         )
 
@@ -263,10 +267,6 @@ class _OpenFile:
         for handle in (self._writer, self._sink):
             with suppress(OSError, ValueError, pa.ArrowException):
                 handle.close()
-
-
-def _key_row(row: pa.Table, types: Sequence[DataType]) -> bytes:
-    return encode_row([column[0] for column in row.columns], types)
 
 
 def encoding_options(schema: pa.Schema, ascending: Collection[str], dictionary: bool = True) -> dict[str, Any]:

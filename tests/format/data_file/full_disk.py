@@ -47,7 +47,7 @@ class FullDisk:
             raise OSError(errno.ENOSPC, "No space left on device")
         self.room -= size
 
-    def open_output_stream(self, path: str) -> pa.PythonFile:
+    def open_output_stream(self, path: str, buffer_size: int | None = None) -> pa.PythonFile:
         return pa.PythonFile(_File(path, self), "w")
 
     def __getattr__(self, name: str) -> Any:
