@@ -37,6 +37,7 @@ _SPANNING = frozenset(
         "read/vector_histories",
         "snapshots/checksums",
         "spark/all_types",
+        "write/interleaved_rows",
         "write/level0_engines",
     }
 )
