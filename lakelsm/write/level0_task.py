@@ -197,7 +197,7 @@ class _Level0Task:
         self._open.clear()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _WrittenBucket:
     """What is complete of one bucket: data files, changelog files, its HASH index."""
 
@@ -287,7 +287,13 @@ class _BucketWriter:
             self._write_merged(self._merged(self._held, keys))
         files = self._writer.finish()
         changes = [] if self._changelog is None else self._changelog.finish()
-        return _WrittenBucket(self._partition, self._bucket, files, changes, self._write_hash_index())
+        return _WrittenBucket(
+            partition=self._partition,
+            bucket=self._bucket,
+            files=files,
+            changes=changes,
+            indexes=self._write_hash_index(),
+        )
 
     def _numbered(self, rows: pa.Table) -> pa.Table:
         """The rows with new sequence numbers in place of their order."""
