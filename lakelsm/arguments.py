@@ -63,6 +63,13 @@ def checked_name(argument: str, value: Given, wanted: str, *, optional: bool = F
     return checked_text(argument, value, wanted, optional=optional)
 
 
+def checked_choice(argument: str, value: Given, choices: Sequence[str]) -> Given:
+    """One of some words, or None."""
+    if value is None or value in choices:
+        return value
+    raise wrong_argument(argument, value, f"one of {', '.join(map(repr, choices))}, or left out")
+
+
 def checked_file_name(argument: str, value: Given, wanted: str, *, affix: str = "", optional: bool = False) -> Given:
     """A name of one file or directory, which storage writes with ``affix`` before or after it."""
     checked_name(argument, value, wanted, optional=optional)

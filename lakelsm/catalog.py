@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
 from lakelsm.arguments import checked_file_name, checked_flag, checked_location, checked_name, wrong_argument
+from lakelsm.engine import checked_session
 from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, told_of
 from lakelsm.format.paths import DATABASE_SUFFIX, TablePaths, database_path, table_path
 from lakelsm.plan.vector_switch import check_vector_switch
@@ -18,11 +18,14 @@ from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.validation import validate_table
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.session import checked_session
-from lakelsm.spark.spark_types import from_struct
 from lakelsm.storage import open_storage
 from lakelsm.surroundings import SYSTEM
 from lakelsm.table import Table
+from lakelsm.types import DataField
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 #: The database of Paimon's own tables, which no user's table is in.
 _SYSTEM_DATABASE = "sys"
@@ -59,8 +62,7 @@ class Catalog:
         paths = self._paths(name)
         checked_flag("if_not_exists", if_not_exists)
         with told_of(f"Table {name}"):
-            columns = from_struct(schema) if isinstance(schema, StructType) else schema
-            created = create_schema(columns, primary_key, partition_by, options, comment, SYSTEM.clock())
+            created = create_schema(_columns(schema), primary_key, partition_by, options, comment, SYSTEM.clock())
             validate_table(created)
         file_io = self._file_io.within(paths.root)
         if if_not_exists and SchemaStore(file_io, paths).ids():
@@ -147,3 +149,12 @@ def _database(name: str) -> str:
     if "." in checked_file_name("database", name, wanted, affix=DATABASE_SUFFIX):
         raise wrong_argument("database", name, f"{wanted}, without a dot")
     return name
+
+
+def _columns(schema: Any) -> tuple[DataField, ...] | pa.Schema | str:
+    """The columns of a table as `create_schema` takes them."""
+    if not type(schema).__module__.startswith("pyspark.sql"):
+        return schema
+    from lakelsm.spark.spark_types import from_struct_type
+
+    return from_struct_type(schema)

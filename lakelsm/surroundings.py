@@ -6,6 +6,7 @@ handed a `Surroundings`, so that the same ones give the same run. It travels to 
 
 from __future__ import annotations
 
+import os
 import random
 import time
 import uuid
@@ -58,3 +59,8 @@ class Surroundings:
 
 #: The real ones.
 SYSTEM = Surroundings()
+
+
+def is_submitted() -> bool:
+    """Whether this program is one of spark-submit, which tells it by an environment variable where its JVM is."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ

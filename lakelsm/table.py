@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeAlias
-
-from pyspark.sql import DataFrame, SparkSession
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lakelsm.arguments import (
     checked_assignments,
     checked_buckets,
+    checked_choice,
     checked_condition,
     checked_flag,
     checked_location,
@@ -31,6 +31,7 @@ from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.after_write import finished_write, result_of
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Compactor
+from lakelsm.engine import ENGINES, Engine, checked_session, chosen_engine
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.options import TableOptions
 from lakelsm.plan.compaction_plan import checked_scope
@@ -40,27 +41,18 @@ from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.plan.table_status import table_status
 from lakelsm.plan.time_travel import changelog_range, chosen_state
 from lakelsm.predicate.parser import parse_where
-from lakelsm.predicate.predicate import Predicate
-from lakelsm.read.changelog_frame import changelog_frame, check_added_columns
-from lakelsm.read.row_count import counted
-from lakelsm.read.scan_frame import scan_frame
-from lakelsm.read.system_frames import buckets_frame, files_frame, snapshots_frame
+from lakelsm.read.changelog_tasks import check_added_columns
 from lakelsm.results import CommitResult, CompactionResult, CountResult, TableStatus
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.columns import quoted
-from lakelsm.spark.conditions import filtered, predicate_of
-from lakelsm.spark.session import checked_frame, checked_session, resolve_session
-from lakelsm.spark.task_errors import translated
-from lakelsm.spark.times import millis_of
 from lakelsm.surroundings import SYSTEM
 from lakelsm.write.batch_write import BatchResult, BatchWriter, ChangedRows
-from lakelsm.write.delete import retractions
-from lakelsm.write.prepare import prepare
-from lakelsm.write.update import updates
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 #: Writes one batch as a commit user and identifier.
-_Write: TypeAlias = Callable[[BatchWriter, str, int], BatchResult]
+_Write: TypeAlias = Callable[[BatchWriter[Any], str, int], BatchResult]
 
 
 class Table:
@@ -113,14 +105,14 @@ class Table:
         InvalidInputError for wrong columns, types or rows; nothing is visible then. Raises BatchHistoryExpiredError for a
         batch id below the user's newest that expired snapshots may hold.
         """
-        frame = checked_frame(frame)
+        engine = self._on_spark(frame)
         checked_name("row_kind", row_kind, "the name of a column as text", optional=True)
         store = self._store(option_texts("options", options))
 
-        def append(writer: BatchWriter, user: str, identifier: int) -> BatchResult:
-            return writer.append(prepare(frame, store.schema, store.options, row_kind), user, identifier)
+        def append(writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
+            return writer.append(engine.prepared(store, frame, row_kind), user, identifier)
 
-        return self._commit(store, append, commit_user, batch_id)
+        return self._commit(engine, store, append, commit_user, batch_id)
 
     def overwrite(
         self,
@@ -137,15 +129,15 @@ class Table:
         replaced by a frame without rows is empty afterwards: a named partition, or the whole table; only where the
         frame's rows say which partitions (neither ``partition`` nor the option set) does such a frame replace none.
         """
-        frame = checked_frame(frame)
+        engine = self._on_spark(frame)
         store = self._store()
         fixed = checked_partition(store, partition)
 
-        def overwrite(writer: BatchWriter, user: str, identifier: int) -> BatchResult:
-            rows = prepare(frame, store.schema, store.options, None, fixed)
+        def overwrite(writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
+            rows = engine.prepared(store, frame, None, fixed)
             return writer.overwrite(rows, replaced_partitions(store, fixed), user, identifier)
 
-        return self._commit(store, overwrite, commit_user, batch_id)
+        return self._commit(engine, store, overwrite, commit_user, batch_id)
 
     def delete(self, where: str, *, commit_user: str | None = None, batch_id: int | None = None) -> CommitResult:
         """Delete the rows that match an SQL condition by writing -D rows of their keys; none: nothing is committed.
@@ -156,9 +148,9 @@ class Table:
         """
         checked_condition(where, optional=False)
         store = self._store()
-        return self._change(
-            store, "DELETE", lambda snapshot: retractions(self.spark, store, where, snapshot), commit_user, batch_id
-        )
+        engine = chosen_engine("spark", self._spark)
+        rows = partial(engine.retractions, store, where)
+        return self._change(engine, store, "DELETE", rows, commit_user, batch_id)
 
     def update(
         self, set: Mapping[str, str], where: str, *, commit_user: str | None = None, batch_id: int | None = None
@@ -175,9 +167,10 @@ class Table:
         values = checked_assignments(set)
         checked_condition(where, optional=False)
         store = self._store()
-        return self._change(
-            store, "UPDATE", lambda snapshot: updates(self.spark, store, where, values, snapshot), commit_user, batch_id
-        )
+        from lakelsm.frames.update import updates
+
+        rows = partial(updates, self.spark, store, where, values)
+        return self._change(chosen_engine("spark", self._spark), store, "UPDATE", rows, commit_user, batch_id)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -199,15 +192,11 @@ class Table:
         vectors or `first-row` show what a compaction has merged: ``fresh`` merges in the rows that wait in level 0, as
         reads of other tables always do.
         """
+        from lakelsm.frames.scan_frame import read_frame
+
         names = checked_projection(columns)
-        plan, store = self._plan(where, snapshot_id, timestamp, tag, fresh)
-        with translated(store.paths.root):
-            frame = scan_frame(self.spark, store, plan)
-        if where is not None:
-            frame = filtered(frame, where)
-        if names is not None:
-            frame = frame.select(*(quoted(store.schema.column_name(name)).alias(name) for name in names))
-        return frame
+        plan, store = self._plan(chosen_engine("spark", self._spark), where, snapshot_id, timestamp, tag, fresh)
+        return read_frame(self.spark, store, plan, where, names)
 
     def plan(
         self,
@@ -219,7 +208,7 @@ class Table:
         fresh: bool = False,
     ) -> ReadPlan:
         """What `read` would open: its ``files_scanned`` of ``files_live``."""
-        return self._plan(where, snapshot_id, timestamp, tag, fresh)[0]
+        return self._plan(chosen_engine(None, self._spark), where, snapshot_id, timestamp, tag, fresh)[0]
 
     def count(
         self,
@@ -236,10 +225,12 @@ class Table:
         whole; else data files are read. Arguments and errors are as in `read`.
         """
         checked_flag("fresh", fresh)
-        store, snapshot = self._chosen(where, snapshot_id, timestamp, tag)
+        store, snapshot = self._chosen(self._engine(None), where, snapshot_id, timestamp, tag)
         predicate = None if where is None else parse_where(where, store.schema.fields)
         rows = metadata_count(store, snapshot, predicate, fresh)
         if rows is None:
+            from lakelsm.frames.row_count import counted
+
             return counted(self.spark, store, snapshot, where, fresh)
         return CountResult(snapshot_id=None if snapshot is None else snapshot.id, rows=rows, how="metadata")
 
@@ -268,14 +259,13 @@ class Table:
         checked_name("mode", mode, "auto, changelog, delta or diff")
         checked_name("kind_column", kind_column, "the name of a column as text")
         checked_flag("positions", positions)
-        store = self._store()
-        between = changelog_range(store, start, end, lambda time: millis_of(self.spark, time))
+        from lakelsm.frames.changelog_frame import change_frame
+
+        store, engine = self._store(), chosen_engine("spark", self._spark)
+        between = changelog_range(store, start, end, engine.millis_of)
         check_added_columns(store.schema, kind_column, positions)
-        predicate = self._parsed(store, where)
-        with translated(store.paths.root):
-            plan = between.plan(store, mode, predicate)
-            frame = changelog_frame(self.spark, store, plan, kind_column, positions)
-        return frame if where is None else filtered(frame, where)
+        plan = between.plan(store, mode, None if where is None else engine.predicate(store, where))
+        return change_frame(self.spark, store, plan, where, kind_column, positions)
 
     # -- maintenance -----------------------------------------------------------------------------------------------
 
@@ -290,12 +280,14 @@ class Table:
         deadline: float | str | None = None,
         max_task_memory: int | str = DEFAULT_TASK_MEMORY,
         commit_user: str | None = None,
+        engine: str | None = None,
     ) -> CompactionResult:
         """Compact now, also a ``write-only`` table: everything to the top level, or one ordinary pick per bucket.
 
         ``where`` is a condition on partition columns, ``buckets`` are bucket numbers ([0, 1] or '0,1'). ``commit_every``
         commits after so many buckets, ``deadline`` begins no further commit after so many seconds (or '30 min'),
-        ``max_task_memory`` is bytes a task (or '256mb').
+        ``max_task_memory`` is bytes a task (or '256mb'). ``engine`` is 'spark' or 'local', this process; by default Spark
+        where a session is given, active or that of spark-submit.
         """
         limits = CompactionLimits(
             None if commit_every is None else checked_number("commit_every", commit_every, least=1),
@@ -307,8 +299,9 @@ class Table:
         checked_condition(where)
         store = self._store()
         user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
-        scope = checked_scope(store, full, self._parsed(store, where), numbers)
-        return Compactor(self.spark, store).compact(scope, limits, dry_run=dry_run, commit_user=user)
+        chosen = self._engine(engine)
+        scope = checked_scope(store, full, None if where is None else chosen.predicate(store, where), numbers)
+        return Compactor(chosen.runner, store).compact(scope, limits, dry_run=dry_run, commit_user=user)
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
@@ -329,20 +322,28 @@ class Table:
         nothing). ``delta_record_count`` is the rows of the files that it added less those of the files that it deleted,
         ``changelog_record_count`` the changes that it recorded. A file that moved up a level is added and deleted.
         """
+        from lakelsm.frames.system_frames import snapshots_frame
+
         return snapshots_frame(self.spark, self._store())
 
     def files(self, snapshot_id: int | None = None) -> DataFrame:
         """The live data files of a snapshot (the newest by default). ``partition`` is like 'dt=2025-12-31/hh=12'."""
+        from lakelsm.frames.system_frames import files_frame
+
         store, snapshot = self._at(snapshot_id)
         return files_frame(self.spark, store, snapshot)
 
     def buckets(self, snapshot_id: int | None = None) -> DataFrame:
         """Files, rows and bytes by partition, bucket and level."""
+        from lakelsm.frames.system_frames import buckets_frame
+
         return buckets_frame(self.files(snapshot_id))
 
     @property
     def spark(self) -> SparkSession:
         """The session that the table works in."""
+        from lakelsm.spark.session import resolve_session
+
         return resolve_session(self._spark)
 
     def __repr__(self) -> str:
@@ -358,8 +359,20 @@ class Table:
         store = self._store()
         return store, store.snapshots.latest() if snapshot_id is None else store.snapshots.get(snapshot_id)
 
+    def _engine(self, name: str | None) -> Engine:
+        """The engine that a call names, or the one that it means without a name."""
+        return chosen_engine(checked_choice("engine", name, ENGINES), self._spark)
+
+    def _on_spark(self, frame: DataFrame) -> Engine:
+        """Spark, for the rows of a DataFrame. Raises InvalidInputError for anything else."""
+        from lakelsm.spark.session import checked_frame
+
+        checked_frame(frame)
+        return chosen_engine("spark", self._spark)
+
     def _plan(
         self,
+        engine: Engine,
         where: str | None,
         snapshot_id: int | None,
         timestamp: str | datetime | None,
@@ -367,33 +380,43 @@ class Table:
         fresh: bool,
     ) -> tuple[ReadPlan, TableStore]:
         checked_flag("fresh", fresh)
-        store, snapshot = self._chosen(where, snapshot_id, timestamp, tag)
-        return plan_read(store, snapshot, self._parsed(store, where), fresh), store
+        store, snapshot = self._chosen(engine, where, snapshot_id, timestamp, tag)
+        return plan_read(store, snapshot, None if where is None else engine.predicate(store, where), fresh), store
 
     def _chosen(
-        self, where: str | None, snapshot_id: int | None, timestamp: str | datetime | None, tag: str | None
+        self,
+        engine: Engine,
+        where: str | None,
+        snapshot_id: int | None,
+        timestamp: str | datetime | None,
+        tag: str | None,
     ) -> tuple[TableStore, Snapshot | None]:
         checked_condition(where)
         snapshot_id = checked_snapshot_id("snapshot_id", snapshot_id)
         timestamp, tag = checked_time("timestamp", timestamp), checked_tag("tag", tag)
-        return chosen_state(self._store(), snapshot_id, timestamp, tag, lambda time: millis_of(self.spark, time))
-
-    def _parsed(self, store: TableStore, where: str | None) -> Predicate | None:
-        return None if where is None else predicate_of(self.spark, store.schema.fields, where)
+        return chosen_state(self._store(), snapshot_id, timestamp, tag, engine.millis_of)
 
     def _change(
-        self, store: TableStore, operation: str, rows: ChangedRows, commit_user: str | None, batch_id: int | None
+        self,
+        engine: Engine,
+        store: TableStore,
+        operation: str,
+        rows: ChangedRows[Any],
+        commit_user: str | None,
+        batch_id: int | None,
     ) -> CommitResult:
-        def change(writer: BatchWriter, user: str, identifier: int) -> BatchResult:
+        def change(writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
             return writer.change(operation, rows, user, identifier)
 
-        result = self._commit(store, change, commit_user, batch_id)
+        result = self._commit(engine, store, change, commit_user, batch_id)
         return result if result.already_committed and not result.rows else replace(result, matched_rows=result.rows)
 
-    def _commit(self, store: TableStore, write: _Write, commit_user: str | None, batch_id: int | None) -> CommitResult:
+    def _commit(
+        self, engine: Engine, store: TableStore, write: _Write, commit_user: str | None, batch_id: int | None
+    ) -> CommitResult:
         user, identifier = commit_identity(store.options, commit_user, batch_id, SYSTEM.new_uuid)
         earlier = Committer.of(store).committed(user, identifier)
         if earlier is not None:
             return result_of(BatchResult(earlier, ()))
-        batch = write(BatchWriter(self.spark, store), user, identifier)
-        return finished_write(self.spark, store, batch, user, identifier)
+        batch = write(BatchWriter(engine.writer(store), store), user, identifier)
+        return finished_write(engine.runner, store, batch, user, identifier)

@@ -20,7 +20,7 @@ from lakelsm.errors import (
     TableNotFoundError,
 )
 from lakelsm.schema.changes import SetOption
-from tests.frames import frame_of
+from tests.spark_frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,8 +14,8 @@ from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
 from lakelsm.schema.changes import AddColumn
 from lakelsm.types import parse_type
-from tests.frames import frame_of
 from tests.option_keys import option_keys
+from tests.spark_frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,8 +76,9 @@ def test_input_keeps_every_written_row_in_its_order(create: Create) -> None:
 
 
 def test_a_batch_that_is_written_again_after_a_race_keeps_all_its_rows(create: Create) -> None:
+    from lakelsm.frames.frame_writer import FrameWriter
+    from lakelsm.frames.prepare import prepare
     from lakelsm.write.batch_write import BatchWriter
-    from lakelsm.write.prepare import prepare
 
     table = create("input", write_only="true")
     rivals = [("+I", 1, "rival")]
@@ -88,7 +89,7 @@ def test_a_batch_that_is_written_again_after_a_race_keeps_all_its_rows(create: C
 
     store = table._store()
     rows = prepare(kinded(table, ("+I", 1, "a"), ("+U", 1, "b")), store.schema, store.options, "op")
-    BatchWriter(table.spark, store, step).append(rows, "slow")
+    BatchWriter(FrameWriter(table.spark, store), store, step).append(rows, "slow")
     assert told(table.changelog()) == [("+I", 1, "rival"), ("+I", 1, "a"), ("+U", 1, "b")]
     assert told(table.read()) == [(1, "b")]
     live = {path.rsplit("/", 1)[-1] for (path,) in table.files().select("file_path").collect()}

@@ -23,7 +23,7 @@ from lakelsm.commit.committer import Committer
 from lakelsm.errors import CommitOutcomeUnknownError
 from lakelsm.snapshots.manifest_scan import read_delta_entries, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
-from tests.frames import frame_of
+from tests.spark_frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -194,8 +194,9 @@ def check_history(root: Path) -> None:
 def test_a_fault_in_the_writer_deletes_data_files_only_where_no_snapshot_can_name_them(
     tmp_path: Path, spark: SparkSession, table_root: Path, step: str, fault: type[BaseException]
 ) -> None:
+    from lakelsm.frames.frame_writer import FrameWriter
+    from lakelsm.frames.prepare import prepare
     from lakelsm.write.batch_write import BatchWriter
-    from lakelsm.write.prepare import prepare
 
     root = tmp_path / "t"
     shutil.copytree(table_root, root)
@@ -207,7 +208,7 @@ def test_a_fault_in_the_writer_deletes_data_files_only_where_no_snapshot_can_nam
             raise fault("fault")
 
     frame = batch(spark, ("a", 3, 32), ("a", 4, 40), ("b", 2, 20))
-    writer = BatchWriter(spark, store, fail)
+    writer = BatchWriter(FrameWriter(spark, store), store, fail)
     known = step in VISIBLE and fault is RuntimeError
     with pytest.raises(CommitOutcomeUnknownError if known else fault, match="fault"):
         writer.append(prepare(frame, store.schema, store.options), USER, BATCH)

@@ -10,6 +10,7 @@ from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report
 from lakelsm.cli.verb import Verb
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY
+from lakelsm.engine import ENGINES
 from lakelsm.results import CompactionResult, CompactionStatus
 from lakelsm.table import Table
 
@@ -101,6 +102,11 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help=f"what the rows of one task may take in memory, whatever the bucket's size (default: "
         f"{DEFAULT_TASK_MEMORY // _MIB}mb)",
     )
+    how.add_argument(
+        "--engine",
+        choices=ENGINES,
+        help="where it runs: spark, or local, this process alone (default: spark under spark-submit, else local)",
+    )
     how.add_argument("--commit-user", metavar="NAME", help="the commit user that snapshots name (default: a new one)")
 
 
@@ -114,6 +120,7 @@ def _run(table: Table, arguments: Namespace) -> Report:
         deadline=arguments.deadline,
         max_task_memory=arguments.max_task_memory,
         commit_user=arguments.commit_user,
+        engine=arguments.engine,
     )
     return Report(_EXIT_STATUS[result.status], compact_text(result), result.as_dict())
 

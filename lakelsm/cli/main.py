@@ -5,10 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 
-from pyspark.sql import SparkSession
-
 from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.verb import Verb, parser_options, run_alone, run_parsed
+from lakelsm.engine import stop_session
 from lakelsm.version import VERSION
 
 VERBS: tuple[Verb, ...] = (COMPACT,)
@@ -47,6 +46,4 @@ def _ending_the_session(run: Callable[[], int]) -> int:
     try:
         return run()
     finally:
-        session = SparkSession.getActiveSession()
-        if session is not None:
-            session.stop()
+        stop_session()

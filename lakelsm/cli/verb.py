@@ -8,13 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyarrow import ArrowException
-from pyspark.errors import PySparkException
 
 from lakelsm.cli.arguments import add_report, add_table, check_table, open_table
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, print_failure, print_report
+from lakelsm.engine import spark_errors
 from lakelsm.errors import LakelsmError
 from lakelsm.table import Table
 
@@ -64,7 +63,7 @@ def run_parsed(arguments: Namespace) -> int:
     check_table(parser, arguments)
     try:
         report = verb.run(open_table(arguments), arguments)
-    except (LakelsmError, PySparkException, Py4JError, ArrowException, OSError) as error:
+    except (LakelsmError, ArrowException, OSError, *spark_errors()) as error:
         if arguments.verbose:
             traceback.print_exc()
         return print_failure(error, parser.prog, arguments.path or arguments.table, arguments.report)

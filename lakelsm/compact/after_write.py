@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark.sql import SparkSession
-
 from lakelsm.compact.compactor import Compactor, joined
 from lakelsm.errors import told_of
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.plan.bucket_files import is_shown
 from lakelsm.plan.compaction_trigger import scope_after_write
 from lakelsm.results import CommitResult, CompactionResult, CompactionStatus
+from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.batch_write import BatchResult
 
@@ -28,18 +27,18 @@ def result_of(batch: BatchResult) -> CommitResult:
 
 
 def finished_write(
-    spark: SparkSession, store: TableStore, batch: BatchResult, user: str, identifier: int
+    runner: Runner, store: TableStore, batch: BatchResult, user: str, identifier: int
 ) -> CommitResult:
     """The result of a batch, after the compaction of what it wrote unless the table is ``write-only``."""
     result = result_of(batch)
     if store.options.write_only or not batch.entries:
         return result
     with told_of(f"The write is committed (snapshot {result.snapshot_id}); the compaction after it failed"):
-        return replace(result, compaction=compact_after_write(spark, store, batch, user, identifier))
+        return replace(result, compaction=compact_after_write(runner, store, batch, user, identifier))
 
 
 def compact_after_write(
-    spark: SparkSession, store: TableStore, batch: BatchResult, user: str, identifier: int
+    runner: Runner, store: TableStore, batch: BatchResult, user: str, identifier: int
 ) -> CompactionResult:
     """Compact what `scope_after_write` says of a batch.
 
@@ -51,7 +50,7 @@ def compact_after_write(
     """
     scope = scope_after_write(store, ((entry.partition, entry.bucket) for entry in batch.entries))
     written = batch.outcome.snapshot
-    compactor = Compactor(spark, store)
+    compactor = Compactor(runner, store)
     if written is not None and written.commit_kind is CommitKind.OVERWRITE:
         # On the overwrite's own snapshot: rows that others appended since then do make a changelog, later.
         return compactor.compact(scope, commit_user=user, identifier=identifier, snapshot=written, changelog=False)
@@ -62,6 +61,6 @@ def compact_after_write(
         if store.schemas.latest_id() != store.schema.id:  # Under the old one it may lose again and again.
             store = store.refreshed()
         again = replace(scope, past_stop_trigger=is_shown(store.options, level=0))
-        last = Compactor(spark, store).compact(again, commit_user=user, identifier=identifier)
+        last = Compactor(runner, store).compact(again, commit_user=user, identifier=identifier)
         result = joined(result, last)
     return result

@@ -1,4 +1,4 @@
-"""Carry a compaction plan out: rewrite in Spark tasks, commit in groups of buckets, discard what lost."""
+"""Carry a compaction plan out: rewrite in tasks, commit in groups of buckets, discard what lost."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pyspark.sql import SparkSession
-
 from lakelsm.commit.attempt_files import AttemptFiles, delete_unpublished
 from lakelsm.commit.commit_identity import new_commit_user
-from lakelsm.commit.commit_message import MESSAGE_SCHEMA, CommitMessage, CommitOutcome, TaskMessages
+from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, TaskMessages
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.bucket_vectors import write_vectors
 from lakelsm.compact.remapped_marks import MarkRemapper, RemappedMarks
@@ -28,8 +26,8 @@ from lakelsm.plan.compaction_plan import BucketCompaction, CompactionPlan, Compa
 from lakelsm.plan.compaction_trigger import FULL_COMPACTION_PROPERTY
 from lakelsm.plan.rewrite_units import RewriteUnit, changelog_rule, rewrite_units
 from lakelsm.results import CompactionResult, CompactionStatus
+from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.tasks import collect_messages, run_units
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: Memory of one compaction task in bytes, unless the caller says otherwise.
@@ -39,7 +37,7 @@ DEFAULT_TASK_MEMORY = 512 << 20
 @dataclass(frozen=True)
 class CompactionLimits:
     """How far a compaction goes. ``commit_every``: buckets a commit (None: one commit, or with a deadline as many as the
-    session has cores). ``deadline``: seconds after which no further commit is begun. ``task_memory``: bytes that a task
+    runner has cores). ``deadline``: seconds after which no further commit is begun. ``task_memory``: bytes that a task
     may hold.
     """
 
@@ -51,8 +49,8 @@ class CompactionLimits:
 class Compactor:
     """Compacts one table."""
 
-    def __init__(self, spark: SparkSession, store: TableStore, surroundings: Surroundings = SYSTEM) -> None:
-        self._spark = spark
+    def __init__(self, runner: Runner, store: TableStore, surroundings: Surroundings = SYSTEM) -> None:
+        self._runner = runner
         self._store = store
         self._surroundings = surroundings
 
@@ -104,7 +102,7 @@ class Compactor:
 
     def _commit_size(self, limits: CompactionLimits, plan: CompactionPlan) -> int:
         """Buckets a commit where the caller does not say: a deadline needs commits between which it can act."""
-        return len(plan.buckets) if limits.deadline is None else self._spark.sparkContext.defaultParallelism
+        return len(plan.buckets) if limits.deadline is None else self._runner.cores
 
     def _planned(
         self, plan: CompactionPlan, buckets: Sequence[BucketCompaction], status: CompactionStatus
@@ -180,7 +178,7 @@ class Compactor:
         stay = [entry for index, entry in enumerate(plan.entries) if index not in gone]
         marks = RemappedMarks(snapshot=plan.snapshot, vectors=plan.vectors, files=stay, marks=written.marks, found=0)
         remapper = MarkRemapper(
-            self._spark, store, plan=plan, buckets=buckets, written=written, task_memory=task_memory, names=files.names
+            self._runner, store, plan=plan, buckets=buckets, written=written, task_memory=task_memory, names=files.names
         )
         ids = [(bucket.partition, bucket.bucket) for bucket in buckets]
         retries = store.options.commit_max_retries
@@ -232,8 +230,7 @@ class Compactor:
             surroundings=self._surroundings,
         )
         longest_first = sorted(units, key=lambda unit: -sum(section.cost for section in unit.sections))
-        tasks = run_units(self._spark, longest_first, task, MESSAGE_SCHEMA)
-        return collect_messages(tasks, store.paths.root, names)
+        return self._runner.messages(longest_first, task, store.paths.root, names)
 
 
 def _replaced(plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> list[ManifestEntry]:

@@ -3,48 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
 from pyroaring import BitMap
-from pyspark.sql import SparkSession
 
-from lakelsm.commit.commit_message import MESSAGE_SCHEMA, Marks, TaskMessages
+from lakelsm.commit.commit_message import Marks, TaskMessages
 from lakelsm.errors import CorruptTableError, VectorsChangedError
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.paths import AttemptNames
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.merge.replaced_rows import ReplacedRows
+from lakelsm.merge.merge_unit import KeySearch
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.bucket_files import BucketId
 from lakelsm.plan.compaction_plan import BucketCompaction, CompactionPlan, live_entries_of
-from lakelsm.plan.remap_units import RemapUnit, moved_marks, remap_units
+from lakelsm.plan.remap_units import moved_marks, remap_units
+from lakelsm.read.key_places import KeyPlaces
+from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.tasks import collect_messages, run_units
-
-#: A file is decoded in batches of this share of the memory.
-_BATCHES = 4
-
-
-@dataclass(frozen=True)
-class RemapTask:
-    """Finds the keys of marked rows in other files. ``keys`` reads the key columns alone."""
-
-    keys: RunReader
-
-    def __call__(self, unit: RemapUnit) -> Iterator[pa.RecordBatch]:
-        """Look one file's marks up; yield their places in the targets as a message."""
-        found = ReplacedRows(self.keys, unit.targets)
-        marked = np.frombuffer(unit.rows.to_array(), np.uint32).astype(np.int64)
-        allowance = self.keys.memory_bytes // _BATCHES
-        for start, rows in self.keys.open_file(unit.source, system=False).batches(lambda: allowance):
-            first, stop = np.searchsorted(marked, [start, start + len(rows)])
-            found.add_keys(rows.take(pa.array(marked[first:stop] - start)))
-        marks = found.marks()
-        yield TaskMessages(marks={unit.bucket: marks} if marks else {}).to_batch()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +43,7 @@ class MarkRemapper:
 
     def __init__(
         self,
-        spark: SparkSession,
+        runner: Runner,
         store: TableStore,
         *,
         plan: CompactionPlan,
@@ -75,7 +52,7 @@ class MarkRemapper:
         task_memory: int,
         names: AttemptNames,
     ) -> None:
-        self._spark = spark
+        self._runner = runner
         self._store = store
         self._plan = plan
         self._written = written
@@ -138,7 +115,7 @@ class MarkRemapper:
             grown[entry.partition, entry.bucket][entry.file.file_name] = masked - known
         return grown
 
-    def _looked_up(self, units: Sequence[RemapUnit]) -> TaskMessages:
+    def _looked_up(self, units: Sequence[KeySearch]) -> TaskMessages:
         store = self._store
         if not units:
             return TaskMessages()
@@ -150,8 +127,7 @@ class MarkRemapper:
             columns=store.schema.trimmed_primary_keys,
             memory_bytes=self._task_memory // 2,
         )
-        tasks = run_units(self._spark, units, RemapTask(keys), MESSAGE_SCHEMA)
-        return collect_messages(tasks, store.paths.root, self._names)
+        return self._runner.messages(units, KeyPlaces(keys), store.paths.root, self._names)
 
 
 def _place(entry: ManifestEntry) -> tuple[bytes, int, str]:

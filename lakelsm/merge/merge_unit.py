@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from pyroaring import BitMap
 
 from lakelsm.format.data_file.file_check import ExpectedFile
 from lakelsm.format.data_file.file_index_place import FileIndexPlace
@@ -80,3 +81,13 @@ class MergeUnit:
         """Bytes of the files of the runs, and a share of those that are looked up."""
         looked_up = sum(file.file_size for run in self.looked_up for file in run)
         return sum(file.file_size for run in self.runs for file in run) + int(looked_up * LOOK_UP_COST)
+
+
+@dataclass(frozen=True)
+class KeySearch:
+    """The keys of ``rows`` (positions) of ``source`` are to be found in ``targets``, which are of the same bucket."""
+
+    bucket: tuple[bytes, int]
+    source: RunFile
+    rows: BitMap
+    targets: tuple[RunFile, ...]

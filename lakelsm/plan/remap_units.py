@@ -14,20 +14,10 @@ from dataclasses import dataclass, field
 from pyroaring import BitMap
 
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.merge.merge_unit import RunFile
+from lakelsm.merge.merge_unit import KeySearch
 from lakelsm.plan.bucket_files import BucketId, by_bucket
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.snapshots.table_store import TableStore
-
-
-@dataclass(frozen=True)
-class RemapUnit:
-    """The keys of ``rows`` (positions) of ``source`` are to be found in ``targets``, which are of the same bucket."""
-
-    bucket: BucketId
-    source: RunFile
-    rows: BitMap
-    targets: tuple[RunFile, ...]
 
 
 @dataclass(frozen=True)
@@ -58,7 +48,7 @@ def moved_marks(
     return MovedMarks({name: rows for name, rows in marks.items() if name in live}, moved)
 
 
-def remap_units(store: TableStore, buckets: Mapping[BucketId, MovedMarks]) -> Iterator[RemapUnit]:
+def remap_units(store: TableStore, buckets: Mapping[BucketId, MovedMarks]) -> Iterator[KeySearch]:
     """The units of all buckets: each file with moved marks, and the files whose key range touches its own."""
     make = MergeUnits(store, ())
     for bucket, marks in buckets.items():
@@ -67,4 +57,4 @@ def remap_units(store: TableStore, buckets: Mapping[BucketId, MovedMarks]) -> It
             near = [file for file in others if file.max_key >= own.min_key and file.min_key <= own.max_key]
             if near and rows:
                 targets = tuple(make.file_of(found_in[file.index - 1]) for file in near)
-                yield RemapUnit(bucket, make.file_of(source), rows, targets)
+                yield KeySearch(bucket, make.file_of(source), rows, targets)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import types as T
 
 from lakelsm.format.data_file.vector_place import positions_within, read_vectors
 from lakelsm.format.row_kinds import is_retract
@@ -38,18 +37,6 @@ from lakelsm.storage import FileIO
 #: Rows of a file that share one bitmap: two to this power.
 CHUNK_BITS = 16
 
-#: Spark schema of what a task yields: a file's name and size, the number of a chunk of its rows, and the hidden rows of
-#: the chunk as a bitmap of 64-bit words, lowest bit first, without zero words at the end. A chunk may come more than
-#: once.
-STALE_SCHEMA = T.StructType(
-    [
-        T.StructField(STALE_FILE, T.StringType()),
-        T.StructField(STALE_SIZE, T.LongType()),
-        T.StructField(STALE_CHUNK, T.LongType()),
-        T.StructField(STALE_WORDS, T.ArrayType(T.LongType())),
-    ]
-)
-
 #: Positions that a task holds before it yields them.
 _HELD_POSITIONS = 1 << 20
 
@@ -62,7 +49,7 @@ class StaleRows:
     spec: MergeSpec
 
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
-        """Yield the chunks of the units' files that have hidden rows."""
+        """Yield the chunks of the units' files that have hidden rows, as `stale_chunks` has them."""
         for unit in units:
             yield from self._of_unit(unit)
 
@@ -113,7 +100,11 @@ class MaskedRows:
 def stale_chunks(
     files: Sequence[RunFile], held: Sequence[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]
 ) -> pa.RecordBatch:
-    """Return the rows of `STALE_SCHEMA` for hidden rows given as (numbers into ``files``, positions)."""
+    """Return hidden rows, given as (numbers into ``files``, positions), as one row a chunk of a file's rows.
+
+    Columns: the file's name and size, the number of the chunk, and its hidden rows as a bitmap of 64-bit words, lowest
+    bit first, without zero words at the end. A chunk may come more than once from a task.
+    """
     numbers = np.concatenate([part[0] for part in held])
     positions = np.concatenate([part[1] for part in held])
     order = np.lexsort((positions, numbers))

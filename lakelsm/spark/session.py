@@ -13,10 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakelsm.arguments import type_name
 from lakelsm.errors import InvalidInputError, SparkUnavailableError
+from lakelsm.surroundings import is_submitted
 
 _MINIMUM_JAVA = 17
-#: The environment variable by which spark-submit tells its Python program where its JVM is.
-_SUBMITTED = "PYSPARK_GATEWAY_PORT"
 #: What tasks import, and a program that prints the version of a Python and which of them it lacks.
 _NEEDED = ("lakelsm", "pyarrow", "pandas", "numpy")
 _PROBE = (
@@ -50,7 +49,7 @@ def checked_session(spark: SparkSession | None) -> SparkSession | None:
 
 
 def _new_session() -> SparkSession:
-    if _SUBMITTED in os.environ:
+    if is_submitted():
         return SparkSession.builder.getOrCreate()
     _require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -116,6 +116,13 @@ def _spark_member(name: str, data_type: DataType) -> pa.Field:
     return pa.field(name, _spark_arrow(data_type), data_type.nullable)
 
 
+def from_struct_type(schema: T.DataType) -> tuple[DataField, ...]:
+    """As `from_struct`. Raises InvalidInputError for a type of Spark's that is no struct."""
+    if not isinstance(schema, T.StructType):
+        raise InvalidInputError(f"schema is a {type(schema).__name__}; it must be a StructType, a pyarrow Schema or DDL.")
+    return from_struct(schema)
+
+
 def from_struct(struct: T.StructType) -> tuple[DataField, ...]:
     """Columns of a Spark schema, without ids; the error of a type that Paimon has no place for names the column."""
     return tuple(

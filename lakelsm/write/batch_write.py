@@ -1,18 +1,15 @@
-"""One batch: plan on the newest snapshot, write level-0 files in Spark tasks, commit; redo what a race spoiled."""
+"""One batch: plan on the newest snapshot, write level-0 files in tasks, commit; redo what a race spoiled."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial, reduce
-from typing import TypeAlias
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from functools import partial
+from typing import Generic, TypeAlias
 
 from lakelsm.commit.attempt_files import AttemptFiles, written_directories
-from lakelsm.commit.commit_message import MESSAGE_SCHEMA, CommitMessage, CommitOutcome, ReplacedPartitions, TaskMessages
+from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, ReplacedPartitions, TaskMessages
 from lakelsm.commit.committer import Committer
 from lakelsm.errors import (
     BucketAssignConflictError,
@@ -27,20 +24,13 @@ from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapsho
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.bucket_count import check_bucket_count
-from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.plan.overwrite_upgrade import upgraded_for_overwrite
-from lakelsm.read.scan_frame import file_scans
-from lakelsm.schema.system_columns import BUCKET, FILE_NAME, SEQUENCE_NUMBER, VALUE_KIND
-from lakelsm.snapshots.hash_indexes import HashIndexes, hash_indexes
+from lakelsm.snapshots.hash_indexes import hash_indexes
 from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.columns import quoted_all
-from lakelsm.spark.tasks import collect_messages, map_in_arrow
 from lakelsm.surroundings import SYSTEM, Surroundings
-from lakelsm.write.bucket_expression import with_bucket
-from lakelsm.write.dynamic_bucket import BucketPolicy, with_dynamic_bucket
 from lakelsm.write.level0_task import Level0Job
-from lakelsm.write.prepare import sort_columns
+from lakelsm.write.row_writer import Rows, RowWriter
 from lakelsm.write.written_keys import others_wrote_keys
 
 _DYNAMIC = -1
@@ -53,9 +43,7 @@ _MAX_REDO = 50
 _ROOM = 1 << 32
 
 #: Rows of a batch as they follow from those of a snapshot.
-ChangedRows: TypeAlias = Callable[[Snapshot | None], DataFrame]
-#: Rows of a batch, given, or as they follow from a snapshot.
-Rows: TypeAlias = DataFrame | ChangedRows
+ChangedRows: TypeAlias = Callable[[Snapshot | None], Rows]
 
 
 @dataclass(frozen=True)
@@ -66,29 +54,29 @@ class BatchResult:
     entries: tuple[ManifestEntry, ...]
 
 
-class BatchWriter:
+class BatchWriter(Generic[Rows]):
     """Writes one batch of prepared rows to a table."""
 
     def __init__(
         self,
-        spark: SparkSession,
+        writer: RowWriter[Rows],
         store: TableStore,
         step: Callable[[str], None] | None = None,
         surroundings: Surroundings = SYSTEM,
     ) -> None:
-        self._spark = spark
+        self._writer = writer
         self._store = store
         self._step = step or (lambda name: None)
         self._surroundings = surroundings
 
-    def append(self, rows: DataFrame, commit_user: str, identifier: int = BATCH_COMMIT_IDENTIFIER) -> BatchResult:
+    def append(self, rows: Rows, commit_user: str, identifier: int = BATCH_COMMIT_IDENTIFIER) -> BatchResult:
         """Add the rows as level-0 files."""
-        return self._write(rows, CommitKind.APPEND, commit_user, identifier)
+        return self._write(lambda base: rows, CommitKind.APPEND, commit_user, identifier)
 
     def change(
         self,
         operation: str,
-        rows: ChangedRows,
+        rows: ChangedRows[Rows],
         commit_user: str,
         identifier: int = BATCH_COMMIT_IDENTIFIER,
     ) -> BatchResult:
@@ -97,17 +85,17 @@ class BatchWriter:
 
     def overwrite(
         self,
-        rows: DataFrame,
+        rows: Rows,
         partitions: Callable[[set[bytes]], ReplacedPartitions | None],
         commit_user: str,
         identifier: int = BATCH_COMMIT_IDENTIFIER,
     ) -> BatchResult:
         """Replace partitions by the rows; ``partitions`` makes the filter from the partitions that were written."""
-        return self._write(rows, CommitKind.OVERWRITE, commit_user, identifier, partitions)
+        return self._write(lambda base: rows, CommitKind.OVERWRITE, commit_user, identifier, partitions)
 
     def _write(
         self,
-        rows: Rows,
+        rows_of: ChangedRows[Rows],
         kind: CommitKind,
         commit_user: str,
         identifier: int,
@@ -115,29 +103,33 @@ class BatchWriter:
         operation: str | None = None,
     ) -> BatchResult:
         room = 0
+        changed = operation is not None
         with ExitStack() as attempts:
             for _ in range(_MAX_REDO):
                 base = self._store.snapshots.latest()
-                frame = rows if isinstance(rows, DataFrame) else rows(base)
                 # What a spoiled attempt wrote may be the next one's input, so it goes with the last of them.
                 files = attempts.enter_context(self._new_files())
-                written = self._execute(frame, base, room, kind, files.names)
+                written = self._execute(rows_of(base), base, room, kind, files.names)
                 files.wrote(written)
                 self._step("data-files-written")
                 message = self._message(written, base, partitions)
-                if base is not None and not isinstance(rows, DataFrame):
+                if base is not None and changed:
                     message = replace(message, rows_as_of=base.id)
                 try:
                     outcome = files.commit(partial(self._commit, kind, message, commit_user, identifier, operation))
                 except (SequenceConflictError, BucketAssignConflictError, RowsChangedError):
                     # Others came first. What was written is a whole, merged batch: it is the next try's input,
                     # unless it was worked out from rows that may be others now.
-                    if isinstance(rows, DataFrame):
-                        rows = self._written_rows(written.changelog_entries or written.entries)
+                    if not changed:
+                        rows_of = self._written_again(written.changelog_entries or written.entries)
                     room = _ROOM
                     continue
                 return BatchResult(outcome, tuple(written.entries) if outcome.files_published else ())
         raise self._always_later()
+
+    def _written_again(self, entries: Sequence[ManifestEntry]) -> ChangedRows[Rows]:
+        """The rows of files of this writer. Changelog files have all rows of a batch."""
+        return lambda base: self._writer.written_rows(entries)
 
     def _new_files(self) -> AttemptFiles:
         names = AttemptNames.new(self._surroundings.new_uuid)
@@ -155,7 +147,7 @@ class BatchWriter:
                 known, newest = message.rows_as_of, self._store.snapshots.latest_id()
                 if known is None or newest is None or newest <= known:
                     raise
-                if others_wrote_keys(self._spark, self._store, message.entries, known, newest):
+                if others_wrote_keys(self._writer.runner, self._store, message.entries, known, newest):
                     raise
                 message = replace(message, rows_as_of=newest)
         raise self._always_later()
@@ -184,9 +176,9 @@ class BatchWriter:
         )
 
     def _execute(
-        self, rows: DataFrame, base: Snapshot | None, room: int, kind: CommitKind, names: AttemptNames
+        self, rows: Rows, base: Snapshot | None, room: int, kind: CommitKind, names: AttemptNames
     ) -> TaskMessages:
-        """Shuffle, sort and write the rows; nothing of it is visible yet.
+        """Write the rows to level-0 files; nothing of it is visible yet.
 
         ``room`` sequence numbers are left out before the first one. An OVERWRITE replaces partitions, and with them the
         index of their keys, so that buckets are given anew; it has no changelog, as in Paimon.
@@ -211,28 +203,4 @@ class BatchWriter:
             names=names,
             surroundings=self._surroundings,
         )
-        order = [*sort_columns(store.schema), *([F.col(SEQUENCE_NUMBER)] if keeps_input else [])]
-        frame = self._in_buckets(rows, indexes).sortWithinPartitions(*order)
-        tasks = map_in_arrow(frame, job, MESSAGE_SCHEMA)
-        return collect_messages(tasks, store.paths.root, names)
-
-    def _in_buckets(self, rows: DataFrame, indexes: HashIndexes | None) -> DataFrame:
-        """The rows with their bucket, so shuffled that the rows of a key meet in one task."""
-        schema, options = self._store.schema, self._store.options
-        heads = [*quoted_all(schema.partition_keys), F.col(BUCKET)]
-        if indexes is not None:
-            policy = BucketPolicy.of(options)
-            return with_dynamic_bucket(rows, schema, policy, self._store.file_io, indexes).repartition(*heads)
-        placed = with_bucket(rows, schema, options.bucket, options.bucket_function_type.value)
-        if options.bucket >= self._spark.sparkContext.defaultParallelism:
-            return placed.repartition(*heads)
-        # Fewer buckets than cores: cut buckets by key, so that several tasks write disjoint files of one.
-        return placed.repartitionByRange(*heads, *quoted_all(schema.trimmed_primary_keys))
-
-    def _written_rows(self, entries: Sequence[ManifestEntry]) -> DataFrame:
-        """The rows of files of this writer, prepared as for a first try. Changelog files have all rows of a batch."""
-        store = self._store
-        files = list(map(MergeUnits(store, entries).file_of, entries))
-        system = (VALUE_KIND, SEQUENCE_NUMBER)
-        scans = file_scans(self._spark, store, {store.schema.id: store.schema}, files, system=system)
-        return reduce(DataFrame.unionAll, scans).drop(FILE_NAME)
+        return self._writer.write(rows, job)

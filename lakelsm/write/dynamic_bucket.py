@@ -8,21 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from lakelsm.format.data_file.column_evolution import cast_column
-from lakelsm.format.row.binary_row import encode_row
-from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import TableOptions
-from lakelsm.schema.system_columns import BUCKET, KEY_HASH
-from lakelsm.schema.table_schema import TableSchema
-from lakelsm.snapshots.hash_indexes import MAX_BUCKETS, HashIndex, HashIndexes, check_one_bucket_a_hash
-from lakelsm.spark.columns import quoted_all
-from lakelsm.spark.tasks import map_in_arrow
+from lakelsm.snapshots.hash_indexes import MAX_BUCKETS, HashIndex, check_one_bucket_a_hash
 from lakelsm.storage import FileIO
-from lakelsm.types import to_arrow
 
 Hashes = npt.NDArray[np.int32]
 
@@ -49,51 +39,7 @@ class BucketPolicy:
         )
 
 
-def with_dynamic_bucket(
-    rows: DataFrame,
-    schema: TableSchema,
-    policy: BucketPolicy,
-    file_io: FileIO,
-    indexes: HashIndexes,
-) -> DataFrame:
-    """Append the column `BUCKET`: the bucket that a row's key has, or the one that it is given now."""
-    keys = [schema.field(name) for name in schema.trimmed_primary_keys]
-    partitions = list(schema.partition_fields)
-    by_partition: dict[bytes, dict[int, HashIndex]] = {}
-    for (of, bucket), index in indexes.items():
-        by_partition.setdefault(of, {})[bucket] = index
-
-    def add_hash(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            arrays = [cast_column(batch.column(key.name), to_arrow(key.type)) for key in keys]
-            hashes = pa.array(key_hashes(arrays, [key.type for key in keys]))
-            yield pa.RecordBatch.from_arrays([*batch.columns, hashes], names=[*batch.schema.names, KEY_HASH])
-
-    def assign(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        assigner = _Assigner(policy, file_io, by_partition)
-        for batch in batches:
-            if not len(batch):
-                continue
-            hashes = batch.column(KEY_HASH).to_numpy()
-            heads = [cast_column(batch.column(column.name), to_arrow(column.type)) for column in partitions]
-            buckets = np.empty(len(batch), dtype=np.int32)
-            for first, members in _groups(heads, len(batch)):
-                values = [head[first] for head in heads]
-                partition = encode_row(values, [column.type for column in partitions])
-                buckets[members] = assigner.assign(partition, hashes[members])
-            columns = [column for column, name in zip(batch.columns, batch.schema.names) if name != KEY_HASH]
-            names = [name for name in batch.schema.names if name != KEY_HASH]
-            yield pa.RecordBatch.from_arrays([*columns, pa.array(buckets)], names=[*names, BUCKET])
-
-    hashed = map_in_arrow(rows, add_hash, rows.withColumn(KEY_HASH, F.lit(0).cast("int")).schema)
-    owner = F.pmod(F.col(KEY_HASH), F.lit(policy.assigners))
-    spread = hashed.repartition(*quoted_all(schema.partition_keys), owner)
-    # In this order a task that runs again, after the loss of an executor, gives every key the same bucket.
-    spread = spread.sortWithinPartitions(*quoted_all(schema.partition_keys), KEY_HASH)
-    return map_in_arrow(spread, assign, rows.withColumn(BUCKET, F.lit(0).cast("int")).schema)
-
-
-def _groups(heads: Sequence[pa.Array], rows: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+def partition_groups(heads: Sequence[pa.Array], rows: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
     """Yield (a row, all rows) of each partition in a batch."""
     if not heads:
         yield 0, np.arange(rows)
@@ -112,7 +58,7 @@ class _PartitionIndex:
     sizes: dict[int, int] = field(default_factory=dict)
 
 
-class _Assigner:
+class Assigner:
     """Decides on the keys that one task sees; it is the only one for them."""
 
     def __init__(self, policy: BucketPolicy, file_io: FileIO, indexes: Mapping[bytes, Mapping[int, HashIndex]]) -> None:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Iterator, Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyroaring import BitMap
 
 from lakelsm.commit.append_conflict import Intervening, rewritten_in_range
 from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.paths import AttemptNames
 from lakelsm.merge.key_order import rank_keys
+from lakelsm.merge.merge_unit import KeySearch
+from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import MergeUnits
-from lakelsm.read.scan_frame import file_scans
+from lakelsm.read.key_places import KeyPlaces
+from lakelsm.read.stored_rows import TASK_MEMORY
+from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.manifest_scan import read_delta_entries
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.columns import quoted
-from lakelsm.spark.task_errors import translated
+from lakelsm.surroundings import SYSTEM
 
 
 def others_wrote_keys(
-    spark: SparkSession, store: TableStore, ours: Sequence[ManifestEntry], after: int, upto: int
+    runner: Runner, store: TableStore, ours: Sequence[ManifestEntry], after: int, upto: int
 ) -> bool:
     """Whether a snapshot after one id, up to another, wrote a key that the files ``ours`` have.
 
@@ -37,16 +40,27 @@ def others_wrote_keys(
         theirs += rewritten_in_range(ours, since, lambda keys: rank_keys(keys, types).tolist())
     if any(entry.kind is FileKind.DELETE for entry in theirs):
         return True
-    if not theirs:
+    searches = list(_searches(store, ours, theirs))
+    if not searches:
         return False
-    with translated(store.paths.root):
-        written, own = _keys(spark, store, theirs), _keys(spark, store, ours)
-        return not written.join(own, written.columns, "left_semi").isEmpty()
+    keys = RunReader(
+        store.file_io,
+        store.schema,
+        schemas=store.schemas_of(entry.file.schema_id for entry in (*ours, *theirs)),
+        columns=store.schema.trimmed_primary_keys,
+        memory_bytes=TASK_MEMORY,
+    )
+    return bool(runner.messages(searches, KeyPlaces(keys), store.paths.root, AttemptNames.new(SYSTEM.new_uuid)).marks)
 
 
-def _keys(spark: SparkSession, store: TableStore, entries: Sequence[ManifestEntry]) -> DataFrame:
-    """The primary keys in some files, as columns k0, k1 ..."""
-    keys = [quoted(name).alias(f"k{at}") for at, name in enumerate(store.schema.primary_keys)]
-    files = list(map(MergeUnits(store, entries).file_of, {entry.identity: entry for entry in entries}.values()))
-    scans = file_scans(spark, store, store.schemas_of(file.schema_id for file in files), files)
-    return reduce(DataFrame.unionAll, (scan.select(*keys) for scan in scans))
+def _searches(
+    store: TableStore, ours: Sequence[ManifestEntry], theirs: Sequence[ManifestEntry]
+) -> Iterator[KeySearch]:
+    """Our files, each with the others' of its bucket."""
+    make = MergeUnits(store, ())
+    distinct = {entry.identity: entry for entry in theirs}.values()
+    for entry in ours:
+        bucket = (entry.partition, entry.bucket)
+        targets = tuple(make.file_of(other) for other in distinct if (other.partition, other.bucket) == bucket)
+        if targets:
+            yield KeySearch(bucket, make.file_of(entry), BitMap(range(entry.file.row_count)), targets)

@@ -32,6 +32,7 @@ def test_without_options_it_asks_for_an_ordinary_compaction_of_everything(table:
         "deadline": None,
         "max_task_memory": DEFAULT_TASK_MEMORY,
         "commit_user": None,
+        "engine": None,
     }
 
 

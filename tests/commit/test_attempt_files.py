@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from lakelsm.commit.attempt_files import AttemptFiles, delete_unpublished, writt
 from lakelsm.commit.commit_message import CommitOutcome, TaskMessages
 from lakelsm.compact.compactor import Compactor
 from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, InvalidInputError, LakelsmError, StorageError
+from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.paths import AttemptNames
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.plan.compaction_plan import CompactionScope
@@ -23,7 +24,8 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
 from lakelsm.surroundings import SYSTEM
 from lakelsm.write.batch_write import BatchWriter
-from tests.compact.local_table import ADDED, LocalTable
+from lakelsm.write.level0_task import Level0Job
+from tests.compact.local_table import ADDED, InlineRunner, LocalTable
 
 COLUMNS = "p INT NOT NULL, id INT NOT NULL, v STRING"
 
@@ -66,11 +68,24 @@ class FaultyFileIO(LocalFileIO):
         super().delete(path)
 
 
-class InlineWriter(BatchWriter):
+@dataclass
+class _Writer:
+    """As much of a RowWriter as `InlineWriter` leaves to use."""
+
+    runner: InlineRunner
+
+    def write(self, rows: Any, job: Level0Job) -> TaskMessages:
+        raise NotImplementedError
+
+    def written_rows(self, entries: Sequence[ManifestEntry]) -> Any:
+        raise NotImplementedError
+
+
+class InlineWriter(BatchWriter[Any]):
     """A writer whose tasks run in this process. ``after_tasks`` runs when they are done."""
 
     def __init__(self, table: LocalTable, store: TableStore, step: Callable[[str], None]) -> None:
-        super().__init__(table.spark, store, step)  # type: ignore[arg-type]
+        super().__init__(_Writer(table.runner), store, step)
         self._table = table
 
     def _execute(
@@ -78,8 +93,8 @@ class InlineWriter(BatchWriter):
     ) -> TaskMessages:
         columns = self._table._columns(rows)
         messages = self._table._level0(self._store, columns, ADDED, base, base, names)
-        if self._table.spark.after_tasks is not None:
-            self._table.spark.after_tasks()
+        if self._table.runner.after_tasks is not None:
+            self._table.runner.after_tasks()
         return messages
 
 
@@ -108,7 +123,7 @@ class Attempt:
         if self.who == "writer":
             rows: Any = lambda base: ((1, 1, "c"), (2, 9, "c"), (3, 1, "c"))  # noqa: E731
             return InlineWriter(self.table, self.store, step).change("DELETE", rows, "job", batch_id)
-        return Compactor(self.table.spark, self.store).compact(CompactionScope(full=True))  # type: ignore[arg-type]
+        return Compactor(self.table.runner, self.store).compact(CompactionScope(full=True))
 
     def files(self) -> set[str]:
         """Data, changelog and index files on disk."""
@@ -145,7 +160,7 @@ def test_tasks_that_fail_take_the_files_of_finished_ones_with_them(attempt: Atte
         seen.append(attempt.kinds)
         raise error
 
-    attempt.table.spark.after_tasks = fail
+    attempt.table.runner.after_tasks = fail
     with pytest.raises(type(error), match="a task"):
         attempt.run()
     assert seen[0] >= {"data", "changelog"}, "they were there"
@@ -186,11 +201,11 @@ def test_work_that_another_spoils_is_deleted(attempt: Attempt) -> None:
     spoiled: set[str] = set()
 
     def rival() -> None:
-        attempt.table.spark.after_tasks = None
+        attempt.table.runner.after_tasks = None
         spoiled.update(attempt.files() - attempt.before)
         attempt.table.overwrite((1, 1, "rival"))
 
-    attempt.table.spark.after_tasks = rival
+    attempt.table.runner.after_tasks = rival
     result = attempt.run()
     assert spoiled and not spoiled & attempt.files()
     assert attempt.table.names() <= attempt.files()
@@ -245,13 +260,13 @@ def test_a_signal_in_a_later_try_leaves_what_is_proven_of_the_first(tmp_path: Pa
     first: set[str] = set()
 
     def rival() -> None:
-        attempt.table.spark.after_tasks = None
+        attempt.table.runner.after_tasks = None
         first.update(attempt.files() - attempt.before)
         attempt.table.write((1, 1, "rival"))
         attempt.file_io.fault = "interrupted when it is published"
         attempt.before = attempt.files()
 
-    attempt.table.spark.after_tasks = rival
+    attempt.table.runner.after_tasks = rival
     with pytest.raises(KeyboardInterrupt):
         attempt.run()
     assert first and not first & attempt.files(), "the first try surely lost"

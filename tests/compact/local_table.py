@@ -28,6 +28,7 @@ from lakelsm.options import ChangelogProducer
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.overwrite_upgrade import upgraded_for_overwrite
 from lakelsm.results import CompactionResult
+from lakelsm.runner.runner import Task
 from lakelsm.schema.changes import SchemaChange
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
@@ -40,7 +41,7 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
 from lakelsm.surroundings import SYSTEM
 from lakelsm.types import to_arrow
-from lakelsm.write.dynamic_bucket import BucketPolicy, _Assigner
+from lakelsm.write.dynamic_bucket import Assigner, BucketPolicy
 from lakelsm.write.level0_task import Level0Job
 from tests.nano_times import column_of
 from tests.option_keys import option_keys
@@ -48,61 +49,45 @@ from tests.option_keys import option_keys
 ADDED, DELETED = 0, 3
 Row = tuple[Any, ...]
 AnyTable = TypeVar("AnyTable", bound="LocalTable")
-Run = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-class InlineSpark:
-    """As much of a SparkSession as `run_units` uses. ``after_tasks`` runs when the tasks of a job are done."""
+class InlineRunner:
+    """A Runner that works units off one after the other; units and tasks are pickled, as for Spark.
+
+    ``after_tasks`` runs when the tasks of a job are done.
+    """
+
+    name = "inline"
 
     def __init__(self, cores: int = 2) -> None:
-        self.sparkContext = self
-        self.defaultParallelism = cores
+        self.cores = cores
         self.jobs = 0
         self.tasks = 0
         self.after_tasks: Callable[[], None] | None = None
 
-    def nothing(self, *arguments: object) -> Any:
-        """Tags mean nothing here, as a job's tasks have ended when it fails."""
-        return []
+    def messages(self, units: Sequence[Any], task: Task[Any], root: str, names: AttemptNames) -> TaskMessages:
+        joined = TaskMessages()
+        for batch in self._worked_off(units, task):
+            for row in zip(*(column.to_pylist() for column in batch.columns)):
+                joined.add(TaskMessages.of_row(row))
+        return joined
 
-    addJobTag = removeJobTag = cancelJobsWithTag = getJobIdsForTag = nothing
+    def batches(
+        self, units: Sequence[Any], task: Task[Any], schema: pa.Schema, root: str
+    ) -> Iterator[pa.RecordBatch]:
+        return iter(self._worked_off(units, task))
 
-    def itself(self) -> InlineSpark:
-        return self
-
-    sc = statusTracker = itself
-    getJobInfo = getStageInfo = nothing
-
-    @property
-    def _jsc(self) -> InlineSpark:
-        return self
-
-    def range(self, start: int, stop: int, step: int, partitions: int) -> _InlineFrame:
-        assert partitions == stop - start, "one unit a task"
-        return _InlineFrame(self, range(start, stop, step))
-
-
-class _InlineFrame:
-    def __init__(self, spark: InlineSpark, ids: range) -> None:
-        self.sparkSession = self._spark = spark
-        self._ids = ids
-
-    def mapInArrow(self, run: Run, schema: str) -> _InlineFrame:
-        self._run = pickle.loads(cloudpickle.dumps(run))
-        return self
-
-    def collect(self) -> list[Row]:
-        spark = self._spark
-        spark.jobs += 1
-        rows: list[Row] = []
-        for number in self._ids:
-            spark.tasks += 1
-            batch = pa.RecordBatch.from_pydict({"id": pa.array([number])})
-            for result in self._run(iter([batch])):
-                rows.extend(zip(*(column.to_pylist() for column in result.columns)))
-        if spark.after_tasks is not None:
-            spark.after_tasks()
-        return rows
+    def _worked_off(self, units: Sequence[Any], task: Task[Any]) -> list[pa.RecordBatch]:
+        self.jobs += 1
+        packed = [pickle.dumps(unit) for unit in units]
+        run = pickle.loads(cloudpickle.dumps(task))
+        found: list[pa.RecordBatch] = []
+        for unit in packed:
+            self.tasks += 1
+            found += run(pickle.loads(unit))
+        if self.after_tasks is not None:
+            self.after_tasks()
+        return found
 
 
 class LocalTable:
@@ -117,7 +102,7 @@ class LocalTable:
         **options: str,
     ) -> None:
         self.root = root
-        self.spark = InlineSpark()
+        self.runner = InlineRunner()
         self.surroundings = SYSTEM
         if not (root / "schema").exists():
             keys = {"bucket": "1", **option_keys(options)}
@@ -166,7 +151,7 @@ class LocalTable:
         **limits: Any,
     ) -> CompactionResult:
         surroundings = self.surroundings if clock is None else replace(SYSTEM, monotonic=clock)
-        compactor = Compactor(self.spark, self.store, surroundings)  # type: ignore[arg-type]
+        compactor = Compactor(self.runner, self.store, surroundings)
         return compactor.compact(scope or CompactionScope(full), CompactionLimits(**limits), dry_run=dry_run)
 
     def live(self) -> list[ManifestEntry]:
@@ -282,7 +267,7 @@ def _assigned(store: TableStore, indexes: HashIndexes, rows: pa.Table) -> np.nda
     by_partition: dict[bytes, dict[int, HashIndex]] = {}
     for (partition, bucket), index in indexes.items():
         by_partition.setdefault(partition, {})[bucket] = index
-    assigner = _Assigner(BucketPolicy.of(store.options), store.file_io, by_partition)
+    assigner = Assigner(BucketPolicy.of(store.options), store.file_io, by_partition)
     keys = [schema.field(name) for name in schema.trimmed_primary_keys]
     hashes = key_hashes([rows.column(key.name) for key in keys], [key.type for key in keys])
     heads = rows.select(schema.partition_keys).to_pylist() if schema.partition_keys else [{}] * len(rows)

@@ -35,7 +35,7 @@ def write(table: LocalTable, *commits: int, overwrites: bool = False) -> BatchRe
 
 
 def compacted(table: LocalTable, batch: BatchResult) -> CompactionResult:
-    return compact_after_write(table.spark, table.store, batch, "u", 1)  # type: ignore[arg-type]
+    return compact_after_write(table.runner, table.store, batch, "u", 1)
 
 
 def outrun(table: LocalTable, times: int) -> None:
@@ -44,12 +44,12 @@ def outrun(table: LocalTable, times: int) -> None:
     def act() -> None:
         nonlocal times
         times -= 1
-        table.spark.after_tasks = None
+        table.runner.after_tasks = None
         table.compact()
         write(table, 5, 6, 7, 8)
-        table.spark.after_tasks = act if times else None
+        table.runner.after_tasks = act if times else None
 
-    table.spark.after_tasks = act
+    table.runner.after_tasks = act
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_a_lost_compaction_is_repeated_where_its_rows_would_not_be_read(tmp_path
     table = LocalTable(tmp_path / "t", **options)
     planned = table.write((1, "a"))
     batch = batch_of(table, table.write((2, "b")))
-    rival = Compactor(table.spark, table.store)  # type: ignore[arg-type]
+    rival = Compactor(table.runner, table.store)
 
     def act() -> None:
-        table.spark.after_tasks = None
+        table.runner.after_tasks = None
         rival.compact(CompactionScope(full=False), snapshot=planned)
 
-    table.spark.after_tasks = act
+    table.runner.after_tasks = act
     result = compacted(table, batch)
     assert (result.status, len(result.snapshot_ids)) == ("conflict", 1), "what was lost is still told"
     assert 0 not in table.levels() and table.rows() == [(1, "a"), (2, "b")]
@@ -101,12 +101,12 @@ def test_a_compaction_that_lost_to_a_new_schema_goes_on_under_it(tmp_path: Path)
     batch = batch_of(table, table.write((1, "b")))
 
     def act() -> None:
-        table.spark.after_tasks = None
+        table.runner.after_tasks = None
         table.alter(SetOption("deletion-vectors.enabled", "false"))
 
-    table.spark.after_tasks = act
+    table.runner.after_tasks = act
     result = compacted(table, batch)
-    assert (result.status, result.snapshot_ids, table.spark.jobs) == ("conflict", (), 1), "level 0 is read now"
+    assert (result.status, result.snapshot_ids, table.runner.jobs) == ("conflict", (), 1), "level 0 is read now"
 
 
 def test_a_compaction_that_wins_is_not_repeated(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_what_an_overwrite_wrote_makes_no_changelog_and_later_rows_do(tmp_path: 
 def test_the_result_of_a_write_tells_its_files_and_the_compaction_that_followed(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     batch = write(table, 1, 2, 3, 4, 5)
-    result = finished_write(table.spark, table.store, batch, "u", 1)  # type: ignore[arg-type]
+    result = finished_write(table.runner, table.store, batch, "u", 1)
     assert (result.snapshot_id, result.already_committed, result.rows) == (5, False, 3)
     assert result.files == len(batch.entries) > 0
     assert result.compaction is not None and result.compaction.status is CompactionStatus.DONE
@@ -226,4 +226,4 @@ def test_what_was_committed_before_wrote_nothing_and_is_not_compacted_again(tmp_
     table = LocalTable(tmp_path / "t")
     earlier = BatchResult(replace(write(table, 1).outcome, already_committed=True), ())
     assert result_of(earlier) == CommitResult(snapshot_id=1, already_committed=True)
-    assert finished_write(table.spark, table.store, earlier, "u", 1) == result_of(earlier)  # type: ignore[arg-type]
+    assert finished_write(table.runner, table.store, earlier, "u", 1) == result_of(earlier)

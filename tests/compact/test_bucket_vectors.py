@@ -176,10 +176,10 @@ def test_a_compaction_that_loses_deletes_its_index_files(tmp_path: Path) -> None
     before = index_files(table)
 
     def interfere() -> None:
-        table.spark.after_tasks = None
+        table.runner.after_tasks = None
         rival.overwrite(*numbered(1))
 
-    table.spark.after_tasks = interfere
+    table.runner.after_tasks = interfere
     result = table.compact(full=False)
     assert result.status.value == "conflict"
     assert index_files(table) == before

@@ -68,10 +68,10 @@ def test_a_compaction_that_lost_leaves_no_changelog(tmp_path: Path) -> None:
     rival = LocalTable(table.root)
 
     def first() -> None:
-        table.spark.after_tasks = None
+        table.runner.after_tasks = None
         assert rival.compact(full=False).status == "done"
 
-    table.spark.after_tasks = first
+    table.runner.after_tasks = first
     assert table.compact(full=False).status == "conflict"
     (entry,) = changelog_of(table)
     assert stored(table, entry) == [(1, 1, "a"), (2, 1, "b")]
@@ -139,9 +139,9 @@ def test_a_large_run_to_look_up_in_is_shared_among_tasks(tmp_path: Path) -> None
     table.write(*((number, f"old {number}") for number in range(6000)))
     table.compact(full=True)
     table.write(*((number, "new") for number in range(0, 6000, 997)))
-    before = table.spark.tasks
+    before = table.runner.tasks
     table.compact(full=False)
-    assert table.spark.tasks - before > 1
+    assert table.runner.tasks - before > 1
     told = sorted(row for entry in changelog_of(table) for row in stored(table, entry))
     assert told == sorted(
         change for number in range(0, 6000, 997) for change in ((1, number, f"old {number}"), (2, number, "new"))

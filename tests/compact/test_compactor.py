@@ -106,7 +106,7 @@ def test_a_dry_run_changes_no_file_and_says_what_would_be_done(tmp_path: Path) -
     before = contents(tmp_path)
     plan = table.compact(dry_run=True)
     assert contents(tmp_path) == before
-    assert table.spark.jobs == 0
+    assert table.runner.jobs == 0
     done = table.compact()
     assert (plan.status, plan.snapshot_ids, plan.files_written, plan.rows_written) == ("planned", (), 0, 0)
     for name in ("buckets", "files_rewritten", "files_upgraded", "bytes_read", "rows_read"):
@@ -140,7 +140,7 @@ def test_a_deadline_stops_between_commits_and_a_rerun_does_the_rest(tmp_path: Pa
 def test_a_deadline_alone_commits_as_many_buckets_at_once_as_there_are_cores(tmp_path: Path) -> None:
     table = four_buckets(tmp_path)
     result = table.compact(deadline=0, clock=ticking(100, 101))
-    assert (result.status, result.buckets, len(result.snapshot_ids)) == ("deadline", table.spark.defaultParallelism, 1)
+    assert (result.status, result.buckets, len(result.snapshot_ids)) == ("deadline", table.runner.cores, 1)
 
 
 def test_a_delete_stays_where_an_older_row_lies_below_and_goes_at_the_top(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_file_that_overlaps_nothing_moves_up_without_a_rewrite(tmp_path: Path)
     result = table.compact()
     (after,) = table.live()
     assert (result.files_upgraded, result.files_rewritten, result.files_written) == (1, 0, 0)
-    assert table.spark.jobs == 0, "no task is needed"
+    assert table.runner.jobs == 0, "no task is needed"
     assert after.file == before.file.upgraded(TOP)
     assert table.path_of(after).read_bytes() == data
 
@@ -235,9 +235,9 @@ def test_output_rolls_at_the_target_size_into_files_that_do_not_overlap(tmp_path
     assert table.rows() == rows
     # Merging into several files on the top again cuts them by key: one task for each piece.
     table.write(*((number, "newest") for number in range(0, 400, 7)))
-    tasks = table.spark.tasks
+    tasks = table.runner.tasks
     table.compact(task_memory=1 << 20)
-    assert table.spark.tasks - tasks > 1
+    assert table.runner.tasks - tasks > 1
     assert table.levels() == [TOP] * len(table.levels())
     assert table.rows() == sorted([row for row in rows if row[0] % 7] + [(n, "newest") for n in range(0, 400, 7)])
 

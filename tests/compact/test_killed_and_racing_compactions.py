@@ -59,7 +59,7 @@ def compact_and_die(root: Path, last: int) -> None:
     counted("write")
     counted("create_if_absent")
     table = LocalTable(root)
-    table.spark.after_tasks = count
+    table.runner.after_tasks = count
     table.compact(full=False)
 
 

@@ -31,10 +31,10 @@ def once(table: LocalTable, action: Callable[[], object]) -> None:
     """Run the action after the tasks of the next job, before its commit."""
 
     def run() -> None:
-        table.spark.after_tasks = None
+        table.runner.after_tasks = None
         action()
 
-    table.spark.after_tasks = run
+    table.runner.after_tasks = run
 
 
 def test_losing_against_an_overwrite_discards_the_new_files_and_keeps_the_overwrites_rows(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_compaction_that_began_before_a_column_was_added_does_not_lose_its_val
     table.write((1, "c", 7))
     rows = table.rows()
     before = table.data_files()
-    compactor = Compactor(table.spark, stale)  # type: ignore[arg-type]
+    compactor = Compactor(table.runner, stale)
     assert compactor.compact(CompactionScope(full=True)).status == "conflict"
     assert table.data_files() == before
     assert table.rows() == rows
@@ -200,7 +200,7 @@ def test_a_failing_task_takes_the_files_of_those_that_were_done_with_it(tmp_path
     broken.write_bytes(whole[:200] + b"damage" + whole[206:])
     with pytest.raises(CorruptTableError, match=broken.name):
         table.compact()
-    assert table.spark.tasks > 1, "others were done before"
+    assert table.runner.tasks > 1, "others were done before"
     assert table.data_files() == before
     broken.write_bytes(whole)
     assert table.compact().status == "done"

@@ -71,17 +71,17 @@ class VectorTable(LocalTable):
 
     def replay(self, snapshot: Snapshot, full: bool = True) -> CompactionResult:
         """A compaction that was planned on an older snapshot, and commits now."""
-        compactor = Compactor(self.spark, self.store, self.surroundings)  # type: ignore[arg-type]
+        compactor = Compactor(self.runner, self.store, self.surroundings)
         return compactor.compact(CompactionScope(full), snapshot=snapshot)
 
     def during(self, action: Callable[[], object]) -> None:
         """Run the action after the tasks of the next job, before its commit."""
 
         def run() -> None:
-            self.spark.after_tasks = None
+            self.runner.after_tasks = None
             action()
 
-        self.spark.after_tasks = run
+        self.runner.after_tasks = run
 
 
 def rows(first: int, stop: int, value: str) -> list[Row]:
@@ -338,7 +338,7 @@ class Race:
             self.compact(self.table.latest, full=False)
         self.table.during(lambda: self.meanwhile(planned, f"{at} meanwhile"))
         self.compact(self.table.latest if self.decides(0.8) else planned, full=self.decides(0.5))
-        self.table.spark.after_tasks = None
+        self.table.runner.after_tasks = None
         self.table.visible()
         self.table.check_index()
 

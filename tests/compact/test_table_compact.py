@@ -97,16 +97,18 @@ def test_a_write_stands_though_its_compaction_loses(
 ) -> None:
     table = create(spark, tmp_path, num_sorted_run__compaction_trigger="2")
     write(table, "x", days="a")
-    real = compactor.collect_messages
+    from lakelsm.spark.spark_runner import SparkRunner
 
-    def raced(*arguments: object) -> object:
+    real = SparkRunner.messages
+
+    def raced(*arguments: Any) -> object:
         monkeypatch.undo()
-        messages = real(*arguments)  # type: ignore[arg-type]
+        messages = real(*arguments)
         rival = spark.createDataFrame([("a", 1, "rival")], SCHEMA)
         Table.for_path(str(tmp_path / "d.db" / "t"), spark).overwrite(rival, {"dt": "a"})
         return messages
 
-    monkeypatch.setattr(compactor, "collect_messages", raced)
+    monkeypatch.setattr(SparkRunner, "messages", raced)
     lost = write(table, "y", days="a")
     assert lost is not None and lost.status == "conflict"
     assert values(table) == [("a", 1, "rival")]
@@ -181,6 +183,8 @@ def test_jobs_that_fail_leave_none_of_their_files(spark: SparkSession, tmp_path:
 
 
 def test_marks_are_carried_over_by_tasks_where_vectors_changed_meanwhile(spark: SparkSession, tmp_path: Path) -> None:
+    from lakelsm.spark.spark_runner import SparkRunner
+
     options = {"deletion_vectors__enabled": "true", "compaction__force_rewrite_all_files": "true"}
     table = create(spark, tmp_path, **options, write_only="true", bucket="1")
     write(table, "old", "a", 100)
@@ -189,6 +193,6 @@ def test_marks_are_carried_over_by_tasks_where_vectors_changed_meanwhile(spark: 
     planned = store.snapshots.latest()
     write(table, "new", "a", 2)
     assert table.compact().rows_masked == 2
-    result = compactor.Compactor(spark, store).compact(CompactionScope(full=True), snapshot=planned)
+    result = compactor.Compactor(SparkRunner(spark), store).compact(CompactionScope(full=True), snapshot=planned)
     assert (result.status, result.rows_written, result.rows_remapped) == ("done", 100, 2)
     assert values(table) == [("a", number, "new" if number < 2 else "old") for number in range(100)]

@@ -37,7 +37,7 @@ table = LocalTable(Path(sys.argv[1]))
 result = table.compact(full=sys.argv[4] == "full", task_memory=int(sys.argv[3]))
 pool = pa.default_memory_pool()
 rows = result.rows_written or result.rows_masked
-print(json.dumps([peak() - before, pool.max_memory(), table.spark.tasks, rows]))
+print(json.dumps([peak() - before, pool.max_memory(), table.runner.tasks, rows]))
 """
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")

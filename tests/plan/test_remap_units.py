@@ -8,7 +8,8 @@ from pyroaring import BitMap
 
 from lakelsm.format.data_file.vector_place import VectorPlace
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.plan.remap_units import MovedMarks, RemapUnit, moved_marks, remap_units
+from lakelsm.merge.merge_unit import KeySearch
+from lakelsm.plan.remap_units import MovedMarks, moved_marks, remap_units
 from tests.commit.commit_table import CommitTable, add, file, partition
 from tests.plan.test_vector_switch import store_of
 
@@ -46,7 +47,7 @@ def test_rows_that_were_masked_in_an_input_are_looked_for_in_the_output() -> Non
     assert found == MovedMarks({}, [(OLD, BitMap([3, 4]), written)])
 
 
-def units(tmp_path: Path, marks: MovedMarks) -> list[RemapUnit]:
+def units(tmp_path: Path, marks: MovedMarks) -> list[KeySearch]:
     table = CommitTable(tmp_path / "t")
     store = store_of(table)
     directory = Path(store.paths.bucket_dir(store.partition_text(BUCKET[0]), 0))

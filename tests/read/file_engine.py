@@ -26,7 +26,7 @@ from lakelsm.options.other_keys import check_new_keys
 from lakelsm.plan.changelog_plan import ChangelogMode, ChangelogPlan, plan_changelog, plan_difference
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.read_plan import ReadPlan, plan_read
-from lakelsm.read.changelog_frame import Differences, MergedChanges
+from lakelsm.read.changelog_tasks import Differences, MergedChanges
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows
 from lakelsm.schema import unbuilt_features

@@ -98,8 +98,9 @@ def test_names_are_found_in_any_case_as_spark_finds_them(spark: SparkSession, tm
 def test_a_batch_that_lost_a_race_is_written_again_from_files_that_spark_hides(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    from lakelsm.frames.frame_writer import FrameWriter
+    from lakelsm.frames.prepare import prepare
     from lakelsm.write.batch_write import BatchWriter
-    from lakelsm.write.prepare import prepare
 
     catalog = Catalog(str(tmp_path), spark)
     options = {"bucket": "1", "write-only": "true", "data-file.prefix": "_"}
@@ -112,7 +113,7 @@ def test_a_batch_that_lost_a_race_is_written_again_from_files_that_spark_hides(
             table.write(spark.createDataFrame([(1, 1)], "id int, v int"))
 
     rows = prepare(spark.createDataFrame([(1, 2), (2, 2)], "id int, v int"), store.schema, store.options)
-    BatchWriter(spark, store, race).append(rows, "late")
+    BatchWriter(FrameWriter(spark, store), store, race).append(rows, "late")
     assert sorted(map(tuple, table.read().collect())) == [(1, 2), (2, 2)]
 
 

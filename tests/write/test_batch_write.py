@@ -16,8 +16,8 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.snapshots.manifest_scan import read_index_entries, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
-from tests.frames import frame_of
 from tests.option_keys import option_keys
+from tests.spark_frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,8 +71,9 @@ def append(
     spark: SparkSession, table: Table, frame: DataFrame, meanwhile: Callable[[], Any], times: int = 1
 ) -> BatchResult:
     """Write a batch that finds, each time it has written its files, that ``meanwhile`` came first."""
+    from lakelsm.frames.frame_writer import FrameWriter
+    from lakelsm.frames.prepare import prepare
     from lakelsm.write.batch_write import BatchWriter
-    from lakelsm.write.prepare import prepare
 
     left = [times]
 
@@ -82,7 +83,8 @@ def append(
             meanwhile()
 
     store = store_of(table)
-    return BatchWriter(spark, store, step).append(prepare(frame, store.schema, store.options), "slow", 5)
+    writer = BatchWriter(FrameWriter(spark, store), store, step)
+    return writer.append(prepare(frame, store.schema, store.options), "slow", 5)
 
 
 def test_options_of_one_write_act_in_it_alone(spark: SparkSession, create: Callable[..., Table]) -> None:
@@ -209,15 +211,21 @@ def test_a_batch_that_is_redone_keeps_values_of_every_type(spark: SparkSession, 
 
 
 def test_deletes_of_a_batch_that_is_redone_stay_deletes(spark: SparkSession, create: Callable[..., Table]) -> None:
+    from lakelsm.frames.frame_writer import FrameWriter
+    from lakelsm.frames.prepare import prepare
     from lakelsm.write.batch_write import BatchWriter
-    from lakelsm.write.prepare import prepare
 
     table = create(bucket="1")
     table.write(rows(spark, (1, "a"), (2, "b")))
     store = store_of(table)
     frame = frame_of(spark, [(1, None, "-D"), (3, "c", "+I")], "k INT, v STRING, op STRING")
     once = [lambda: table.write(rows(spark, (1, "fast")))]
-    writer = BatchWriter(spark, store, lambda name: once.pop()() if name == "data-files-written" and once else None)
+
+    def step(name: str) -> None:
+        if name == "data-files-written" and once:
+            once.pop()()
+
+    writer = BatchWriter(FrameWriter(spark, store), store, step)
     writer.append(prepare(frame, store.schema, store.options, "op"), "u")
     assert read(table) == {2: "b", 3: "c"}
 
@@ -279,8 +287,9 @@ def test_an_append_planned_before_an_overwrite_is_redone_on_it(
 def test_an_overwrite_whose_partitions_cannot_be_told_leaves_no_file(
     spark: SparkSession, create: Callable[..., Table]
 ) -> None:
+    from lakelsm.frames.frame_writer import FrameWriter
+    from lakelsm.frames.prepare import prepare
     from lakelsm.write.batch_write import BatchWriter
-    from lakelsm.write.prepare import prepare
 
     table = create(bucket="1")
     store = store_of(table)
@@ -289,7 +298,8 @@ def test_an_overwrite_whose_partitions_cannot_be_told_leaves_no_file(
         raise InvalidInputError("no such partition")
 
     with pytest.raises(InvalidInputError, match="no such partition"):
-        BatchWriter(spark, store).overwrite(prepare(rows(spark, (1, "a")), store.schema, store.options), refuse, "u")
+        prepared = prepare(rows(spark, (1, "a")), store.schema, store.options)
+        BatchWriter(FrameWriter(spark, store), store).overwrite(prepared, refuse, "u")
     assert stored_files(table) == set() and table.snapshots().count() == 0
 
 

@@ -17,7 +17,7 @@ from lakelsm.options import TableOptions
 from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import LocalFileIO
 from lakelsm.types import AtomicType
-from lakelsm.write.dynamic_bucket import MAX_BUCKETS, BucketPolicy, _Assigner
+from lakelsm.write.dynamic_bucket import MAX_BUCKETS, Assigner, BucketPolicy
 
 Hashes = npt.NDArray[np.int32]
 HERE = encode_row(["a"], [AtomicType("VARCHAR", length=9)])
@@ -28,8 +28,8 @@ def hashes(*numbers: int) -> Hashes:
     return np.array(numbers, dtype=np.int32)
 
 
-def assigner(policy: BucketPolicy, indexes: Mapping[bytes, Mapping[int, HashIndex]] | None = None) -> _Assigner:
-    return _Assigner(policy, LocalFileIO(), indexes or {})
+def assigner(policy: BucketPolicy, indexes: Mapping[bytes, Mapping[int, HashIndex]] | None = None) -> Assigner:
+    return Assigner(policy, LocalFileIO(), indexes or {})
 
 
 def stored(folder: Path, buckets: Mapping[int, Hashes]) -> dict[int, HashIndex]:

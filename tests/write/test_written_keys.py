@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,11 +13,8 @@ from lakelsm.snapshots.manifest_scan import read_delta_entries
 from lakelsm.write.written_keys import others_wrote_keys
 from tests.compact.local_table import LocalTable, Row
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-#: In the place of a session where none is used: files that do not overlap are told apart by metadata.
-NO_SESSION: Any = None
+#: In the place of a runner where none is used: files that do not overlap are told apart by metadata.
+NO_RUNNER: Any = None
 
 
 @pytest.fixture
@@ -33,19 +30,19 @@ def delta(table: LocalTable, *rows: Row) -> Sequence[ManifestEntry]:
     return list(read_delta_entries(store.file_io, store.paths, table.delete(*rows)))
 
 
-def wrote(session: Any, table: LocalTable, ours: Sequence[ManifestEntry], after: int) -> bool:
-    return others_wrote_keys(session, table.store, ours, after, table.latest.id)
+def wrote(runner: Any, table: LocalTable, ours: Sequence[ManifestEntry], after: int) -> bool:
+    return others_wrote_keys(runner, table.store, ours, after, table.latest.id)
 
 
 def test_nobody_wrote_where_there_is_no_snapshot_between(table: LocalTable) -> None:
-    assert not wrote(NO_SESSION, table, delta(table, (3, "old")), table.latest.id)
+    assert not wrote(NO_RUNNER, table, delta(table, (3, "old")), table.latest.id)
 
 
 def test_files_of_other_keys_and_compactions_are_not_looked_into(table: LocalTable) -> None:
     ours = delta(table, (3, "old"), (5, "old"))
     table.write((6, "new"))
     table.compact()
-    assert not wrote(NO_SESSION, table, ours, 2)
+    assert not wrote(NO_RUNNER, table, ours, 2)
 
 
 def test_a_snapshot_that_expired_might_have_written_them(table: LocalTable) -> None:
@@ -53,19 +50,19 @@ def test_a_snapshot_that_expired_might_have_written_them(table: LocalTable) -> N
     table.write((9, "new"))
     table.write((9, "newer"))
     table.store.file_io.delete(table.store.paths.snapshot_file(3))
-    assert wrote(NO_SESSION, table, ours, 2)
+    assert wrote(NO_RUNNER, table, ours, 2)
 
 
 def test_an_overwrite_that_removed_files_of_the_range_might_have_too(table: LocalTable) -> None:
     ours = delta(table, (3, "old"))
     table.overwrite((9, "new"))
-    assert wrote(NO_SESSION, table, ours, 2)
+    assert wrote(NO_RUNNER, table, ours, 2)
 
 
 @pytest.mark.parametrize(("keys", "expected"), [((4,), False), ((2, 5), True), ((2, 6), False)])
 def test_where_ranges_overlap_the_keys_themselves_decide(
-    spark: SparkSession, table: LocalTable, keys: tuple[int, ...], expected: bool
+    table: LocalTable, keys: tuple[int, ...], expected: bool
 ) -> None:
     ours = delta(table, (1, "old"), (3, "old"), (5, "old"))
     table.write(*((key, "new") for key in keys))
-    assert wrote(spark, table, ours, 2) is expected
+    assert wrote(table.runner, table, ours, 2) is expected

@@ -13,10 +13,10 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.file_check import ExpectedFile, FileCheck
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row.binary_row import EMPTY_ROW, encode_row
+from lakelsm.frames.scan_frame import check_files
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import MergeUnits
-from lakelsm.read.scan_frame import check_files
 from lakelsm.schema.changes import AddColumn, RenameColumn
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.snapshots.table_store import TableStore

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelsm.errors import CommitConflictError, InvalidInputError
-from tests.frames import frame_of
+from tests.spark_frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,7 +62,7 @@ def delete(
                 meanwhile()
 
     with monkeypatch.context() as patched:
-        patched.setattr("lakelsm.table.BatchWriter", lambda spark, store: BatchWriter(spark, store, step))
+        patched.setattr("lakelsm.table.BatchWriter", lambda writer, store: BatchWriter(writer, store, step))
         return table.delete(where)
 
 

@@ -12,12 +12,12 @@ from pyspark.sql import functions as F
 
 from lakelsm.format.row.binary_row_slots import TIMESTAMP_ROOTS
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.frames.hidden_rows import hidden_rows
+from lakelsm.frames.scan_frame import scan_frame
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.plan.count_plan import chooses_partitions
 from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.predicate.predicate import Predicate, columns
-from lakelsm.read.hidden_rows import hidden_rows
-from lakelsm.read.scan_frame import scan_frame
 from lakelsm.results import CountResult
 from lakelsm.schema.system_columns import STALE_WORDS
 from lakelsm.snapshots.table_store import TableStore

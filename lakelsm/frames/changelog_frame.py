@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import TypeVar
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakelsm.errors import InvalidInputError
-from lakelsm.format.data_file.key_value_file import conform
 from lakelsm.format.row_kinds import ROW_KINDS
-from lakelsm.merge.changelog import merge_difference
+from lakelsm.frames.scan_frame import file_scans
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit
 from lakelsm.merge.run_reader import RunReader
-from lakelsm.merge.streaming import key_ranges, merge_runs
-from lakelsm.plan.changelog_plan import ChangelogPlan, DifferenceUnit
+from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.plan.merge_units import packed_for_tasks
-from lakelsm.read.scan_frame import file_scans
-from lakelsm.read.task_scan import TASK_MEMORY
-from lakelsm.schema.identifiers import match
+from lakelsm.read.changelog_tasks import Differences, MergedChanges
+from lakelsm.read.stored_rows import TASK_MEMORY
 from lakelsm.schema.system_columns import (
     FILE_NAME,
-    FILE_NUMBER,
     SEQUENCE_NUMBER,
     SNAPSHOT,
     SNAPSHOT_ID,
@@ -38,16 +31,24 @@ from lakelsm.schema.system_columns import (
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import quoted_all
+from lakelsm.spark.conditions import filtered
 from lakelsm.spark.spark_types import to_spark_arrow, to_struct
+from lakelsm.spark.task_errors import translated
 from lakelsm.spark.tasks import read_units
-
-#: What reads with positions have after the table's columns.
-POSITION_COLUMNS = (SNAPSHOT_ID, SEQUENCE_NUMBER)
 
 #: Snapshots up to which each has a scan of its own; more are put in order by a sort.
 _MOST_SCANS = 32
 
 Unit = TypeVar("Unit")
+
+
+def change_frame(
+    spark: SparkSession, store: TableStore, plan: ChangelogPlan, where: str | None, kind_column: str, positions: bool
+) -> DataFrame:
+    """The changes of the plan that match a condition; see `changelog_frame`."""
+    with translated(store.paths.root):
+        frame = changelog_frame(spark, store, plan, kind_column, positions)
+    return frame if where is None else filtered(frame, where)
 
 
 def changelog_frame(
@@ -80,18 +81,6 @@ def changelog_frame(
     kind = F.get(F.array(*map(F.lit, ROW_KINDS)), F.col(VALUE_KIND).cast("int")).alias(kind_column)
     last = [F.col(SNAPSHOT).alias(SNAPSHOT_ID), F.col(SEQUENCE_NUMBER)] if positions else []
     return reduce(DataFrame.unionAll, changes).select(kind, *quoted_all(store.schema.field_names), *last)
-
-
-def check_added_columns(schema: TableSchema, kind_column: str, positions: bool) -> None:
-    """Raise InvalidInputError where the table has a column that a read of its changes would add."""
-    taken = match(kind_column, (*schema.field_names, *POSITION_COLUMNS))
-    if taken is not None:
-        raise InvalidInputError(f"The table has a column {taken!r}: name another as kind_column.")
-    own = match(SNAPSHOT_ID, schema.field_names) if positions else None
-    if own is not None:
-        raise InvalidInputError(
-            f"The table has a column {own!r}, which positions=True would add: rename the column, or leave positions out."
-        )
 
 
 def _scanned(
@@ -127,38 +116,3 @@ def _of_units(
     """What a task yields for units, several a task where they are small."""
     packed = packed_for_tasks(store.options, units, lambda unit: merged(unit).files)
     return read_units(spark, packed, task, columns)
-
-
-@dataclass(frozen=True)
-class MergedChanges:
-    """The task that merges new data files and keeps retractions; ``schema`` is that of the rows that it yields."""
-
-    reader: RunReader
-    spec: MergeSpec
-    schema: pa.Schema
-
-    def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
-        """Yield one row a key."""
-        for unit in units:
-            for rows in merge_runs(self.reader.open_runs(unit), self.spec, drop_deletes=False):
-                yield from conform(rows, self.schema).combine_chunks().to_batches()
-
-
-@dataclass(frozen=True)
-class Differences:
-    """The task that compares two states; ``schema`` is that of the rows that it yields."""
-
-    reader: RunReader
-    spec: MergeSpec
-    schema: pa.Schema
-
-    def __call__(self, units: Sequence[DifferenceUnit]) -> Iterator[pa.RecordBatch]:
-        """Yield -D, -U, +U and +I rows of the keys whose rows differ."""
-        for compared in units:
-            before, after = np.array(compared.before), np.array(compared.after)
-            unit, columns = compared.unit, self.reader.columns
-            for rows, keys in key_ranges(self.reader.open_runs(unit, positions=True), self.spec.key_columns):
-                files = rows.column(FILE_NUMBER).to_numpy()
-                sides = before[files], after[files]
-                changes = merge_difference(rows, keys, unit.levels[files], sides, self.spec, columns)
-                yield from conform(changes, self.schema).combine_chunks().to_batches()

@@ -12,12 +12,12 @@ import pytest
 
 from lakelsm import Catalog
 from lakelsm.errors import CorruptTableError
-from lakelsm.read import system_frames
-from lakelsm.read.system_frames import files_frame, snapshots_frame
+from lakelsm.frames import system_frames
+from lakelsm.frames.system_frames import files_frame, snapshots_frame
 from lakelsm.snapshots.table_store import TableStore
 from tests.commit.commit_table import CommitTable, add, file, partition
-from tests.frames import frame_of
 from tests.masked_files import index_entry, with_index_files
+from tests.spark_frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

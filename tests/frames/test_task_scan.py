@@ -8,15 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakelsm.frames.task_scan import nanosecond_files, parted_by_reader
 from lakelsm.merge.merge_unit import RunFile
-from lakelsm.merge.run_reader import RunReader
-from lakelsm.read.task_scan import StoredRows, nanosecond_files, parted_by_reader
 from lakelsm.schema.changes import DropColumn
 from lakelsm.schema.evolution import apply_changes
-from lakelsm.schema.system_columns import FILE_NAME, POSITION
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.storage import LocalFileIO
-from tests.merge.run_files import reader_of, write_run
+from tests.merge.run_files import write_run
 
 
 @pytest.mark.parametrize(
@@ -53,18 +51,6 @@ def test_spark_scans_files_that_it_lists_and_shows_by_their_names(name: str, sca
 def test_spark_scans_files_whose_columns_it_tells_apart(columns: str, scanned: bool) -> None:
     file = RunFile("/wh/data-0.parquet", schema_id=0, row_count=1, file_size=1)
     assert parted_by_reader([file], {0: create_schema(columns, ["id"])}) == (([file], []) if scanned else ([], [file]))
-
-
-def test_a_task_reads_every_row_of_a_file_with_its_place(tmp_path: Path) -> None:
-    schema = create_schema("id INT, v STRING", ["id"])
-    run = write_run(tmp_path, schema, [(3, 0, {"id": 1, "v": "a"}), (4, 3, {"id": 2, "v": None})])
-    reader = RunReader(LocalFileIO(), schema, schemas={0: schema}, columns=("id", "v"), memory_bytes=1 << 20)
-    assert reader_of(schema, ["id", "v"]).columns == reader.columns
-    (rows,) = StoredRows(reader, pa.schema([("v", pa.string()), ("_SEQUENCE_NUMBER", pa.int64())]))(run)
-    assert rows.to_pylist() == [
-        {"v": "a", "_SEQUENCE_NUMBER": 3, FILE_NAME: run[0].name, POSITION: 0},
-        {"v": None, "_SEQUENCE_NUMBER": 4, FILE_NAME: run[0].name, POSITION: 1},
-    ]
 
 
 def test_files_are_judged_one_by_one_by_their_schema_and_by_what_they_hold() -> None:

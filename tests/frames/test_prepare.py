@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import functions as F
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.frames.prepare import value_faults
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.types import parse_columns, parse_type
-from lakelsm.write.prepare import value_faults
 from tests.option_keys import option_keys
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def schema_of(columns: str = "k INT, v STRING", **options: str) -> TableSchema:
 
 
 def prepared(frame: DataFrame, schema: TableSchema, row_kind: str | None = None, **fixed: Any) -> DataFrame:
-    from lakelsm.write.prepare import prepare
+    from lakelsm.frames.prepare import prepare
 
     return prepare(frame, schema, TableOptions.parse(dict(schema.options)), row_kind, fixed)
 

@@ -90,8 +90,8 @@ def expected(keys: Sequence[str], schema: TableSchema, buckets: int, function: A
 
 
 def buckets_in_spark(frame: Any, schema: TableSchema, buckets: int, function: Any = "default") -> list[int]:
+    from lakelsm.frames.bucket_expression import with_bucket
     from lakelsm.schema.system_columns import BUCKET
-    from lakelsm.write.bucket_expression import with_bucket
 
     placed = with_bucket(frame, schema, buckets, function)
     assert placed.columns == [*frame.columns, BUCKET]

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakelsm.errors import CorruptTableError
+from lakelsm.frames.scan_frame import _sizes_tell, scan_frame
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.plan.read_plan import plan_read
-from lakelsm.read.scan_frame import _sizes_tell, scan_frame
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table import Table
 from tests.compact.local_table import LocalTable
@@ -58,7 +58,7 @@ def test_rows_are_the_same_whoever_reads_them(table: Table, small: str, scanned:
 
 
 def test_rows_are_the_same_where_two_files_have_the_same_size(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakelsm.read.scan_frame._sizes_tell", lambda files: False)
+    monkeypatch.setattr("lakelsm.frames.scan_frame._sizes_tell", lambda files: False)
     store = TableStore.open(f"file:{table._opened.paths.root}").with_options({"source.split.open-file-cost": "1 b"})
     found = scan_frame(table.spark, store, plan_read(store, store.snapshots.latest(), None))
     assert rows_of(found) == sorted(WANTED, key=repr)

@@ -145,6 +145,6 @@ def test_an_update_whose_rows_others_change_before_it_commits_is_worked_out_agai
                 table.delete("k = 1")
 
     with monkeypatch.context() as patched:
-        patched.setattr("lakelsm.table.BatchWriter", lambda spark, store: BatchWriter(spark, store, step))
+        patched.setattr("lakelsm.table.BatchWriter", lambda writer, store: BatchWriter(writer, store, step))
         assert table.update({"n": "n + 1"}, "n >= 10").matched_rows == 1
     assert read(table, "n") == [(2, 121), (3, None)]

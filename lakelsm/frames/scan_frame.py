@@ -26,15 +26,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.format.data_file.file_check import FileCheck
+from lakelsm.frames.hidden_rows import hidden_rows
+from lakelsm.frames.task_scan import ROW_INDEX, nanosecond_files, parted_by_reader, task_scan
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.plan.read_plan import ReadPlan
-from lakelsm.read.hidden_rows import hidden_rows
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.stale_rows import CHUNK_BITS
-from lakelsm.read.task_scan import ROW_INDEX, TASK_MEMORY, nanosecond_files, parted_by_reader, task_scan
+from lakelsm.read.stored_rows import TASK_MEMORY
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.system_columns import (
     CHUNK,
@@ -52,7 +53,9 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.column_evolution import evolved
 from lakelsm.spark.columns import quoted, quoted_all
+from lakelsm.spark.conditions import filtered
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow, to_struct
+from lakelsm.spark.task_errors import translated
 from lakelsm.spark.tasks import listing_on_driver, literal_path, parquet_reader, read_units
 from lakelsm.storage import FileIO
 
@@ -64,6 +67,19 @@ _THREADS = 16
 #: A file's chunks are fewer than two to this power, where a number of 64 bits is to hold its size too.
 _CHUNK_NUMBER_BITS = 16
 _MOST_CHUNKS = 1 << _CHUNK_NUMBER_BITS
+
+
+def read_frame(
+    spark: SparkSession, store: TableStore, plan: ReadPlan, where: str | None, columns: Sequence[str] | None
+) -> DataFrame:
+    """The rows of the plan that match a condition, as the ``columns`` named, in any case (None: the table's)."""
+    with translated(store.paths.root):
+        frame = scan_frame(spark, store, plan)
+    if where is not None:
+        frame = filtered(frame, where)
+    if columns is not None:
+        frame = frame.select(*(quoted(store.schema.column_name(name)).alias(name) for name in columns))
+    return frame
 
 
 def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFrame:

@@ -13,16 +13,28 @@ from functools import reduce
 from threading import Lock
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
-from lakelsm.read.stale_rows import CHUNK_BITS, STALE_SCHEMA, MaskedRows, StaleRows
-from lakelsm.read.task_scan import TASK_MEMORY
+from lakelsm.read.stale_rows import CHUNK_BITS, MaskedRows, StaleRows
+from lakelsm.read.stored_rows import TASK_MEMORY
+from lakelsm.schema.system_columns import STALE_CHUNK, STALE_FILE, STALE_SIZE, STALE_WORDS
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.tasks import read_units
+
+#: Spark's schema of `stale_chunks`.
+STALE_SCHEMA = T.StructType(
+    [
+        T.StructField(STALE_FILE, T.StringType()),
+        T.StructField(STALE_SIZE, T.LongType()),
+        T.StructField(STALE_CHUNK, T.LongType()),
+        T.StructField(STALE_WORDS, T.ArrayType(T.LongType())),
+    ]
+)
 
 #: Bytes around the words of a file's part: the driver keeps what is planned of it.
 _AROUND_WORDS = 1 << 10

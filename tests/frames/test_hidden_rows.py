@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from lakelsm import Table
+from lakelsm.frames import hidden_rows
+from lakelsm.frames.hidden_rows import _most_bytes
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
-from lakelsm.read import hidden_rows
-from lakelsm.read.hidden_rows import _most_bytes
 from tests.compact.local_table import LocalTable
 from tests.read.tables import rows_of
 

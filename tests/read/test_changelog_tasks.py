@@ -1,59 +1,23 @@
-"""A planned incremental read as a DataFrame: its order, what reaches the scans, and the columns that it adds."""
+"""The tasks of an incremental read: new files merged, two states compared, and the columns that are added."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from lakelsm import Table
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.data_file.key_value_file import row_schema
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit
 from lakelsm.options import TableOptions
 from lakelsm.plan.changelog_plan import DifferenceUnit
-from lakelsm.read import changelog_frame
-from lakelsm.read.changelog_frame import Differences, MergedChanges, check_added_columns
+from lakelsm.read.changelog_tasks import Differences, MergedChanges, check_added_columns
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from tests.merge.run_files import reader_of, write_run
-from tests.read.tables import create, frame
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-
-@pytest.fixture(scope="module")
-def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """Five snapshots of the keys 1 and 2, whose changes are looked up."""
-    options = {"changelog-producer": "lookup", "write-only": "false"}
-    made = create(spark, tmp_path_factory.mktemp("changes"), "k INT, v STRING", ["k"], options=options)
-    for number in range(5):
-        made.write(frame(made, [(1, str(number)), (2, str(number))]))
-    return made
-
-
-def told(changes: DataFrame) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in changes.collect()]
-
-
-def test_changes_of_many_snapshots_are_put_in_their_order(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = told(table.changelog(positions=True))
-    monkeypatch.setattr(changelog_frame, "_MOST_SCANS", 1)
-    many = told(table.changelog(positions=True))
-    for key in (1, 2):
-        assert [row for row in many if row[1] == key] == [row for row in few if row[1] == key]
-    assert [row[0] for row in few if row[1] == 1] == ["+I", *["-U", "+U"] * 4]
-    assert [row[3] for row in few if row[1] == 1] == [2, 4, 4, 6, 6, 8, 8, 10, 10]
-
-
-def test_changes_pass_filters_and_columns_down_to_the_scan(table: Table) -> None:
-    plan = table.changelog().where("k = 2").select("rowkind", "k")._jdf.queryExecution().executedPlan().toString()
-    assert "EqualTo(k,2)" in plan
-    assert "v:string" not in plan[plan.index("ReadSchema") :]
 
 
 @pytest.mark.parametrize(

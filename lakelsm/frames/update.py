@@ -18,6 +18,8 @@ from pyspark.sql import types as T
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.row_kinds import ROW_KINDS, UPDATE_AFTER
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.frames.delete import matching_rows, prepared_changes
+from lakelsm.frames.prepare import is_assignable
 from lakelsm.plan.update_plan import RowSequence, UpdatePlan, plan_update
 from lakelsm.predicate.parser import shown_condition
 from lakelsm.schema.system_columns import NEW_VALUE
@@ -26,8 +28,6 @@ from lakelsm.spark.columns import quoted
 from lakelsm.spark.spark_types import to_spark
 from lakelsm.spark.task_errors import CHECK_MARK, first_line
 from lakelsm.types import DataField
-from lakelsm.write.delete import matching_rows, prepared_changes
-from lakelsm.write.prepare import is_assignable
 
 
 def updates(

@@ -9,17 +9,17 @@ from pyspark.sql import functions as F
 
 from lakelsm.format.row_kinds import DELETE, ROW_KINDS
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.frames.prepare import prepare
+from lakelsm.frames.scan_frame import scan_frame
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.plan.update_plan import check_delete_exact
-from lakelsm.read.scan_frame import scan_frame
 from lakelsm.schema.engine_rules import check_deletable
 from lakelsm.schema.system_columns import CHANGED_KIND
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import quoted
 from lakelsm.spark.conditions import filtered, predicate_of
 from lakelsm.spark.task_errors import CHECK_MARK, translated
-from lakelsm.write.prepare import prepare
 
 _NO_SEQUENCE = (
     "a row that matches has no sequence in any group of 'partial-update.remove-record-on-sequence-group', so that the "

@@ -13,22 +13,20 @@ Only tables that have such columns pay: their files' footers are looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import compress
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from lakelsm.format.data_file.file_check import PARQUET_ERRORS, unreadable
 from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK, leaves_of, stored_type
-from lakelsm.format.data_file.key_value_file import conform
-from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
+from lakelsm.read.stored_rows import TASK_MEMORY, StoredRows
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.identifiers import alike, folded
 from lakelsm.schema.system_columns import (
@@ -45,9 +43,6 @@ from lakelsm.spark.spark_types import to_spark, to_spark_arrow
 from lakelsm.spark.tasks import run_units
 from lakelsm.storage import FileIO
 from lakelsm.types import DataField, rows_within, to_arrow
-
-#: Memory of a task that reads or merges rows of a read, in bytes.
-TASK_MEMORY = 256 << 20
 
 #: File names that Spark lists, and shows in ``_metadata.file_name`` as they are.
 _PLAIN_NAME = re.compile(r"[-a-zA-Z0-9!$&'()*+,;=:@~][-\w.!$&'()*+,;=:@~]*", re.ASCII)
@@ -91,22 +86,6 @@ def task_scan(
     struct = columns.add(FILE_NAME, T.StringType()).add(POSITION, T.LongType())
     packed = packed_for_tasks(store.options, files, lambda file: [file])
     return run_units(spark, packed, StoredRows(reader, to_spark_arrow(stored)), struct)
-
-
-@dataclass(frozen=True)
-class StoredRows:
-    """The task that reads files one after the other; ``schema`` is that of the stored columns that it yields."""
-
-    reader: RunReader
-    schema: pa.Schema
-
-    def __call__(self, files: Sequence[RunFile]) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of the files, then `FILE_NAME` and `POSITION` of each."""
-        for file in files:
-            (run,) = self.reader.open_runs(MergeUnit(((file,),)), positions=True)
-            for rows in run:
-                stored = conform(rows, self.schema).append_column(FILE_NAME, pa.repeat(file.name, len(rows)))
-                yield from stored.append_column(POSITION, rows.column(POSITION)).combine_chunks().to_batches()
 
 
 def _names_are_apart(fields: Sequence[DataField]) -> bool:

@@ -1,0 +1,93 @@
+"""Where a table's work is done: on Spark, or in this process. `Table` asks for what both do in their own way."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.predicate.predicate import Predicate
+from lakelsm.runner.runner import Runner
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import is_submitted
+from lakelsm.write.row_writer import RowWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: What a call may name its engine.
+ENGINES = ("local", "spark")
+
+
+class Engine(Protocol):
+    """What operations on a table need of where they run. Prepared rows are whatever the engine's writer takes."""
+
+    @property
+    def runner(self) -> Runner:
+        """What runs planned units."""
+
+    def writer(self, store: TableStore) -> RowWriter[Any]:
+        """What writes prepared rows to a table."""
+
+    def prepared(
+        self, store: TableStore, data: Any, row_kind: str | None = None, fixed: Mapping[str, object] | None = None
+    ) -> Any:
+        """The rows that a user passes, checked and ready to be written.
+
+        ``row_kind`` names a column of +I, -U, +U and -D; ``fixed`` has the values of a partition that the rows are for.
+        """
+
+    def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> Any:
+        """Prepared -D rows of what matches in a snapshot (None: an empty table)."""
+
+    def predicate(self, store: TableStore, where: str) -> Predicate:
+        """A condition on the table's columns; texts of times are in the engine's time zone."""
+
+    def millis_of(self, timestamp: str | datetime) -> int:
+        """Epoch millis of a time in the engine's time zone."""
+
+
+def checked_session(spark: SparkSession | None) -> SparkSession | None:
+    """Return the session that a user passes, or None. Raises InvalidInputError for anything else."""
+    if spark is None:
+        return None
+    from lakelsm.spark.session import checked_session
+
+    return checked_session(spark)
+
+
+def chosen_engine(name: str | None, spark: SparkSession | None) -> Engine:
+    """The engine named, or else the one that is meant: Spark where there is a session, this process where not."""
+    if name == "spark" or (name is None and has_session(spark)):
+        from lakelsm.frames.spark_engine import SparkEngine
+
+        return SparkEngine(spark)
+    from lakelsm.local.local_engine import LocalEngine
+
+    return LocalEngine()
+
+
+def spark_errors() -> tuple[type[Exception], ...]:
+    """What Spark raises; nothing where PySpark is not loaded."""
+    errors, protocol = sys.modules.get("pyspark.errors"), sys.modules.get("py4j.protocol")
+    return () if errors is None or protocol is None else (errors.PySparkException, protocol.Py4JError)
+
+
+def stop_session() -> None:
+    """Stop the active session, where there is one."""
+    active = _active_session()
+    if active is not None:
+        active.stop()
+
+
+def has_session(spark: SparkSession | None) -> bool:
+    """Whether there is a Spark session to work in: the one given, the active one, or that of spark-submit."""
+    return spark is not None or is_submitted() or _active_session() is not None
+
+
+def _active_session() -> SparkSession | None:
+    """The active session; PySpark is not loaded for it."""
+    sql = sys.modules.get("pyspark.sql")
+    return None if sql is None else sql.SparkSession.getActiveSession()

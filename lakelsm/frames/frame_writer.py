@@ -1,0 +1,66 @@
+"""A DataFrame's rows to level-0 files: bucket, shuffle and sort by Spark, then tasks that merge and write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakelsm.commit.commit_message import MESSAGE_SCHEMA, TaskMessages
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.frames.bucket_expression import with_bucket
+from lakelsm.frames.dynamic_bucket_frame import with_dynamic_bucket
+from lakelsm.frames.prepare import sort_columns
+from lakelsm.frames.scan_frame import file_scans
+from lakelsm.plan.merge_units import MergeUnits
+from lakelsm.schema.system_columns import BUCKET, FILE_NAME, SEQUENCE_NUMBER, VALUE_KIND
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark.columns import quoted_all
+from lakelsm.spark.spark_runner import SparkRunner
+from lakelsm.spark.tasks import collect_messages, map_in_arrow
+from lakelsm.write.dynamic_bucket import BucketPolicy
+from lakelsm.write.level0_task import Level0Job
+
+
+class FrameWriter:
+    """Writes DataFrames that `prepare` made."""
+
+    def __init__(self, spark: SparkSession, store: TableStore) -> None:
+        self._spark = spark
+        self._store = store
+
+    @property
+    def runner(self) -> SparkRunner:
+        """What runs its tasks."""
+        return SparkRunner(self._spark)
+
+    def write(self, rows: DataFrame, job: Level0Job) -> TaskMessages:
+        """See `RowWriter.write`."""
+        order = sort_columns(self._store.schema)
+        if job.changelog_layout is not None:
+            order.append(F.col(SEQUENCE_NUMBER))
+        frame = self._in_buckets(rows, job).sortWithinPartitions(*order)
+        return collect_messages(map_in_arrow(frame, job, MESSAGE_SCHEMA), job.paths.root, job.names)
+
+    def written_rows(self, entries: Sequence[ManifestEntry]) -> DataFrame:
+        """See `RowWriter.written_rows`."""
+        store = self._store
+        files = list(map(MergeUnits(store, entries).file_of, entries))
+        system = (VALUE_KIND, SEQUENCE_NUMBER)
+        scans = file_scans(self._spark, store, {store.schema.id: store.schema}, files, system=system)
+        return reduce(DataFrame.unionAll, scans).drop(FILE_NAME)
+
+    def _in_buckets(self, rows: DataFrame, job: Level0Job) -> DataFrame:
+        """The rows with their bucket, so shuffled that the rows of a key meet in one task."""
+        schema, options = self._store.schema, self._store.options
+        heads = [*quoted_all(schema.partition_keys), F.col(BUCKET)]
+        if job.hash_indexes is not None:
+            policy = BucketPolicy.of(options)
+            return with_dynamic_bucket(rows, schema, policy, job.file_io, job.hash_indexes).repartition(*heads)
+        placed = with_bucket(rows, schema, options.bucket, options.bucket_function_type.value)
+        if options.bucket >= self._spark.sparkContext.defaultParallelism:
+            return placed.repartition(*heads)
+        # Fewer buckets than cores: cut buckets by key, so that several tasks write disjoint files of one.
+        return placed.repartitionByRange(*heads, *quoted_all(schema.trimmed_primary_keys))

@@ -1,0 +1,60 @@
+"""A table's work on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.frames.delete import retractions
+from lakelsm.frames.frame_writer import FrameWriter
+from lakelsm.frames.prepare import prepare
+from lakelsm.predicate.predicate import Predicate
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark.conditions import predicate_of
+from lakelsm.spark.session import resolve_session
+from lakelsm.spark.spark_runner import SparkRunner
+from lakelsm.spark.times import millis_of
+
+
+class SparkEngine:
+    """Works in the session given, or as `resolve_session` says; none is started before it is needed.
+
+    Its prepared rows are DataFrames.
+    """
+
+    def __init__(self, spark: SparkSession | None) -> None:
+        self._given = spark
+
+    @property
+    def _spark(self) -> SparkSession:
+        return resolve_session(self._given)
+
+    @property
+    def runner(self) -> SparkRunner:
+        """What runs planned units."""
+        return SparkRunner(self._spark)
+
+    def writer(self, store: TableStore) -> FrameWriter:
+        """See `Engine.writer`."""
+        return FrameWriter(self._spark, store)
+
+    def prepared(
+        self, store: TableStore, data: DataFrame, row_kind: str | None = None, fixed: Mapping[str, object] | None = None
+    ) -> DataFrame:
+        """See `Engine.prepared`."""
+        return prepare(data, store.schema, store.options, row_kind, fixed)
+
+    def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> DataFrame:
+        """See `Engine.retractions`."""
+        return retractions(self._spark, store, where, snapshot)
+
+    def predicate(self, store: TableStore, where: str) -> Predicate:
+        """See `Engine.predicate`."""
+        return predicate_of(self._spark, store.schema.fields, where)
+
+    def millis_of(self, timestamp: str | datetime) -> int:
+        """See `Engine.millis_of`."""
+        return millis_of(self._spark, timestamp)

@@ -1,0 +1,1 @@
+"""Tables in this process: Arrow in and out, without a JVM."""

@@ -1,0 +1,35 @@
+"""The task that finds where the keys of some rows lie in other files of their bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.commit.commit_message import TaskMessages
+from lakelsm.merge.merge_unit import KeySearch
+from lakelsm.merge.replaced_rows import ReplacedRows
+from lakelsm.merge.run_reader import RunReader
+
+#: A file is decoded in batches of this share of the memory.
+_BATCHES = 4
+
+
+@dataclass(frozen=True)
+class KeyPlaces:
+    """Finds the keys of rows in other files. ``keys`` reads the key columns alone."""
+
+    keys: RunReader
+
+    def __call__(self, unit: KeySearch) -> Iterator[pa.RecordBatch]:
+        """Look the keys of one file up; yield their places in the targets as the marks of a message."""
+        found = ReplacedRows(self.keys, unit.targets)
+        marked = np.frombuffer(unit.rows.to_array(), np.uint32).astype(np.int64)
+        allowance = self.keys.memory_bytes // _BATCHES
+        for start, rows in self.keys.open_file(unit.source, system=False).batches(lambda: allowance):
+            first, stop = np.searchsorted(marked, [start, start + len(rows)])
+            found.add_keys(rows.take(pa.array(marked[first:stop] - start)))
+        marks = found.marks()
+        yield TaskMessages(marks={unit.bucket: marks} if marks else {}).to_batch()

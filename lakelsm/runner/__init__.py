@@ -1,0 +1,1 @@
+"""The one thing that runs planned units: its protocol, and the runner of this process."""

@@ -1,0 +1,40 @@
+"""What runs planned units: Spark's executors, or a pool of this process. Who hands units over does not know which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from lakelsm.commit.commit_message import TaskMessages
+from lakelsm.format.paths import AttemptNames
+
+Unit = TypeVar("Unit")
+
+#: Works one unit off and yields what it found. It pickles, as its units do.
+Task: TypeAlias = Callable[[Unit], Iterator[pa.RecordBatch]]
+
+
+class Runner(Protocol):
+    """Runs a task for each of some units."""
+
+    @property
+    def name(self) -> str:
+        """``local`` or ``spark``."""
+
+    @property
+    def cores(self) -> int:
+        """How many tasks run at a time."""
+
+    def messages(self, units: Sequence[Unit], task: Task[Unit], root: str, names: AttemptNames) -> TaskMessages:
+        """Run the tasks, which yield messages (`TaskMessages.to_batch`), and join these.
+
+        ``root`` is the table's directory, ``names`` those of the attempt that the tasks write files of. What is known of
+        a task's failure is raised as a LakelsmError. No task runs any more when it is.
+        """
+
+    def batches(
+        self, units: Sequence[Unit], task: Task[Unit], schema: pa.Schema, root: str
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what the tasks yield, of ``schema``, in the order of the units. Errors are as in `messages`."""

@@ -1,0 +1,41 @@
+"""Units run as tasks of a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from lakelsm.commit.commit_message import MESSAGE_SCHEMA, TaskMessages
+from lakelsm.format.paths import AttemptNames
+from lakelsm.runner.runner import Task, Unit
+from lakelsm.spark.task_errors import translated
+from lakelsm.spark.tasks import collect_messages, read_units, run_units
+
+
+class SparkRunner:
+    """Runs each unit in a task of its own."""
+
+    name = "spark"
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    @property
+    def cores(self) -> int:
+        """How many tasks the session runs at a time."""
+        return int(self._spark.sparkContext.defaultParallelism)
+
+    def messages(self, units: Sequence[Unit], task: Task[Unit], root: str, names: AttemptNames) -> TaskMessages:
+        """See `Runner.messages`."""
+        return collect_messages(run_units(self._spark, units, task, MESSAGE_SCHEMA), root, names)
+
+    def batches(
+        self, units: Sequence[Unit], task: Task[Unit], schema: pa.Schema, root: str
+    ) -> Iterator[pa.RecordBatch]:
+        """See `Runner.batches`. The result of all units is collected."""
+        with translated(root):
+            found = read_units(self._spark, units, task, from_arrow_schema(schema)).toArrow()
+        yield from found.to_batches()

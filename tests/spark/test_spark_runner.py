@@ -1,0 +1,33 @@
+"""Units that Spark's executors run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import CorruptTableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = pa.schema([("n", pa.int64())])
+
+
+def counted(unit: int) -> Iterator[pa.RecordBatch]:
+    if unit < 0:
+        raise CorruptTableError("file 1 is damaged")
+    yield pa.record_batch([pa.array([unit, unit])], schema=SCHEMA)
+
+
+def test_batches_come_in_the_order_of_the_units_and_failures_as_they_are(spark: SparkSession) -> None:
+    from lakelsm.spark.spark_runner import SparkRunner
+
+    runner = SparkRunner(spark)
+    assert (runner.name, runner.cores) == ("spark", spark.sparkContext.defaultParallelism)
+    found = pa.Table.from_batches(runner.batches([3, 1, 2], counted, SCHEMA, "/t"))
+    assert found.column("n").to_pylist() == [3, 3, 1, 1, 2, 2]
+    with pytest.raises(CorruptTableError, match="file 1 is damaged"):
+        list(runner.batches([1, -1], counted, SCHEMA, "/t"))

@@ -1,0 +1,52 @@
+"""Which engine a call means, and that nothing of Spark is loaded before one is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lakelsm.engine import chosen_engine, has_session
+from lakelsm.errors import InvalidInputError
+from lakelsm.local.local_engine import LocalEngine
+from tests.compact.local_table import LocalTable
+
+COMPACT = """
+import sys
+import lakelsm
+from lakelsm import Table
+assert Table.for_path(sys.argv[1]).compact(full=True).status == "done"
+print(sorted(name for name in sys.modules if name.split(".")[0] in ("pyspark", "py4j")))
+"""
+
+
+def test_a_compaction_in_this_process_loads_nothing_of_spark(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    table.write((1, "a"))
+    table.write((1, "b"), (2, "c"))
+    ran = subprocess.run(
+        [sys.executable, "-c", COMPACT, str(table.root)], capture_output=True, text=True, check=False, env={"PATH": ""}
+    )
+    assert (ran.stdout.strip(), ran.stderr) == ("[]", "")
+    assert table.rows() == [(1, "b"), (2, "c")]
+    assert table.levels() == [table.store.options.num_levels - 1]
+
+
+def test_without_a_session_a_call_means_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lakelsm.engine._active_session", lambda: None)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    assert not has_session(None)
+    assert isinstance(chosen_engine(None, None), LocalEngine)
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert has_session(None)
+    assert isinstance(chosen_engine("local", None), LocalEngine), "what is named counts for more"
+
+
+def test_an_engine_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
+    from lakelsm import Table
+
+    LocalTable(tmp_path / "t")
+    with pytest.raises(InvalidInputError, match="engine is 'flink'; it must be one of 'local', 'spark', or left out"):
+        Table.for_path(str(tmp_path / "t")).compact(engine="flink")
