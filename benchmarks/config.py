@@ -8,12 +8,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.timing import Turns
+
 KEY = "id"
 WHERE = "quantity < 100"
 """The predicate on a value column; one row in ten passes, spread evenly over the files."""
 
+TABLE_CODEC = "zstd"
+"""The codec that lakelsm's tables have by default."""
+
 ENGINE_OPERATIONS = ("engine-read", "engine-compact")
 """The merge engines beside deduplicate, on tables of their own with one more column."""
+
+SPEED_OPERATIONS = ("load", "upsert", "read", "where", "count", "compact", *ENGINE_OPERATIONS, "first-row")
+"""What tables are used for, beside floors and peers."""
+
+BEFORE_OPERATIONS = ("upsert", "count")
+"""Measured with an earlier revision of the engine too."""
 
 METADATA_OPERATIONS = ("plan", "count-metadata", "commit")
 """What is done with manifests alone, on synthetic metadata of many files."""
@@ -42,8 +53,7 @@ MODE_OPERATIONS = ("mode-write", "mode-read", "mode-where")
 """Merge-on-read, copy-on-write and merge-on-write on the same rows."""
 
 OPERATIONS = (
-    *("load", "upsert", "read", "read-again", "where", "count", "compact"),
-    *ENGINE_OPERATIONS,
+    *SPEED_OPERATIONS,
     *VECTOR_OPERATIONS,
     *MODE_OPERATIONS,
     *METADATA_OPERATIONS,
@@ -52,6 +62,7 @@ OPERATIONS = (
 )
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
+    "speed": SPEED_OPERATIONS,
     "engines": ENGINE_OPERATIONS,
     "vectors": VECTOR_OPERATIONS,
     "modes": MODE_OPERATIONS,
@@ -75,7 +86,9 @@ def named_operations(names: str) -> tuple[str, ...]:
 @dataclass(frozen=True)
 class BenchConfig:
     """One run's settings. ``runs`` is the number of level-0 runs on top of the base, ``repeat`` the number of
-    measurements; ``slow_seconds`` is the warm-up time from which a contender is measured only once."""
+    measurements of a contender, fewer where they would take longer than ``most_seconds``; ``slow_seconds`` is the warm-up
+    time from which that is the measurement. ``coordinates`` are of the peers' jars, ``jars`` is the folder
+    for them; ``before`` is the revision of the engine that BEFORE_OPERATIONS are compared with."""
 
     workdir: str
     rows: int = 8_000_000
@@ -85,11 +98,19 @@ class BenchConfig:
     cores: int = 2
     files: int = 100_000
     driver_memory: str = "4g"
-    slow_seconds: float = 40.0
+    slow_seconds: float = 60.0
+    most_seconds: float = 20.0
     operations: tuple[str, ...] = OPERATIONS
     peer_pythons: Mapping[str, str] = field(default_factory=dict)
-    paimon_jar: str = ""
+    coordinates: Mapping[str, str] = field(default_factory=dict)
+    jars: str = ""
+    before: str = ""
     floor_codec: str = ""
+
+    @property
+    def turns(self) -> Turns:
+        """How often each contender is measured."""
+        return Turns(self.repeat, self.slow_seconds, self.most_seconds)
 
     @property
     def batch_rows(self) -> int:
@@ -123,11 +144,21 @@ class BenchConfig:
 
     @property
     def floor(self) -> Path:
-        """The merged rows as plain parquet, written by Spark in bucket and key order."""
-        return self.shape / "floor"
+        """The merged rows as plain parquet, written by Spark in bucket and key order, in the floors' codec."""
+        return self.shape / f"floor-{self.floor_codec or 'default'}"
+
+    @property
+    def scanned_floor(self) -> Path:
+        """The same rows in the same order, in the codec of lakelsm's tables."""
+        return self.shape / f"floor-{TABLE_CODEC}"
+
+    @property
+    def live_files(self) -> Path:
+        """A JSON list of the data files of the newest snapshot of ``state``, for engines that read Parquet alone."""
+        return self.shape / "live-files.json"
 
     def data(self, name: str) -> Path:
-        """A folder of generated parquet: base, small, merged, upsert, upsert-small or run-K."""
+        """A folder of generated parquet: base, small, merged, upsert, upsert-small, run-K, tiny or tiny-run."""
         return self.shape / "data" / name
 
     def table(self, name: str) -> Path:

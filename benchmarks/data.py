@@ -34,6 +34,9 @@ _STATUSES = ("created", "paid", "packed", "shipped", "delivered", "returned", "r
 _CHUNK_ROWS = 1_000_000
 _SEED = 20130101
 
+#: The table of which a fresh process reads the first row; a run on top has a tenth of its rows.
+_TINY_ROWS = 1000
+
 Int64s = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
@@ -138,6 +141,9 @@ def generate(config: BenchConfig) -> None:
     _write(config.data("base"), base, np.zeros_like(base))
     small = rng.permutation(config.small_rows).astype(np.int64)
     _write(config.data("small"), small, np.zeros_like(small))
+    tiny = np.arange(_TINY_ROWS, dtype=np.int64)
+    _write(config.data("tiny"), tiny, np.zeros_like(tiny))
+    _write(config.data("tiny-run"), tiny[::10], np.ones_like(tiny[::10]))
     first_new = config.rows
     for version in range(1, config.runs + 1):
         ids = _batch(rng, config.rows, config.batch_rows, first_new)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.config import ENGINE_OPERATIONS, KEY, WHERE, BenchConfig
+from benchmarks.names import DEDUPLICATE, ENGINE, first, merging, smaller
 from benchmarks.timing import Contender
 from benchmarks.workspace import build, check_count, copy_table, remove
 
@@ -15,9 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lakelsm.format.manifest.entry import ManifestEntry
-
-NAME = "lakelsm"
-FIRST_QUERY, LATER_QUERY = f"{NAME}, first query", f"{NAME}, later queries"
 
 
 def open_table(path: Path) -> Any:
@@ -27,16 +26,32 @@ def open_table(path: Path) -> Any:
     return Table.for_path(path.as_uri())
 
 
-def _create(
-    config: BenchConfig, warehouse: Path, more: Mapping[str, str] | None = None, merge_engine: str | None = None
-) -> Any:
+def create(config: BenchConfig, warehouse: Path, more: Mapping[str, str] | None = None, schema: Any = None) -> Any:
+    """A new table in a warehouse of its own, with the columns of the benchmark where no others are given."""
     from benchmarks.data import SCHEMA
-    from benchmarks.merge_engines import ENGINE_SCHEMA, MERGE_ENGINES
     from lakelsm import Catalog
 
-    schema, of_engine = (SCHEMA, {}) if merge_engine is None else (ENGINE_SCHEMA, MERGE_ENGINES[merge_engine])
-    options = {"bucket": str(config.buckets), "write-only": "true", **of_engine, **(more or {})}
-    return Catalog(warehouse.as_uri()).create_table("bench.t", schema, primary_key=[KEY], options=options)
+    options = {"bucket": str(config.buckets), "write-only": "true", **(more or {})}
+    return Catalog(warehouse.as_uri()).create_table("bench.t", schema or SCHEMA, primary_key=[KEY], options=options)
+
+
+def list_live_files(config: BenchConfig) -> None:
+    """Write the paths of the data files of the newest snapshot of ``state`` beside the tables."""
+    plan = open_table(config.table("state")).plan()
+    paths = [file.path.removeprefix("file://").removeprefix("file:") for file in (*plan.raw_files, *plan.merged_files)]
+    config.live_files.write_text(json.dumps(paths), encoding="utf-8")
+
+
+def unread_copies(source: Path, folder: Path) -> tuple[Callable[[], None], Callable[[], Path]]:
+    """What makes a copy of a table that nothing has read before, and what tells where the newest one is."""
+    paths = map(folder.joinpath, map(str, count()))
+    made: list[Path] = []
+
+    def setup() -> None:
+        made.append(next(paths))
+        copy_table(source, made[-1])
+
+    return setup, lambda: made[-1]
 
 
 def _table_dir(warehouse: Path) -> Path:
@@ -45,7 +60,7 @@ def _table_dir(warehouse: Path) -> Path:
 
 class Engine:
     """lakelsm on one Spark session. Tables: ``base`` and ``small`` are loaded and compacted; ``state`` is
-    base plus the level-0 runs. All are write-only."""
+    base plus the level-0 runs; ``tiny`` is a small one with one run. All are write-only."""
 
     def __init__(self, config: BenchConfig, spark: SparkSession) -> None:
         self.config = config
@@ -57,41 +72,56 @@ class Engine:
         return self.spark.read.parquet(str(self.config.data(name)))
 
     def prepare(self) -> None:
-        """Build the three tables, once for each shape of the data."""
+        """Build the four tables, once for each shape of the data."""
 
         def runs(target: Path) -> None:
             copy_table(self.config.table("base"), target)
             for number in range(self.config.runs):
                 open_table(target).write(self.rows(f"run-{number}"))
 
+        def tiny(target: Path) -> None:
+            self.load(target, self.rows("tiny"))
+            open_table(target).write(self.rows("tiny-run"))
+
         for name in ("base", "small"):
             build(self.config.table(name), lambda path, name=name: self.load(path, self.rows(name)))  # type: ignore[misc]
         build(self.config.table("state"), runs)
+        build(self.config.table("tiny"), tiny)
+        list_live_files(self.config)
 
     def prepare_merge_engines(self) -> None:
-        """Build the tables of ENGINE_OPERATIONS, one for each merge engine in the shape of ``state``."""
-        from benchmarks.merge_engines import MERGE_ENGINES
+        """Build the tables of ENGINE_OPERATIONS, one for each merge engine in the shape of ``state``.
 
-        def make(engine: str, target: Path) -> None:
-            self.load(target, self._versioned("base", 0), merge_engine=engine)
+        Compacted rows of single changes are alike under all of them, so the first one's base is the others' too.
+        """
+        from benchmarks.merge_engines import ENGINE_SCHEMA, MERGE_ENGINES
+
+        base = self.config.table(f"{DEDUPLICATE}-base")
+
+        def make(options: Mapping[str, str], target: Path) -> None:
+            copy_table(base, target)
+            schema = target / "schema" / "schema-0"
+            document = json.loads(schema.read_text(encoding="utf-8"))
+            document["options"].update(options)
+            schema.write_text(json.dumps(document), encoding="utf-8")
             for number in range(self.config.runs):
                 open_table(target).write(self._versioned(f"run-{number}", number + 1))
 
-        for engine in MERGE_ENGINES:
-            build(self.config.table(engine), lambda path, engine=engine: make(engine, path))  # type: ignore[misc]
+        build(base, lambda path: self.load(path, self._versioned("base", 0), schema=ENGINE_SCHEMA))
+        for engine, options in MERGE_ENGINES.items():
+            build(self.config.table(engine), lambda path, options=options: make(options, path))  # type: ignore[misc]
 
     def load(
         self,
         target: Path,
         rows: DataFrame,
         options: Mapping[str, str] | None = None,
-        *,
-        merge_engine: str | None = None,
+        schema: Any = None,
     ) -> None:
         """Make a table of these rows, compacted in full; ``options`` go before those of all tables."""
         warehouse = self.config.scratch / f"prepare-{target.name}"
         remove(warehouse)
-        table = _create(self.config, warehouse, options, merge_engine)
+        table = create(self.config, warehouse, options, schema)
         table.write(rows)
         table.compact(full=True)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +141,7 @@ class Engine:
         from benchmarks.merge_engines import check_frame
 
         config, table = self.config, self.config.table(merge_engine)
-        name = f"{NAME} {merge_engine}"
+        name = merging(ENGINE, merge_engine)
         if operation == "engine-read":
             return Contender(
                 name,
@@ -132,32 +162,12 @@ class Engine:
             name, lambda: open_table(scratch).compact(full=True), lambda: copy_table(table, scratch), teardown
         )
 
-    def _queries_of_one_snapshot(self) -> list[Contender]:
-        """The first merged read of a table, of a copy that nothing has read before, and reads after one."""
-        from benchmarks.floors import check_frame, drain
-
-        config, state = self.config, self.config.table("state")
-        table, copies = open_table(state), self.scratch / "again"
-        paths = map(copies.joinpath, map(str, count()))
-        unread: list[Path] = []
-
-        def setup() -> None:
-            unread.append(next(paths))
-            copy_table(state, unread[-1])
-
-        return [
-            Contender(FIRST_QUERY, lambda: drain(open_table(unread[-1]).read()), setup, lambda: remove(copies)),
-            Contender(LATER_QUERY, lambda: drain(table.read()), check=lambda _: check_frame(config, table.read())),
-        ]
-
     def contenders(self, operation: str) -> list[Contender]:
-        """load, upsert (two table sizes), read, read-again, where, count, compact; ENGINE_OPERATIONS by merge engine."""
+        """load, upsert (two table sizes), read, where, count, compact; ENGINE_OPERATIONS by merge engine; first-row."""
         if operation in ENGINE_OPERATIONS:
             from benchmarks.merge_engines import MERGE_ENGINES
 
             return [self._engine_contender(operation, name) for name in MERGE_ENGINES]
-        if operation == "read-again":
-            return self._queries_of_one_snapshot()
         return self._writes(operation) if operation in ("load", "upsert", "compact") else self._reads(operation)
 
     def _writes(self, operation: str) -> list[Contender]:
@@ -176,7 +186,7 @@ class Engine:
             return Contender(label, write, lambda: copy_table(config.table(table), scratch), clear)
 
         def load() -> None:
-            _create(config, scratch).write(self.rows("base"))
+            create(config, scratch).write(self.rows("base"))
 
         def compact() -> None:
             open_table(scratch).compact(full=True)
@@ -189,41 +199,47 @@ class Engine:
             clear()
 
         if operation == "load":
-            return [Contender(NAME, load, clear, clear)]
+            return [Contender(ENGINE, load, clear, clear)]
         if operation == "upsert":
-            return [upsert(NAME, "base", "upsert"), upsert(NAME + " (table / 10)", "small", "upsert-small")]
-        return [Contender(NAME, compact, lambda: copy_table(config.table("state"), scratch), clear_checked)]
+            return [upsert(ENGINE, "base", "upsert"), upsert(smaller(ENGINE), "small", "upsert-small")]
+        return [Contender(ENGINE, compact, lambda: copy_table(config.table("state"), scratch), clear_checked)]
 
     def _reads(self, operation: str) -> list[Contender]:
+        """The first query of a snapshot (of a copy that nothing has read), and later ones; counts are first ones."""
         from benchmarks.floors import check_frame, drain
 
-        config = self.config
+        config, state, copies = self.config, self.config.table("state"), self.scratch / "unread"
+        setup, newest = unread_copies(state, copies)
 
-        def read(where: str | None = None) -> DataFrame:
-            table = open_table(config.table("state"))
-            frame: DataFrame = table.read() if where is None else table.read(where=where)
-            return frame
+        def clear() -> None:
+            remove(copies)
 
-        if operation == "read":
-            return [Contender(NAME, lambda: drain(read()), check=lambda _: check_frame(config, read()))]
-        if operation == "where":
-            return [
-                Contender(
-                    NAME,
-                    lambda: drain(read(WHERE)),
-                    check=lambda _: check_count(config, "where", read(WHERE).count()),
-                ),
-                Contender(
-                    NAME + ", filter added after",
-                    lambda: drain(read().where(WHERE)),
-                    check=lambda _: check_count(config, "where", read().where(WHERE).count()),
-                ),
-            ]
-        return [
-            Contender(
-                NAME, lambda: read().count(), check=lambda _: check_count(config, "rows", read().count())
-            )
+        if operation == "count":
+
+            def check_rows(rows: object) -> None:
+                check_count(config, "rows", rows)  # type: ignore[arg-type]
+
+            return [Contender(ENGINE, lambda: int(open_table(newest()).count()), setup, clear, check_rows)]
+        where = WHERE if operation == "where" else None
+
+        def frame(path: Path) -> DataFrame:
+            found: DataFrame = open_table(path).read(where=where)
+            return found
+
+        def check(found: DataFrame) -> None:
+            if where is None:
+                check_frame(config, found)
+            else:
+                check_count(config, "where", found.count())
+
+        reads = [
+            Contender(first(ENGINE), lambda: drain(frame(newest())), setup, clear),
+            Contender(ENGINE, lambda: drain(frame(state)), check=lambda _: check(frame(state))),
         ]
+        if where is not None:
+            added = f"{ENGINE}, filter added after"
+            reads.append(Contender(added, lambda: drain(open_table(state).read().where(where))))
+        return reads
 
 
 def plan_files(path: Path, where: str | None) -> int:

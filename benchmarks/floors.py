@@ -7,11 +7,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.config import KEY, WHERE, BenchConfig
+from benchmarks.config import KEY, TABLE_CODEC, WHERE, BenchConfig
+from benchmarks.names import APPEND, COPY, KEY_SORTED_WRITE, SCAN, SORTED_WRITE
 from benchmarks.timing import Contender
 from benchmarks.workspace import build, check_count, check_sums, remove
-
-SCAN = "Spark parquet scan"
 
 
 def drain(frame: DataFrame) -> None:
@@ -32,18 +31,40 @@ def _with_bucket(config: BenchConfig, frame: DataFrame) -> DataFrame:
 
 
 def prepare_floor(config: BenchConfig, spark: SparkSession) -> None:
-    """The merged rows, one file a bucket, in key order, as Spark writes them."""
+    """The merged rows, one file a bucket, in key order, as Spark writes them, once in each of two codecs."""
 
-    def make(path: Path) -> None:
+    def make(path: Path, codec: str) -> None:
         rows = _with_bucket(config, spark.read.parquet(str(config.data("merged"))))
         ordered = rows.repartition(config.buckets, "bucket").sortWithinPartitions("bucket", KEY)
-        ordered.drop("bucket").write.parquet(str(path))
+        writer = ordered.drop("bucket").write
+        (writer.option("compression", codec) if codec else writer).parquet(str(path))
 
-    build(config.floor, make)
+    build(config.floor, lambda path: make(path, config.floor_codec))
+    build(config.scanned_floor, lambda path: make(path, TABLE_CODEC))
 
 
-def floor_contender(config: BenchConfig, spark: SparkSession, operation: str) -> Contender:
-    """The floor of load, upsert, read, read-again, where, count or compact."""
+def floor_contenders(config: BenchConfig, spark: SparkSession, operation: str) -> list[Contender]:
+    """The floors of load (sorted by bucket and key, and by the key alone), upsert, read, where, count or compact."""
+    if operation in ("load", "upsert", "compact"):
+        return _writes(config, spark, operation)
+
+    def scan() -> DataFrame:
+        return spark.read.parquet(str(config.scanned_floor))
+
+    if operation == "read":
+        return [Contender(SCAN, lambda: drain(scan()), check=lambda _: check_frame(config, scan()))]
+    if operation == "where":
+        return [
+            Contender(
+                SCAN,
+                lambda: drain(scan().where(WHERE)),
+                check=lambda _: check_count(config, "where", scan().where(WHERE).count()),
+            )
+        ]
+    return [Contender(SCAN, lambda: scan().count(), check=lambda _: check_count(config, "rows", scan().count()))]
+
+
+def _writes(config: BenchConfig, spark: SparkSession, operation: str) -> list[Contender]:
     scratch = config.scratch / "floor"
     target = str(scratch)
     base, batch = str(config.data("base")), str(config.data("upsert"))
@@ -51,33 +72,26 @@ def floor_contender(config: BenchConfig, spark: SparkSession, operation: str) ->
     def clear() -> None:
         remove(scratch)
 
-    def scan() -> DataFrame:
-        return spark.read.parquet(str(config.floor))
+    def by_bucket() -> DataFrame:
+        return _with_bucket(config, spark.read.parquet(base)).repartition("bucket")
 
     def load() -> None:
-        rows = _with_bucket(config, spark.read.parquet(base)).repartition("bucket")
-        rows.sortWithinPartitions("bucket", KEY).write.partitionBy("bucket").parquet(target)
+        by_bucket().sortWithinPartitions("bucket", KEY).write.partitionBy("bucket").parquet(target)
+
+    def load_by_key() -> None:
+        by_bucket().sortWithinPartitions(KEY).drop("bucket").write.parquet(target)
 
     def append() -> None:
         spark.read.parquet(batch).write.mode("append").parquet(target)
 
     def copy() -> None:
-        scan().write.parquet(target)
+        spark.read.parquet(str(config.floor)).write.parquet(target)
 
     if operation == "load":
-        return Contender("Spark sorted write", load, clear, clear)
+        return [
+            Contender(SORTED_WRITE, load, clear, clear),
+            Contender(KEY_SORTED_WRITE, load_by_key, clear, clear),
+        ]
     if operation == "upsert":
-        return Contender("Spark parquet append", append, clear, clear)
-    if operation == "compact":
-        return Contender("Spark parquet copy", copy, clear, clear)
-    if operation in ("read", "read-again"):
-        return Contender(SCAN, lambda: drain(scan()), check=lambda _: check_frame(config, scan()))
-    if operation == "where":
-        return Contender(
-            SCAN,
-            lambda: drain(scan().where(WHERE)),
-            check=lambda _: check_count(config, "where", scan().where(WHERE).count()),
-        )
-    return Contender(
-        SCAN, lambda: scan().count(), check=lambda _: check_count(config, "rows", scan().count())
-    )
+        return [Contender(APPEND, append, clear, clear)]
+    return [Contender(COPY, copy, clear, clear)]

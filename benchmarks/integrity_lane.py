@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 
 from benchmarks.config import KEY, BenchConfig
 from benchmarks.data import SCHEMA, rows
-from benchmarks.engine import NAME
 from benchmarks.floors import drain
 from benchmarks.lane import run_lane
+from benchmarks.names import ENGINE
 from benchmarks.session import open_session
 from benchmarks.timing import Contender, Measurement, measure
 from benchmarks.workspace import remove
@@ -109,12 +109,12 @@ def run(config: BenchConfig) -> list[Measurement]:
 
     contenders: dict[str, Callable[[], list[Contender]]] = {
         "integrity-write": lambda: [
-            Contender(NAME, files.write),
+            Contender(ENGINE, files.write),
             Contender("without checksums", partial(unchecked, files.write, "ParquetWriter", "write_page_checksum")),
             Contender("without fsync", lambda: files.write(durable=False)),
         ],
         "integrity-read": lambda: [
-            Contender(NAME, files.read),
+            Contender(ENGINE, files.read),
             Contender(
                 "without checks",
                 partial(unchecked, lambda: files.read(checked=False), "ParquetFile", "page_checksum_verification"),
@@ -124,7 +124,7 @@ def run(config: BenchConfig) -> list[Measurement]:
     }
     results: list[Measurement] = []
     for operation in config.operations:
-        results += measure(operation, contenders[operation](), config.repeat, config.slow_seconds)
+        results += measure(operation, contenders[operation](), config.turns)
     remove(files.directory)
     return results
 
@@ -135,7 +135,7 @@ def _scans(config: BenchConfig, directory: Path) -> list[Contender]:
     def scan(verified: str) -> None:
         drain(spark.read.option("parquet.page.verify-checksum.enabled", verified).parquet(str(directory)))
 
-    return [Contender(NAME, lambda: scan("true")), Contender("without checks", lambda: scan("false"))]
+    return [Contender(ENGINE, lambda: scan("true")), Contender("without checks", lambda: scan("false"))]
 
 
 if __name__ == "__main__":

@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.config import KEY, BenchConfig
-from benchmarks.engine import NAME, open_table
+from benchmarks.engine import open_table
 from benchmarks.floors import drain
 from benchmarks.lane import run_lane
+from benchmarks.names import ENGINE
 from benchmarks.session import in_session
 from benchmarks.timing import Contender, Measurement, measure
 from benchmarks.workspace import build, copy_table, remove
@@ -59,12 +60,12 @@ def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
 
     build(source, make)
     contenders = {
-        "memory-compact": Contender(NAME, compact, lambda: copy_table(source, scratch), lambda: remove(scratch), check),
-        "memory-read": Contender(NAME, lambda: drain(open_table(source).read())),
+        "memory-compact": Contender(ENGINE, compact, lambda: copy_table(source, scratch), lambda: remove(scratch), check),
+        "memory-read": Contender(ENGINE, lambda: drain(open_table(source).read())),
     }
     results: list[Measurement] = []
     for operation in config.operations:
-        results += measure(operation, [contenders[operation]], config.repeat, config.slow_seconds)
+        results += measure(operation, [contenders[operation]], config.turns)
     return results
 
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.config import BenchConfig
 from benchmarks.data import SCHEMA, Int64s, rows
+from benchmarks.names import AGGREGATION, DEDUPLICATE, PARTIAL_UPDATE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,14 +27,14 @@ ENGINE_SCHEMA = SCHEMA.append(pa.field(VERSION, pa.int64()))
 # Times are random, so every other update of the first group is late; versions ascend, so none of the second is.
 # `day` and `amount` belong to no group.
 MERGE_ENGINES: dict[str, dict[str, str]] = {
-    "deduplicate": {"merge-engine": "deduplicate"},
-    "partial-update": {
-        "merge-engine": "partial-update",
+    DEDUPLICATE: {"merge-engine": DEDUPLICATE},
+    PARTIAL_UPDATE: {
+        "merge-engine": PARTIAL_UPDATE,
         "fields.event_time.sequence-group": "quantity,price,score",
         "fields.version.sequence-group": "account,status,note",
     },
-    "aggregation": {
-        "merge-engine": "aggregation",
+    AGGREGATION: {
+        "merge-engine": AGGREGATION,
         "fields.default-aggregate-function": "last_non_null_value",
         **{f"fields.{name}.aggregate-function": "sum" for name in ("quantity", "score", "amount")},
         **{f"fields.{name}.aggregate-function": "max" for name in ("price", "event_time", VERSION)},
@@ -63,6 +64,13 @@ def check_frame(config: BenchConfig, engine: str, frame: DataFrame) -> None:
     row = frame.agg(F.count("*").cast("string").alias("rows"), *map(summed, SUMMED)).first()
     assert row is not None
     got, want = row.asDict(), answers(config)[engine]
+    assert got == want, f"wrong answer of {engine}: {got}, expected {want}"
+
+
+def check_table(config: BenchConfig, engine: str, table: pa.Table) -> None:
+    """Raise AssertionError unless an Arrow table holds the rows as this engine merges them."""
+    got = {"rows": str(table.num_rows), **{name: str(_total(table.column(name))) for name in SUMMED}}
+    want = answers(config)[engine]
     assert got == want, f"wrong answer of {engine}: {got}, expected {want}"
 
 

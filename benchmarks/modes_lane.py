@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.config import WHERE, BenchConfig
 from benchmarks.engine import Engine, open_table
-from benchmarks.floors import check_frame, drain, floor_contender
+from benchmarks.floors import check_frame, drain, floor_contenders
 from benchmarks.lane import run_lane
 from benchmarks.modes_page import ALL_FILES, CONTENDER, LIVE_FILES, MODES
 from benchmarks.session import in_session
@@ -58,8 +58,8 @@ class ModeTables:
         if operation == "mode-write":
             return [self._writes(mode) for mode in MODES]
         where = WHERE if operation == "mode-where" else None
-        floor = floor_contender(self.config, self.spark, "read" if where is None else "where")
-        return [floor, *(self._reads(mode, where) for mode in MODES)]
+        floors = floor_contenders(self.config, self.spark, "read" if where is None else "where")
+        return [*floors, *(self._reads(mode, where) for mode in MODES)]
 
     def _writes(self, mode: str) -> Contender:
         scratch = self.engine.scratch / mode
@@ -99,7 +99,7 @@ def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
         return []
     results: list[Measurement] = []
     for operation in config.operations:
-        results += measure(operation, tables.contenders(operation), config.repeat, config.slow_seconds)
+        results += measure(operation, tables.contenders(operation), config.turns)
     stored = {CONTENDER.format(mode): tables.stored(mode) for mode in MODES}
     for result in results:
         result.stored = stored.get(result.contender, {})

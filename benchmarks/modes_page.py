@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from benchmarks.config import BenchConfig
+from benchmarks.names import SCAN
 from benchmarks.timing import Measurement
 
 #: The modes as the page's columns name them, and the options that make them.
@@ -16,7 +17,6 @@ MODES: dict[str, dict[str, str]] = {
 }
 CONTENDER = "lakelsm {}"
 LIVE_FILES, ALL_FILES = "live files", "all files"
-_SCAN = "Spark parquet scan"
 _MIB = 1 << 20
 
 Cell = Callable[[str], str]
@@ -36,7 +36,7 @@ def page_table(config: BenchConfig, results: Sequence[Measurement]) -> str:
         return cell
 
     def beside_scan(operation: str) -> Cell:
-        scan = found.get((operation, _SCAN))
+        scan = found.get((operation, SCAN))
 
         def cell(mode: str) -> str:
             result = found.get((operation, CONTENDER.format(mode)))

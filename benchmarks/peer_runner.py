@@ -37,7 +37,7 @@ def run(config: BenchConfig, peer: Peer, name: str) -> list[Measurement]:
     for operation in config.operations:
         contenders = peer.contenders(operation)
         if contenders:
-            results += measure(operation, contenders, config.repeat, config.slow_seconds)
+            results += measure(operation, contenders, config.turns)
     return results
 
 

@@ -7,8 +7,9 @@ import sys
 import numpy as np
 
 from benchmarks.config import BenchConfig
-from benchmarks.engine import NAME, commit_files, count_rows, plan_files
+from benchmarks.engine import commit_files, count_rows, plan_files
 from benchmarks.lane import run_lane
+from benchmarks.names import ENGINE
 from benchmarks.timing import Contender, Measurement, measure
 from benchmarks.workspace import copy_table, remove
 
@@ -38,17 +39,17 @@ def run(config: BenchConfig) -> list[Measurement]:
         commit_files(scratch, added)
 
     plan = [
-        Contender(NAME, lambda: plan_files(root, None), check=check),
-        Contender(NAME + ", one partition", lambda: plan_files(root, WHERE)),
+        Contender(ENGINE, lambda: plan_files(root, None), check=check),
+        Contender(ENGINE + ", one partition", lambda: plan_files(root, WHERE)),
     ]
     count = [
-        Contender(NAME, lambda: count_rows(root, None), check=check_rows),
-        Contender(NAME + ", one partition", lambda: count_rows(root, ONE_PARTITION)),
+        Contender(ENGINE, lambda: count_rows(root, None), check=check_rows),
+        Contender(ENGINE + ", one partition", lambda: count_rows(root, ONE_PARTITION)),
     ]
-    commit = [Contender(NAME, add, lambda: copy_table(root, scratch), lambda: remove(scratch))]
+    commit = [Contender(ENGINE, add, lambda: copy_table(root, scratch), lambda: remove(scratch))]
     for operation, contenders in (("plan", plan), ("count-metadata", count), ("commit", commit)):
         if operation in config.operations:
-            results += measure(operation, contenders, config.repeat, config.slow_seconds)
+            results += measure(operation, contenders, config.turns)
     return results
 
 

@@ -1,20 +1,18 @@
-"""The table of ratios and targets, as text and as JSON-ready dictionaries."""
+"""The table of measurements and the lines of targets, as text. Standard library only."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Sequence
 
-from benchmarks.config import ENGINE_OPERATIONS, MASKED_PERCENT, OPERATIONS
+from benchmarks.config import MASKED_PERCENT, OPERATIONS
+from benchmarks.names import DEDUPLICATE, ENGINE, merging
+from benchmarks.targets import BOUNDS, SPEED, Verdict
 from benchmarks.timing import Measurement
 
 TITLES = {
     "load": "bulk load",
     "upsert": "upsert of 1 % of the rows",
     "read": "merge-on-read, all columns",
-    "read-again": "merge-on-read of one snapshot, again and again",
     "where": "merge-on-read, predicate on a value column",
     "count": "merge-on-read, count",
     "compact": "full compaction",
@@ -28,6 +26,7 @@ TITLES = {
     "mode-write": "all runs written in turn, each with the compaction after it",
     "mode-read": "read after these writes, all columns",
     "mode-where": "read after these writes, predicate on a value column",
+    "first-row": "a fresh process to the first row of a small table",
     "plan": "planning (metadata only)",
     "count-metadata": "count (metadata only)",
     "commit": "commit of 10 files (metadata only)",
@@ -37,125 +36,23 @@ TITLES = {
     "memory-compact": "full compaction of 1.4 GB in dictionaries, 128 MiB a task",
     "memory-read": "merge-on-read of 1.4 GB in dictionaries",
 }
-ENGINE = "lakelsm"
-DEDUPLICATE = f"{ENGINE} deduplicate"
 _MIB = 1 << 20
 
-#: What a compaction task may hold by default. A worker's interpreter and libraries are counted in here.
-_WORKER_BYTES = 512 << 20
 
-#: What a worker takes before it has read a row: the interpreter, its libraries, the allocators' reserve.
-_BARE_WORKER_BYTES = 224 << 20
-
-
-@dataclass(frozen=True)
-class Target:
-    """The median of ``contender`` at ``operation`` may be ``limit`` times that of ``beside``, or ``limit``
-    seconds where ``beside`` is empty. With ``of`` "memory" or "worker memory", ``limit`` is resident bytes of
-    the process or of the largest worker."""
-
-    operation: str
-    beside: str
-    limit: float
-    of: str = "time"
-    contender: str = ENGINE
+def judged(found: Sequence[Verdict], operations: Collection[str]) -> list[str]:
+    """A line for each target of the operations: those of speed first, then the bounds that have to stay."""
+    lines: list[str] = []
+    for heading, targets in (("Speed to reach:", SPEED), ("Bounds to keep:", BOUNDS)):
+        asked = [verdict for verdict in found if verdict.target in targets and verdict.target.operation in operations]
+        if asked:
+            lines += [heading, *(verdict.text(TITLES[verdict.target.operation]) for verdict in asked), ""]
+    return lines
 
 
-# "No slower on a table ten times larger" leaves 15 % to the noise of a shared machine.
-TARGETS = (
-    Target("upsert", "delta-rs", 0.5),
-    Target("upsert", "lakelsm (table / 10)", 1.15),
-    Target("load", "Spark sorted write", 1.2),
-    Target("read", "Spark parquet scan", 1.5),
-    Target("where", "Spark parquet scan", 1.5),
-    Target("compact", "Spark parquet copy", 0.5),
-    *(
-        target
-        for operation in ENGINE_OPERATIONS
-        for contender in (f"{ENGINE} partial-update", f"{ENGINE} aggregation")
-        for target in (
-            Target(operation, DEDUPLICATE, 1.5, contender=contender),
-            Target(operation, "", float(_WORKER_BYTES), "worker memory", contender),
-        )
-    ),
-    Target("read-again", "Spark parquet scan", 1.5, contender=f"{ENGINE}, first query"),
-    Target("read-again", "Spark parquet scan", 1.15, contender=f"{ENGINE}, later queries"),
-    Target("vector-read-8", "Spark parquet scan", 1.05),
-    Target("vector-where-8", "Spark parquet scan", 1.05),
-    Target("vector-cores", f"{ENGINE}, one core", 1 / 1.7),
-    Target("vector-compact", f"{ENGINE} without vectors", 1.25),
-    Target("vector-compact-full", f"{ENGINE} without vectors", 1.25),
-    Target("plan", "", 2.0),
-    Target("plan", "", float(1 << 30), "memory"),
-    Target("count-metadata", "", 0.3),
-    Target("commit", "", 1.0),
-    Target("integrity-write", "without checksums", 1.05),
-    Target("integrity-read", "without checks", 1.05),
-    Target("integrity-scan", "without checks", 1.05),
-    Target("memory-compact", "", float(_BARE_WORKER_BYTES + (128 << 20)), "worker memory"),
-    Target("memory-read", "", float(_BARE_WORKER_BYTES + (256 << 20)), "worker memory"),
-)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A target beside what was measured; ``value`` is None when one side is missing."""
-
-    target: Target
-    value: float | None
-
-    @property
-    def met(self) -> bool | None:
-        """Whether the target is reached; None when it could not be measured."""
-        return None if self.value is None else self.value <= self.target.limit
-
-    def text(self) -> str:
-        """One line for people."""
-        target = self.target
-        unit: Callable[[float], str] = lambda number: f"{number:.2f} x"  # noqa: E731
-        if target.of != "time":
-            unit = lambda number: f"{number / _MIB:.0f} MiB"  # noqa: E731
-        elif not target.beside:
-            unit = lambda number: f"{number:.2f} s"  # noqa: E731
-        state = {True: "reached", False: "MISSED", None: "not measured"}[self.met]
-        what = TITLES[target.operation]
-        what += f", {target.contender}" if target.contender != ENGINE else ""
-        what += f" beside {target.beside}" if target.beside else ""
-        what += ", largest worker" if target.of == "worker memory" else ""
-        got = "-" if self.value is None else unit(self.value)
-        return f"{state:12} {what}: {got} (at most {unit(target.limit)})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        target = self.target
-        return {
-            "operation": target.operation,
-            "contender": target.contender,
-            "beside": target.beside,
-            "of": target.of,
-            "limit": target.limit,
-            "value": self.value,
-            "met": self.met,
-        }
-
-
-def verdicts(results: Sequence[Measurement]) -> list[Verdict]:
-    """Every target with its value in these results."""
-    by_name = {(result.operation, result.contender): result for result in results}
-    found = []
-    for target in TARGETS:
-        own = by_name.get((target.operation, target.contender))
-        value = None
-        if own is not None and own.median is not None:
-            if target.of != "time":
-                value = float(own.peaks.process if target.of == "memory" else own.peaks.largest_worker)
-            elif not target.beside:
-                value = own.median
-            else:
-                other = by_name.get((target.operation, target.beside))
-                value = own.median / other.median if other is not None and other.median else None
-        found.append(Verdict(target, value))
-    return found
+def failures(results: Sequence[Measurement]) -> list[str]:
+    """A line for whatever could not be measured."""
+    failed = [f"{result.contender}, {result.operation}: {result.error}" for result in results if result.error]
+    return ["Failed:", *failed, ""] if failed else []
 
 
 def _floor_median(results: Sequence[Measurement], operation: str) -> float | None:
@@ -182,9 +79,10 @@ def _row(result: Measurement, floor: float | None, engine: float | None) -> list
         f"  {result.contender}{' *' if result.once else ''}",
         f"{median:.3f}",
         f"{min(result.seconds):.3f}..{max(result.seconds):.3f}",
-        f"{statistics.median(result.cpu_seconds):.2f}" if result.cpu_seconds else "-",
+        "-" if result.cpu_median is None else f"{result.cpu_median:.2f}",
         ratio(floor),
         ratio(engine),
+        _mebibytes(peaks.tree),
         _mebibytes(peaks.jvm),
         _mebibytes(peaks.process),
         _mebibytes(peaks.workers),
@@ -194,7 +92,7 @@ def _row(result: Measurement, floor: float | None, engine: float | None) -> list
 
 _HEAD = [
     *("", "median s", "min..max s", "CPU s", "/ floor", "/ lakelsm"),
-    *("JVM", "process", "workers", "largest worker"),
+    *("tree", "JVM", "process", "workers", "largest worker"),
 ]
 
 
@@ -205,7 +103,7 @@ def table(results: Sequence[Measurement]) -> str:
         rows = [result for result in results if result.operation == operation]
         if rows:
             floor = _floor_median(rows, operation)
-            engine = next((row.median for row in rows if row.contender in (ENGINE, DEDUPLICATE)), None)
+            engine = next((row.median for row in rows if row.contender in (ENGINE, merging(ENGINE, DEDUPLICATE))), None)
             lines.append([TITLES[operation]])
             lines += [_row(row, floor, engine) for row in rows]
     widths = [max(len(line[at]) for line in lines if len(line) > 2) for at in range(len(_HEAD))]
@@ -218,5 +116,5 @@ def table(results: Sequence[Measurement]) -> str:
         else:
             text.append(line[0].ljust(widths[0]) + ("  " + line[1] if len(line) > 1 else ""))
     if any(result.once for result in results):
-        text.append("* slow: measured once, cold")
+        text.append("* slow: measured once, cold, with its memory sampled meanwhile")
     return "\n".join(text)

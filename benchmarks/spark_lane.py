@@ -13,10 +13,11 @@ import traceback
 from pyspark.sql import SparkSession
 
 from benchmarks.config import ENGINE_OPERATIONS, BenchConfig
-from benchmarks.engine import NAME, Engine
-from benchmarks.floors import floor_contender, prepare_floor
+from benchmarks.engine import Engine
+from benchmarks.floors import floor_contenders, prepare_floor
 from benchmarks.lane import run_lane
 from benchmarks.merge_engines import prepare_answers
+from benchmarks.names import ENGINE
 from benchmarks.session import in_session
 from benchmarks.timing import Measurement, error_line, measure
 
@@ -35,13 +36,13 @@ def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
                 engine.prepare_merge_engines()
         except Exception as error:  # noqa: BLE001 - whatever the engine raises is a result to report
             traceback.print_exc()
-            return [Measurement("prepare", NAME, error=error_line(error))]
+            return [Measurement("prepare", ENGINE, error=error_line(error))]
         return []
     results: list[Measurement] = []
     for operation in config.operations:
-        floors = [] if operation in ENGINE_OPERATIONS else [floor_contender(config, spark, operation)]
+        floors = [] if operation in ENGINE_OPERATIONS else floor_contenders(config, spark, operation)
         contenders = [*floors, *engine.contenders(operation)]
-        results += measure(operation, contenders, config.repeat, config.slow_seconds)
+        results += measure(operation, contenders, config.turns)
     return results
 
 

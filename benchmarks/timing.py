@@ -9,6 +9,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,21 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _INTERVAL_SECONDS = 0.05
 
+#: Samples of a long run lie this share of the time passed apart, so that they cost a few hundredths of it at most.
+_INTERVAL_SHARE = 0.02
+
 
 @dataclass
 class Peaks:
-    """Peak resident bytes while something ran: the JVM, this process, all Spark Python workers together,
-    and the largest single worker. Pages shared between forked workers count once for each of them."""
+    """Peak resident bytes while something ran: the JVM, this process, all Python processes below it together (Spark's
+    workers, a pool's), the largest single one of them, and the whole tree. Pages shared between forked processes count
+    once for each of them."""
 
     jvm: int = 0
     process: int = 0
     workers: int = 0
     largest_worker: int = 0
+    tree: int = 0
 
     def include(self, other: Peaks) -> None:
         """Raise every peak to at least the other's."""
@@ -34,12 +40,14 @@ class Peaks:
         self.process = max(self.process, other.process)
         self.workers = max(self.workers, other.workers)
         self.largest_worker = max(self.largest_worker, other.largest_worker)
+        self.tree = max(self.tree, other.tree)
 
 
 @dataclass
 class Measurement:
     """One contender at one operation. ``seconds`` and ``cpu_seconds`` (of the whole process tree) leave the
-    warm-up out, unless ``once`` says that it is all; ``stored`` is bytes by what they are of."""
+    warm-up out, unless ``once`` says that it is all; ``peaks`` are of the warm-up, the only turn in which memory is
+    sampled; ``stored`` is bytes by what they are of."""
 
     operation: str
     contender: str
@@ -54,6 +62,11 @@ class Measurement:
     def median(self) -> float | None:
         """Median seconds, or None when nothing was measured."""
         return statistics.median(self.seconds) if self.seconds else None
+
+    @property
+    def cpu_median(self) -> float | None:
+        """Median processor seconds, or None when nothing was measured."""
+        return statistics.median(self.cpu_seconds) if self.cpu_seconds else None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -75,6 +88,23 @@ class Contender:
     setup: Callable[[], object] = lambda: None
     teardown: Callable[[], object] = lambda: None
     check: Callable[[object], None] = lambda result: None
+
+
+@dataclass(frozen=True)
+class Turns:
+    """How often something is measured: after a warm-up ``repeat`` times, or as often as fits into ``most_seconds`` (once
+    at least). Where the warm-up took ``slow_seconds`` or more, it is the measurement."""
+
+    repeat: int
+    slow_seconds: float
+    most_seconds: float = float("inf")
+
+    def after(self, warm_up_seconds: float) -> int:
+        """The measurements that follow a warm-up that took so long."""
+        if warm_up_seconds >= self.slow_seconds:
+            return 0
+        fit = self.most_seconds / max(warm_up_seconds, 1e-9)
+        return self.repeat if fit >= self.repeat else max(1, int(fit))
 
 
 @dataclass(frozen=True)
@@ -103,39 +133,48 @@ def _processes() -> dict[int, _Process]:
     return found
 
 
-def _tree(root: int) -> Iterator[tuple[int, _Process, bool]]:
-    """``root`` and its descendants: pid, process, whether a JVM is above it."""
+def _tree(root: int) -> Iterator[tuple[int, _Process]]:
+    """``root`` and its descendants."""
     processes = _processes()
     children: dict[int, list[int]] = {}
     for pid, process in processes.items():
         children.setdefault(process.parent, []).append(pid)
-    pending = [(root, False)]
+    pending = [root]
     while pending:
-        pid, below_jvm = pending.pop()
+        pid = pending.pop()
         if pid in processes:
-            process = processes[pid]
-            yield pid, process, below_jvm
-            below = below_jvm or process.name.startswith("java")
-            pending.extend((child, below) for child in children.get(pid, ()))
+            yield pid, processes[pid]
+            pending.extend(children.get(pid, ()))
 
 
 def tree_peaks(root: int) -> Peaks:
-    """Resident memory now of ``root`` and its descendants. Pythons below a JVM are Spark's workers."""
+    """Resident memory now of ``root`` and its descendants."""
     peaks = Peaks()
-    for pid, process, below_jvm in _tree(root):
-        if process.name.startswith("java"):
+    for pid, process in _tree(root):
+        peaks.tree += process.resident
+        if pid == root:
+            peaks.process = process.resident
+        elif process.name.startswith("java"):
             peaks.jvm += process.resident
-        elif below_jvm and process.name.startswith("python"):
+        elif process.name.startswith("python"):
             peaks.workers += process.resident
             peaks.largest_worker = max(peaks.largest_worker, process.resident)
-        elif pid == root:
-            peaks.process = process.resident
     return peaks
 
 
 def tree_cpu_seconds(root: int) -> float:
     """Processor time that ``root`` and its descendants have used until now, in user and system mode."""
-    return sum(process.cpu_ticks for _, process, _ in _tree(root)) / _TICK if os.path.isdir("/proc/self") else 0.0
+    return sum(process.cpu_ticks for _, process in _tree(root)) / _TICK if os.path.isdir("/proc/self") else 0.0
+
+
+def machine_cpu_seconds() -> float:
+    """Processor time that all processes of the machine have used until now; 0 where the system does not tell."""
+    try:
+        fields = Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()
+    except OSError:
+        return 0.0
+    user, nice, system, _, _, interrupts, soft_interrupts, stolen = map(int, fields[1:9])
+    return (user + nice + system + interrupts + soft_interrupts + stolen) / _TICK
 
 
 class MemorySampler:
@@ -147,9 +186,10 @@ class MemorySampler:
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
     def _sample(self) -> None:
+        start = time.monotonic()
         while True:
             self.peaks.include(tree_peaks(os.getpid()))
-            if self._stop.wait(_INTERVAL_SECONDS):
+            if self._stop.wait(max(_INTERVAL_SECONDS, _INTERVAL_SHARE * (time.monotonic() - start))):
                 return
 
     def __enter__(self) -> MemorySampler:
@@ -169,43 +209,43 @@ def error_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
 
 
-def _once(contender: Contender, peaks: Peaks) -> tuple[float, float, object]:
+def _once(contender: Contender, peaks: Peaks | None) -> tuple[float, float, object]:
+    """Wall seconds, processor seconds and result of one turn; memory is sampled into ``peaks``, where they are given."""
     contender.setup()
+    sampler = MemorySampler() if peaks is not None else None
     try:
-        with MemorySampler() as sampler:
+        with sampler or nullcontext():
             cpu_before, start = tree_cpu_seconds(os.getpid()), time.perf_counter()
             result = contender.run()
             seconds = time.perf_counter() - start
             cpu_seconds = tree_cpu_seconds(os.getpid()) - cpu_before
     finally:
         contender.teardown()
-    peaks.include(sampler.peaks)
+    if sampler is not None and peaks is not None:
+        peaks.include(sampler.peaks)
     return seconds, cpu_seconds, result
 
 
-def measure(
-    operation: str, contenders: Sequence[Contender], repeat: int, slow_seconds: float
-) -> list[Measurement]:
-    """Warm each contender up once, then run them in turn ``repeat`` times, so that a machine's slow minute
-    falls on all of them. A contender whose warm-up took ``slow_seconds`` or more is not run again; an
-    exception ends only its own contender, and is kept as its ``error``."""
+def measure(operation: str, contenders: Sequence[Contender], turns: Turns) -> list[Measurement]:
+    """Warm each contender up once, then run them in turn as often as ``turns`` says, so that a machine's slow minute
+    falls on all of them. An exception ends only its own contender, and is kept as its ``error``."""
     results = [Measurement(operation, contender.name) for contender in contenders]
-    for turn in range(repeat + 1):
-        for contender, result in zip(contenders, results, strict=True):
-            if result.error or result.once:
+    wanted = [turns.repeat] * len(results)
+    for turn in range(turns.repeat + 1):
+        for at, (contender, result) in enumerate(zip(contenders, results, strict=True)):
+            if result.error or turn > wanted[at]:
                 continue
-            peaks = Peaks()
             try:
-                seconds, cpu_seconds, answer = _once(contender, peaks)
+                seconds, cpu_seconds, answer = _once(contender, result.peaks if turn == 0 else None)
                 if turn == 0:
                     contender.check(answer)
             except Exception as error:  # noqa: BLE001 - a contender's failure of any kind is a result
                 traceback.print_exc()
                 result.error = error_line(error)
                 continue
-            result.peaks.include(peaks)
-            if turn == 0 and seconds >= slow_seconds:
-                result.once = True
+            if turn == 0:
+                wanted[at] = turns.after(seconds)
+                result.once = wanted[at] == 0
             if turn > 0 or result.once:
                 result.seconds.append(seconds)
                 result.cpu_seconds.append(cpu_seconds)

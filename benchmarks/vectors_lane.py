@@ -15,16 +15,17 @@ from pyspark.sql import functions as F
 
 from benchmarks.config import CORES_OPERATION, KEY, MASKED_PERCENT, VECTOR_READS, WHERE, BenchConfig
 from benchmarks.data import SCHEMA
-from benchmarks.engine import NAME, Engine, open_table
-from benchmarks.floors import SCAN, check_frame, drain
+from benchmarks.engine import Engine, open_table
+from benchmarks.floors import check_frame, drain
 from benchmarks.lane import run_lane
+from benchmarks.names import ENGINE, SCAN
 from benchmarks.session import in_session
 from benchmarks.timing import Contender, Measurement, measure
 from benchmarks.workspace import build, copy_table, remove
 
 VECTORS = {"deletion-vectors.enabled": "true"}
-WITHOUT_VECTORS = f"{NAME} without vectors"
-ONE_CORE = f"{NAME}, one core"
+WITHOUT_VECTORS = f"{ENGINE} without vectors"
+ONE_CORE = f"{ENGINE}, one core"
 _ONE_BUCKET, _STATE = "vector-one-bucket", "vector-state"
 _OF_ONE_BUCKET = 8
 
@@ -93,7 +94,7 @@ class VectorTables:
             want = self._corrected(percent)
             _check_sums(read(), want if where is None else want.where(where))
 
-        return [Contender(SCAN, lambda: drain(scan())), Contender(NAME, lambda: drain(read()), check=check)]
+        return [Contender(SCAN, lambda: drain(scan())), Contender(ENGINE, lambda: drain(read()), check=check)]
 
     def read_of_one_bucket(self) -> list[Contender]:
         """The table of one bucket, on as many cores as this process has; the name says whether it is one."""
@@ -102,7 +103,7 @@ class VectorTables:
         def check(_: object) -> None:
             _check_sums(open_table(path).read(), self._corrected(_OF_ONE_BUCKET))
 
-        name = ONE_CORE if self.config.cores == 1 else NAME
+        name = ONE_CORE if self.config.cores == 1 else ENGINE
         return [Contender(name, lambda: drain(open_table(path).read()), check=check)]
 
     def compactions(self, operation: str) -> list[Contender]:
@@ -110,7 +111,7 @@ class VectorTables:
         full = operation == "vector-compact-full"
         return [
             self._compaction(WITHOUT_VECTORS, self.config.table("state"), full),
-            self._compaction(NAME, self.config.table(_STATE), full),
+            self._compaction(ENGINE, self.config.table(_STATE), full),
         ]
 
     def _compaction(self, name: str, source: Path, full: bool) -> Contender:
@@ -152,7 +153,7 @@ def run(config: BenchConfig, spark: SparkSession) -> list[Measurement]:
             contenders = tables.reads(operation)
         else:
             contenders = tables.read_of_one_bucket() if operation == CORES_OPERATION else tables.compactions(operation)
-        results += measure(operation, contenders, config.repeat, config.slow_seconds)
+        results += measure(operation, contenders, config.turns)
     return results
 
 

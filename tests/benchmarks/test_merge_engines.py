@@ -14,7 +14,7 @@ from benchmarks.config import ENGINE_OPERATIONS, BenchConfig
 from benchmarks.data import generate, rows
 from benchmarks.engine import Engine
 from benchmarks.merge_engines import MERGE_ENGINES, SUMMED, answers, check_frame, prepare_answers
-from benchmarks.timing import measure
+from benchmarks.timing import Turns, measure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +67,7 @@ def test_each_engine_reads_and_compacts_to_its_answer(config: BenchConfig, spark
     engine = Engine(config, spark)
     engine.prepare_merge_engines()
     for operation in ENGINE_OPERATIONS:
-        results = measure(operation, engine.contenders(operation), repeat=0, slow_seconds=0)
+        results = measure(operation, engine.contenders(operation), Turns(repeat=0, slow_seconds=0))
         assert [(result.contender, result.error) for result in results] == [
             (f"lakelsm {name}", "") for name in MERGE_ENGINES
         ]

@@ -1,0 +1,62 @@
+"""The peers' packages: a virtual environment each, made once and kept, and the Maven coordinates of their jars."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class PeerPackages:
+    """What a peer (a module of `benchmarks.peers`) needs. ``environment`` names one that several share; the jar of
+    ``coordinate`` is fetched by Spark's launcher, with which the peer starts its JVM."""
+
+    environment: str
+    requirements: tuple[str, ...]
+    coordinate: str = ""
+
+
+# A connector of Paimon 1.x for Spark is not in every registry; its 0.9 needs Spark 3.5.
+PEERS = {
+    "paimon_java": PeerPackages("spark35", ("pyspark==3.5.*",), "org.apache.paimon:paimon-bundle:1.4.2"),
+    "paimon_spark": PeerPackages("spark35", ("pyspark==3.5.*",), "org.apache.paimon:paimon-spark-3.5:0.9.0"),
+    "pypaimon": PeerPackages("pypaimon", ("pypaimon==2.1.*",)),
+    "deltalake": PeerPackages("deltalake", ("deltalake==1.*", "pyarrow")),
+    "chdb": PeerPackages("chdb", ("chdb==4.*", "pandas", "pyarrow")),
+    "duckdb": PeerPackages("duckdb", ("duckdb>=1.4", "pyarrow")),
+}
+
+
+def install_peers(folder: Path, names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Make the environments of these peers below ``folder`` (kept where they exist).
+
+    Returns the Pythons of those that work, and the last line of what went wrong with the others.
+    """
+    pythons, failed = {}, {}
+    for name in names:
+        packages = PEERS[name]
+        home = folder / packages.environment
+        python, done = home / "bin" / "python", home / "installed"
+        error = "" if done.exists() else _install(home, python, packages.requirements)
+        if error:
+            failed[name] = error
+        else:
+            done.touch()
+            pythons[name] = str(python)
+    return pythons, failed
+
+
+def _install(home: Path, python: Path, requirements: Sequence[str]) -> str:
+    """The last line of the error, or an empty text."""
+    for command in (
+        [sys.executable, "-m", "venv", "--clear", str(home)],
+        [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            lines = (done.stderr or done.stdout).strip().splitlines()
+            return f"{', '.join(requirements)} cannot be installed: {lines[-1] if lines else done.returncode}"
+    return ""

@@ -1,0 +1,45 @@
+"""What contenders are called: lanes, targets and tables mean the same one by the same name. Standard library only."""
+
+from __future__ import annotations
+
+#: lakelsm on Spark.
+ENGINE = "lakelsm"
+
+#: lakelsm in this process, Arrow in and out.
+LOCAL = "lakelsm local"
+
+#: lakelsm on Spark as it was at an earlier revision, on the same tables.
+BEFORE = "lakelsm before"
+
+# Floors.
+SORTED_WRITE = "Spark sorted write"
+KEY_SORTED_WRITE = "Spark write sorted on the key alone"
+APPEND = "Spark parquet append"
+SCAN = "Spark parquet scan"
+COPY = "Spark parquet copy"
+ARROW_SCAN = "pyarrow scan"
+
+# Peers.
+JAVA = "Paimon (Java)"
+JAVA_ON_SPARK = "Paimon (Java) on Spark"
+PYPAIMON = "pypaimon"
+DELTA = "delta-rs"
+CLICKHOUSE = "chdb (ClickHouse)"
+DUCKDB = "DuckDB"
+
+DEDUPLICATE, PARTIAL_UPDATE, AGGREGATION = "deduplicate", "partial-update", "aggregation"
+
+
+def first(name: str) -> str:
+    """The first query of a snapshot; the bare name is a later one."""
+    return f"{name}, first query"
+
+
+def smaller(name: str) -> str:
+    """The same on a table ten times smaller."""
+    return f"{name} (table / 10)"
+
+
+def merging(name: str, merge_engine: str) -> str:
+    """The same on the table of a merge engine."""
+    return f"{name} {merge_engine}"

@@ -1,0 +1,190 @@
+"""One run: rows are made, tables prepared, and each lane measured in a process of its own, one after the other."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.config import (
+    BEFORE_OPERATIONS,
+    CORES_OPERATION,
+    ENGINE_OPERATIONS,
+    INTEGRITY_OPERATIONS,
+    MEMORY_OPERATIONS,
+    METADATA_OPERATIONS,
+    MODE_OPERATIONS,
+    SPEED_OPERATIONS,
+    VECTOR_COMPACTIONS,
+    VECTOR_OPERATIONS,
+    BenchConfig,
+)
+from benchmarks.environments import PEERS
+from benchmarks.names import BEFORE
+from benchmarks.timing import Measurement
+
+ROOT = Path(__file__).resolve().parent.parent
+# BEFORE_OPERATIONS share a process with nothing else, as those of the earlier revision do.
+_SPARK_LANES = (("load",), BEFORE_OPERATIONS, ("read", "where"), ("compact",))
+
+
+def say(text: str = "") -> None:
+    """Tell who watches."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+class Runner:
+    """Starts each lane as a process and gathers its measurements; what a lane prints goes to a log beside."""
+
+    def __init__(self, config: BenchConfig) -> None:
+        self.config = config
+        self.results: list[Measurement] = []
+        self.logs = config.root / "logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+
+    def lane(
+        self,
+        title: str,
+        module: str,
+        operations: Sequence[str],
+        *arguments: str,
+        python: str = sys.executable,
+        cores: int | None = None,
+        code: Path = ROOT,
+    ) -> None:
+        """Run one lane, on ``cores`` where they are given, with the packages below ``code``.
+
+        One that dies is a failed measurement of each operation.
+        """
+        config = self.config if cores is None else replace(self.config, cores=cores)
+        config_file, out_file = self.logs / f"{title}.config.json", self.logs / f"{title}.out.json"
+        log_file = self.logs / f"{title}.log"
+        config_file.write_text(config.with_operations(tuple(operations)).to_json(), encoding="utf-8")
+        out_file.unlink(missing_ok=True)
+        start = time.monotonic()
+        with log_file.open("w", encoding="utf-8") as log:
+            status = subprocess.run(
+                [python, "-m", module, *arguments, str(config_file), str(out_file)],
+                cwd=code,
+                env={**os.environ, "PYTHONPATH": str(code)},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                check=False,
+            ).returncode
+        state = "" if status == 0 else f", failed with status {status}: see {log_file}"
+        say(f"  {title}: {time.monotonic() - start:.0f} s{state}")
+        if out_file.exists():
+            found = [Measurement.from_dict(raw) for raw in json.loads(out_file.read_text(encoding="utf-8"))]
+        else:
+            found = [Measurement(name, title, error=f"exit status {status}") for name in operations]
+        self.add(found)
+
+    def add(self, found: Sequence[Measurement]) -> None:
+        """Keep measurements; failures are told at once."""
+        for result in found:
+            if result.error:
+                say(f"    {result.operation} of {result.contender} failed: {result.error}")
+        self.results += found
+
+
+def _run_spark(runner: Runner, wanted: Collection[str]) -> None:
+    """Prepare the tables that the wanted operations need, and measure."""
+    lane = "benchmarks.spark_lane"
+    for prepare, lanes in (("prepare", _SPARK_LANES), ("prepare-engines", [(name,) for name in ENGINE_OPERATIONS])):
+        groups = [[name for name in group if name in wanted] for group in lanes]
+        if any(groups) or (prepare == "prepare" and "first-row" in wanted):
+            runner.lane(prepare, lane, (prepare,))
+        for operations in filter(None, groups):
+            runner.lane("-".join(operations), lane, operations)
+
+
+def _run_before(runner: Runner, wanted: Collection[str]) -> None:
+    """The engine of an earlier revision, on the same tables, by the harness of this one."""
+    operations = [name for name in BEFORE_OPERATIONS if name in wanted]
+    revision = runner.config.before
+    if not operations or not revision:
+        return
+    code = runner.config.root / f"before-{revision}"
+    if not (code / "benchmarks").exists():
+        code.mkdir(parents=True, exist_ok=True)
+        archive = subprocess.run(
+            ["git", "archive", revision, "lakelsm"], cwd=ROOT, capture_output=True, check=False
+        )
+        unpacked = archive.returncode or subprocess.run(["tar", "-x"], cwd=code, input=archive.stdout).returncode
+        if unpacked:
+            error = f"no such revision: {archive.stderr.decode(errors='replace').strip()}"
+            runner.add([Measurement(name, BEFORE, error=error) for name in operations])
+            return
+        (code / "benchmarks").symlink_to(ROOT / "benchmarks")
+    runner.lane("before", "benchmarks.before_lane", operations, code=code)
+
+
+def _run_vectors(runner: Runner, wanted: Collection[str]) -> None:
+    """Reads and compactions under deletion vectors; a read on one core has a process of its own."""
+    lane = "benchmarks.vectors_lane"
+    operations = [name for name in VECTOR_OPERATIONS if name in wanted]
+    if not operations:
+        return
+    if any(name in VECTOR_COMPACTIONS for name in operations):
+        runner.lane("prepare", "benchmarks.spark_lane", ("prepare",))
+    runner.lane("prepare-vectors", lane, ("prepare-vectors",))
+    runner.lane("vectors", lane, operations)
+    if CORES_OPERATION in operations:
+        runner.lane("vectors-one-core", lane, (CORES_OPERATION,), cores=1)
+
+
+def _run_modes(runner: Runner, wanted: Collection[str]) -> None:
+    operations = [name for name in MODE_OPERATIONS if name in wanted]
+    if operations:
+        runner.lane("prepare", "benchmarks.spark_lane", ("prepare",))
+        runner.lane("prepare-modes", "benchmarks.modes_lane", ("prepare-modes",))
+        runner.lane("modes", "benchmarks.modes_lane", operations)
+
+
+def _run_own(runner: Runner, wanted: Collection[str]) -> None:
+    """The lanes that know no peer."""
+    planning = [name for name in METADATA_OPERATIONS if name in wanted]
+    if planning:
+        runner.lane("prepare-metadata", "benchmarks.planning_lane", ("prepare",))
+        runner.lane("-".join(planning), "benchmarks.planning_lane", planning)
+    integrity = [name for name in INTEGRITY_OPERATIONS if name in wanted]
+    if integrity:
+        runner.lane("integrity", "benchmarks.integrity_lane", integrity)
+    memory = [name for name in MEMORY_OPERATIONS if name in wanted]
+    if memory:
+        runner.lane("memory", "benchmarks.memory_lane", memory)
+
+
+def run(config: BenchConfig, only_peers: bool) -> list[Measurement]:
+    """Generate, prepare, measure: Spark's lanes, those without a session, then the peers."""
+    from benchmarks.data import generate
+
+    config.root.mkdir(parents=True, exist_ok=True)
+    runner = Runner(config)
+    start = time.monotonic()
+    generate(config)
+    say(f"  rows generated: {time.monotonic() - start:.0f} s")
+    wanted = set(config.operations)
+    speed = [name for name in SPEED_OPERATIONS if name in wanted]
+    if not only_peers:
+        _run_spark(runner, wanted)
+        _run_before(runner, wanted)
+        if speed:
+            runner.lane("local", "benchmarks.local_lane", speed)
+        _run_vectors(runner, wanted)
+        _run_modes(runner, wanted)
+        _run_own(runner, wanted)
+    for name, python in config.peer_pythons.items() if speed else ():
+        runner.lane(name, "benchmarks.peer_runner", speed, name, python=python)
+    return runner.results
+
+
+def missing_peers(config: BenchConfig) -> list[str]:
+    """The peers that this run has no environment for."""
+    return [name for name in PEERS if name not in config.peer_pythons]

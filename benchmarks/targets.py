@@ -1,0 +1,203 @@
+"""What has to be reached, as data, and whether it was. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.config import ENGINE_OPERATIONS
+from benchmarks.names import (
+    AGGREGATION,
+    ARROW_SCAN,
+    BEFORE,
+    CLICKHOUSE,
+    COPY,
+    DEDUPLICATE,
+    DELTA,
+    ENGINE,
+    JAVA,
+    KEY_SORTED_WRITE,
+    LOCAL,
+    PARTIAL_UPDATE,
+    PYPAIMON,
+    SCAN,
+    SORTED_WRITE,
+    first,
+    merging,
+    smaller,
+)
+from benchmarks.timing import Measurement
+
+_MIB = 1 << 20
+
+#: What a compaction task may hold by default. A worker's interpreter and libraries are counted in here.
+_WORKER_BYTES = 512 << 20
+
+#: What a worker takes before it has read a row: the interpreter, its libraries, the allocators' reserve.
+_BARE_WORKER_BYTES = 224 << 20
+
+
+@dataclass(frozen=True)
+class Target:
+    """``contender`` at ``operation`` may take ``limit`` times what ``beside`` takes, or ``limit`` itself where
+    ``beside`` is empty.
+
+    ``of`` is what is compared. "time": median wall seconds, or of a ratio the processor seconds where others kept the
+    machine busy; "cpu": processor seconds always; "memory" and "worker memory": resident bytes of the process or of the
+    largest worker.
+    """
+
+    operation: str
+    beside: str
+    limit: float
+    of: str = "time"
+    contender: str = ENGINE
+
+
+SPEED = (
+    Target("load", KEY_SORTED_WRITE, 1.15),
+    Target("load", SORTED_WRITE, 0.8),
+    Target("load", CLICKHOUSE, 1.0, "cpu", LOCAL),
+    Target("load", DELTA, 2.0, contender=LOCAL),
+    Target("upsert", BEFORE, 0.75, "cpu"),
+    # "Flat in the table's size" leaves 15 % to the noise of a shared machine.
+    Target("upsert", smaller(ENGINE), 1.15),
+    Target("upsert", PYPAIMON, 0.5, contender=LOCAL),
+    Target("upsert", DELTA, 0.1, contender=LOCAL),
+    Target("read", SCAN, 1.35, contender=first(ENGINE)),
+    Target("read", SCAN, 1.2),
+    Target("where", SCAN, 1.3, contender=first(ENGINE)),
+    Target("where", SCAN, 1.15),
+    Target("count", BEFORE, 0.25, "cpu"),
+    Target("count", "", 0.3, contender=LOCAL),
+    Target("read", ARROW_SCAN, 1.3, contender=LOCAL),
+    Target("read", PYPAIMON, 1 / 20, contender=LOCAL),
+    Target("read", CLICKHOUSE, 1.5, contender=LOCAL),
+    Target("compact", COPY, 0.42),
+    Target("compact", COPY, 0.35, contender=LOCAL),
+    Target("compact", JAVA, 0.6),
+    Target("compact", JAVA, 0.6, contender=LOCAL),
+    *(
+        Target(operation, merging(engine, DEDUPLICATE), 1.15, contender=merging(engine, merge_engine))
+        for engine in (ENGINE, LOCAL)
+        for operation in ENGINE_OPERATIONS
+        for merge_engine in (PARTIAL_UPDATE, AGGREGATION)
+    ),
+    Target("first-row", "", 0.8, contender=LOCAL),
+)
+"""'Speed to reach' of one engine with two runners: one run, 2 cores, 8 million rows."""
+
+BOUNDS = (
+    Target("upsert", DELTA, 0.5),
+    *(
+        Target(operation, "", float(_WORKER_BYTES), "worker memory", merging(ENGINE, merge_engine))
+        for operation in ENGINE_OPERATIONS
+        for merge_engine in (PARTIAL_UPDATE, AGGREGATION)
+    ),
+    Target("vector-read-8", SCAN, 1.05),
+    Target("vector-where-8", SCAN, 1.05),
+    Target("vector-cores", f"{ENGINE}, one core", 1 / 1.7),
+    Target("vector-compact", f"{ENGINE} without vectors", 1.25),
+    Target("vector-compact-full", f"{ENGINE} without vectors", 1.25),
+    Target("plan", "", 2.0),
+    Target("plan", "", float(1 << 30), "memory"),
+    Target("count-metadata", "", 0.3),
+    Target("commit", "", 1.0),
+    Target("integrity-write", "without checksums", 1.05),
+    Target("integrity-read", "without checks", 1.05),
+    Target("integrity-scan", "without checks", 1.05),
+    Target("memory-compact", "", float(_BARE_WORKER_BYTES + (128 << 20)), "worker memory"),
+    Target("memory-read", "", float(_BARE_WORKER_BYTES + (256 << 20)), "worker memory"),
+)
+"""What was reached before and has to stay: of vectors, metadata, integrity and memory."""
+
+TARGETS = SPEED + BOUNDS
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A target beside what was measured: its ratio (or its value, without another contender) of wall time, of processor
+    time or of memory. None: one side is missing."""
+
+    target: Target
+    wall: float | None = None
+    cpu: float | None = None
+    memory: float | None = None
+    quiet: bool = True
+
+    @property
+    def value(self) -> float | None:
+        """What the target's limit holds for."""
+        if self.target.of == "time":
+            return self.wall if self.quiet or not self.target.beside else self.cpu
+        return self.cpu if self.target.of == "cpu" else self.memory
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is reached; None when it could not be measured."""
+        return None if self.value is None else self.value <= self.target.limit
+
+    def text(self, title: str) -> str:
+        """One line for people; ``title`` is that of the operation."""
+        target = self.target
+        state = {True: "reached", False: "MISSED", None: "not measured"}[self.met]
+        what = f"{title}, {target.contender}"
+        what += f" beside {target.beside}" if target.beside else ""
+        if target.of in ("memory", "worker memory"):
+            what += ", largest worker" if target.of == "worker memory" else ""
+            got = "-" if self.memory is None else f"{self.memory / _MIB:.0f} MiB"
+            return f"{state:12} {what}: {got} (at most {target.limit / _MIB:.0f} MiB)"
+        unit = "x" if target.beside else "s"
+        by_cpu = target.of == "cpu" or (target.beside and not self.quiet)
+        judged, other = (" CPU", f", {_number(self.wall)} {unit} wall") if by_cpu else ("", "")
+        if not by_cpu and self.cpu is not None:
+            other = f", {_number(self.cpu)} {unit} CPU"
+        limit = f"at most {_number(target.limit)} {unit}{judged}"
+        return f"{state:12} {what}: {_number(self.value)} {unit}{judged} ({limit}{other})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        target = self.target
+        return {
+            "operation": target.operation,
+            "contender": target.contender,
+            "beside": target.beside,
+            "of": target.of,
+            "limit": target.limit,
+            "wall": self.wall,
+            "cpu": self.cpu,
+            "value": self.value,
+            "met": self.met,
+            "speed": target in SPEED,
+        }
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
+
+
+def _ratio(own: float | None, other: float | None) -> float | None:
+    return own / other if own is not None and other else None
+
+
+def verdicts(results: Sequence[Measurement], quiet: bool = True) -> list[Verdict]:
+    """Every target with its value in these results; ``quiet`` says that nothing else kept the machine busy."""
+    by_name = {(result.operation, result.contender): result for result in results}
+    found = []
+    for target in TARGETS:
+        own = by_name.get((target.operation, target.contender))
+        other = by_name.get((target.operation, target.beside))
+        if own is None or own.median is None or (target.beside and other is None):
+            found.append(Verdict(target, quiet=quiet))
+        elif target.of in ("memory", "worker memory"):
+            peak = own.peaks.process if target.of == "memory" else own.peaks.largest_worker
+            found.append(Verdict(target, memory=float(peak), quiet=quiet))
+        elif other is None:
+            found.append(Verdict(target, own.median, own.cpu_median, quiet=quiet))
+        else:
+            wall, cpu = _ratio(own.median, other.median), _ratio(own.cpu_median, other.cpu_median)
+            found.append(Verdict(target, wall, cpu, quiet=quiet))
+    return found

@@ -1,0 +1,44 @@
+"""The lane of fresh processes: what ends its timed region, and what is left behind."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from benchmarks import first_row, first_row_of
+from benchmarks.first_row import first_row_contender
+from benchmarks.timing import Turns, measure
+
+
+def script(folder: Path, monkeypatch, text: str) -> None:  # type: ignore[no-untyped-def]
+    path = folder / "engine.py"
+    path.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(first_row, "_SCRIPT", path)
+
+
+def test_the_region_ends_with_the_row_and_not_with_the_process(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    script(
+        tmp_path,
+        monkeypatch,
+        "import sys, time\nprint(tuple(range(10)), flush=True)\nsys.stdin.read()\ntime.sleep(0.5)\n",
+    )
+    (result,) = measure("first-row", [first_row_contender("x", "engine", "place")], Turns(1, 60))
+    assert result.error == ""
+    assert result.seconds[0] < 0.5
+
+
+def test_a_process_without_a_row_is_a_failure(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    script(tmp_path, monkeypatch, "raise SystemExit('no engine')\n")
+    (result,) = measure("first-row", [first_row_contender("x", "engine", "place")], Turns(1, 60))
+    assert result.error.startswith("AssertionError: no row")
+
+
+def test_the_script_imports_nothing_heavy_of_its_own() -> None:
+    tree = ast.parse(Path(first_row_of.__file__).read_text(encoding="utf-8"))
+    imported = {
+        name.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+    }
+    assert imported == {"json", "sys", "collections", "importlib", "typing"}
