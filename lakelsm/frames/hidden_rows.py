@@ -17,10 +17,8 @@ from pyspark.sql import types as T
 
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
-from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.read.stale_rows import CHUNK_BITS, MaskedRows, StaleRows
-from lakelsm.read.stored_rows import TASK_MEMORY
 from lakelsm.schema.system_columns import STALE_CHUNK, STALE_FILE, STALE_SIZE, STALE_WORDS
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
@@ -130,16 +128,6 @@ def _found(
         packed = packed_for_tasks(store.options, masked, lambda file: [file])
         parts.append(read_units(spark, packed, MaskedRows(store.file_io), STALE_SCHEMA))
     if units:
-        parts.append(_hidden_by_merge(spark, store, schemas, units))
+        merged = packed_for_tasks(store.options, units, lambda unit: unit.files)
+        parts.append(read_units(spark, merged, StaleRows.of(store, schemas), STALE_SCHEMA))
     return reduce(DataFrame.unionAll, parts)
-
-
-def _hidden_by_merge(
-    spark: SparkSession, store: TableStore, schemas: dict[int, TableSchema], units: Sequence[MergeUnit]
-) -> DataFrame:
-    spec = MergeSpec.of(store.schema, store.options)
-    columns = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
-    task = StaleRows(
-        RunReader(store.file_io, store.schema, schemas=schemas, columns=columns, memory_bytes=TASK_MEMORY), spec
-    )
-    return read_units(spark, packed_for_tasks(store.options, units, lambda unit: unit.files), task, STALE_SCHEMA)

@@ -8,7 +8,7 @@ merges it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,12 +17,14 @@ import pyarrow as pa
 
 from lakelsm.format.data_file.vector_place import positions_within, read_vectors
 from lakelsm.format.row_kinds import is_retract
+from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.kernel import contested, surviving_rows
 from lakelsm.merge.key_order import OrderKeys
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges
+from lakelsm.read.stored_rows import TASK_MEMORY
 from lakelsm.schema.system_columns import (
     FILE_NUMBER,
     POSITION,
@@ -32,6 +34,8 @@ from lakelsm.schema.system_columns import (
     STALE_WORDS,
     VALUE_KIND,
 )
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO
 
 #: Rows of a file that share one bitmap: two to this power.
@@ -48,25 +52,38 @@ class StaleRows:
     reader: RunReader
     spec: MergeSpec
 
+    @staticmethod
+    def of(store: TableStore, schemas: Mapping[int, TableSchema]) -> StaleRows:
+        """The task for units of a table, whose files have been written under ``schemas``."""
+        spec = MergeSpec.of(store.schema, store.options)
+        columns = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
+        reader = RunReader(store.file_io, store.schema, schemas=schemas, columns=columns, memory_bytes=TASK_MEMORY)
+        return StaleRows(reader, spec)
+
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
         """Yield the chunks of the units' files that have hidden rows, as `stale_chunks` has them."""
         for unit in units:
             yield from self._of_unit(unit)
 
+    def hidden(self, unit: MergeUnit, positions: bool) -> Iterator[tuple[pa.Table, Mask]]:
+        """The rows of each key range of a unit and which no read may show; ``positions``: rows say where they are."""
+        for rows, keys in key_ranges(self.reader.open_runs(unit, positions), self.spec.key_columns):
+            yield rows, self._hidden(rows, keys)
+
     def _of_unit(self, unit: MergeUnit) -> Iterator[pa.RecordBatch]:
         held: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]] = []
         count = 0
-        for rows, keys in key_ranges(self.reader.open_runs(unit, positions=True), self.spec.key_columns):
-            held.append(self._hidden(rows, keys))
-            count += len(held[-1][0])
+        for rows, hidden in self.hidden(unit, positions=True):
+            at = rows.select([FILE_NUMBER, POSITION]).filter(pa.array(hidden))
+            held.append((at.column(FILE_NUMBER).to_numpy(), at.column(POSITION).to_numpy()))
+            count += len(at)
             if count > _HELD_POSITIONS:
                 yield stale_chunks(unit.files, held)
                 held, count = [], 0
         if count:
             yield stale_chunks(unit.files, held)
 
-    def _hidden(self, rows: pa.Table, keys: OrderKeys | None) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-        """The file numbers and positions of the rows of one key range that no read may show."""
+    def _hidden(self, rows: pa.Table, keys: OrderKeys | None) -> Mask:
         hidden = retract = is_retract(rows.column(VALUE_KIND))
         if keys is not None:
             shared = np.flatnonzero(contested(keys))
@@ -76,8 +93,7 @@ class StaleRows:
                 decisive = rows.select(self.spec.decisive_columns).take(pa.array(shared))
                 winners = shared[surviving_rows(decisive, keys[shared], self.spec)]
                 hidden[winners] = retract[winners]
-        at = rows.select([FILE_NUMBER, POSITION]).filter(pa.array(hidden))
-        return at.column(FILE_NUMBER).to_numpy(), at.column(POSITION).to_numpy()
+        return hidden
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,56 @@
+"""How many rows a read gives, by the number of those that it hides: no row is made of the others.
+
+Where the rows of a read are rows of files (`deduplicate`, `first-row`) they are as many as the files say, less those that
+vectors mask and merges hide: only files that overlap others are opened, and of them only the columns that decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.merge.merge_spec import MergeSpec
+from lakelsm.merge.merge_unit import MergeUnit
+from lakelsm.plan.merge_units import packed_for_tasks
+from lakelsm.plan.read_plan import ReadPlan
+from lakelsm.read.stale_rows import StaleRows
+from lakelsm.runner.runner import Runner
+from lakelsm.snapshots.table_store import TableStore
+
+#: What the tasks yield: one row each.
+HIDDEN_COUNT_SCHEMA = pa.schema([pa.field("hidden", pa.int64())])
+
+
+@dataclass(frozen=True)
+class HiddenCount:
+    """The task that counts the rows that the merge of some units hides."""
+
+    task: StaleRows
+
+    def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
+        """Yield their number, as `HIDDEN_COUNT_SCHEMA` has it."""
+        parts = (self.task.hidden(unit, positions=False) for unit in units)
+        hidden = sum(int(np.count_nonzero(mask)) for part in parts for _, mask in part)
+        yield pa.record_batch([pa.array([hidden], pa.int64())], schema=HIDDEN_COUNT_SCHEMA)
+
+
+def rows_less_hidden(runner: Runner, store: TableStore, plan: ReadPlan) -> int | None:
+    """The rows of a plan's files less those that vectors mask and merges hide; None where that is not the answer.
+
+    Raises as a read of the files that overlap others.
+    """
+    files = [*plan.raw_files, *plan.merged_files]
+    masked = [0 if file.vector is None else file.vector.said_rows(file.row_count) for file in files]
+    if None in masked or not MergeSpec.of(store.schema, store.options).keeps_rows:
+        return None
+    rows = sum(file.row_count for file in files) - sum(filter(None, masked))
+    if not plan.units:
+        return rows
+    task = HiddenCount(StaleRows.of(store, store.schemas_of(file.schema_id for file in plan.merged_files)))
+    units = packed_for_tasks(store.options, plan.units, lambda unit: unit.files)
+    found = runner.batches(units, task, HIDDEN_COUNT_SCHEMA, store.paths.root)
+    hidden: list[int] = [number for batch in found for number in batch.column(0).to_pylist()]
+    return rows - sum(hidden)
