@@ -20,7 +20,7 @@ from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
 from lakelsm.format.paths import AttemptNames, FileNames
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.merge.changelog import ChangelogRule, ChangelogSource, MergedRange, merge_to_top, merge_with_lookup
-from lakelsm.merge.kernel import surviving_rows
+from lakelsm.merge.kernel import rows_at, surviving_rows
 from lakelsm.merge.key_order import OrderKeys
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
@@ -114,10 +114,10 @@ class RewriteTask:
         fresh = section.levels[rows.column(FILE_NUMBER).to_numpy()] == 0
         winners = np.arange(len(rows)) if keys is None else surviving_rows(rows, keys, self.spec)
         rows = rows.drop_columns([FILE_NUMBER, POSITION])
-        replaced.add_keys(rows.select(self.spec.key_columns).take(pa.array(winners[fresh[winners]])))
+        replaced.add_keys(rows_at(rows.select(self.spec.key_columns), winners[fresh[winners]]))
         if unit.drop_delete:
             winners = winners[~is_retract(rows.column(VALUE_KIND))[winners]]
-        return MergedRange(rows if keys is None and len(winners) == len(rows) else rows.take(pa.array(winners)), None)
+        return MergedRange(rows if keys is None and len(winners) == len(rows) else rows_at(rows, winners), None)
 
     def _ranges(self, section: MergeUnit) -> Iterator[tuple[pa.Table, OrderKeys | None]]:
         return key_ranges(self._open(section, positions=True), self.spec.key_columns)

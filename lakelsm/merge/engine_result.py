@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelsm.merge.events import Result
 from lakelsm.merge.grouped_rows import Indices, Mask
@@ -60,7 +61,6 @@ def put_together(table: pa.Table, heads: Indices, contested: Mask, result: Engin
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
-def _taken(column: pa.ChunkedArray, places: Indices) -> pa.ChunkedArray | pa.Array:
+def _taken(column: pa.ChunkedArray, places: Indices) -> pa.ChunkedArray:
     absent = places < 0
-    array = column.combine_chunks()
-    return array.take(pa.array(places, mask=absent if absent.any() else None))
+    return pc.take(column, pa.array(places, mask=absent if absent.any() else None), boundscheck=False)

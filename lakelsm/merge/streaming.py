@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelsm.format.row_kinds import is_retract
-from lakelsm.merge.kernel import merge_rows, surviving_rows
+from lakelsm.merge.kernel import merge_rows, rows_at, surviving_rows
 from lakelsm.merge.key_order import OrderKeys, order_keys
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.schema.system_columns import VALUE_KIND
@@ -79,7 +79,7 @@ def _merge_range(rows: pa.Table, keys: OrderKeys | None, spec: MergeSpec, drop_d
         retract = is_retract(rows.column(VALUE_KIND))
         if retract.any():
             winners = winners[~retract[winners]]
-    return rows.combine_chunks().take(pa.array(winners))
+    return rows_at(rows, winners)
 
 
 def without_retractions(rows: pa.Table) -> pa.Table:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from operator import methodcaller
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from pyarrow import fs as arrow_fs
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.data_file.column_evolution import cast_column, evolve_array
 from lakelsm.format.data_file.column_stats import StatsCollector, StatsMode, column_modes
-from lakelsm.format.data_file.decode_steps import DecodeSteps, batch_bytes
+from lakelsm.format.data_file.decode_steps import DecodeSteps, decoded_bytes
 from lakelsm.format.data_file.file_check import PARQUET_ERRORS, RANGED_ROOTS, FileCheck, unreadable
 from lakelsm.format.data_file.int96_timestamps import have_int96
 from lakelsm.format.data_file.parquet_footer import metadata_with_int96_as_bytes, read_footer
@@ -24,7 +25,7 @@ from lakelsm.options import TableOptions
 from lakelsm.options.file_index_options import ColumnIndex
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, SYSTEM_FIELDS, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.types import AtomicType, DataField, DataType, arrow_field
+from lakelsm.types import AtomicType, DataField, DataType, arrow_field, same_layout
 
 #: Bytes in memory of the rows of one row group, unless `file.block-size` says otherwise.
 ROW_GROUP_BYTES = 64 << 20
@@ -78,6 +79,7 @@ class KeyValueReader:
         self._system = (SEQUENCE_NUMBER, VALUE_KIND) if system else ()
         fields = [field for field, _ in mapping]
         self._schema = row_schema(fields) if system else pa.schema([arrow_field(field) for field in fields])
+        self._columns: list[_Column] | None = None
 
         def opened(source: pa.NativeFile, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
             return pq.ParquetFile(
@@ -129,7 +131,7 @@ class KeyValueReader:
         missing = self._file.metadata.row_group(group).num_rows
         for batch in self._steps(group, steps):
             pending.append(self._conform(batch))
-            rows, size = len(batch), batch_bytes(pending[-1])
+            rows, size = len(batch), decoded_bytes(pending[-1])
             missing -= rows
             del batch  # Nothing is held while the caller works, and while the next step is read.
             left -= size
@@ -174,17 +176,46 @@ class KeyValueReader:
         return None
 
     def _conform(self, batch: pa.RecordBatch) -> pa.Table:
+        if self._columns is None:
+            self._columns = self._columns_of(batch.schema)
+        return pa.Table.from_arrays([column(batch) for column in self._columns], schema=self._schema)
+
+    def _columns_of(self, stored: pa.Schema) -> list[_Column]:
+        """What makes each column of `row_schema` of a batch as the file has it; decided once a file."""
         for name in self._system:
-            if name not in batch.schema.names:
+            if name not in stored.names:
                 raise CorruptTableError(f"Data file {self._path} is no key-value file: it has no column {name}.")
-        columns = [batch.column(SEQUENCE_NUMBER), batch.column(VALUE_KIND).cast(pa.int8())] if self._system else []
+        columns = [_stored(stored, name, self._schema.field(name).type) for name in self._system]
         for (field, source), target in zip(self._mapping, list(self._schema)[len(self._system) :]):
-            index = -1 if source is None else batch.schema.get_field_index(source.name)
-            if source is None or index < 0:
-                columns.append(pa.nulls(len(batch), target.type))
+            if source is None or stored.get_field_index(source.name) < 0:
+                columns.append(partial(_missing, kind=target.type))
+            elif same_layout(source.type, field.type):
+                columns.append(_stored(stored, source.name, target.type))
             else:
-                columns.append(evolve_array(batch.column(index), source.type, field.type))
-        return pa.Table.from_arrays(columns, schema=self._schema)
+                columns.append(partial(_evolved, name=source.name, source=source.type, target=field.type))
+        return columns
+
+
+#: Makes a column of a batch of the file.
+_Column: TypeAlias = Callable[[pa.RecordBatch], pa.Array]
+
+
+def _stored(stored: pa.Schema, name: str, kind: pa.DataType) -> _Column:
+    """Takes the column as it is where Arrow has its values in the wanted layout already."""
+    at = stored.get_field_index(name)
+    return methodcaller("column", at) if stored.types[at].equals(kind) else partial(_cast, at=at, kind=kind)
+
+
+def _cast(batch: pa.RecordBatch, at: int, kind: pa.DataType) -> pa.Array:
+    return cast_column(batch.column(at), kind)
+
+
+def _missing(batch: pa.RecordBatch, kind: pa.DataType) -> pa.Array:
+    return pa.nulls(len(batch), kind)
+
+
+def _evolved(batch: pa.RecordBatch, name: str, source: DataType, target: DataType) -> pa.Array:
+    return evolve_array(batch.column(name), source, target)
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
