@@ -342,9 +342,9 @@ class Table:
     @property
     def spark(self) -> SparkSession:
         """The session that the table works in."""
-        from lakelsm.spark.session import resolve_session
+        from lakelsm.frames.spark_engine import SparkEngine
 
-        return resolve_session(self._spark)
+        return SparkEngine(self._spark).session
 
     def __repr__(self) -> str:
         return f"Table({self.name!r} at {self._opened.paths.root!r})"

@@ -29,17 +29,18 @@ class SparkEngine:
         self._given = spark
 
     @property
-    def _spark(self) -> SparkSession:
+    def session(self) -> SparkSession:
+        """The session, started now where there is none."""
         return resolve_session(self._given)
 
     @property
     def runner(self) -> SparkRunner:
         """What runs planned units."""
-        return SparkRunner(self._spark)
+        return SparkRunner(self.session)
 
     def writer(self, store: TableStore) -> FrameWriter:
         """See `Engine.writer`."""
-        return FrameWriter(self._spark, store)
+        return FrameWriter(self.session, store)
 
     def prepared(
         self, store: TableStore, data: DataFrame, row_kind: str | None = None, fixed: Mapping[str, object] | None = None
@@ -49,12 +50,12 @@ class SparkEngine:
 
     def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> DataFrame:
         """See `Engine.retractions`."""
-        return retractions(self._spark, store, where, snapshot)
+        return retractions(self.session, store, where, snapshot)
 
     def predicate(self, store: TableStore, where: str) -> Predicate:
         """See `Engine.predicate`."""
-        return predicate_of(self._spark, store.schema.fields, where)
+        return predicate_of(self.session, store.schema.fields, where)
 
     def millis_of(self, timestamp: str | datetime) -> int:
         """See `Engine.millis_of`."""
-        return millis_of(self._spark, timestamp)
+        return millis_of(self.session, timestamp)
