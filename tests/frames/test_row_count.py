@@ -51,7 +51,8 @@ def test_a_count_from_metadata_needs_neither_a_session_nor_data_files(
 
     made = LocalTable(tmp_path / "t", "p INT, id INT", primary_key=["p", "id"], partition_by=["p"])
     table = Table.for_path(str(tmp_path / "t"))
-    monkeypatch.setattr("lakelsm.frames.spark_engine.resolve_session", lambda spark: pytest.fail("a session was asked for"))
+    asked = "lakelsm.frames.spark_engine.resolve_session"
+    monkeypatch.setattr(asked, lambda spark: pytest.fail("a session was asked for"))
     assert (table.count().rows, table.count().snapshot_id) == (0, None)
     made.write((1, 1), (2, 1), (2, 2))
     for file in (tmp_path / "t").rglob("data-*"):

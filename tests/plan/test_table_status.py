@@ -84,7 +84,8 @@ def test_a_status_needs_no_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     made = LocalTable(tmp_path / "t")
     made.write((1, "a"))
     made.write((1, "b"))
-    monkeypatch.setattr("lakelsm.frames.spark_engine.resolve_session", lambda spark: pytest.fail("a session was asked for"))
+    asked = "lakelsm.frames.spark_engine.resolve_session"
+    monkeypatch.setattr(asked, lambda spark: pytest.fail("a session was asked for"))
     table = Table.for_path(str(tmp_path / "t"))
     assert (table.status().level0_rows, len(table.status(most_buckets=0).worst_buckets)) == (2, 0)
     with pytest.raises(InvalidInputError, match="most_buckets is -1"):
