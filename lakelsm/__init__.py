@@ -1,6 +1,10 @@
-"""lakelsm: LSM primary-key tables in Apache Paimon's format, as a Spark-native engine in Python. See docs/api.md."""
+"""lakelsm: LSM primary-key tables in Apache Paimon's format, as one engine in Python on Spark and in this process.
 
-from lakelsm.catalog import Catalog
+See docs/api.md.
+"""
+
+from typing import TYPE_CHECKING
+
 from lakelsm.errors import (
     BatchHistoryExpiredError,
     BucketAssignConflictError,
@@ -21,7 +25,6 @@ from lakelsm.errors import (
     VectorsChangedError,
 )
 from lakelsm.options import TableOptions
-from lakelsm.plan.read_plan import ReadPlan
 from lakelsm.results import (
     BucketStatus,
     CommitResult,
@@ -45,9 +48,13 @@ from lakelsm.schema.changes import (
     UpdateComment,
 )
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.table import Table
 from lakelsm.types import DataField, DataType
 from lakelsm.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from lakelsm.catalog import Catalog
+    from lakelsm.plan.read_plan import ReadPlan
+    from lakelsm.table import Table
 
 __all__ = [
     "AddColumn",
@@ -94,3 +101,20 @@ __all__ = [
     "VectorsChangedError",
     "__version__",
 ]
+
+if not TYPE_CHECKING:  # A type checker knows these three from above, and no other names.
+
+    def __getattr__(name: str) -> object:
+        """What knows all operations is loaded when it is asked for: a task, which imports the package too, runs one."""
+        if name == "Catalog":
+            from lakelsm.catalog import Catalog as found
+        elif name == "ReadPlan":
+            from lakelsm.plan.read_plan import ReadPlan as found
+        elif name == "Table":
+            from lakelsm.table import Table as found
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

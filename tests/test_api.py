@@ -127,5 +127,5 @@ def test_the_columns_of_a_system_table_are_on_the_page_in_their_order(name: str,
 def test_what_is_exported_is_sorted_and_what_is_public_there_is_exported() -> None:
     assert sorted(lakelsm.__all__) == list(lakelsm.__all__)
     rooms = {module.name for module in pkgutil.iter_modules(lakelsm.__path__)}
-    public = {name for name in vars(lakelsm) if not name.startswith("_")} - rooms
+    public = {name for name in dir(lakelsm) if not name.startswith("_")} - rooms - {"TYPE_CHECKING"}
     assert public | {"__version__"} == set(lakelsm.__all__)

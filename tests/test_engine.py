@@ -18,11 +18,11 @@ import sys
 import lakelsm
 from lakelsm import Table
 assert Table.for_path(sys.argv[1]).compact(full=True).status == "done"
-print(sorted(name for name in sys.modules if name.split(".")[0] in ("pyspark", "py4j")))
+print(sorted({name.split(".")[0] for name in sys.modules} & {"pyspark", "py4j", "sqlglot"}))
 """
 
 
-def test_a_compaction_in_this_process_loads_nothing_of_spark(tmp_path: Path) -> None:
+def test_a_compaction_in_this_process_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"))
     table.write((1, "b"), (2, "c"))

@@ -1,0 +1,366 @@
+"""The tree that sqlglot makes of a condition -> Predicate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from decimal import Decimal, InvalidOperation
+from math import isfinite
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.predicate import literals
+from lakelsm.predicate.literals import Literal, compare_as_they_are
+from lakelsm.predicate.long_lists import cut_long_lists
+from lakelsm.predicate.parser import shown_condition
+from lakelsm.predicate.predicate import (
+    Compare,
+    CompareColumns,
+    Constant,
+    IsNotNull,
+    IsNull,
+    IsTrue,
+    Like,
+    Predicate,
+    StartsWith,
+    Unknown,
+    all_of,
+    any_of,
+    holds,
+    negate,
+)
+from lakelsm.types import DataField, MapType, RowType
+
+_OPS: dict[Any, str] = {
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+Node = Any  # an expression of sqlglot, whose base class goes by other names in other versions
+_FLIPPED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# Functions that Spark calls without parentheses, and the units that some functions take as bare words.
+_BARE_FUNCTIONS = "current_date current_timestamp current_time current_user session_user user localtimestamp"
+_UNITS = "year quarter month week day dayofyear hour minute second millisecond microsecond"
+_NOT_COLUMNS = frozenset([*_BARE_FUNCTIONS.split(), *_UNITS.split()])
+#: Characters of a part of a condition that messages show.
+_SHOWN = 300
+_INTEGER_CASTS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_TIME_CASTS = {
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMPTZ": "timestamp",
+    "TIMESTAMPNTZ": "timestamp_ntz",
+    "TIMESTAMPLTZ": "timestamp_ltz",
+}
+
+
+def converted(sql: str, fields: Sequence[DataField], session_time_zone: str | None) -> Predicate:
+    """The predicate of a condition: see `parser.parse_where`."""
+    shortened, lists = cut_long_lists(sql)
+    tree = _parse(sql, shortened)
+    # Spark puts variables in for `${x}`, within texts too.
+    plain = "\\" not in sql and "${" not in sql
+    scope = _Scope(fields, session_time_zone, texts_are_plain=plain, lists=lists)
+    scope.check_columns(tree)
+    if any(not any(value for name, value in node.args.items() if name != "this") for node in tree.find_all(exp.In)):
+        raise InvalidInputError(
+            f"predicate {shown_condition(sql)} has an empty list: IN () is true for no row; write FALSE, or give "
+            "it a value"
+        )
+    if isinstance(tree, exp.Literal):
+        raise InvalidInputError(
+            f"predicate {shown_condition(sql)} is a value, not a condition; compare it with something"
+        )
+    return scope.convert(tree)
+
+
+def _parse(sql: str, shortened: str) -> Node:
+    """The tree of a condition whose long lists are ``shortened``; positions in messages are those of ``sql``."""
+    try:
+        tree = sqlglot.parse_one(shortened, dialect="spark", into=exp.Condition)
+    except SqlglotError as error:
+        if shortened != sql:
+            return _parse(sql, sql)
+        raise _syntax_error(sql, error) from error
+    except RecursionError as error:
+        raise InvalidInputError(
+            "cannot parse the predicate: it is nested too deeply; use IN lists"
+        ) from error
+    if type(tree).__name__ in ("Block", "Command", "Semicolon"):
+        position = sql.find(";") + 1
+        raise InvalidInputError(
+            f"cannot parse predicate {shown_condition(sql)}: column {position}: more than one condition"
+        )
+    return tree
+
+
+def _syntax_error(sql: str, error: SqlglotError) -> InvalidInputError:
+    if isinstance(error, ParseError):
+        where = "it is empty"
+        if error.errors:
+            first = error.errors[0]
+            near = first.get("highlight") or first.get("start_context") or ""
+            column = max(1, int(first.get("col") or 0) - len(near) + 1)  # sqlglot gives the token's end
+            where = f"line {first.get('line')}, column {column}, near {near[-_SHOWN:]!r}"
+    else:
+        where = f"column {len(sql.rstrip())}: a text, a name or a comment is not closed"
+    return InvalidInputError(f"cannot parse predicate {shown_condition(sql)}: {where}")
+
+
+@dataclass
+class _Scope:
+    fields: Sequence[DataField]
+    zone: str | None
+    _: KW_ONLY
+    texts_are_plain: bool
+    lists: Mapping[str, Sequence[Literal]] = field(default_factory=dict)
+    _by_name: dict[str, DataField] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._by_name = {}
+        for one in reversed(self.fields):
+            self._by_name[one.name.lower()] = one
+        self._by_name.update({one.name: one for one in self.fields})
+
+    def find(self, name: str) -> DataField | None:
+        return self._by_name.get(name) or self._by_name.get(name.lower())
+
+    def check_columns(self, tree: Node) -> None:
+        """Raises InvalidInputError for a column that does not exist."""
+        for column in _own_columns(tree):
+            parts = [part.name for part in column.parts]
+            found = self.find(parts[0])
+            if found is None or (len(parts) > 1 and not isinstance(found.type, RowType | MapType)):
+                if len(parts) == 1 and parts[0].lower() in _NOT_COLUMNS:
+                    continue
+                known = ", ".join(one.name for one in self.fields)
+                raise InvalidInputError(
+                    f"column '{'.'.join(parts)}' of the predicate does not exist; available columns: {known}"
+                )
+
+    def convert(self, node: Node) -> Predicate:
+        """The predicate of a condition; Unknown for whatever is not handled."""
+        if isinstance(node, exp.Paren):
+            return self.convert(node.this)
+        if isinstance(node, exp.And):
+            return all_of(self.convert(child) for child in _operands(node, exp.And))
+        if isinstance(node, exp.Or):
+            return any_of(self.convert(child) for child in _operands(node, exp.Or))
+        if isinstance(node, exp.Not):
+            return negate(self.convert(node.this))
+        if isinstance(node, exp.Boolean):
+            return Constant(bool(node.this))
+        if isinstance(node, exp.Null):
+            return Constant(None)
+        if isinstance(node, exp.Column):
+            column = self.column(node)
+            is_flag = column is not None and column.type.root == "BOOLEAN"
+            return Compare(column.name, "=", True) if column is not None and is_flag else _unknown(node)
+        return self._convert_leaf(node)
+
+    def _convert_leaf(self, node: Node) -> Predicate:
+        if type(node) in _OPS and _plain(node, "this", "expression"):
+            return self._comparison(_OPS[type(node)], node.this, node.expression)
+        if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ) and _plain(node, "this", "expression"):
+            equal = self._null_safe(node.this, node.expression)
+            return equal if isinstance(node, exp.NullSafeEQ) else negate(equal)
+        if isinstance(node, exp.Is) and _plain(node, "this", "expression"):
+            return self._is(node)
+        if isinstance(node, exp.In) and _plain(node, "this", "expressions") and node.expressions:
+            column = self.column(node.this)
+            values = self._list(node.expressions)
+            known = [value for value in values if value is not None]
+            if column is not None and len(known) == len(values):
+                return literals.is_in(column, known, self.zone)
+        if isinstance(node, exp.Between) and _plain(node, "this", "low", "high"):
+            return all_of(
+                [
+                    self._comparison(">=", node.this, node.args["low"]),
+                    self._comparison("<=", node.this, node.args["high"]),
+                ]
+            )
+        if isinstance(node, exp.Like | exp.StartsWith) and _plain(node, "this", "expression", "negate"):
+            found = self._text_match(node)  # NOT LIKE is an argument of LIKE in some versions of sqlglot
+            return negate(found) if node.args.get("negate") else found
+        return _unknown(node)
+
+    def _list(self, nodes: Sequence[Node]) -> Sequence[Literal | None]:
+        """The literals of an IN list; None for any other expression."""
+        first = nodes[0]
+        cut = self.lists.get(first.this) if isinstance(first, exp.Literal) and first.is_string else None
+        return [self.literal(node) for node in nodes] if cut is None else cut
+
+    def _comparison(self, op: str, left: Node, right: Node) -> Predicate:
+        column, literal = self.column(left), self.literal(right)
+        if column is None and literal is None:
+            column, literal, op = self.column(right), self.literal(left), _FLIPPED[op]
+        if column is not None and literal is not None:
+            return literals.compare(column, op, literal, self.zone)
+        both = self.literal(left), self.literal(right)
+        if both[0] is not None and both[1] is not None:
+            return _compare_literals(op, both[0], both[1]) or _unknown(left, op, right)
+        return self._two_columns(op, left, right)
+
+    def _two_columns(self, op: str, left: Node, right: Node) -> Predicate:
+        one, other = self.column(left), self.column(right)
+        if one is None or other is None or not compare_as_they_are(one.type, other.type):
+            return _unknown(left, op, right)
+        return CompareColumns(one.name, op, other.name)
+
+    def _null_safe(self, left: Node, right: Node) -> Predicate:
+        equal = self._two_columns("=", left, right)
+        if isinstance(equal, CompareColumns):
+            both = [IsNotNull(equal.left), IsNotNull(equal.right), equal]
+            return any_of([all_of(both), all_of([IsNull(equal.left), IsNull(equal.right)])])
+        column, literal = self.column(left), self.literal(right)
+        if column is None:
+            column, literal = self.column(right), self.literal(left)
+        if column is None or literal is None:
+            return _unknown(left, "<=>", right)
+        return literals.null_safe_equal(column, literal, self.zone)
+
+    def _is(self, node: exp.Is) -> Predicate:
+        column = self.column(node.this)
+        if isinstance(node.expression, exp.Null):
+            return _unknown(node) if column is None else IsNull(column.name)
+        if not isinstance(node.expression, exp.Boolean):
+            return _unknown(node)
+        inner = self.convert(node.this)
+        wanted = inner if node.expression.this else negate(inner)
+        if column is not None:
+            return all_of([IsNotNull(column.name), wanted])
+        # TRUE where the inner condition is what is asked for; FALSE, not NULL, where that is NULL.
+        return all_of([wanted, IsTrue(wanted)])
+
+    def _text_match(self, node: Node) -> Predicate:
+        column, literal = self.column(node.this), self.literal(node.expression)
+        if column is None or literal is None or column.type.root != "VARCHAR":
+            return _unknown(node)
+        if literal.kind == "null":
+            return Constant(None)
+        if literal.kind != "string":
+            return _unknown(node)
+        text: str = literal.value
+        if isinstance(node, exp.StartsWith):
+            return StartsWith(column.name, text)
+        prefix = re.split("[%_]", text, maxsplit=1)[0]
+        if prefix == text:
+            return Compare(column.name, "=", text)
+        found = StartsWith(column.name, prefix)
+        return found if text == prefix + "%" else all_of([found, Like(column.name, text)])
+
+    def column(self, node: Node) -> DataField | None:
+        """The column that the expression is, None for any other expression and for parts of a column."""
+        node = node.unnest()
+        if not isinstance(node, exp.Column) or len(node.parts) != 1:
+            return None
+        return self.find(node.name)
+
+    def literal(self, node: Node) -> Literal | None:
+        """The literal that the expression is; None for any other expression, and for text that may hold
+        escapes.
+        """
+        node = node.unnest()
+        if isinstance(node, exp.Null):
+            return Literal("null")
+        if isinstance(node, exp.Boolean):
+            return Literal("boolean", bool(node.this))
+        if isinstance(node, exp.Literal):
+            return self._text(node.this) if node.is_string else _number(node.this)
+        if isinstance(node, exp.Neg):
+            inner = self.literal(node.this)
+            if inner is None or inner.kind not in ("integer", "decimal", "double"):
+                return None
+            negated = inner.value.copy_negate() if inner.kind == "decimal" else -inner.value
+            return Literal(inner.kind, negated)
+        if isinstance(node, exp.HexString):
+            digits = str(node.this)
+            return Literal("binary", bytes.fromhex(digits)) if len(digits) % 2 == 0 else None
+        if isinstance(node, exp.Cast) and _plain(node, "this", "to"):
+            return self._cast(node)
+        return None
+
+    def _text(self, text: str) -> Literal | None:
+        """A quote or a backslash in a text is read differently by versions and settings of Spark."""
+        return Literal("string", text) if self.texts_are_plain and "'" not in text else None
+
+    def _cast(self, node: exp.Cast) -> Literal | None:
+        """A typed literal (DATE '...', 10L) or a cast of a literal, where only the type changes."""
+        inner = self.literal(node.this)
+        target = node.to.this.value if hasattr(node.to.this, "value") else str(node.to.this)
+        if inner is None:
+            return None
+        if target in _TIME_CASTS and inner.kind == "string" and not node.to.expressions:
+            return Literal(_TIME_CASTS[target], inner.value)
+        if target in _INTEGER_CASTS and inner.kind == "integer":
+            bound = 1 << (_INTEGER_CASTS[target] - 1)
+            return inner if -bound <= inner.value < bound else None
+        if target == "DOUBLE" and inner.kind in ("integer", "decimal", "double"):
+            return Literal("double", float(inner.value))
+        return inner if target == "TEXT" and inner.kind == "string" else None
+
+
+def _unknown(*parts: Node | str) -> Unknown:
+    """What is not understood, as text."""
+    try:
+        texts = [part if isinstance(part, str) else part.sql(dialect="spark") for part in parts]
+    except RecursionError:  # sqlglot reads deeper expressions than it writes.
+        texts = ["a deeply nested expression"]
+    return Unknown(" ".join(texts)[:_SHOWN])
+
+
+def _operands(node: Node, kind: Any) -> Iterator[Node]:
+    """Operands of a chain of one connective, from left to right; a long chain is deep on its left."""
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, kind):
+            pending += [one.args["expression"], one.this]
+        else:
+            yield one
+
+
+def _own_columns(tree: Node) -> Iterator[exp.Column]:
+    """The columns of the condition itself: not those of a subquery, and not the parameters of lambdas."""
+    bound = {parameter.name for scope in tree.find_all(exp.Lambda) for parameter in scope.expressions}
+    has_query = tree.find(exp.Query) is not None
+    for column in tree.find_all(exp.Column):
+        inner = has_query and column.find_ancestor(exp.Query) is not None
+        inner = inner or isinstance(column.this, exp.Star)
+        if not inner and column.parts[0].name not in bound:
+            yield column
+
+
+def _plain(node: Node, *arguments: str) -> bool:
+    """Whether the node says nothing beyond the given arguments (such as a negation or a modifier)."""
+    return not any(value for name, value in node.args.items() if name not in arguments and name != "_type")
+
+
+def _number(text: str) -> Literal | None:
+    if re.fullmatch(r"\d{1,400}", text):  # Python reads no more than 4,300 digits, and no type of Spark has so many.
+        return Literal("integer", int(text))
+    try:
+        if re.fullmatch(r"\d*\.\d*", text):
+            return Literal("decimal", Decimal(text))
+        if re.fullmatch(r"(\d+(\.\d*)?|\.\d+)[eE][+-]?\d+", text):
+            return Literal("double", float(text)) if isfinite(float(text)) else None
+    except InvalidOperation:
+        return None
+    return None
+
+
+def _compare_literals(op: str, left: Literal, right: Literal) -> Predicate | None:
+    """Two literals, such as 1 = 0; None where it takes a cast."""
+    if "null" in (left.kind, right.kind):
+        return Constant(None)
+    if left.kind != right.kind or left.kind not in ("integer", "string", "boolean"):
+        return None
+    return Constant(holds(op, int(left.value > right.value) - int(left.value < right.value)))
