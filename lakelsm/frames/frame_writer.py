@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,7 +13,7 @@ from lakelsm.commit.commit_message import MESSAGE_SCHEMA, TaskMessages
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.frames.bucket_expression import with_bucket
 from lakelsm.frames.dynamic_bucket_frame import with_dynamic_bucket
-from lakelsm.frames.prepare import sort_columns
+from lakelsm.frames.row_order import row_order
 from lakelsm.frames.scan_frame import file_scans
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.schema.system_columns import BUCKET, FILE_NAME, SEQUENCE_NUMBER, VALUE_KIND
@@ -38,10 +39,9 @@ class FrameWriter:
 
     def write(self, rows: DataFrame, job: Level0Job) -> TaskMessages:
         """See `RowWriter.write`."""
-        order = sort_columns(self._store.schema)
-        if job.changelog_layout is not None:
-            order.append(F.col(SEQUENCE_NUMBER))
-        frame = self._in_buckets(rows, job).sortWithinPartitions(*order)
+        order = row_order(self._store.schema, job)
+        frame = self._in_buckets(rows, job).sortWithinPartitions(*order.columns)
+        job = replace(job, interleaved=order.interleaved)
         return collect_messages(map_in_arrow(frame, job, MESSAGE_SCHEMA), job.paths.root, job.names)
 
     def written_rows(self, entries: Sequence[ManifestEntry]) -> DataFrame:

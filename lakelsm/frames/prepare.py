@@ -19,9 +19,9 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.format.row_kinds import INSERT, RETRACTIONS, ROW_KINDS, UPDATE_BEFORE
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.schema.identifiers import folded, match
-from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
+from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.spark.columns import quoted, quoted_all
+from lakelsm.spark.columns import quoted
 from lakelsm.spark.spark_types import to_spark
 from lakelsm.spark.task_errors import CHECK_MARK
 from lakelsm.types import MAX_LENGTH, ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
@@ -81,18 +81,6 @@ def prepare(
     elif options.ignore_update_before:
         rows = rows.where(F.col(VALUE_KIND) != UPDATE_BEFORE)
     return rows
-
-
-def sort_columns(schema: TableSchema) -> list[Column]:
-    """Columns that order prepared rows by partition, bucket and key as Paimon orders keys."""
-    partition: list[Column] = []
-    for field in schema.partition_fields:
-        column = quoted(field.name)
-        partition.append(column)
-        if to_spark(field.type) in _FLOATS:
-            # Spark takes -0.0 for 0.0; they are two partitions.
-            partition.append((column == 0) & column.cast("string").startswith("-"))
-    return [*partition, F.col(BUCKET), *quoted_all(schema.trimmed_primary_keys)]
 
 
 def _in_names_of_table(
