@@ -60,10 +60,10 @@ def test_narrow_keys_are_ordered_by_one_number(spark: SparkSession, keys: tuple[
         "i": [-(2**31), -1, 0, 2**31 - 1],
         "j": [-(2**31), -1, 0, 5, 2**31 - 1],
         "d": [
-            datetime.date(1, 1, 1),
-            datetime.date(1969, 12, 31),
-            datetime.date(1970, 1, 1),
-            datetime.date(9999, 12, 31),
+            date(1, 1, 1),
+            date(1969, 12, 31),
+            date(1970, 1, 1),
+            date(9999, 12, 31),
         ],
         "m": [0, 86_399_999],
     }
