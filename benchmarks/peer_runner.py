@@ -9,6 +9,7 @@ import importlib
 import json
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -26,9 +27,10 @@ class Peer(Protocol):
         """How the peer does the operation; empty when it has no such thing."""
 
 
-def run(config: BenchConfig, peer: Peer, name: str) -> list[Measurement]:
-    """Every operation of the run that the peer can do. A failed preparation fails all of them."""
+def run(config: BenchConfig, open_peer: Callable[[], Peer], name: str) -> list[Measurement]:
+    """Every operation of the run that the peer can do. A failed start or preparation is its one result."""
     try:
+        peer = open_peer()
         peer.prepare()
     except Exception as error:  # noqa: BLE001 - whatever a peer raises is a result to report
         traceback.print_exc()
@@ -47,7 +49,7 @@ def main(argv: list[str]) -> int:
     config = BenchConfig.from_json(Path(config_file).read_text(encoding="utf-8"))
     use_cores(config.cores)
     module = importlib.import_module(f"benchmarks.peers.{module_name}")
-    results = run(config, module.open_peer(config), module_name)
+    results = run(config, lambda: module.open_peer(config), module_name)
     Path(out_file).write_text(json.dumps([result.to_dict() for result in results]), encoding="utf-8")
     return 0
 
