@@ -26,7 +26,7 @@ PEERS = {
     "pypaimon": PeerPackages("pypaimon", ("pypaimon==2.1.*",)),
     "deltalake": PeerPackages("deltalake", ("deltalake==1.*", "pyarrow")),
     "chdb": PeerPackages("chdb", ("chdb==4.*", "pandas", "pyarrow")),
-    "duckdb": PeerPackages("duckdb", ("duckdb>=1.4", "pyarrow")),
+    "duckdb": PeerPackages("duckdb", ("duckdb==2.*", "pyarrow")),
 }
 
 

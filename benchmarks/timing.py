@@ -204,9 +204,9 @@ class MemorySampler:
 
 
 def error_line(error: BaseException) -> str:
-    """The kind and the first line of an error."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
+    """The kind and the first line of an error that says something: Java's have the cause below 'An error occurred'."""
+    lines = [line for line in str(error).strip().splitlines() if not line.startswith("An error occurred while calling")]
+    return f"{type(error).__name__}: {lines[0].lstrip(': ') if lines else ''}"[:300]
 
 
 def _once(contender: Contender, peaks: Peaks | None) -> tuple[float, float, object]:

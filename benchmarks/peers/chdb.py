@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 from benchmarks.config import WHERE, BenchConfig
+from benchmarks.first_row import first_row_contender
+from benchmarks.names import CLICKHOUSE, smaller
 from benchmarks.timing import Contender
 from benchmarks.workspace import check_count, check_sums, remove
 
@@ -15,6 +20,20 @@ _COLUMNS = (
     "day Date32, event_time DateTime64(6, 'UTC'), amount Decimal(12, 2), version UInt32"
 )
 _SUMS = "SELECT count(), sum(id), sum(quantity), sum(toDecimal128(amount, 2)) FROM state FINAL"
+
+# A process has one session, so the small table is made by another one.
+_MAKE = "import chdb.session, json, sys; s = chdb.session.Session(sys.argv[1]); list(map(s.query, json.load(sys.stdin)))"
+
+
+def _table(name: str, config: BenchConfig) -> str:
+    return (
+        f"CREATE TABLE {name} ({_COLUMNS}) ENGINE = ReplacingMergeTree(version) ORDER BY id "
+        f"PARTITION BY id % {config.buckets}"
+    )
+
+
+def _insert(name: str, source: Path, version: int) -> str:
+    return f"INSERT INTO {name} SELECT *, {version} FROM file('{source}/*.parquet', Parquet)"
 
 
 class ChdbPeer:
@@ -37,14 +56,11 @@ class ChdbPeer:
 
     def _create(self, name: str) -> None:
         self._run(f"DROP TABLE IF EXISTS {name} SYNC")
-        self._run(
-            f"CREATE TABLE {name} ({_COLUMNS}) ENGINE = ReplacingMergeTree(version) ORDER BY id "
-            f"PARTITION BY id % {self.config.buckets}"
-        )
+        self._run(_table(name, self.config))
         self._run(f"SYSTEM STOP MERGES {name}")
 
     def _insert(self, name: str, source: Path, version: int) -> None:
-        self._run(f"INSERT INTO {name} SELECT *, {version} FROM file('{source}/*.parquet', Parquet)")
+        self._run(_insert(name, source, version))
 
     def _copy(self, source: str, target: str) -> None:
         self._create(target)
@@ -63,9 +79,17 @@ class ChdbPeer:
         for number in range(self.config.runs):
             self._insert("state", self.config.data(f"run-{number}"), number + 1)
 
+    def _first_row(self) -> Contender:
+        place, config = self.home.with_name("chdb-tiny"), self.config
+        remove(place)
+        parts = [_insert("bench.tiny", config.data(name), version) for version, name in enumerate(("tiny", "tiny-run"))]
+        queries = ["CREATE DATABASE bench ENGINE = Atomic", _table("bench.tiny", config), *parts]
+        subprocess.run([sys.executable, "-c", _MAKE, str(place)], input=json.dumps(queries), text=True, check=True)
+        return first_row_contender(CLICKHOUSE, "chdb", str(place))
+
     def contenders(self, operation: str) -> list[Contender]:
-        """load, upsert (two table sizes), read, where, count, compact."""
-        name, config = "chdb (ClickHouse)", self.config
+        """load, upsert (two table sizes), read, where, count, compact, first-row."""
+        name, config = CLICKHOUSE, self.config
 
         def upsert(label: str, table: str, batch: str) -> Contender:
             def insert() -> None:
@@ -88,7 +112,7 @@ class ChdbPeer:
             load = lambda: self._insert("work", config.data("base"), 0)  # noqa: E731
             return [Contender(name, load, lambda: self._create("work"))]
         if operation == "upsert":
-            return [upsert(name, "base", "upsert"), upsert(name + " (table / 10)", "small", "upsert-small")]
+            return [upsert(name, "base", "upsert"), upsert(smaller(name), "small", "upsert-small")]
         if operation == "read":
             scan = "SELECT * FROM state FINAL FORMAT Null"
             return [Contender(name, lambda: self._run(scan), check=check_state)]
@@ -101,7 +125,7 @@ class ChdbPeer:
             return [Contender(name, lambda: count(""), check=check)]
         if operation == "compact":
             return [Contender(name, lambda: self._run("OPTIMIZE TABLE work FINAL"), reset_merges)]
-        return []
+        return [self._first_row()] if operation == "first-row" else []
 
 
 def open_peer(config: BenchConfig) -> ChdbPeer:

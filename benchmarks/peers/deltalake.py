@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.config import KEY, BenchConfig
+from benchmarks.first_row import first_row_contender
+from benchmarks.names import DELTA, smaller
 from benchmarks.timing import Contender
 from benchmarks.workspace import build, check_count, check_sums, copy_table, remove
 
@@ -44,11 +46,16 @@ class DeltaPeer:
             for number in range(self.config.runs):
                 self._merge(path, self.config.data(f"run-{number}"))
 
+        def tiny(path: Path) -> None:
+            self._load(self.config.data("tiny"), path)
+            self._merge(path, self.config.data("tiny-run"))
+
         build(self.home / "state", state)
+        build(self.home / "tiny", tiny)
 
     def contenders(self, operation: str) -> list[Contender]:
-        """load, upsert (two table sizes), read, where, count, compact."""
-        name = "delta-rs"
+        """load, upsert (two table sizes), read, where, count, compact, first-row."""
+        name = DELTA
         state = self.home / "state"
 
         def clear() -> None:
@@ -76,7 +83,7 @@ class DeltaPeer:
         if operation == "load":
             return [Contender(name, lambda: self._load(self.config.data("base"), self.scratch), clear, clear)]
         if operation == "upsert":
-            return [upsert(name, "base", "upsert"), upsert(name + " (table / 10)", "small", "upsert-small")]
+            return [upsert(name, "base", "upsert"), upsert(smaller(name), "small", "upsert-small")]
         if operation == "read":
             return [Contender(name, lambda: stream(None), check=check_state)]
         if operation == "where":
@@ -88,6 +95,8 @@ class DeltaPeer:
         if operation == "compact":
             label = name + " (no runs to merge)"
             return [Contender(label, compact, lambda: copy_table(state, self.scratch), clear)]
+        if operation == "first-row":
+            return [first_row_contender(name, "deltalake", str(self.home / "tiny"))]
         return []
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.config import KEY, BenchConfig
+from benchmarks.first_row import first_row_contender
+from benchmarks.names import AGGREGATION, DEDUPLICATE, PARTIAL_UPDATE, PYPAIMON, merging, smaller
 from benchmarks.timing import Contender
 from benchmarks.workspace import build, check_count, check_sums, copy_table, remove
 
@@ -71,18 +73,17 @@ class PypaimonPeer:
         self._build("base", self.config.data("base"), 0)
         self._build("small", self.config.data("small"), 0)
         self._build("state", self.config.data("base"), self.config.runs)
+        self._build("tiny", self.config.data("tiny"), 0)
 
-    def _scan(self, columns: list[str] | None = None, below: int | None = None) -> Any:
-        builder = self._open(self.home / "state").new_read_builder()
-        if columns:
-            builder = builder.with_projection(columns)
+    def _scan(self, below: int | None = None, table: str = "state") -> Any:
+        builder = self._open(self.home / table).new_read_builder()
         if below is not None:
             builder = builder.with_filter(builder.new_predicate_builder().less_than("quantity", below))
         splits = builder.new_scan().plan().splits()
         return builder.new_read().to_arrow_batch_reader(splits)
 
     def contenders(self, operation: str) -> list[Contender]:
-        """load, upsert (two table sizes), read, where."""
+        """load, upsert (two table sizes), read, where; engine-read by merge engine; first-row."""
 
         def clear() -> None:
             remove(self.scratch)
@@ -104,18 +105,38 @@ class PypaimonPeer:
                     sums[place] += self.compute.sum(batch[column]).as_py() or 0
             return tuple(sums)
 
-        name = "pypaimon"
+        name = PYPAIMON
         if operation == "load":
             base = self.config.data("base")
             return [Contender(name, lambda: self._write(self._create(self.scratch), base), clear, clear)]
         if operation == "upsert":
-            return [upsert(name, "base", "upsert"), upsert(name + " (table / 10)", "small", "upsert-small")]
+            return [upsert(name, "base", "upsert"), upsert(smaller(name), "small", "upsert-small")]
         if operation == "read":
             return [Contender(name, read, check=lambda sums: check_sums(self.config, *sums))]  # type: ignore[misc]
         if operation == "where":
             check = lambda rows: check_count(self.config, "where", rows)  # noqa: E731
             return [Contender(name, lambda: count(100), check=check)]
+        if operation == "engine-read":
+            return [self._merging(engine) for engine in (DEDUPLICATE, PARTIAL_UPDATE, AGGREGATION)]
+        if operation == "first-row":
+            return [first_row_contender(name, "pypaimon", str(self.home / "tiny"))]
         return []
+
+    def _merging(self, merge_engine: str) -> Contender:
+        """A read of lakelsm's table of this merge engine."""
+
+        source = self.config.table(merge_engine)
+
+        def setup() -> None:
+            build(self.home / merge_engine, lambda path: copy_table(source, path / "bench.db" / "t"))
+
+        def read() -> int:
+            return sum(batch.num_rows for batch in self._scan(table=merge_engine))
+
+        def check(rows: object) -> None:
+            check_count(self.config, "rows", rows)  # type: ignore[arg-type]
+
+        return Contender(merging(PYPAIMON, merge_engine), read, setup, check=check)
 
 
 def open_peer(config: BenchConfig) -> PypaimonPeer:

@@ -19,6 +19,7 @@ from benchmarks.timing import (
     Measurement,
     Peaks,
     Turns,
+    error_line,
     machine_cpu_seconds,
     measure,
     tree_cpu_seconds,
@@ -82,6 +83,12 @@ def test_a_wrong_answer_is_a_failure_and_stops_only_its_contender() -> None:
     assert wrong.error == "AssertionError: wrong answer: 1 rows, expected 2"
     assert wrong.seconds == []
     assert len(right.seconds) == 2
+
+
+def test_an_error_of_java_is_told_by_its_cause() -> None:
+    text = "An error occurred while calling o45.sql.\n: java.lang.RuntimeException: Argument x is unknown.\n\tat a.b"
+    assert error_line(ValueError(text)) == "ValueError: java.lang.RuntimeException: Argument x is unknown."
+    assert error_line(ValueError("")) == "ValueError: "
 
 
 def test_the_copy_is_removed_when_the_run_fails() -> None:
