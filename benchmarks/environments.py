@@ -26,12 +26,12 @@ PEERS = {
     "pypaimon": PeerPackages("pypaimon", ("pypaimon==2.1.*",)),
     "deltalake": PeerPackages("deltalake", ("deltalake==1.*", "pyarrow")),
     "chdb": PeerPackages("chdb", ("chdb==4.*", "pandas", "pyarrow")),
-    "duckdb": PeerPackages("duckdb", ("duckdb==2.*", "pyarrow")),
+    "duckdb": PeerPackages("duckdb", ("duckdb==2.*", "pyarrow", "pytz")),
 }
 
 
 def install_peers(folder: Path, names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Make the environments of these peers below ``folder`` (kept where they exist).
+    """Make the environments of these peers below ``folder`` (kept where they exist with what is asked for).
 
     Returns the Pythons of those that work, and the last line of what went wrong with the others.
     """
@@ -40,12 +40,14 @@ def install_peers(folder: Path, names: Sequence[str]) -> tuple[dict[str, str], d
         packages = PEERS[name]
         home = folder / packages.environment
         python, done = home / "bin" / "python", home / "installed"
-        error = "" if done.exists() else _install(home, python, packages.requirements)
-        if error:
-            failed[name] = error
-        else:
-            done.touch()
-            pythons[name] = str(python)
+        wanted = "\n".join(packages.requirements)
+        if not done.exists() or done.read_text(encoding="utf-8") != wanted:
+            error = _install(home, python, packages.requirements)
+            if error:
+                failed[name] = error
+                continue
+            done.write_text(wanted, encoding="utf-8")
+        pythons[name] = str(python)
     return pythons, failed
 
 

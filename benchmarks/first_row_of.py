@@ -37,7 +37,7 @@ def _chdb(place: str) -> Any:
 
 
 def _duckdb(query: str) -> Any:
-    return import_module("duckdb").sql(query).fetchone()
+    return import_module("duckdb").connect().execute(query).fetchone()
 
 
 _ENGINES: dict[str, Callable[[str], Any]] = {
@@ -50,6 +50,7 @@ _ENGINES: dict[str, Callable[[str], Any]] = {
 }
 
 if __name__ == "__main__":
+    del sys.path[0]  # this folder's modules are no engine's
     row = _ENGINES[sys.argv[1]](sys.argv[2])
     sys.stdout.write(json.dumps(str(row)) + "\n" if row else "\n")
     sys.stdout.flush()
