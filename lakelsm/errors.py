@@ -6,6 +6,7 @@
 * :class:`CommitOutcomeUnknownError` — the commit may or may not be visible; rerun it with the same batch id.
 * :class:`CorruptTableError` — metadata or data on storage is missing or damaged; report it.
 * :class:`StorageError` — the file system refused a write; mend that (space, permission) and run again.
+* :class:`OutOfMemoryError` — the machine has not the memory that the work needs; give its tasks less, or run fewer.
 * :class:`SparkUnavailableError` — no Spark session runs lakelsm's tasks; install or set what the message names.
 
 An error of a task reaches the driver by the name of its class (`lakelsm.spark.task_errors`): each takes one text.
@@ -111,6 +112,12 @@ class CorruptTableError(LakelsmError):
 
 class StorageError(LakelsmError, OSError):
     """The file system refused a write or a read. What a file that was written belonged to is not committed."""
+
+    kind = ErrorKind.FIX
+
+
+class OutOfMemoryError(LakelsmError, MemoryError):
+    """The memory that a task of this process needs could not be had. What it wrote belongs to nothing."""
 
     kind = ErrorKind.FIX
 

@@ -84,6 +84,11 @@ class RewriteTask:
             raise
 
     @property
+    def memory_bytes(self) -> int:
+        """What a unit holds at most: half of it for the batches of its runs, the rest for what is made of them."""
+        return 2 * self.reader.memory_bytes
+
+    @property
     def _keys(self) -> RunReader:
         """Reads the key columns alone, in half of the memory."""
         return replace(self.reader, columns=self.spec.key_columns, memory_bytes=self.reader.memory_bytes // 2)

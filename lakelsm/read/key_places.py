@@ -23,6 +23,11 @@ class KeyPlaces:
 
     keys: RunReader
 
+    @property
+    def memory_bytes(self) -> int:
+        """What a unit holds at most."""
+        return self.keys.memory_bytes
+
     def __call__(self, unit: KeySearch) -> Iterator[pa.RecordBatch]:
         """Look the keys of one file up; yield their places in the targets as the marks of a message."""
         found = ReplacedRows(self.keys, unit.targets)

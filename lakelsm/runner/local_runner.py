@@ -3,36 +3,56 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.format.paths import AttemptNames
+from lakelsm.runner.ordered_pool import OrderedPool
 from lakelsm.runner.runner import Task, Unit
+
+#: Bytes of results that wait for who takes them; the batch that is wanted next is never kept from waiting.
+_READ_AHEAD = 64 << 20
+
+#: What the tasks of a runner may hold together, unless the caller says otherwise: this share of the machine's memory.
+_MEMORY_SHARE = 2
+
+
+@runtime_checkable
+class BoundedTask(Protocol):
+    """A task that says how many bytes it holds at most."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """The bound of one unit's work."""
 
 
 class LocalRunner:
-    """Runs tasks in threads, as many at a time as the process may use cores."""
+    """Runs tasks in threads: as many at a time as there are cores, and as ``memory`` bytes have room for.
+
+    One task runs even if it may hold more. Tasks that do not say what they hold are bounded by the cores alone.
+    """
 
     name = "local"
 
-    def __init__(self, cores: int | None = None) -> None:
-        self._cores = cores or len(os.sched_getaffinity(0))
+    def __init__(self, cores: int | None = None, memory: int | None = None) -> None:
+        self._cores = cores or _usable_cores()
+        self._memory = memory or _machine_memory() // _MEMORY_SHARE
 
     @property
     def cores(self) -> int:
-        """How many tasks run at a time."""
+        """How many tasks run at a time at most."""
         return self._cores
 
     def messages(self, units: Sequence[Unit], task: Task[Unit], root: str, names: AttemptNames) -> TaskMessages:
         """See `Runner.messages`."""
         joined = TaskMessages()
-        for found in self._in_order(units, task):
-            for batch in found:
+        with closing(self._run(units, task, root, fails_at_once=True)) as batches:
+            for batch in batches:
                 for row in zip(*(column.to_pylist() for column in batch.columns)):
                     joined.add(TaskMessages.of_row(row))
         return joined
@@ -40,26 +60,27 @@ class LocalRunner:
     def batches(
         self, units: Sequence[Unit], task: Task[Unit], schema: pa.Schema, root: str
     ) -> Iterator[pa.RecordBatch]:
-        """See `Runner.batches`."""
-        for found in self._in_order(units, task):
-            yield from found
+        """See `Runner.batches`. Tasks run ahead by a bounded number of bytes; none runs once the iterator is closed.
 
-    def _in_order(self, units: Sequence[Unit], task: Task[Unit]) -> Iterator[list[pa.RecordBatch]]:
-        """What each unit's task yields; as many units are under way as there are cores, and one more."""
-        left = iter(units)
-        pool = ThreadPoolExecutor(self._cores)
-        try:
-            begun: deque[Future[list[pa.RecordBatch]]] = deque()
-            for unit in islice(left, self._cores + 1):
-                begun.append(pool.submit(_worked_off, task, unit))
-            while begun:
-                found = begun.popleft().result()
-                for unit in islice(left, 1):
-                    begun.append(pool.submit(_worked_off, task, unit))
-                yield found
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        What a unit yields comes even where a later one fails.
+        """
+        return self._run(units, task, root, fails_at_once=False)
+
+    def _run(
+        self, units: Sequence[Unit], task: Task[Unit], root: str, fails_at_once: bool
+    ) -> Generator[pa.RecordBatch, None, None]:
+        threads = self._cores
+        work: object = task
+        if isinstance(work, BoundedTask):
+            threads = min(threads, max(self._memory // max(work.memory_bytes, 1), 1))
+        pool = OrderedPool(units, task, read_ahead=_READ_AHEAD, fails_at_once=fails_at_once)
+        return pool.run(min(threads, len(units)), root)
 
 
-def _worked_off(task: Task[Unit], unit: Unit) -> list[pa.RecordBatch]:
-    return list(task(unit))
+def _usable_cores() -> int:
+    """The cores that this process may use; elsewhere than on Linux, those of the machine."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def _machine_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -5,14 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import CorruptTableError, LakelsmError
+from lakelsm.format.data_file.rolling_writer import RollingWriter
+from lakelsm.format.data_file.written_file import WrittenFile
 from lakelsm.format.paths import AttemptNames
+from lakelsm.format.snapshot import CommitKind
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.surroundings import SYSTEM
+from tests.compact.local_table import InlineRunner, LocalTable
 
 SCHEMA = pa.schema([("n", pa.int64())])
 
@@ -46,3 +51,64 @@ def test_no_task_runs_when_the_failure_of_one_is_told() -> None:
     while running.acquire(blocking=False):
         begun += 1
     assert begun == len(ended) < 50
+
+
+class Counting:
+    """A task that says what it holds, and counts how many of it run at a time."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        self.memory_bytes = memory_bytes
+        self.most = self._now = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, unit: int) -> Iterator[pa.RecordBatch]:
+        with self._lock:
+            self._now += 1
+            self.most = max(self.most, self._now)
+        time.sleep(0.01)
+        with self._lock:
+            self._now -= 1
+        yield from counted(unit)
+
+
+@pytest.mark.parametrize("memory, at_a_time", [(100, 1), (399, 1), (400, 2), (650, 3), (10_000, 4)])
+def test_tasks_run_side_by_side_as_cores_and_memory_have_room_for(memory: int, at_a_time: int) -> None:
+    task = Counting(200)
+    assert len(list(LocalRunner(4, memory).batches(range(12), task, SCHEMA, "/t"))) == 24
+    assert task.most == at_a_time
+
+
+def test_a_compaction_in_threads_writes_the_rows_and_messages_of_one_after_the_other(tmp_path: Path) -> None:
+    found = []
+    for name, runner in (("one", InlineRunner()), ("threads", LocalRunner(3))):
+        table = LocalTable(tmp_path / name, "id INT NOT NULL, v STRING", bucket="5")
+        for version in range(3):
+            table.write(*((number, f"{number}-{version}") for number in range(version, 60, version + 1)))
+        table.runner = runner  # type: ignore[assignment]
+        table.compact()
+        found.append((table.rows(), [(entry.bucket, entry.file.row_count) for entry in table.live()]))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("fault", [OSError(28, "No space left on device"), MemoryError(), pa.ArrowInvalid("bad")])
+def test_a_compaction_that_the_machine_fails_leaves_nothing_and_names_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    table = LocalTable(tmp_path / "t", "id INT NOT NULL, v STRING", bucket="3")
+    for _ in range(2):
+        table.write(*((number, "x") for number in range(30)))
+    table.runner = LocalRunner(2)  # type: ignore[assignment]
+    before, calls = table.data_files(), []
+    finish = RollingWriter.finish
+
+    def failing(self: RollingWriter) -> list[WrittenFile]:
+        calls.append(True)
+        if len(calls) == 3:
+            raise fault
+        return finish(self)
+
+    monkeypatch.setattr(RollingWriter, "finish", failing)
+    with pytest.raises(LakelsmError, match=str(table.root)):
+        table.compact()
+    assert table.data_files() == before
+    assert table.latest.commit_kind is CommitKind.APPEND

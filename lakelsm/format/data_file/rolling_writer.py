@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
+from lakelsm.cancellation import end_if_cancelled
 from lakelsm.errors import LakelsmError
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK, INT96, stored_field
@@ -125,6 +126,7 @@ class RollingWriter:
         """End the row group now."""
         if not self._pending:
             return
+        end_if_cancelled()
         rows = pa.concat_tables(self._pending)
         self._pending, self._pending_bytes = [], 0
         if self._open is None:

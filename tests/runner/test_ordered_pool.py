@@ -1,0 +1,194 @@
+"""Threads that work units off side by side for one consumer."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.cancellation import end_if_cancelled
+from lakelsm.errors import CorruptTableError, StorageError
+from lakelsm.runner.ordered_pool import OrderedPool
+
+
+def numbers(*values: int) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(values, pa.int64())], names=["n"])
+
+
+#: Bytes of a batch of one number.
+BATCH = numbers(1).nbytes
+
+
+def values(batches: Iterator[pa.RecordBatch]) -> list[int]:
+    return [number for batch in batches for number in batch.column(0).to_pylist()]
+
+
+def pool(units: int, task: Callable[[int], Iterator[pa.RecordBatch]], **settings: Any) -> OrderedPool[int]:
+    return OrderedPool(range(units), task, **{"read_ahead": 1 << 20, **settings})
+
+
+def threads_of_pools() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("lakelsm-")]
+
+
+class Work:
+    """Tasks that say which units were begun and which generators were closed."""
+
+    def __init__(self, batches: int = 1, seconds: float = 0.0) -> None:
+        self.batches, self.seconds = batches, seconds
+        self.begun: list[int] = []
+        self.closed: list[int] = []
+        self.yielded = 0
+
+    def __call__(self, unit: int) -> Iterator[pa.RecordBatch]:
+        self.begun.append(unit)
+        try:
+            for number in range(self.batches):
+                time.sleep(self.seconds)
+                yield numbers(unit * self.batches + number)
+                self.yielded += 1
+        finally:
+            self.closed.append(unit)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_batches_come_in_order_whichever_unit_is_done_first(threads: int) -> None:
+    def task(unit: int) -> Iterator[pa.RecordBatch]:
+        time.sleep(0.002 * (unit * 7 % 5))
+        yield numbers(2 * unit)
+        yield numbers(2 * unit + 1)
+
+    assert values(pool(12, task).run(threads, "/t")) == list(range(24))
+    assert threads_of_pools() == []
+
+
+def test_no_units_give_nothing() -> None:
+    assert values(pool(0, Work()).run(0, "/t")) == []
+
+
+@pytest.mark.parametrize("read_ahead", [1, 3 * BATCH])
+def test_tasks_wait_for_who_takes_their_batches(read_ahead: int) -> None:
+    work = Work(batches=50)
+    found = pool(4, work, read_ahead=read_ahead).run(2, "/t")
+    assert next(found).column(0).to_pylist() == [0]
+    time.sleep(0.1)
+    assert work.yielded <= 1 + max(read_ahead // BATCH, 1) + 1
+    assert values(found) == list(range(1, 200))
+
+
+def test_a_unit_that_is_wanted_is_not_kept_waiting_by_later_ones() -> None:
+    later_are_full = threading.Event()
+
+    def task(unit: int) -> Iterator[pa.RecordBatch]:
+        if unit == 0:
+            assert later_are_full.wait(5)
+        for number in range(3):
+            yield numbers(3 * unit + number)
+            if unit:
+                later_are_full.set()
+
+    assert values(pool(3, task, read_ahead=2 * BATCH).run(2, "/t")) == list(range(9))
+
+
+def test_an_abandoned_run_ends_its_tasks_and_their_generators() -> None:
+    work = Work(batches=1000)
+    found = pool(50, work, read_ahead=10 * BATCH).run(3, "/t")
+    next(found)
+    del found
+    gc.collect()
+    assert threads_of_pools() == []
+    assert len(work.begun) <= 3 and sorted(work.closed) == sorted(work.begun)
+
+
+def test_a_long_step_free_task_ends_where_it_asks() -> None:
+    asked = threading.Event()
+
+    def task(unit: int) -> Iterator[pa.RecordBatch]:
+        yield numbers(unit)
+        for _ in range(10_000):
+            time.sleep(0.001)
+            asked.set()
+            end_if_cancelled()
+
+    started = time.monotonic()
+    found = pool(1, task).run(1, "/t")
+    next(found)
+    assert asked.wait(5)
+    found.close()
+    assert time.monotonic() - started < 5 and threads_of_pools() == []
+
+
+def failing(at: int, error: BaseException, work: Work) -> Callable[[int], Iterator[pa.RecordBatch]]:
+    def task(unit: int) -> Iterator[pa.RecordBatch]:
+        if unit == at:
+            raise error
+        yield from work(unit)
+
+    return task
+
+
+def test_what_comes_before_a_failure_is_given_first() -> None:
+    for _ in range(5):
+        taken: list[int] = []
+        work = Work(batches=3, seconds=0.001)
+        found = pool(20, failing(2, CorruptTableError("file 2 is damaged"), work)).run(4, "/t")
+        with pytest.raises(CorruptTableError, match="file 2 is damaged"):
+            for batch in found:
+                taken += batch.column(0).to_pylist()
+        assert taken == list(range(6))
+        assert len(work.begun) < 20 and sorted(work.closed) == sorted(work.begun)
+        assert threads_of_pools() == []
+
+
+def test_a_failure_ends_earlier_units_where_it_is_told_at_once() -> None:
+    work = Work(batches=10_000, seconds=0.001)
+    started = time.monotonic()
+    found = pool(20, failing(1, CorruptTableError("file 1 is damaged"), work), fails_at_once=True).run(2, "/t")
+    with pytest.raises(CorruptTableError, match="file 1 is damaged"):
+        values(found)
+    assert time.monotonic() - started < 5
+    assert work.begun == work.closed == [0]
+
+
+def test_a_failure_that_is_none_of_lakelsm_names_the_table_and_its_cause() -> None:
+    cause = OSError(28, "No space left on device")
+    with pytest.raises(StorageError, match=r"Table /wh/t: .*No space left") as raised:
+        values(pool(3, failing(0, cause, Work())).run(2, "/wh/t"))
+    assert raised.value.__cause__ is cause
+
+
+def test_an_interrupt_of_the_user_ends_all_tasks_and_is_raised() -> None:
+    work = Work(batches=10_000, seconds=0.001)
+    timer = threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        values(pool(4, work).run(2, "/t"))
+    timer.join()
+    assert time.monotonic() - started < 5
+    assert threads_of_pools() == [] and sorted(work.closed) == sorted(work.begun)
+
+
+def test_an_interrupt_while_tasks_end_waits_for_them() -> None:
+    ended: list[int] = []
+
+    def task(unit: int) -> Iterator[pa.RecordBatch]:
+        yield numbers(unit)
+        time.sleep(0.4)
+        ended.append(unit)
+
+    found = pool(1, task).run(1, "/t")
+    next(found)
+    timer = threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        found.close()
+    timer.join()
+    assert ended == [0] and threads_of_pools() == []

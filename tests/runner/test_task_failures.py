@@ -1,0 +1,43 @@
+"""What ends a task of this process, told as an error of lakelsm's."""
+
+from __future__ import annotations
+
+import errno
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import (
+    CorruptTableError,
+    InvalidInputError,
+    LakelsmError,
+    OutOfMemoryError,
+    StorageError,
+    UnsupportedFeatureError,
+)
+from lakelsm.runner.task_failures import known_failure
+
+
+@pytest.mark.parametrize(
+    "error, kind, said",
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), StorageError, "free space there"),
+        (OSError(errno.EIO, "Input/output error"), StorageError, "mend what the file system says"),
+        (MemoryError(), OutOfMemoryError, "max_task_memory"),
+        (pa.ArrowMemoryError("malloc of size 64 failed"), OutOfMemoryError, "malloc of size 64 failed"),
+        (pa.ArrowNotImplementedError("no kernel"), UnsupportedFeatureError, "no kernel"),
+        (pa.ArrowCapacityError("array of 3 GB"), UnsupportedFeatureError, "array of 3 GB"),
+        (pa.ArrowInvalid("offset\n out of range"), CorruptTableError, "offset out of range"),
+    ],
+)
+def test_what_a_machine_refuses_names_the_table_and_the_remedy(
+    error: Exception, kind: type[LakelsmError], said: str
+) -> None:
+    told = known_failure(error, "/wh/d.db/t")
+    assert type(told) is kind
+    assert "/wh/d.db/t" in str(told) and said in str(told) and "\n" not in str(told)
+
+
+@pytest.mark.parametrize("error", [InvalidInputError("no such column"), TypeError("a defect"), SystemExit(3)], ids=repr)
+def test_errors_of_lakelsm_and_defects_stay_as_they_are(error: BaseException) -> None:
+    assert known_failure(error, "/wh/d.db/t") is error
