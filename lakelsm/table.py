@@ -33,6 +33,7 @@ from lakelsm.compact.after_write import finished_write, result_of
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Compactor
 from lakelsm.engine import ENGINES, Engine, checked_session, chosen_engine
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.options import TableOptions
 from lakelsm.plan.compaction_plan import checked_scope
 from lakelsm.plan.count_plan import metadata_count
@@ -88,15 +89,17 @@ class Table:
 
     def write(
         self,
-        frame: DataFrame,
+        frame: object,
         row_kind: str | None = None,
         *,
         commit_user: str | None = None,
         batch_id: int | None = None,
         options: Mapping[str, object] | None = None,
     ) -> CommitResult:
-        """Upsert the rows of a DataFrame; of rows with one key the later one wins (or as ``sequence.field`` says).
+        """Upsert rows; of those with one key the later one wins (or as ``sequence.field`` says).
 
+        ``frame`` is a Spark DataFrame, or rows that are written in this process: a pyarrow Table, RecordBatch,
+        RecordBatchReader or dataset, a pandas or Polars DataFrame, anything with the Arrow C stream interface.
         ``row_kind`` names a column of +I, -U, +U and -D. ``commit_user`` and ``batch_id`` (ascending per user) make a
         rerun a no-op; a batch that failed may come after later ones. A batch that changes nothing leaves no snapshot: its
         rerun is worked out anew. ``options`` override the table's for this call: those that docs/options.md has for one
@@ -105,7 +108,7 @@ class Table:
         InvalidInputError for wrong columns, types or rows; nothing is visible then. Raises BatchHistoryExpiredError for a
         batch id below the user's newest that expired snapshots may hold.
         """
-        engine = self._on_spark(frame)
+        engine = self._engine_of(frame)
         checked_name("row_kind", row_kind, "the name of a column as text", optional=True)
         store = self._store(option_texts("options", options))
 
@@ -116,7 +119,7 @@ class Table:
 
     def overwrite(
         self,
-        frame: DataFrame,
+        frame: object,
         partition: Mapping[str, object] | None = None,
         *,
         commit_user: str | None = None,
@@ -124,12 +127,13 @@ class Table:
     ) -> CommitResult:
         """Replace a partition (its leading or all columns), or the partitions that the frame has rows of, by its rows.
 
+        ``frame`` is as in `write`.
         Without ``partition`` a table without partitions is replaced whole, and so is a partitioned one whose
         ``dynamic-partition-overwrite`` is false. Columns named in ``partition`` may be left out of the frame. What is
         replaced by a frame without rows is empty afterwards: a named partition, or the whole table; only where the
         frame's rows say which partitions (neither ``partition`` nor the option set) does such a frame replace none.
         """
-        engine = self._on_spark(frame)
+        engine = self._engine_of(frame)
         store = self._store()
         fixed = checked_partition(store, partition)
 
@@ -363,11 +367,13 @@ class Table:
         """The engine that a call names, or the one that it means without a name."""
         return chosen_engine(checked_choice("engine", name, ENGINES), self._spark)
 
-    def _on_spark(self, frame: DataFrame) -> Engine:
-        """Spark, for the rows of a DataFrame. Raises InvalidInputError for anything else."""
+    def _engine_of(self, frame: object) -> Engine:
+        """Where rows are written: on Spark those of its DataFrames, in this process all others."""
+        if not is_spark_frame(frame):
+            return chosen_engine("local", None)
         from lakelsm.spark.session import checked_frame
 
-        checked_frame(frame)
+        checked_frame(frame)  # type: ignore[arg-type]
         return chosen_engine("spark", self._spark)
 
     def _plan(

@@ -123,7 +123,7 @@ INVALID: dict[str, tuple[Call, str]] = {
         lambda t: t.table.write(t.rows((DAY, 1, "v", "four", 1))),
         r"column 'code' is longer than VARCHAR\(3\) allows",
     ),
-    "no DataFrame": (lambda t: t.table.write([(1, "a")]), "frame is a list; it must be a Spark DataFrame: write spark"),
+    "no DataFrame": (lambda t: t.table.write([(1, "a")]), "frame is a list; it must be rows in memory .* or a Spark"),
     "a stream": (
         lambda t: t.table.write(t.spark.readStream.format("rate").load()),
         "frame is a stream: write its batches, frame.writeStream.foreachBatch",

@@ -6,7 +6,6 @@ What is wrong with a value of a type is told at any depth: NULL where a part is 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
@@ -17,33 +16,47 @@ from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.row_kinds import INSERT, RETRACTIONS, ROW_KINDS, UPDATE_BEFORE
-from lakelsm.options import MergeEngine, TableOptions
-from lakelsm.schema.identifiers import folded, match
+from lakelsm.options import TableOptions
+from lakelsm.schema.row_rules import (
+    DAY_MILLIS,
+    OnlyNull,
+    check_columns,
+    is_assignable,
+    kind_column,
+    kinds_are_no_text,
+    longest_value,
+    names_of_table,
+    no_row_kind,
+    no_time_of_day,
+    not_assignable,
+    null_column,
+    null_part,
+    other_partition,
+    too_long,
+    untouched_columns,
+)
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.spark.columns import quoted
-from lakelsm.spark.spark_types import to_spark
+from lakelsm.spark.spark_types import from_struct, to_spark
 from lakelsm.spark.task_errors import CHECK_MARK
-from lakelsm.types import MAX_LENGTH, ArrayType, AtomicType, DataField, DataType, MapType, MultisetType, RowType
+from lakelsm.types import (
+    UNASSIGNED_ID,
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+)
 
 _FLOATS = (T.FloatType(), T.DoubleType())
-
-_WIDER: dict[type[T.DataType], tuple[type[T.DataType], ...]] = {
-    T.ByteType: (T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType),
-    T.ShortType: (T.IntegerType, T.LongType, T.FloatType, T.DoubleType),
-    T.IntegerType: (T.LongType, T.DoubleType),
-    T.LongType: (),
-    T.FloatType: (T.DoubleType,),
-    T.DateType: (T.TimestampNTZType,),
-}
-_INTEGER_DIGITS: dict[type[T.DataType], int] = {T.ByteType: 3, T.ShortType: 5, T.IntegerType: 10, T.LongType: 19}
 
 #: A column -> whether its row has a certain fault.
 Finds = Callable[[Column], Column]
 
 _COUNT = AtomicType("INT", nullable=False)
-
-_DAY_MILLIS = 86_400_000
 
 
 def prepare(
@@ -65,13 +78,11 @@ def prepare(
 
     With `partial-update` the frame may leave out columns that can be NULL: its rows do not touch them.
     """
-    fixed = dict(fixed or {})
-    frame, row_kind = _in_names_of_table(frame, schema, row_kind)
-    if options.merge_engine is MergeEngine.PARTIAL_UPDATE:
-        kept = {*frame.columns, *schema.primary_keys, *schema.partition_keys}
-        untouched = [field.name for field in schema.fields if field.name not in kept and field.type.nullable]
-        fixed = {**dict.fromkeys(untouched), **fixed}
-    _check_columns(frame, schema, row_kind, fixed)
+    names, row_kind = names_of_table(frame.columns, schema, row_kind)
+    if names != frame.columns:
+        frame = frame.toDF(*names)
+    fixed = {**dict.fromkeys(untouched_columns(names, schema, options)), **(fixed or {})}
+    check_columns(names, schema, row_kind, fixed)
     sources = {field.name: field.dataType for field in frame.schema.fields}
     columns = [_column(schema, field, sources, fixed, stored) for field in schema.fields]
     columns.append(_kind_column(sources, schema, options, row_kind).alias(VALUE_KIND))
@@ -81,39 +92,6 @@ def prepare(
     elif options.ignore_update_before:
         rows = rows.where(F.col(VALUE_KIND) != UPDATE_BEFORE)
     return rows
-
-
-def _in_names_of_table(
-    frame: DataFrame, schema: TableSchema, row_kind: str | None
-) -> tuple[DataFrame, str | None]:
-    """The frame and its row kind column with columns named as in the table: Spark takes `ID` for `id`."""
-    given = frame.columns
-    counts = Counter(map(folded, given))
-    twice = sorted({name for name in given if counts[folded(name)] > 1})
-    if twice:
-        raise InvalidInputError(
-            f"The DataFrame has column {', '.join(twice)} more than once: rename or drop one (Spark ignores case)."
-        )
-    known = {folded(name): name for name in schema.field_names}
-    names = [known.get(folded(name), name) for name in given]
-    kind = None if row_kind is None else match(row_kind, names) or row_kind
-    return (frame if names == given else frame.toDF(*names)), kind
-
-
-def _check_columns(frame: DataFrame, schema: TableSchema, row_kind: str | None, fixed: Mapping[str, object]) -> None:
-    given = list(frame.columns)
-    if row_kind is not None and row_kind not in given:
-        raise InvalidInputError(f"Row kind column '{row_kind}' is not in the DataFrame, which has {', '.join(given)}.")
-    missing = [name for name in schema.field_names if name not in given and name not in fixed]
-    if missing:
-        raise InvalidInputError(
-            f"The DataFrame lacks column {', '.join(missing)} of the table: add it (as NULL where the row has none)."
-        )
-    extra = [name for name in given if name not in schema.field_names and name != row_kind]
-    if extra:
-        raise InvalidInputError(
-            f"The table has no column {', '.join(extra)}: drop it from the DataFrame or add it to the table first."
-        )
 
 
 def _column(
@@ -128,39 +106,34 @@ def _column(
         return _literal(fixed[field.name], target).alias(field.name)
     column = quoted(field.name)
     source = sources[field.name]
-    if not is_assignable(source, target):
-        raise InvalidInputError(
-            f"Column '{field.name}' is {source.simpleString()} in the DataFrame and {target.simpleString()} in the "
-            f"table ({field.type.sql()}): {_remedy(source, target)}."
-        )
+    if not fits(source, field.type):
+        raise not_assignable(field, source.simpleString(), target.simpleString(), _remedy(source, target))
     if source != target:
         column = column.cast(target)
     if not stored and (field.name in schema.primary_keys or field.name in schema.partition_keys):
         zeros = field.name in schema.partition_keys
         column = _one_bit_pattern(column, target, zeros) if target in _FLOATS else _floored(column, field.type)
     checked = column
-    limit = field.type.length if isinstance(field.type, AtomicType) else None
-    if limit is not None and limit < MAX_LENGTH:
+    limit = longest_value(field.type)
+    if limit is not None:
         size = F.char_length(column) if isinstance(target, T.StringType) else F.octet_length(column)
-        message = f"{CHECK_MARK}a value of column '{field.name}' is longer than {field.type.sql()} allows"
-        if limit == 1:
-            message += ", which is what the type means without a length: declare STRING or BYTES for values of any length"
-        checked = F.when(size > limit, F.raise_error(F.lit(message))).otherwise(checked)
+        checked = _refused(size > limit, too_long(field), checked)
     for finds, fault in value_faults(field.type, field.name):
-        checked = F.when(finds(column), F.raise_error(F.lit(CHECK_MARK + fault))).otherwise(checked)
+        checked = _refused(finds(column), fault, checked)
     if not field.type.nullable:
-        what = "key column" if field.name in schema.primary_keys else "NOT NULL column"
-        message = f"{CHECK_MARK}{what} '{field.name}' is NULL in a row of the DataFrame: filter or fill such rows"
-        checked = F.when(column.isNull(), F.raise_error(F.lit(message))).otherwise(checked)
+        checked = _refused(column.isNull(), null_column(field.name, schema), checked)
     if field.name in fixed:
-        message = f"{CHECK_MARK}a row's '{field.name}' is not the overwritten partition's '{fixed[field.name]}'"
         wanted = _literal(fixed[field.name], target)
-        checked = F.when(column.eqNullSafe(wanted), wanted).otherwise(F.raise_error(F.lit(message)))
+        checked = _refused(~column.eqNullSafe(wanted), other_partition(field.name, fixed[field.name]), wanted)
     return checked.alias(field.name)
 
 
-def _remedy(source: T.DataType, target: T.DataType) -> str:
-    """What to do about a column of another type."""
+def _refused(fault: Column, text: str, otherwise: Column) -> Column:
+    return F.when(fault, F.raise_error(F.lit(CHECK_MARK + text))).otherwise(otherwise)
+
+
+def _remedy(source: T.DataType, target: T.DataType) -> str | None:
+    """What to do about a column of another type; None: what is to be done about most."""
     if isinstance(source, T.TimestampType) and isinstance(target, T.TimestampNTZType):
         return (
             "in Paimon TIMESTAMP has no time zone, and Spark's timestamp is TIMESTAMP_LTZ: declare the column so, or "
@@ -168,7 +141,7 @@ def _remedy(source: T.DataType, target: T.DataType) -> str:
         )
     if source.typeName() == "time":  # Spark has it from 4.1 on.
         return "write it as milliseconds of the day, time_to_millis(column): Spark's cast to int gives seconds"
-    return f"cast it to {target.simpleString()} before the write"
+    return None
 
 
 def _one_bit_pattern(column: Column, target: T.DataType, zeros: bool) -> Column:
@@ -194,45 +167,38 @@ def _literal(value: object, target: T.DataType) -> Column:
     return F.lit(str(value) if text else value).cast(target)
 
 
-def is_assignable(source: T.DataType, target: T.DataType) -> bool:
-    """Whether every value of ``source`` is a value of ``target`` (nullability is checked row by row)."""
-    if isinstance(source, T.NullType):
-        return True
-    if isinstance(target, T.DecimalType):
-        if isinstance(source, T.DecimalType):
-            return target.scale >= source.scale and target.precision - target.scale >= source.precision - source.scale
-        digits = _INTEGER_DIGITS.get(type(source))
-        return digits is not None and target.precision - target.scale >= digits
-    if isinstance(source, T.ArrayType) and isinstance(target, T.ArrayType):
-        return is_assignable(source.elementType, target.elementType)
-    if isinstance(source, T.MapType) and isinstance(target, T.MapType):
-        return is_assignable(source.keyType, target.keyType) and is_assignable(source.valueType, target.valueType)
-    if isinstance(source, T.StructType) and isinstance(target, T.StructType):
-        pairs = zip(source.fields, target.fields)
-        alike = list(map(folded, source.names)) == list(map(folded, target.names))
-        return alike and all(is_assignable(a.dataType, b.dataType) for a, b in pairs)
-    if isinstance(target, T.StringType):
-        return isinstance(source, (T.StringType, T.CharType, T.VarcharType))
-    return type(source) is type(target) or type(target) in _WIDER.get(type(source), ())
+def fits(source: T.DataType, target: DataType) -> bool:
+    """Whether every value of a Spark type is one of a column's (NULL is judged row by row)."""
+    try:
+        return is_assignable(_value_type(source), target)
+    except InvalidInputError:  # Paimon has no type for it.
+        return False
+
+
+def _value_type(spark_type: T.DataType) -> DataType:
+    """Paimon's type of values of a Spark type; NULL alone is one too."""
+    if isinstance(spark_type, T.NullType):
+        return OnlyNull()
+    if isinstance(spark_type, T.ArrayType):
+        return ArrayType(_value_type(spark_type.elementType))
+    if isinstance(spark_type, T.MapType):
+        return MapType(_value_type(spark_type.keyType), _value_type(spark_type.valueType))
+    if isinstance(spark_type, T.StructType):
+        members = ((member.name, _value_type(member.dataType)) for member in spark_type.fields)
+        return RowType(tuple(DataField(UNASSIGNED_ID, name, kind) for name, kind in members))
+    return from_struct(T.StructType([T.StructField("value", spark_type)]))[0].type
 
 
 def _kind_column(
     sources: Mapping[str, T.DataType], schema: TableSchema, options: TableOptions, row_kind: str | None
 ) -> Column:
-    name = row_kind or options.rowkind_field
-    if row_kind is not None and options.rowkind_field is not None and row_kind != options.rowkind_field:
-        raise InvalidInputError(
-            f"The table takes row kinds from its column '{options.rowkind_field}' (rowkind.field): leave row_kind out."
-        )
+    name = kind_column(options, row_kind)
     if name is None:
         return F.lit(INSERT).cast("tinyint")
     if not isinstance(sources.get(name), T.StringType):
-        raise InvalidInputError(f"Row kind column '{name}' must be a string of +I, -U, +U or -D.")
+        raise kinds_are_no_text(name)
     column = quoted(name)
-    wrong = F.concat(
-        F.lit(f"{CHECK_MARK}row kind of column '{name}' must be +I, -U, +U or -D and cannot be null: "),
-        F.coalesce(column, F.lit("NULL")),
-    )
+    wrong = F.concat(F.lit(CHECK_MARK + no_row_kind(name)), F.coalesce(column, F.lit("NULL")))
     code = F.raise_error(wrong).cast("int")
     for number, text in enumerate(ROW_KINDS):
         code = F.when(column == text, number).otherwise(code)
@@ -250,7 +216,7 @@ def value_faults(kind: DataType, path: str) -> list[tuple[Finds, str]]:
         for member in kind.fields:
             where = f"{path}.{member.name}"
             if not member.type.nullable:
-                found.append((_member_is_null(member.name), _null_fault(where)))
+                found.append((_member_is_null(member.name), null_part(where)))
             found += [(_in_member(member.name, finds), text) for finds, text in value_faults(member.type, where)]
         return found
     if isinstance(kind, ArrayType):
@@ -260,13 +226,8 @@ def value_faults(kind: DataType, path: str) -> list[tuple[Finds, str]]:
         keys = _in_elements(F.map_keys, key.with_nullable(True), f"{path}.key")  # Spark has no map with a NULL key.
         return keys + _in_elements(F.map_values, value, f"{path}.value")
     if kind.root == "TIME":
-        text = f"'{path}' ({kind.sql()}) is a number of milliseconds from 0 to {_DAY_MILLIS - 1}, and a row has another"
-        return [(lambda column: (column < 0) | (column >= _DAY_MILLIS), text)]
+        return [(lambda column: (column < 0) | (column >= DAY_MILLIS), no_time_of_day(path, kind))]
     return []
-
-
-def _null_fault(path: str) -> str:
-    return f"'{path}', which is NOT NULL, is NULL in a row of the DataFrame: filter or fill such rows"
 
 
 def _member_is_null(name: str) -> Finds:
@@ -278,7 +239,7 @@ def _in_member(name: str, finds: Finds) -> Finds:
 
 
 def _in_elements(elements: Finds, kind: DataType, path: str) -> list[tuple[Finds, str]]:
-    found = [] if kind.nullable else [(_exists(elements, lambda element: element.isNull()), _null_fault(path))]
+    found = [] if kind.nullable else [(_exists(elements, lambda element: element.isNull()), null_part(path))]
     return found + [(_exists(elements, finds), text) for finds, text in value_faults(kind, path)]
 
 

@@ -19,7 +19,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.format.row_kinds import ROW_KINDS, UPDATE_AFTER
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.frames.delete import matching_rows, prepared_changes
-from lakelsm.frames.prepare import is_assignable
+from lakelsm.frames.prepare import fits
 from lakelsm.plan.update_plan import RowSequence, UpdatePlan, plan_update
 from lakelsm.predicate.parser import shown_condition
 from lakelsm.schema.system_columns import NEW_VALUE
@@ -69,7 +69,7 @@ def _assigned(field: DataField, value: Column, kind: T.DataType) -> Column:
         cast = value.try_cast(target)
         fault = f"set gives column '{field.name}' a number that {field.type.sql()} has no place for"
         return _refused(value.isNotNull() & cast.isNull(), fault, cast)
-    if not is_assignable(kind, target):
+    if not fits(kind, field.type):
         raise InvalidInputError(
             f"set gives column '{field.name}' ({field.type.sql()}) a value of type {kind.simpleString()}: "
             f"cast it to {target.simpleString()}."

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
+
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.local.arrow_input import ArrowInput
+from lakelsm.local.arrow_rows import prepare_arrow
+from lakelsm.local.arrow_writer import ArrowWriter
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.write.row_writer import RowWriter
 
 
 class LocalEngine:
@@ -23,15 +27,15 @@ class LocalEngine:
         """What runs planned units."""
         return LocalRunner()
 
-    def writer(self, store: TableStore) -> RowWriter[Any]:
+    def writer(self, store: TableStore) -> ArrowWriter:
         """See `Engine.writer`."""
-        raise UnsupportedFeatureError("Writes without Spark are not built yet: write a Spark DataFrame.")
+        return ArrowWriter(self.runner, store)
 
     def prepared(
         self, store: TableStore, data: Any, row_kind: str | None = None, fixed: Mapping[str, object] | None = None
-    ) -> Any:
+    ) -> Iterator[pa.RecordBatch]:
         """See `Engine.prepared`."""
-        raise UnsupportedFeatureError("Writes without Spark are not built yet: write a Spark DataFrame.")
+        return prepare_arrow(ArrowInput.of(data), store.schema, store.options, row_kind, fixed=fixed)
 
     def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> Any:
         """See `Engine.retractions`."""

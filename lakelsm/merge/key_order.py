@@ -57,6 +57,23 @@ def group_starts(keys: OrderKeys) -> npt.NDArray[np.bool_]:
     return starts
 
 
+def stable_order(keys: OrderKeys) -> npt.NDArray[np.int64]:
+    """Return the places of rows in the order of their ``keys``; equal ones stay as they come.
+
+    As ``np.argsort(keys, kind="stable")``, which takes several times as long for byte strings: here their first eight
+    bytes are sorted as numbers, and the whole keys only where these are alike.
+    """
+    if not len(keys) or keys.dtype.kind != "S" or keys.dtype.itemsize <= 8:
+        return np.argsort(keys, kind="stable").astype(np.int64, copy=False)
+    leading = np.ascontiguousarray(keys.view(np.uint8).reshape(len(keys), -1)[:, :8]).view(">u8").reshape(-1)
+    order = np.argsort(leading.astype(np.uint64), kind="stable").astype(np.int64, copy=False)
+    starts = group_starts(leading[order])
+    alike = ~(starts & np.append(starts[1:], True))
+    rows = order[alike]
+    order[alike] = rows[np.argsort(keys[rows], kind="stable")]
+    return order
+
+
 def _contiguous(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         combined = column.combine_chunks()

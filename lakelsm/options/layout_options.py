@@ -204,6 +204,20 @@ class LayoutOptions:
         "Reads and look-ups leave files out whose index says that no row matches (10,000 index files a read at most).",
         per_call=False,
     )
+    write_buffer_size: int = option(
+        "write-buffer-size",
+        SIZE,
+        256 * _MB,
+        "Rows that a write in this process holds in memory (1 gb at most); what is more waits in scratch files, sorted. "
+        "Spark's own settings say it for its writes.",
+    )
+    write_buffer_spill_max_disk_size: int = option(
+        "write-buffer-spill.max-disk-size",
+        SIZE,
+        2**63 - 1,
+        "Space that the scratch files of one write in this process may take; TMPDIR names their directory.",
+        default_text="unlimited",
+    )
     source_split_target_size: int = option(
         "source.split.target-size", SIZE, 128 * _MB, "Data that a read task gets.", low=1
     )

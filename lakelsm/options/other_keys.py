@@ -115,8 +115,6 @@ TUNING_KEYS: tuple[str, ...] = (
     "sort-spill-threshold",
     "spill-compression",
     "spill-compression.zstd-level",
-    "write-buffer-size",
-    "write-buffer-spill.max-disk-size",
     "write-buffer-spillable",
     "write-max-writers-to-spill",
     "write.batch-memory",

@@ -23,6 +23,7 @@ from lakelsm.errors import (
     SparkUnavailableError,
     StorageError,
 )
+from lakelsm.schema.row_rules import refused_rows
 from lakelsm.spark.session import python_remedy
 
 #: Starts the message of every row check.
@@ -69,7 +70,7 @@ def lakelsm_error(text: str, root: str) -> LakelsmError | None:
     """Return the error of lakelsm that a failed job's text tells of; None when it tells of none."""
     checked = _CHECKED.search(text)
     if checked is not None:
-        return InvalidInputError(f"The write was refused and nothing of it is visible: {checked[1]}")
+        return refused_rows(checked[1])
     if _OTHER_PYTHON.search(text) is not None:
         return SparkUnavailableError(
             "Spark's workers run another Python than this program, of another version or without lakelsm: "

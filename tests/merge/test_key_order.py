@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.row.binary_row import encode_row
-from lakelsm.merge.key_order import group_starts, order_keys, rank_keys
+from lakelsm.merge.key_order import group_starts, order_keys, rank_keys, stable_order
 from lakelsm.types import AtomicType, DataType, parse_type, to_arrow
 from tests.nano_times import column_of, times_of_nanos
 from tests.oracle import sort_key
@@ -234,3 +234,10 @@ def test_keys_of_two_columns_rank_as_tuples(rows: list[tuple[int | None, str | N
         return (row[0] is not None, row[0] or 0, row[1] is not None, (row[1] or "").encode())
 
     assert ranks == [sorted({order(row) for row in rows}).index(order(row)) for row in rows]
+
+
+@given(st.lists(st.tuples(st.text(alphabet="ab\0", max_size=12), st.integers(0, 2)), max_size=40))
+def test_the_order_of_rows_is_that_of_a_stable_sort(rows: list[tuple[str, int]]) -> None:
+    columns = [pa.array([text for text, _ in rows], pa.string()), pa.array([k for _, k in rows], pa.int64())]
+    for keys in (order_keys(columns), order_keys(columns[1:])):
+        assert stable_order(keys).tolist() == np.argsort(keys, kind="stable").tolist()

@@ -97,7 +97,7 @@ def test_one_call_may_tune_how_files_are_written() -> None:
         "scan.tag-name",
         "streaming-read-overwrite",
         "disable-explicit-type-casting",
-        "write-buffer-size",
+        "write-buffer-spillable",
         "consumer-id",
     ],
 )

@@ -8,8 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -199,22 +197,6 @@ def frame(module: str = "pyspark.sql.classic.dataframe", jsc: object = object(),
 def test_a_classic_frame_of_a_running_session_is_taken_as_it_is() -> None:
     given = frame()
     assert checked_frame(given) is given
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ([(1, "a")], r"frame is a list; it must be a Spark DataFrame: write spark.createDataFrame\(rows, schema\)"),
-        ("db.t", r"frame is a str; .*write spark.table\(frame\)"),
-        (pd.DataFrame({"a": [1]}), r"write spark.createDataFrame\(frame\)"),
-        (pa.table({"a": [1]}), r"write spark.createDataFrame\(frame\)"),
-        (None, "frame is a NoneType"),
-    ],
-    ids=lambda given: type(given).__name__,
-)
-def test_what_is_no_frame_is_refused_with_the_way_to_make_one(given: Any, message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        checked_frame(given)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.A
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([cast_column(chunk, target) for chunk in column.chunks], target)
     source = column.type
+    if pa.types.is_date(source) and _is_time(target):
+        column, source = _midnights(column), pa.timestamp("us")
     if _is_time(source) and _is_time(target):
         return _cast_time(column, target)
     if pa.types.is_struct(source) and source.num_fields == target.num_fields:
@@ -36,6 +38,8 @@ def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.A
         return _with_parts(column, target, [column.keys, column.items])
     if pa.types.is_list(source):
         return _with_parts(column, target, [column.values])
+    if pa.types.is_time32(target) and pa.types.is_integer(source):
+        column = column.cast(pa.int32())
     return column.cast(target, safe=False)
 
 
@@ -53,6 +57,14 @@ def comparable_values(column: pa.Array, data_type: DataType) -> list[Any]:
 
 def _is_time(kind: pa.DataType) -> bool:
     return pa.types.is_timestamp(kind) or kind in (NANO_TIMESTAMP, INT96)
+
+
+def _midnights(days: pa.Array) -> pa.Array:
+    """Dates as the times at which they begin."""
+    try:
+        return days.cast(pa.timestamp("us"))
+    except pa.ArrowInvalid as error:
+        raise outside_microseconds() from error
 
 
 def _cast_time(column: pa.Array, target: pa.DataType) -> pa.Array:

@@ -1,0 +1,140 @@
+"""What a user hands over as rows, as record batches of bounded size."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lakelsm.arguments import type_name
+from lakelsm.errors import InvalidInputError
+
+#: Rows and bytes of a batch. One row may be larger.
+_BATCH_ROWS = 1 << 16
+_BATCH_BYTES = 16 << 20
+
+_ACCEPTED = (
+    "rows in memory (pyarrow Table, RecordBatch, RecordBatchReader or dataset, pandas or Polars DataFrame, anything with "
+    "the Arrow C stream interface) or a Spark DataFrame"
+)
+
+
+@dataclass(frozen=True)
+class ArrowInput:
+    """Rows in their order. ``batches`` can be taken once."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+    @staticmethod
+    def of(frame: object) -> ArrowInput:
+        """The rows of what a user handed over. Raises InvalidInputError, with the remedy, where it has none."""
+        reader = _reader(frame)
+        return ArrowInput(reader.schema, _bounded(reader))
+
+
+def is_spark_frame(frame: object) -> bool:
+    """Whether the rows are a Spark DataFrame: known by its class's name, as PySpark may not be loaded."""
+    return any(
+        kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.") for kind in type(frame).__mro__
+    )
+
+
+def _reader(frame: Any) -> pa.RecordBatchReader:
+    pandas, datasets = sys.modules.get("pandas"), sys.modules.get("pyarrow.dataset")
+    if isinstance(frame, pa.RecordBatchReader):
+        return frame
+    if isinstance(frame, pa.RecordBatch):
+        return pa.RecordBatchReader.from_batches(frame.schema, [frame])
+    if isinstance(frame, pa.Table):
+        return frame.to_reader()
+    if pandas is not None and isinstance(frame, pandas.DataFrame):
+        return _pandas_reader(frame)
+    if datasets is not None and isinstance(frame, (datasets.Dataset, datasets.Scanner)):
+        return (frame.scanner() if isinstance(frame, datasets.Dataset) else frame).to_reader()
+    if not isinstance(frame, type) and callable(getattr(frame, "__arrow_c_stream__", None)):
+        try:
+            return pa.RecordBatchReader.from_stream(frame)
+        except pa.ArrowException as error:
+            what = f"frame is a {type_name(type(frame))} whose rows have no columns"
+            raise InvalidInputError(f"{what}: make it a table of columns first ({error}).") from error
+    raise InvalidInputError(f"frame is a {type_name(type(frame))}; it must be {_ACCEPTED}: write {_remedy(frame)}.")
+
+
+def _remedy(frame: object) -> str:
+    package = type(frame).__module__.split(".")[0]
+    if package == "pandas":
+        return "frame.to_frame()"
+    if package == "polars":
+        return "frame.collect()" if type(frame).__name__ == "LazyFrame" else "frame.to_frame()"
+    if isinstance(frame, str):
+        return "spark.table(frame), or pyarrow.dataset.dataset(frame)"
+    if isinstance(frame, dict):
+        return "pyarrow.table(frame)"
+    if package == "pyspark":
+        return "frame.to_spark()"
+    return "pyarrow.Table.from_pylist(rows), or spark.createDataFrame(rows, schema)"
+
+
+def _pandas_reader(frame: Any) -> pa.RecordBatchReader:
+    """The rows of a pandas DataFrame without its index, converted piece by piece; what is missing for pandas is NULL."""
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    if frame.columns.has_duplicates:
+        return _columns_twice(frame)
+    schema = pa.schema([_pandas_field(frame, name) for name in frame.columns])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(frame), _BATCH_ROWS):
+            piece = frame.iloc[start : start + _BATCH_ROWS]
+            try:
+                yield pa.RecordBatch.from_pandas(piece, schema, preserve_index=False, nthreads=1)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                raise InvalidInputError(f"The DataFrame has no Arrow form: {_reason(error)}.") from error
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _columns_twice(frame: Any) -> pa.RecordBatchReader:
+    """A reader of the columns' names, of which some are alike, and of no rows: Arrow converts no such frame."""
+    return pa.RecordBatchReader.from_batches(pa.schema([(name, pa.null()) for name in frame.columns]), [])
+
+
+def _pandas_field(frame: Any, name: str) -> pa.Field:
+    try:
+        return pa.Schema.from_pandas(frame[[name]], preserve_index=False).field(0)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(
+            f"Column '{name}' of the DataFrame has no Arrow type: give its values one type ({_reason(error)})."
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    return ", ".join(str(part) for part in error.args)
+
+
+def _bounded(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """The batches of a reader, cut where they are large."""
+    with reader:
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            except pa.ArrowException as error:
+                raise InvalidInputError(f"The rows of the frame cannot be read to their end: {error}") from error
+            for start in range(0, len(batch), _BATCH_ROWS):
+                yield from _cut(batch.slice(start, _BATCH_ROWS))
+            del batch
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The batch in parts of at most `_BATCH_BYTES`, halved until they fit: its rows may be of very different width."""
+    if len(batch) <= 1 or batch.nbytes <= _BATCH_BYTES:
+        yield batch
+        return
+    half = len(batch) // 2
+    yield from _cut(batch.slice(0, half))
+    yield from _cut(batch.slice(half))

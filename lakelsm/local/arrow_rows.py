@@ -1,0 +1,218 @@
+"""A user's rows in Arrow made into key-value rows: checked, cast, with row kind and input order.
+
+The twin of what Spark frames go through, by the same rules (`lakelsm.schema.row_rules`). Columns and types are judged at
+once, rows as they pass: before the commit, so that nothing is visible of a write with a faulty row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.errors import told_of
+from lakelsm.format.data_file.column_evolution import cast_column
+from lakelsm.format.data_file.key_value_file import row_schema
+from lakelsm.format.row_kinds import INSERT, ROW_KINDS, UPDATE_BEFORE, is_retract
+from lakelsm.local.arrow_faults import check_values, refuse_any
+from lakelsm.local.arrow_input import ArrowInput
+from lakelsm.local.arrow_values import plain_array, plain_type, value_type
+from lakelsm.options import TableOptions
+from lakelsm.schema.row_rules import (
+    check_columns,
+    is_assignable,
+    kind_column,
+    kinds_are_no_text,
+    longest_value,
+    names_of_table,
+    no_row_kind,
+    not_assignable,
+    null_column,
+    other_partition,
+    refused_rows,
+    too_long,
+    untouched_columns,
+)
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.types import STRING_ROOTS, DataField, python_arrow, to_arrow
+
+_KINDS = pa.array(ROW_KINDS)
+
+#: Makes one column of the rows from those of a batch, by their places.
+_Column = Callable[[pa.RecordBatch], pa.Array]
+
+
+def prepare_arrow(
+    given: ArrowInput,
+    schema: TableSchema,
+    options: TableOptions,
+    row_kind: str | None = None,
+    *,
+    fixed: Mapping[str, object] | None = None,
+    stored: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Return the rows to write: their numbers in the order of the input, row kinds, and columns as files have them.
+
+    ``row_kind`` names a column of +I, -U, +U and -D that is not stored; without it the table's ``rowkind.field``
+    decides, else every row is +I. ``fixed`` gives constant columns (a static partition) that the input may leave out.
+    ``stored``: the rows are the table's own, whose keys are left as they are, since they say where a row lies. Raises
+    InvalidInputError for wrong columns and types at once, for a row when its batch is taken.
+
+    With `partial-update` the input may leave out columns that can be NULL: its rows do not touch them.
+    """
+    names, row_kind = names_of_table(given.schema.names, schema, row_kind)
+    constants = {**dict.fromkeys(untouched_columns(names, schema, options)), **(fixed or {})}
+    check_columns(names, schema, row_kind, constants)
+    places = {name: at for at, name in enumerate(names)}
+    columns: list[_Column] = []
+    for field in schema.fields:
+        constant = _constant(field, constants[field.name]) if field.name in constants else None
+        if field.name in places:
+            of_given = given.schema.field(places[field.name]).type
+            column = _GivenColumn.of(schema, field, places[field.name], of_given, constant, stored)
+            columns.append(column if constant is None else _FixedColumn(field, column, constant, constants[field.name]))
+        else:
+            assert constant is not None
+            columns.append(_ConstantColumn(constant))
+    kinds = _kinds(given.schema, places, kind_column(options, row_kind))
+    return _prepared(given.batches, row_schema(schema.fields), columns, kinds, options)
+
+
+def _prepared(
+    batches: Iterator[pa.RecordBatch],
+    wanted: pa.Schema,
+    columns: list[_Column],
+    kinds: _Column,
+    options: TableOptions,
+) -> Iterator[pa.RecordBatch]:
+    start = 0
+    for batch in batches:
+        numbers = pa.array(np.arange(start, start + len(batch)))
+        start += len(batch)
+        found = kinds(batch)
+        rows = pa.RecordBatch.from_arrays([numbers, found, *(column(batch) for column in columns)], schema=wanted)
+        if options.ignore_delete:
+            rows = rows.filter(pa.array(~is_retract(found)))
+        elif options.ignore_update_before:
+            rows = rows.filter(pc.not_equal(found, UPDATE_BEFORE))
+        if len(rows):
+            yield rows
+
+
+def _constant(field: DataField, value: object) -> pa.Scalar:
+    """A value of Python's as the column has it."""
+    return cast_column(pa.array([value], python_arrow(field.type)), to_arrow(field.type))[0]
+
+
+@dataclass(frozen=True)
+class _ConstantColumn:
+    value: pa.Scalar
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.Array:
+        return pa.repeat(self.value, len(batch))
+
+
+@dataclass(frozen=True)
+class _GivenColumn:
+    """A column of the input as the table has it; raises InvalidInputError for a value that cannot be one of it."""
+
+    field: DataField
+    place: int
+    _: KW_ONLY
+    null_fault: str | None
+    one_nan: bool
+    one_zero: bool
+
+    @staticmethod
+    def of(
+        schema: TableSchema, field: DataField, place: int, kind: pa.DataType, constant: pa.Scalar | None, stored: bool
+    ) -> _GivenColumn:
+        """The column at a place. Raises InvalidInputError where its type is not one that the table's column takes."""
+        as_it_is = stored and kind == to_arrow(field.type)
+        with told_of(f"Column '{field.name}'"):
+            source = field.type if as_it_is else value_type(plain_type(kind))
+        if not is_assignable(source, field.type):
+            raise not_assignable(field, str(kind), str(to_arrow(field.type)), _remedy(kind, field))
+        is_partition = field.name in schema.partition_keys
+        is_key = is_partition or field.name in schema.primary_keys
+        keyed = is_key and not stored and field.type.root in ("FLOAT", "DOUBLE")
+        may_be_null = field.type.nullable or constant is not None
+        null_fault = None if may_be_null else null_column(field.name, schema)
+        return _GivenColumn(field, place, null_fault=null_fault, one_nan=keyed, one_zero=keyed and not is_partition)
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.Array:
+        field, given = self.field, batch.column(self.place)
+        values = self._cast(given)
+        if self.null_fault is not None and values.null_count:
+            raise refused_rows(self.null_fault)
+        check_values(values, field.type, field.name)
+        limit = longest_value(field.type)
+        if limit is not None:
+            sizes = pc.utf8_length(values) if field.type.root in STRING_ROOTS else pc.binary_length(values)
+            refuse_any(pc.greater(sizes, limit), too_long(field))
+        # One bit pattern for a key, as buckets and partitions go by the bits.
+        if self.one_nan:
+            values = pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), values.type), values)
+        if self.one_zero:
+            values = pc.if_else(pc.equal(values, 0.0), pa.scalar(0.0, values.type), values)
+        return values
+
+    def _cast(self, given: pa.Array) -> pa.Array:
+        field = self.field
+        try:
+            given.validate(full=True)
+            with told_of(f"Column '{field.name}'"):
+                return cast_column(plain_array(given), to_arrow(field.type))
+        except pa.ArrowException as error:
+            reason = " ".join(str(error).split())
+            raise refused_rows(f"a value of column '{field.name}' is none of {field.type.sql()}: {reason}") from error
+
+
+@dataclass(frozen=True)
+class _FixedColumn:
+    """A column of the input whose values must all be the overwritten partition's."""
+
+    field: DataField
+    column: _GivenColumn
+    value: pa.Scalar
+    shown: object
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.Array:
+        found = self.column(batch)
+        same = pc.fill_null(pc.equal(found, self.value), False) if self.value.is_valid else found.is_null()
+        if pa.types.is_floating(found.type) and self.value.is_valid and np.isnan(self.value.as_py()):
+            same = pc.fill_null(pc.is_nan(found), False)
+        refuse_any(pc.invert(same), other_partition(self.field.name, self.shown))
+        return pa.repeat(self.value, len(batch))
+
+
+def _remedy(kind: pa.DataType, field: DataField) -> str | None:
+    """What to do about a column of another type; None: what is to be done about most."""
+    if pa.types.is_timestamp(kind) and kind.tz is not None and field.type.root == "TIMESTAMP":
+        return (
+            "in Paimon TIMESTAMP has no time zone, and Arrow's timestamp with one is TIMESTAMP_LTZ: declare the column "
+            "so, or cast it to a timestamp without a zone before the write"
+        )
+    return None
+
+
+def _kinds(schema: pa.Schema, places: Mapping[str, int], name: str | None) -> _Column:
+    """What makes the codes of the row kinds."""
+    if name is None:
+        return _ConstantColumn(pa.scalar(INSERT, pa.int8()))
+    kind = plain_type(schema.field(places[name]).type) if name in places else pa.null()
+    if not pa.types.is_string(kind):
+        raise kinds_are_no_text(name)
+
+    def codes(batch: pa.RecordBatch) -> pa.Array:
+        texts = plain_array(batch.column(places[name]))
+        found = pc.index_in(texts, _KINDS)
+        if found.null_count:
+            wrong = texts.filter(found.is_null())[0].as_py()
+            raise refused_rows(no_row_kind(name) + ("NULL" if wrong is None else wrong))
+        return found.cast(pa.int8())
+
+    return codes

@@ -1,0 +1,90 @@
+"""Rows in Arrow to level-0 files: bucket and sort in this process, then the tasks that merge and write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.commit.commit_message import TaskMessages
+from lakelsm.format.data_file.key_value_file import row_schema
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.local.bucket_places import BucketPlaces
+from lakelsm.local.row_sorter import RowSorter, SortedRows
+from lakelsm.local.scratch_runs import ScratchSpace
+from lakelsm.merge.run_reader import RunReader
+from lakelsm.plan.merge_units import MergeUnits
+from lakelsm.runner.runner import Runner
+from lakelsm.schema.system_columns import BUCKET
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.write.level0_task import Level0Job
+
+#: Bytes of rows that are worth a task.
+_UNIT_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class _WriteUnit:
+    """Rows of some buckets, for one task."""
+
+    rows: tuple[tuple[int, SortedRows], ...]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, each with its bucket."""
+        for bucket, rows in self.rows:
+            for table in rows.tables():
+                buckets = pa.array(np.full(len(table), bucket, np.int32))
+                yield from table.append_column(BUCKET, buckets).to_batches()
+
+
+class ArrowWriter:
+    """Writes rows that `prepare_arrow` made."""
+
+    def __init__(self, runner: Runner, store: TableStore) -> None:
+        self.runner = runner
+        self._store = store
+
+    def write(self, rows: Iterator[pa.RecordBatch], job: Level0Job) -> TaskMessages:
+        """See `RowWriter.write`."""
+        schema, options = self._store.schema, self._store.options
+        places = BucketPlaces(schema, options, job.file_io, job.hash_indexes)
+        with ScratchSpace(row_schema(schema.fields), options.write_buffer_spill_max_disk_size) as scratch:
+            sorter = RowSorter(schema.trimmed_primary_keys, options.write_buffer_size, scratch)
+            for batch in rows:
+                sorter.add(batch, places.of(batch))
+            units = list(_units(sorter.sorted(), places.buckets))
+            return self.runner.messages(units, partial(_written, job), job.paths.root, job.names)
+
+    def written_rows(self, entries: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
+        """See `RowWriter.written_rows`."""
+        schema = self._store.schema
+        reader = RunReader(
+            self._store.file_io,
+            schema,
+            schemas={schema.id: schema},
+            columns=tuple(schema.field_names),
+            memory_bytes=_UNIT_BYTES,
+        )
+        files = MergeUnits(self._store, entries)
+        for entry in entries:
+            for _, rows in reader.open_file(files.file_of(entry)).batches(lambda: _UNIT_BYTES):
+                yield from rows.combine_chunks().to_batches()
+
+
+def _written(job: Level0Job, unit: _WriteUnit) -> Iterator[pa.RecordBatch]:
+    return job(unit.batches())
+
+
+def _units(places: Sequence[SortedRows], buckets: Sequence[int]) -> Iterator[_WriteUnit]:
+    """The rows of all places, those of small ones together."""
+    pending: list[tuple[int, SortedRows]] = []
+    for rows in places:
+        pending.append((buckets[rows.place], rows))
+        if sum(each.size for _, each in pending) >= _UNIT_BYTES:
+            yield _WriteUnit(tuple(pending))
+            pending = []
+    if pending:
+        yield _WriteUnit(tuple(pending))

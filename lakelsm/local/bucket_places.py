@@ -1,0 +1,126 @@
+"""The partition and bucket of each row, before it is sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.format.row.binary_row import encode_row
+from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
+from lakelsm.options import TableOptions
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.hash_indexes import HashIndex
+from lakelsm.storage import FileIO
+from lakelsm.types import DataField
+from lakelsm.write.dynamic_bucket import Assigner, BucketPolicy
+
+#: A number for each row: the place of its partition and bucket among those that were met.
+Places = npt.NDArray[np.int32]
+_Buckets = npt.NDArray[np.int32]
+
+#: Numbers up to which a table of all is made in place of a sort.
+_MOST_COUNTED = 1 << 20
+
+
+class BucketPlaces:
+    """Numbers the buckets of a write as it meets them; ``indexes`` say which bucket a key has where these are dynamic."""
+
+    def __init__(
+        self,
+        schema: TableSchema,
+        options: TableOptions,
+        file_io: FileIO,
+        indexes: Mapping[tuple[bytes, int], HashIndex] | None,
+    ) -> None:
+        self._options = options
+        self._partition = schema.partition_fields
+        names = schema.bucket_keys if indexes is None else schema.trimmed_primary_keys
+        self._keys = [schema.field(name) for name in names]
+        self._assigner = None
+        if indexes is not None:
+            self._assigner = Assigner(BucketPolicy.of(options), file_io, _by_partition(indexes))
+        self._known: dict[tuple[bytes, int], int] = {}
+
+    @property
+    def buckets(self) -> list[int]:
+        """The bucket of each place."""
+        return [bucket for _, bucket in self._known]
+
+    def of(self, rows: pa.RecordBatch) -> Places:
+        """The place of each row."""
+        codes, partitions = _partitions(rows, self._partition)
+        buckets = self._buckets(rows, codes, partitions)
+        most = int(buckets.max(initial=0)) + 1
+        both = codes * most + buckets
+        distinct = _distinct(both)
+        of_distinct = [
+            self._known.setdefault((partitions[code], bucket), len(self._known))
+            for code, bucket in zip((distinct // most).tolist(), (distinct % most).tolist())
+        ]
+        places: Places = np.array(of_distinct, np.int32)[np.searchsorted(distinct, both)]
+        return places
+
+    def _buckets(self, rows: pa.RecordBatch, codes: npt.NDArray[np.int64], partitions: Sequence[bytes]) -> _Buckets:
+        number, types = self._options.bucket, [field.type for field in self._keys]
+        arrays = [rows.column(field.name) for field in self._keys]
+        if self._assigner is None:
+            if number == 1:
+                return np.zeros(len(rows), np.int32)
+            return bucket_ids(arrays, types, number, self._options.bucket_function_type.value)
+        hashes = key_hashes(arrays, types)
+        buckets = np.empty(len(rows), np.int32)
+        for code, members in _members(codes, len(partitions)):
+            buckets[members] = self._assigner.assign(partitions[code], hashes[members])
+        return buckets
+
+
+def _by_partition(indexes: Mapping[tuple[bytes, int], HashIndex]) -> Mapping[bytes, Mapping[int, HashIndex]]:
+    found: dict[bytes, dict[int, HashIndex]] = {}
+    for (partition, bucket), index in indexes.items():
+        found.setdefault(partition, {})[bucket] = index
+    return found
+
+
+def _partitions(rows: pa.RecordBatch, fields: Sequence[DataField]) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+    """A number for each row's partition, and the partition (BinaryRow with arity) of each number."""
+    codes = np.zeros(len(rows), np.int64)
+    for field in fields:
+        codes = _ranked(codes * len(rows) + _codes(rows.column(field.name)))
+    first = np.empty(int(codes.max(initial=0)) + 1, np.int64)
+    first[codes[::-1]] = np.arange(len(rows))[::-1]
+    types = [field.type for field in fields]
+    columns = [rows.column(field.name) for field in fields]
+    return codes, [encode_row([column[row] for column in columns], types) for row in first.tolist()]
+
+
+def _codes(column: pa.Array) -> npt.NDArray[np.int64]:
+    """A number for each value: floats by their bits, as -0.0 and 0.0 are two partitions."""
+    if pa.types.is_floating(column.type):
+        column = column.view(pa.int32() if pa.types.is_float32(column.type) else pa.int64())
+    codes: npt.NDArray[np.int64] = column.dictionary_encode("encode").indices.to_numpy().astype(np.int64)
+    return codes
+
+
+def _ranked(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The numbers without gaps, from 0."""
+    ranked: npt.NDArray[np.int64] = np.searchsorted(_distinct(numbers), numbers)
+    return ranked
+
+
+def _distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The numbers that occur, ascending."""
+    if len(numbers) and int(numbers.max()) < _MOST_COUNTED:
+        found: npt.NDArray[np.int64] = np.flatnonzero(np.bincount(numbers))
+        return found
+    return np.unique(numbers)
+
+
+def _members(codes: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Yield each number with the rows that have it, in their order."""
+    order = np.argsort(codes, kind="stable")
+    stops = np.cumsum(np.bincount(codes, minlength=count))
+    for code, (start, stop) in enumerate(zip([0, *stops[:-1].tolist()], stops.tolist())):
+        yield code, order[start:stop]

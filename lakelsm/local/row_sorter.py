@@ -1,0 +1,147 @@
+"""Rows by place (partition and bucket) and key, in bounded memory; those of a key stay in the order of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.local.bucket_places import Places
+from lakelsm.local.scratch_runs import ScratchRun, ScratchSpace
+from lakelsm.merge.key_order import order_keys, stable_order
+from lakelsm.merge.streaming import key_ranges
+from lakelsm.schema.system_columns import SEQUENCE_NUMBER
+
+Rows = npt.NDArray[np.int64]
+
+#: Bytes of rows that are copied at once.
+_PIECE_BYTES = 4 << 20
+#: Bytes of a batch in a scratch file: a merge holds one of each run.
+_SCRATCH_BYTES = 512 << 10
+#: Runs that are merged at once.
+_FAN_IN = 64
+#: Offsets of texts have 31 bits.
+_MOST_MEMORY = 1 << 30
+
+
+@dataclass(frozen=True)
+class SortedRows:
+    """The rows of one place. ``tables`` gives them in order; it may be asked by any thread."""
+
+    place: int
+    size: int
+    tables: Callable[[], Iterator[pa.Table]]
+
+
+class RowSorter:
+    """Takes rows as they come; ``memory`` bounds the bytes of those that it holds, others go to ``scratch``."""
+
+    def __init__(self, key_columns: Sequence[str], memory: int, scratch: ScratchSpace) -> None:
+        self._keys = tuple(key_columns)
+        # What is held is copied once as it is sorted.
+        self._most = min(memory, _MOST_MEMORY) // 2
+        self._scratch = scratch
+        self._batches: list[pa.RecordBatch] = []
+        self._places: list[Places] = []
+        self._size = 0
+        self._runs: list[ScratchRun] = []
+        self._sizes: dict[int, int] = {}
+
+    def add(self, rows: pa.RecordBatch, places: Places) -> None:
+        """Take the next rows, and the place of each."""
+        size = rows.nbytes
+        if self._batches and self._size + size > self._most:
+            self._spill()
+        self._batches.append(rows)
+        self._places.append(places)
+        self._size += size
+
+    def sorted(self) -> list[SortedRows]:
+        """The rows of each place. Nothing can be added any more."""
+        if not self._runs:
+            return list(self._held())
+        if self._batches:
+            self._spill()
+        while len(self._runs) > _FAN_IN:
+            oldest = self._merged(self._runs[:_FAN_IN], _SCRATCH_BYTES)
+            merged = self._scratch.write((rows.place, table) for rows in oldest for table in rows.tables())
+            self._runs = [merged, *self._runs[_FAN_IN:]]
+        return self._merged(self._runs, _PIECE_BYTES)
+
+    def _held(self, piece_bytes: int = _PIECE_BYTES) -> Iterator[SortedRows]:
+        """The rows in memory, by place."""
+        if not self._batches:
+            return
+        (rows,) = pa.Table.from_batches(self._batches).combine_chunks().to_batches()
+        self._batches.clear()
+        places = np.concatenate(self._places)
+        self._places.clear()
+        width = self._size / len(rows)
+        step = max(1, int(piece_bytes / max(width, 1)))
+        self._size = 0
+        for place, members in _members(places):
+            held = _HeldRows(rows, members, self._keys, step)
+            yield SortedRows(place, int(width * len(members)), held.tables)
+
+    def _spill(self) -> None:
+        """Write what is held as a run."""
+        held = map(self._counted, self._held(_SCRATCH_BYTES))
+        self._runs.append(self._scratch.write((rows.place, table) for rows in held for table in rows.tables()))
+
+    def _counted(self, rows: SortedRows) -> SortedRows:
+        self._sizes[rows.place] = self._sizes.get(rows.place, 0) + rows.size
+        return rows
+
+    def _merged(self, runs: Sequence[ScratchRun], piece_bytes: int) -> list[SortedRows]:
+        """The rows of runs, by place."""
+        places = sorted({place for run in runs for place in run.places})
+        return [
+            SortedRows(place, self._sizes[place], _MergedRows(runs, place, self._keys, piece_bytes).tables)
+            for place in places
+        ]
+
+
+@dataclass(frozen=True)
+class _HeldRows:
+    """Some rows of a batch, sorted when they are asked for."""
+
+    rows: pa.RecordBatch
+    members: Rows
+    keys: tuple[str, ...]
+    step: int
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The rows in order, copied piece by piece."""
+        wanted = pa.array(self.members)
+        keys = order_keys([self.rows.column(name).take(wanted) for name in self.keys])
+        order = self.members[stable_order(keys)]
+        for start in range(0, len(order), self.step):
+            yield pa.Table.from_batches([self.rows.take(pa.array(order[start : start + self.step]))])
+
+
+@dataclass(frozen=True)
+class _MergedRows:
+    """The rows of a place from several runs."""
+
+    runs: Sequence[ScratchRun]
+    place: int
+    keys: tuple[str, ...]
+    piece_bytes: int
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The rows in order, a key range at a time. Their numbers make each row's key its own."""
+        opened = [run.tables(self.place) for run in self.runs]
+        for rows, keys in key_ranges(opened, [*self.keys, SEQUENCE_NUMBER]):
+            yield rows if keys is None else rows.combine_chunks().take(pa.array(stable_order(keys)))
+
+
+def _members(places: Places) -> Iterator[tuple[int, Rows]]:
+    """Yield each place with its rows, in their order."""
+    order = np.argsort(places.astype(np.uint16) if int(places.max()) < 1 << 16 else places, kind="stable")
+    counts = np.bincount(places)
+    stops = np.cumsum(counts)
+    for place in np.flatnonzero(counts).tolist():
+        yield place, order[stops[place] - counts[place] : stops[place]]

@@ -1,0 +1,102 @@
+"""Sorted runs of rows that are larger than memory: scratch files that nobody else sees.
+
+A file is without a name from its beginning (where the system knows no such files, it goes when it is closed), so that it
+goes with the process however that ends. The directory is the one of Python's `tempfile`, which TMPDIR names.
+"""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import IO
+
+import pyarrow as pa
+
+from lakelsm.errors import StorageError, told_of
+from lakelsm.storage.refused_writes import refused_write
+
+_WHAT = "Rows beyond 'write-buffer-size' wait in scratch files, in the directory that TMPDIR names"
+
+
+class ScratchRun:
+    """One run, to be read once it is written: the rows of some places, those of each in their order."""
+
+    def __init__(self, data: pa.Buffer, pieces: dict[int, tuple[int, int]]) -> None:
+        self._data = data
+        self._pieces = pieces
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The places that it has rows of."""
+        return tuple(self._pieces)
+
+    def tables(self, place: int) -> Iterator[pa.Table]:
+        """The rows of a place, in tables as they were written."""
+        start, stop = self._pieces.get(place, (0, 0))
+        if start < stop:
+            file = pa.ipc.open_file(pa.BufferReader(self._data))
+            for number in range(start, stop):
+                yield pa.Table.from_batches([file.get_batch(number)])
+
+
+class ScratchSpace:
+    """Makes runs. Leaving the context gives their space back; ``most`` bounds the bytes of all."""
+
+    def __init__(self, schema: pa.Schema, most: int) -> None:
+        self._schema = schema
+        self._most = most
+        self._used = 0
+        self._files = ExitStack()
+
+    def __enter__(self) -> ScratchSpace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._files.close()
+
+    def write(self, tables: Iterable[tuple[int, pa.Table]]) -> ScratchRun:
+        """Write a run: tables of sorted rows, each with its place; those of one place come one after the other."""
+        pieces: dict[int, tuple[int, int]] = {}
+        with _refused():
+            file = self._files.enter_context(_nameless_file())
+            with pa.ipc.new_file(pa.PythonFile(file, "w"), self._schema) as sink:
+                written = 0
+                for place, rows in tables:
+                    start, _ = pieces.get(place, (written, written))
+                    written += len(batches := rows.combine_chunks().to_batches())
+                    for batch in batches:
+                        sink.write_batch(batch)
+                    pieces[place] = (start, written)
+                    self._check_space(file.tell())
+            file.flush()
+            self._used += file.tell()
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return ScratchRun(pa.py_buffer(mapped), pieces)
+
+    def _check_space(self, size: int) -> None:
+        if self._used + size > self._most:
+            raise StorageError(
+                f"{_WHAT}, and take more than 'write-buffer-spill.max-disk-size' ({self._most} bytes). Nothing of this "
+                "commit is visible. Raise one of the two options for this write, or write the rows in several batches."
+            )
+
+
+def _nameless_file() -> IO[bytes]:
+    return tempfile.TemporaryFile(prefix="lakelsm-rows-")
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Raise what the system refuses as a StorageError that names the directory."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        with told_of(_WHAT):
+            raise refused_write(f"{tempfile.gettempdir()}/lakelsm-rows", error) from error

@@ -1,0 +1,205 @@
+"""What rows must be like to be written to a table, and the words for what they are not.
+
+The words are the same whatever the rows come in; only their types have the names of the world that they come from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.options import MergeEngine, TableOptions
+from lakelsm.schema.identifiers import folded, match
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.types import (
+    BINARY_ROOTS,
+    MAX_LENGTH,
+    STRING_ROOTS,
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+)
+
+DAY_MILLIS = 86_400_000
+
+_KINDS = "+I, -U, +U or -D"
+
+#: The roots that hold every value of an atomic type, beside its own.
+_WIDER: dict[str, frozenset[str]] = {
+    "TINYINT": frozenset(["SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "TIME"]),
+    "SMALLINT": frozenset(["INT", "BIGINT", "FLOAT", "DOUBLE", "TIME"]),
+    "INT": frozenset(["BIGINT", "DOUBLE", "TIME"]),
+    "FLOAT": frozenset(["DOUBLE"]),
+    "DATE": frozenset(["TIMESTAMP"]),
+    **dict.fromkeys(STRING_ROOTS, STRING_ROOTS),
+    **dict.fromkeys(BINARY_ROOTS, BINARY_ROOTS),
+}
+_INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+
+_COUNT = AtomicType("INT", nullable=False)
+
+
+def refused_rows(fault: str) -> InvalidInputError:
+    """The error for a row that has a fault."""
+    return InvalidInputError(f"The write was refused and nothing of it is visible: {fault}")
+
+
+# -- columns ---------------------------------------------------------------------------------------------------------
+
+
+def names_of_table(given: Sequence[str], schema: TableSchema, row_kind: str | None) -> tuple[list[str], str | None]:
+    """The names of a frame's columns and of its row kind column as the table has them: `ID` is `id`."""
+    counts = Counter(map(folded, given))
+    twice = sorted({name for name in given if counts[folded(name)] > 1})
+    if twice:
+        raise InvalidInputError(
+            f"The DataFrame has column {', '.join(twice)} more than once: rename or drop one (Spark ignores case)."
+        )
+    known = {folded(name): name for name in schema.field_names}
+    names = [known.get(folded(name), name) for name in given]
+    return names, None if row_kind is None else match(row_kind, names) or row_kind
+
+
+def untouched_columns(names: Iterable[str], schema: TableSchema, options: TableOptions) -> list[str]:
+    """Columns that a frame may leave out, as its rows do not touch them: in `partial-update`, those that can be NULL."""
+    if options.merge_engine is not MergeEngine.PARTIAL_UPDATE:
+        return []
+    kept = {*names, *schema.primary_keys, *schema.partition_keys}
+    return [field.name for field in schema.fields if field.name not in kept and field.type.nullable]
+
+
+def check_columns(
+    given: Sequence[str], schema: TableSchema, row_kind: str | None, fixed: Mapping[str, object]
+) -> None:
+    """Raise InvalidInputError unless a frame has the table's columns; ``fixed`` ones may be missing."""
+    if row_kind is not None and row_kind not in given:
+        raise InvalidInputError(f"Row kind column '{row_kind}' is not in the DataFrame, which has {', '.join(given)}.")
+    missing = [name for name in schema.field_names if name not in given and name not in fixed]
+    if missing:
+        raise InvalidInputError(
+            f"The DataFrame lacks column {', '.join(missing)} of the table: add it (as NULL where the row has none)."
+        )
+    extra = [name for name in given if name not in schema.field_names and name != row_kind]
+    if extra:
+        raise InvalidInputError(
+            f"The table has no column {', '.join(extra)}: drop it from the DataFrame or add it to the table first."
+        )
+
+
+def kind_column(options: TableOptions, row_kind: str | None) -> str | None:
+    """The column that gives row kinds; None where every row is +I."""
+    if row_kind is not None and options.rowkind_field is not None and row_kind != options.rowkind_field:
+        raise InvalidInputError(
+            f"The table takes row kinds from its column '{options.rowkind_field}' (rowkind.field): leave row_kind out."
+        )
+    return row_kind or options.rowkind_field
+
+
+# -- types -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OnlyNull(DataType):
+    """The type of what a frame has no value of: all is NULL. No column of a table has it."""
+
+    nullable: bool = True
+
+    @property
+    def root(self) -> str:
+        return "NULL"
+
+    def _text(self) -> str:
+        return "NULL"
+
+
+def is_assignable(source: DataType, target: DataType) -> bool:
+    """Whether every value of ``source`` is one of ``target``. NULL and lengths are judged row by row, and times that are
+    finer than the column's are floored.
+    """
+    if isinstance(source, OnlyNull):
+        return True
+    if isinstance(target, AtomicType):
+        return isinstance(source, AtomicType) and _is_assignable_atom(source, target)
+    if isinstance(source, ArrayType) and isinstance(target, ArrayType):
+        return is_assignable(source.element, target.element)
+    if isinstance(source, MapType) and isinstance(target, (MapType, MultisetType)):
+        key, value = (target.key, target.value) if isinstance(target, MapType) else (target.element, _COUNT)
+        return is_assignable(source.key, key) and is_assignable(source.value, value)
+    if isinstance(source, RowType) and isinstance(target, RowType):
+        pairs = zip(source.fields, target.fields)
+        alike = [folded(member.name) for member in source.fields] == [folded(member.name) for member in target.fields]
+        return alike and all(is_assignable(a.type, b.type) for a, b in pairs)
+    return False
+
+
+def _is_assignable_atom(source: AtomicType, target: AtomicType) -> bool:
+    if target.root != "DECIMAL":
+        return source.root == target.root or target.root in _WIDER.get(source.root, ())
+    scale = target.scale or 0
+    whole = (target.precision or 0) - scale
+    if source.root == "DECIMAL":
+        given = source.scale or 0
+        return scale >= given and whole >= (source.precision or 0) - given
+    return whole >= _INTEGER_DIGITS.get(source.root, MAX_LENGTH)
+
+
+def not_assignable(field: DataField, source: str, target: str, remedy: str | None = None) -> InvalidInputError:
+    """The error for a column of another type; ``source`` and ``target`` are types by their names in the frame's world."""
+    return InvalidInputError(
+        f"Column '{field.name}' is {source} in the DataFrame and {target} in the table ({field.type.sql()}): "
+        f"{remedy or f'cast it to {target} before the write'}."
+    )
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+def longest_value(kind: DataType) -> int | None:
+    """The characters or bytes that a value may have; None where there is no bound."""
+    limit = kind.length if isinstance(kind, AtomicType) else None
+    return limit if limit is not None and limit < MAX_LENGTH else None
+
+
+def too_long(field: DataField) -> str:
+    """The fault of a value that is longer than its column allows."""
+    fault = f"a value of column '{field.name}' is longer than {field.type.sql()} allows"
+    if longest_value(field.type) == 1:
+        fault += ", which is what the type means without a length: declare STRING or BYTES for values of any length"
+    return fault
+
+
+def null_column(name: str, schema: TableSchema) -> str:
+    """The fault of NULL in a column that is NOT NULL."""
+    what = "key column" if name in schema.primary_keys else "NOT NULL column"
+    return f"{what} '{name}' is NULL in a row of the DataFrame: filter or fill such rows"
+
+
+def null_part(path: str) -> str:
+    """The fault of NULL in a part of a value that is NOT NULL; parts are ``r.x``, ``a.element``, ``m.value``."""
+    return f"'{path}', which is NOT NULL, is NULL in a row of the DataFrame: filter or fill such rows"
+
+
+def no_time_of_day(path: str, kind: DataType) -> str:
+    """The fault of a TIME."""
+    return f"'{path}' ({kind.sql()}) is a number of milliseconds from 0 to {DAY_MILLIS - 1}, and a row has another"
+
+
+def other_partition(name: str, fixed: object) -> str:
+    """The fault of a row that lies in another partition than the one that is overwritten."""
+    return f"a row's '{name}' is not the overwritten partition's '{fixed}'"
+
+
+def kinds_are_no_text(name: str) -> InvalidInputError:
+    """The error for a row kind column of another type."""
+    return InvalidInputError(f"Row kind column '{name}' must be a string of {_KINDS}.")
+
+
+def no_row_kind(name: str) -> str:
+    """The fault of a row kind that is none, without the kind, which follows."""
+    return f"row kind of column '{name}' must be {_KINDS} and cannot be null: "

@@ -1,0 +1,96 @@
+"""Runs in scratch files come back as they were written; nothing of them has a name, and a full disk is told."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import StorageError
+from lakelsm.local import scratch_runs
+from lakelsm.local.scratch_runs import ScratchSpace
+
+SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
+
+
+def rows(*keys: int) -> pa.Table:
+    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{key}" for key in keys]}, schema=SCHEMA)
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_each_place_has_its_tables_again(directory: Path) -> None:
+    with ScratchSpace(SCHEMA, 1 << 30) as scratch:
+        run = scratch.write(iter([(0, rows(1, 2)), (0, rows(3)), (5, rows(4))]))
+        assert list(directory.iterdir()) == []
+        assert run.places == (0, 5)
+        assert [table["k"].to_pylist() for table in run.tables(0)] == [[1, 2], [3]]
+        assert next(run.tables(5)).equals(rows(4)) and list(run.tables(1)) == []
+        assert list(run.tables(0))[1].equals(rows(3)), "a run may be read again, and by several at once"
+
+
+def test_files_are_closed_with_the_space() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with ScratchSpace(SCHEMA, 1 << 30) as scratch:
+        run = scratch.write(iter([(0, rows(1))]))
+        assert len(os.listdir("/proc/self/fd")) > before
+        assert [table.num_rows for table in run.tables(0)] == [1]
+    del run
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_more_than_the_option_allows_is_refused() -> None:
+    told = r"'write-buffer-spill.max-disk-size' \(2000 bytes\)"
+    with ScratchSpace(SCHEMA, 2000) as scratch, pytest.raises(StorageError, match=told):
+        for _ in range(5):
+            scratch.write(iter([(0, rows(*range(20)))]))
+
+
+class Full:
+    """A file on a disk that is full after some bytes."""
+
+    def __init__(self, room: int) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        self._room = room
+
+    def write(self, data: Any) -> int:
+        if self._file.tell() + len(data) > self._room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self._file.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> Full:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+
+@pytest.mark.parametrize("room", [0, 600, 900])
+def test_a_full_disk_is_told_with_the_directory_and_the_remedy(
+    room: int, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scratch_runs, "_nameless_file", lambda: Full(room))
+    told = rf"TMPDIR names: {directory}/lakelsm-rows cannot be written: No space left.*bytes are free there.*Free space"
+    with ScratchSpace(SCHEMA, 1 << 30) as scratch, pytest.raises(StorageError, match=told):
+        scratch.write(iter([(0, rows(*range(100))), (1, rows(1))]))
+
+
+def test_no_directory_for_scratch_files_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/no/such/directory")
+    told = r"/no/such/directory.*cannot be written"
+    with ScratchSpace(SCHEMA, 1 << 30) as scratch, pytest.raises(StorageError, match=told):
+        scratch.write(iter([(0, rows(1))]))
