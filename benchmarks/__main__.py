@@ -24,7 +24,7 @@ from benchmarks.names import BEFORE, ENGINE
 from benchmarks.report import failures, judged, table
 from benchmarks.run import ROOT, missing_peers, run, say
 from benchmarks.targets import verdicts
-from benchmarks.timing import Measurement, machine_cpu_seconds, tree_cpu_seconds
+from benchmarks.timing import Measurement, others_share
 
 EXIT_FAILED, EXIT_MISSED = 1, 3
 
@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--slow-seconds", type=float, default=60.0, help="from here on measure once, cold")
     parser.add_argument(
-        "--most-seconds", type=float, default=20.0, help="fewer than --repeat, but one, where they take longer than this"
+        "--most-seconds", type=float, default=12.0, help="fewer than --repeat, but one, where they take longer than this"
     )
     parser.add_argument(
         "--only",
@@ -150,10 +150,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise SystemExit(f"--only {arguments.only}: {error}") from None
     pythons, not_installed = _peer_pythons(arguments)
     config = _config(arguments, operations, pythons)
-    start, machine, own = time.monotonic(), machine_cpu_seconds(), tree_cpu_seconds(os.getpid())
     results = not_installed + run(config, arguments.only_peers)
-    own, machine = tree_cpu_seconds(os.getpid()) - own, machine_cpu_seconds() - machine
-    others = max(0.0, machine - own) / ((time.monotonic() - start) * (os.cpu_count() or 1))
+    others = others_share(results)
     found = verdicts(results, quiet=others <= _NOISY_SHARE)
     lines = [_header(config, others), "", table(results), "", *judged(found, operations), *failures(results)]
     if set(operations) & set(MODE_OPERATIONS):

@@ -99,7 +99,7 @@ class BenchConfig:
     files: int = 100_000
     driver_memory: str = "4g"
     slow_seconds: float = 60.0
-    most_seconds: float = 20.0
+    most_seconds: float = 12.0
     operations: tuple[str, ...] = OPERATIONS
     peer_pythons: Mapping[str, str] = field(default_factory=dict)
     coordinates: Mapping[str, str] = field(default_factory=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -32,6 +33,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # BEFORE_OPERATIONS share a process with nothing else, as those of the earlier revision do.
 _SPARK_LANES = (("load",), BEFORE_OPERATIONS, ("read", "where"), ("compact",))
 
+#: A peer that hangs is ended then.
+_PEER_SECONDS = 900
+
 
 def say(text: str = "") -> None:
     """Tell who watches."""
@@ -57,10 +61,11 @@ class Runner:
         python: str = sys.executable,
         cores: int | None = None,
         code: Path = ROOT,
+        most_seconds: float | None = None,
     ) -> None:
         """Run one lane, on ``cores`` where they are given, with the packages below ``code``.
 
-        One that dies is a failed measurement of each operation.
+        One that dies, or is ended after ``most_seconds``, is a failed measurement of each operation.
         """
         config = self.config if cores is None else replace(self.config, cores=cores)
         config_file, out_file = self.logs / f"{title}.config.json", self.logs / f"{title}.out.json"
@@ -69,20 +74,20 @@ class Runner:
         out_file.unlink(missing_ok=True)
         start = time.monotonic()
         with log_file.open("w", encoding="utf-8") as log:
-            status = subprocess.run(
+            process = subprocess.Popen(
                 [python, "-m", module, *arguments, str(config_file), str(out_file)],
                 cwd=code,
                 env={**os.environ, "PYTHONPATH": str(code)},
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                check=False,
-            ).returncode
-        state = "" if status == 0 else f", failed with status {status}: see {log_file}"
-        say(f"  {title}: {time.monotonic() - start:.0f} s{state}")
+                start_new_session=True,
+            )
+            error = _ended(process, most_seconds)
+        say(f"  {title}: {time.monotonic() - start:.0f} s{error and f', {error}: see {log_file}'}")
         if out_file.exists():
             found = [Measurement.from_dict(raw) for raw in json.loads(out_file.read_text(encoding="utf-8"))]
         else:
-            found = [Measurement(name, title, error=f"exit status {status}") for name in operations]
+            found = [Measurement(name, title, error=error or "no result") for name in operations]
         self.add(found)
 
     def add(self, found: Sequence[Measurement]) -> None:
@@ -91,6 +96,19 @@ class Runner:
             if result.error:
                 say(f"    {result.operation} of {result.contender} failed: {result.error}")
         self.results += found
+
+
+def _ended(process: subprocess.Popen[bytes], most_seconds: float | None) -> str:
+    """What was wrong with the end of a lane; nothing of it (its JVM, its workers) runs on."""
+    try:
+        status = process.wait(most_seconds)
+    except subprocess.TimeoutExpired:
+        return f"not done after {most_seconds:.0f} s"
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return f"exit status {status}" if status else ""
 
 
 def _run_spark(runner: Runner, wanted: Collection[str]) -> None:
@@ -181,7 +199,7 @@ def run(config: BenchConfig, only_peers: bool) -> list[Measurement]:
         _run_modes(runner, wanted)
         _run_own(runner, wanted)
     for name, python in config.peer_pythons.items() if speed else ():
-        runner.lane(name, "benchmarks.peer_runner", speed, name, python=python)
+        runner.lane(name, "benchmarks.peer_runner", speed, name, python=python, most_seconds=_PEER_SECONDS)
     return runner.results
 
 

@@ -47,12 +47,13 @@ class Peaks:
 class Measurement:
     """One contender at one operation. ``seconds`` and ``cpu_seconds`` (of the whole process tree) leave the
     warm-up out, unless ``once`` says that it is all; ``peaks`` are of the warm-up, the only turn in which memory is
-    sampled; ``stored`` is bytes by what they are of."""
+    sampled; ``other_cpu_seconds`` is what processes of others took meanwhile; ``stored`` is bytes by what they are of."""
 
     operation: str
     contender: str
     seconds: list[float] = field(default_factory=list)
     cpu_seconds: list[float] = field(default_factory=list)
+    other_cpu_seconds: list[float] = field(default_factory=list)
     once: bool = False
     peaks: Peaks = field(default_factory=Peaks)
     error: str = ""
@@ -209,21 +210,29 @@ def error_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0].lstrip(': ') if lines else ''}"[:300]
 
 
-def _once(contender: Contender, peaks: Peaks | None) -> tuple[float, float, object]:
-    """Wall seconds, processor seconds and result of one turn; memory is sampled into ``peaks``, where they are given."""
+@dataclass(frozen=True)
+class _Turn:
+    seconds: float
+    cpu_seconds: float
+    other_cpu_seconds: float
+    result: object
+
+
+def _once(contender: Contender, peaks: Peaks | None) -> _Turn:
+    """One turn; memory is sampled into ``peaks``, where they are given."""
     contender.setup()
     sampler = MemorySampler() if peaks is not None else None
     try:
         with sampler or nullcontext():
-            cpu_before, start = tree_cpu_seconds(os.getpid()), time.perf_counter()
+            machine, own, start = machine_cpu_seconds(), tree_cpu_seconds(os.getpid()), time.perf_counter()
             result = contender.run()
             seconds = time.perf_counter() - start
-            cpu_seconds = tree_cpu_seconds(os.getpid()) - cpu_before
+            own, machine = tree_cpu_seconds(os.getpid()) - own, machine_cpu_seconds() - machine
     finally:
         contender.teardown()
     if sampler is not None and peaks is not None:
         peaks.include(sampler.peaks)
-    return seconds, cpu_seconds, result
+    return _Turn(seconds, own, max(0.0, machine - own), result)
 
 
 def measure(operation: str, contenders: Sequence[Contender], turns: Turns) -> list[Measurement]:
@@ -236,23 +245,31 @@ def measure(operation: str, contenders: Sequence[Contender], turns: Turns) -> li
             if result.error or turn > wanted[at]:
                 continue
             try:
-                seconds, cpu_seconds, answer = _once(contender, result.peaks if turn == 0 else None)
+                measured = _once(contender, result.peaks if turn == 0 else None)
                 if turn == 0:
-                    contender.check(answer)
+                    contender.check(measured.result)
             except Exception as error:  # noqa: BLE001 - a contender's failure of any kind is a result
                 traceback.print_exc()
                 result.error = error_line(error)
                 continue
             if turn == 0:
-                wanted[at] = turns.after(seconds)
+                wanted[at] = turns.after(measured.seconds)
                 result.once = wanted[at] == 0
             if turn > 0 or result.once:
-                result.seconds.append(seconds)
-                result.cpu_seconds.append(cpu_seconds)
+                result.seconds.append(measured.seconds)
+                result.cpu_seconds.append(measured.cpu_seconds)
+                result.other_cpu_seconds.append(measured.other_cpu_seconds)
             turn_name = str(turn) if turn else "warm-up"
-            sys.stdout.write(f"{operation:8} {contender.name:30} {turn_name:8} {seconds:9.3f} s\n")
+            sys.stdout.write(f"{operation:8} {contender.name:30} {turn_name:8} {measured.seconds:9.3f} s\n")
             sys.stdout.flush()
     return results
+
+
+def others_share(results: Sequence[Measurement]) -> float:
+    """The share of all processors that others took while things were measured."""
+    others = sum(sum(result.other_cpu_seconds) for result in results)
+    available = sum(sum(result.seconds) for result in results) * (os.cpu_count() or 1)
+    return others / available if available else 0.0
 
 
 def use_cores(cores: int) -> None:

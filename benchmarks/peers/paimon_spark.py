@@ -15,6 +15,13 @@ from benchmarks.names import AGGREGATION, DEDUPLICATE, JAVA_ON_SPARK, PARTIAL_UP
 from benchmarks.timing import Contender
 from benchmarks.workspace import check_count, copy_table, remove
 
+#: The merge engines of larger tables are measured of Java's core alone.
+_LONG_ROWS = 1_000_000
+
+
+def _left_out() -> None:
+    raise RuntimeError(f"left out above {_LONG_ROWS:,} rows: it takes minutes")
+
 
 class PaimonSparkPeer:
     """The warehouse is a scratch folder: ``state`` is read in place, the other operations get copies."""
@@ -101,6 +108,8 @@ class PaimonSparkPeer:
             copy = lambda: self._copy("state", "work")  # noqa: E731
             return [Contender(JAVA_ON_SPARK, compact, copy, check=lambda _: check_compacted())]
         if operation in ENGINE_OPERATIONS:
+            if self.config.rows > _LONG_ROWS:
+                return [Contender(JAVA_ON_SPARK, _left_out)]
             return [self._merging(operation, engine) for engine in (DEDUPLICATE, PARTIAL_UPDATE, AGGREGATION)]
         return []
 

@@ -22,6 +22,7 @@ from benchmarks.timing import (
     error_line,
     machine_cpu_seconds,
     measure,
+    others_share,
     tree_cpu_seconds,
     tree_peaks,
 )
@@ -193,6 +194,18 @@ def test_whatever_failed_is_told_by_name_also_where_nothing_was_measured() -> No
     failed = [Measurement("install", "chdb", error="no such version"), Measurement("read", DELTA, error="ValueError: no")]
     assert failures(failed) == ["Failed:", "chdb, install: no such version", "delta-rs, read: ValueError: no", ""]
     assert failures([_measured("read", ENGINE, 1.0)]) == []
+
+
+def test_others_are_told_from_the_regions_that_were_measured() -> None:
+    cores = os.cpu_count() or 1
+    quiet = Measurement("read", ENGINE, [3.0], [6.0], [0.0])
+    busy = Measurement("read", SCAN, [1.0], [1.0], [1.0 * cores])
+    assert (others_share([]), others_share([quiet]), others_share([quiet, busy])) == (0.0, 0.0, 0.25)
+
+
+def test_what_others_do_meanwhile_is_not_a_contenders_own() -> None:
+    (result,) = measure("read", [Contender("x", lambda: sum(range(2_000_000)))], Turns(1, 60))
+    assert result.cpu_seconds[0] >= 0 <= result.other_cpu_seconds[0]
 
 
 def test_the_table_has_ratios_and_failures() -> None:

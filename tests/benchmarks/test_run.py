@@ -1,0 +1,66 @@
+"""A run goes on whatever becomes of a lane, and tells what did."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.config import BenchConfig
+from benchmarks.run import Runner, _run_before
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Runner:
+    return Runner(BenchConfig(workdir=str(tmp_path), before="no-such-revision"))
+
+
+def lane(folder: Path, text: str) -> Path:
+    code = folder / "code"
+    code.mkdir(exist_ok=True)
+    (code / "some_lane.py").write_text(f"import sys, json, subprocess, time\n{text}\n", encoding="utf-8")
+    return code
+
+
+def test_a_lanes_measurements_are_kept(runner: Runner, tmp_path: Path) -> None:
+    found = {"operation": "read", "contender": "x", "seconds": [1.0], "peaks": {"tree": 5}}
+    code = lane(tmp_path, f"open(sys.argv[-1], 'w').write(json.dumps([{found!r}]))")
+    runner.lane("some", "some_lane", ["read"], code=code)
+    assert [(result.contender, result.median, result.peaks.tree) for result in runner.results] == [("x", 1.0, 5)]
+
+
+def test_a_lane_that_dies_is_a_failure_of_each_of_its_operations(runner: Runner, tmp_path: Path) -> None:
+    runner.lane("some", "some_lane", ["read", "load"], code=lane(tmp_path, "sys.exit(3)"))
+    assert [(result.operation, result.contender, result.error) for result in runner.results] == [
+        ("read", "some", "exit status 3"),
+        ("load", "some", "exit status 3"),
+    ]
+
+
+def test_a_lane_that_hangs_is_ended_with_what_it_started(runner: Runner, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    sleeper = f"child = subprocess.Popen([{sys.executable!r}, '-c', 'import time; time.sleep(60)'])"
+    code = lane(tmp_path, f"{sleeper}\nopen({str(pid_file)!r}, 'w').write(str(child.pid))\ntime.sleep(60)")
+    start = time.monotonic()
+    runner.lane("some", "some_lane", ["read"], code=code, most_seconds=1.5)
+    assert time.monotonic() - start < 30
+    assert [result.error for result in runner.results] == ["not done after 2 s"]
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", pid_file.read_text()], capture_output=True, text=True, check=False)
+    assert shown.stdout.strip() in ("", "Z", "Zs")
+
+
+def test_a_revision_that_does_not_exist_is_a_failure_by_name(runner: Runner) -> None:
+    _run_before(runner, {"upsert", "read"})
+    (result,) = runner.results
+    assert (result.operation, result.contender) == ("upsert", "lakelsm before")
+    assert "no-such-revision" in result.error
+
+
+def test_the_configuration_reaches_a_lane_as_it_is(tmp_path: Path) -> None:
+    config = BenchConfig(workdir=str(tmp_path), rows=7, peer_pythons={"chdb": "python"}, coordinates={"x": "a:b:1"})
+    assert BenchConfig.from_json(config.to_json()) == config
+    assert json.loads(config.to_json())["rows"] == 7
