@@ -51,7 +51,8 @@ class MergeUnit:
 
     Only rows with ``lower`` <= key < ``upper`` belong to the unit (None: no bound). ``looked_up`` are runs below the
     output of a compaction: they stay as they are, and the merge looks there for keys of the unit, which all lie in
-    ``reach`` (both inclusive).
+    ``reach`` (both inclusive). What the entries of the files prove of the ``runs``: ``adds_only``, no row is a
+    retraction; ``newest_last``, each row has a larger sequence number than all rows of the runs before its own.
     """
 
     runs: tuple[tuple[RunFile, ...], ...]
@@ -60,6 +61,8 @@ class MergeUnit:
     upper: Key | None = None
     looked_up: tuple[tuple[RunFile, ...], ...] = ()
     reach: tuple[Key, Key] | None = None
+    adds_only: bool = False
+    newest_last: bool = False
 
     @property
     def every_run(self) -> tuple[tuple[RunFile, ...], ...]:

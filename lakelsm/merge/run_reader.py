@@ -47,8 +47,11 @@ class RunReader:
     columns: tuple[str, ...]
     memory_bytes: int
 
-    def open_runs(self, unit: MergeUnit, positions: bool = False) -> list[Iterator[pa.Table]]:
-        """One iterator for each of ``unit.every_run``; ``positions``: rows carry `FILE_NUMBER` and `POSITION`."""
+    def open_runs(self, unit: MergeUnit, positions: bool = False, system: bool = True) -> list[Iterator[pa.Table]]:
+        """One iterator for each of ``unit.every_run``.
+
+        ``positions``: rows carry `FILE_NUMBER` and `POSITION`; ``system``: and the system columns of files.
+        """
         shares = _Shares([max(file.row_count for file in run) for run in unit.every_run], self.memory_bytes // _COPIES)
         masked = {file: (file.vector, file.row_count) for file in unit.files if file.vector is not None}
         masks = dict(zip(masked, read_vectors(self.file_io.filesystem(), masked.values())))
@@ -56,7 +59,7 @@ class RunReader:
         first = 0
         for number, run in enumerate(unit.every_run):
             reach = unit.reach if number < len(unit.looked_up) else None
-            runs.append(self._read_run(unit, number, first if positions else None, shares, reach, masks))
+            runs.append(self._read_run(unit, number, first if positions else None, shares, reach, masks, system))
             first += len(run)
         return runs
 
@@ -68,6 +71,7 @@ class RunReader:
         shares: _Shares,
         reach: tuple[Key, Key] | None,
         masks: Mapping[RunFile, BitMap],
+        system: bool,
     ) -> Iterator[pa.Table]:
         bounds = _Bounds.of(unit, self.schema)
         leading = self.schema.trimmed_primary_keys[0]
@@ -77,7 +81,7 @@ class RunReader:
             low, high = reach[0][0], reach[1][0]
         may_hold = partial(_overlaps, low, high)
         for place, file in enumerate(unit.every_run[number]):
-            reader = self.open_file(file, len(unit.every_run))
+            reader = self.open_file(file, len(unit.every_run), system)
             masked = masks.get(file)
             for start, table in reader.batches(shares.bytes, leading, may_hold):
                 shares.measured(number, table)

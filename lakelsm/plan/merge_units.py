@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TypeVar
 
 from lakelsm.format.data_file.file_check import ExpectedFile
@@ -113,6 +114,8 @@ class MergeUnits:
                     upper=self._key(high),
                     looked_up=tuple(tuple(map(self._looked_up, run)) for run in found if run),
                     reach=self._reach(first, last) if any(found) else None,
+                    adds_only=all(file.delete_rows == 0 for file in files),
+                    newest_last=_newest_last([run for run in inside if run]),
                 )
             )
         return units
@@ -148,6 +151,13 @@ def _within(run: Sequence[FileRange], low: FileRange | None, high: FileRange | N
         file
         for file in run
         if (low is None or file.max_key >= low.min_key) and (high is None or file.min_key < high.min_key)
+    )
+
+
+def _newest_last(runs: Sequence[Sequence[FileRange]]) -> bool:
+    """Whether the sequence numbers of each run are all larger than those of the run before."""
+    return all(
+        max(file.max_seq for file in older) < min(file.min_seq for file in newer) for older, newer in pairwise(runs)
     )
 
 

@@ -19,11 +19,12 @@ from lakelsm.format.data_file.vector_place import positions_within, read_vectors
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.kernel import contested, surviving_rows
-from lakelsm.merge.key_order import OrderKeys
+from lakelsm.merge.key_order import OrderKeys, group_starts
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges
+from lakelsm.options import MergeEngine
 from lakelsm.read.stored_rows import TASK_MEMORY
 from lakelsm.schema.system_columns import (
     FILE_NUMBER,
@@ -47,7 +48,10 @@ _HELD_POSITIONS = 1 << 20
 
 @dataclass(frozen=True)
 class StaleRows:
-    """The task that finds the hidden rows of some units."""
+    """The task that finds the hidden rows of some units.
+
+    Of a unit whose plan proves that keys tell them, nothing but keys is decoded.
+    """
 
     reader: RunReader
     spec: MergeSpec
@@ -56,7 +60,7 @@ class StaleRows:
     def of(store: TableStore, schemas: Mapping[int, TableSchema]) -> StaleRows:
         """The task for units of a table, whose files have been written under ``schemas``."""
         spec = MergeSpec.of(store.schema, store.options)
-        columns = tuple(dict.fromkeys((*spec.key_columns, *spec.sequence_columns)))
+        columns = tuple(dict.fromkeys((*spec.key_columns, *(spec.sequence_columns if spec.keeps_rows else ()))))
         reader = RunReader(store.file_io, store.schema, schemas=schemas, columns=columns, memory_bytes=TASK_MEMORY)
         return StaleRows(reader, spec)
 
@@ -67,8 +71,18 @@ class StaleRows:
 
     def hidden(self, unit: MergeUnit, positions: bool) -> Iterator[tuple[pa.Table, Mask]]:
         """The rows of each key range of a unit and which no read may show; ``positions``: rows say where they are."""
-        for rows, keys in key_ranges(self.reader.open_runs(unit, positions), self.spec.key_columns):
-            yield rows, self._hidden(rows, keys)
+        keys_tell = self._keys_tell(unit)
+        runs = self.reader.open_runs(unit, positions, system=not keys_tell)
+        for rows, keys in key_ranges(runs, self.spec.key_columns):
+            yield rows, self._hidden_by_keys(rows, keys) if keys_tell else self._hidden(rows, keys)
+
+    def _keys_tell(self, unit: MergeUnit) -> bool:
+        """Whether keys and the order of the runs are all that decides: no row can be a retraction, and the last one wins.
+
+        Where rows are combined all of a contested key are hidden, whichever is the last.
+        """
+        last_wins = self.spec.engine is MergeEngine.DEDUPLICATE and not self.spec.sequence_columns
+        return unit.adds_only and (not self.spec.keeps_rows or (last_wins and unit.newest_last))
 
     def _of_unit(self, unit: MergeUnit) -> Iterator[pa.RecordBatch]:
         held: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]] = []
@@ -82,6 +96,16 @@ class StaleRows:
                 held, count = [], 0
         if count:
             yield stale_chunks(unit.files, held)
+
+    def _hidden_by_keys(self, rows: pa.Table, keys: OrderKeys | None) -> Mask:
+        if keys is None:
+            return np.zeros(len(rows), dtype=bool)
+        hidden = contested(keys)
+        shared = np.flatnonzero(hidden)
+        if len(shared) and self.spec.keeps_rows:
+            shared = shared[np.argsort(keys[shared], kind="stable")]
+            hidden[shared[np.append(group_starts(keys[shared])[1:], True)]] = False
+        return hidden
 
     def _hidden(self, rows: pa.Table, keys: OrderKeys | None) -> Mask:
         hidden = retract = is_retract(rows.column(VALUE_KIND))

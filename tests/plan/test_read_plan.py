@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.row.bucket_hash import bucket_ids
 from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.predicate.parser import parse_where
+from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.table_store import TableStore
 from tests.commit.commit_table import INT, CommitTable, add, file, partition, upgrade
 from tests.compact.local_table import LocalTable
+from tests.examples import examples
 from tests.masked_files import commit_vectors, index_entry, mask, with_index_files
 
 
@@ -195,3 +201,47 @@ def test_older_files_that_cannot_match_stay_where_they_have_a_part_in_the_row(
     table.write((1, "old"))
     table.write((1, "new"))
     assert planned(table.root, "v = 'new'").files_scanned == scanned
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["write", "delete", "compact", "older"]), st.sets(st.integers(0, 9), min_size=1)),
+    min_size=2,
+    max_size=6,
+)
+
+
+@examples(12)
+@given(STEPS)
+def test_what_units_say_of_their_rows_is_true_of_the_files(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, set[int]]]
+) -> None:
+    """``older``: a commit with the sequence numbers of the one before, as two writers at a time make them."""
+    table = LocalTable(tmp_path_factory.mktemp("proved") / "t")
+    for what, keys in steps:
+        rows = [(key, what) for key in keys]
+        if what == "compact":
+            table.compact(full=False)
+        elif what == "delete":
+            table.delete(*rows)
+        elif what == "write" or not table.live():
+            table.write(*rows)
+        else:
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr("tests.compact.local_table.table_max_sequence", lambda *_: -1)
+                table.write(*rows)
+    if not table.live():
+        return
+    for unit in plan_read(table.store, table.latest, None).units:
+        runs = [pa.concat_tables(pq.ParquetFile(file.path).read() for file in run) for run in unit.runs]
+        sequences = [run.column(SEQUENCE_NUMBER).to_numpy() for run in runs]
+        assert unit.adds_only == all(max(run.column(VALUE_KIND).to_pylist()) == 0 for run in runs)
+        assert unit.newest_last == all(old.max() < new.min() for old, new in pairwise(sequences))
+
+
+def test_files_whose_count_of_deletes_is_not_trusted_prove_nothing(tmp_path: Path) -> None:
+    for options, proved in (({}, True), ({"rowkind__field": "v"}, False)):
+        table = LocalTable(tmp_path / str(proved), **options)
+        table.write((1, "+I"))
+        table.write((1, "+U"))
+        (unit,) = plan_read(table.store, table.latest, None).units
+        assert (unit.adds_only, unit.newest_last) == (proved, True)

@@ -34,7 +34,7 @@ def counted(table: LocalTable) -> int | None:
 def test_the_rows_are_those_of_the_plainest_merge(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, list[tuple[int, str]], bool]], vectors: bool
 ) -> None:
-    options = {"deletion_vectors_enabled": "true", "deletion_vectors_merge_on_read": "true"} if vectors else {}
+    options = {"deletion_vectors__enabled": "true", "deletion_vectors__merge_on_read": "true"} if vectors else {}
     table = LocalTable(tmp_path_factory.mktemp("count") / "t", **options)
     for deletes, rows, compacts in steps:
         (table.delete if deletes else table.write)(*rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.options import MergeEngine
 from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows, stale_chunks
 from lakelsm.schema.system_columns import STALE_CHUNK, STALE_FILE, STALE_SIZE, STALE_WORDS
 from lakelsm.schema.table_schema import create_schema
@@ -52,6 +54,7 @@ def hidden_rows(task: StaleRows, units: list[MergeUnit]) -> dict[str, set[int]]:
     st.booleans(),
     st.booleans(),
     st.booleans(),
+    st.booleans(),
 )
 def test_the_hidden_rows_are_the_losers_and_the_retractions(
     tmp_path_factory: pytest.TempPathFactory,
@@ -60,10 +63,14 @@ def test_the_hidden_rows_are_the_losers_and_the_retractions(
     by_field: bool,
     descending: bool,
     ignore_delete: bool,
+    in_order: bool,
 ) -> None:
+    """``in_order``: of appends alone, so that the plan proves that keys tell what is hidden."""
     directory = tmp_path_factory.mktemp("stale")
     written, changes = [], []
-    for run in runs:
+    for age, run in enumerate(runs):
+        if in_order:
+            run = {key: (10 * age + number, 0, s) for key, (number, _, s) in run.items()}
         rows: list[Row] = [(number, kind, {"id": key, "s": s}) for key, (number, kind, s) in sorted(run.items())]
         files = write_run(directory, SCHEMA, rows, files=2, group_rows=3)
         written.append(files)
@@ -77,14 +84,17 @@ def test_the_hidden_rows_are_the_losers_and_the_retractions(
     )
     bounds = [None, *((cut,) for cut in cuts), None]
     units = [MergeUnit(tuple(written), lower=low, upper=high) for low, high in pairwise(bounds)]
+    proved = [replace(unit, adds_only=True, newest_last=True) for unit in units]
     shown = {change.value for change in engine.rows(changes)}
     wanted: dict[str, set[int]] = {}
     for change in changes:
         if change.value not in shown:
             name, at = change.value
             wanted.setdefault(name, set()).add(at)
-    found = hidden_rows(StaleRows(reader_of(SCHEMA, ["id", "s"]), spec), units)
-    assert found == wanted
+    task = StaleRows(reader_of(SCHEMA, ["id", "s"]), spec)
+    assert hidden_rows(task, units) == wanted
+    if in_order:
+        assert hidden_rows(task, proved) == wanted
 
 
 def test_a_file_without_hidden_rows_has_no_bitmap(tmp_path: Path) -> None:
@@ -93,6 +103,24 @@ def test_a_file_without_hidden_rows_has_no_bitmap(tmp_path: Path) -> None:
     task = StaleRows(reader_of(SCHEMA, ["id"]), MergeSpec(("id",)))
     assert hidden_rows(task, [MergeUnit((old, new))]) == {old[0].path.rsplit("/", 1)[-1]: {0}}
     assert hidden_rows(task, [MergeUnit((new,))]) == {}
+
+
+def test_where_the_plan_proves_it_nothing_but_keys_is_read(tmp_path: Path) -> None:
+    """The sequence numbers and kinds of these rows say otherwise, and are not looked at."""
+    old = write_run(tmp_path, SCHEMA, [(9, 0, {"id": 1}), (9, 0, {"id": 2})])
+    new = write_run(tmp_path, SCHEMA, [(0, 3, {"id": 1})])
+    proved = MergeUnit((old, new), adds_only=True, newest_last=True)
+    reader, by_field = reader_of(SCHEMA, ["id", "s"]), MergeSpec(("id",), sequence_columns=("s",))
+    aggregation = MergeSpec(("id",), engine=MergeEngine.AGGREGATION)
+    name, other = old[0].name, new[0].name
+    assert hidden_rows(StaleRows(reader, MergeSpec(("id",))), [proved]) == {name: {0}}
+    assert hidden_rows(StaleRows(reader, aggregation), [replace(proved, newest_last=False)]) == {name: {0}, other: {0}}
+    for spec, unit in (
+        (MergeSpec(("id",)), replace(proved, newest_last=False)),
+        (MergeSpec(("id",)), replace(proved, adds_only=False)),
+        (by_field, proved),
+    ):
+        assert hidden_rows(StaleRows(reader, spec), [unit]) == {other: {0}}
 
 
 @given(st.lists(st.dictionaries(st.integers(0, 2), st.sets(st.integers(0, 5 << CHUNK_BITS), min_size=1)), min_size=1))
