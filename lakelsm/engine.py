@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.predicate.predicate import Predicate
+from lakelsm.results import CountResult
 from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import is_submitted
@@ -16,6 +17,8 @@ from lakelsm.write.row_writer import RowWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from lakelsm.local.local_engine import LocalEngine
 
 #: What a call may name its engine.
 ENGINES = ("local", "spark")
@@ -45,6 +48,9 @@ class Engine(Protocol):
     def predicate(self, store: TableStore, where: str) -> Predicate:
         """A condition on the table's columns; texts of times are in the engine's time zone."""
 
+    def counted(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
+        """How many rows of a snapshot match, where data files must tell."""
+
     def millis_of(self, timestamp: str | datetime) -> int:
         """Epoch millis of a time in the engine's time zone."""
 
@@ -64,6 +70,11 @@ def chosen_engine(name: str | None, spark: SparkSession | None) -> Engine:
         from lakelsm.frames.spark_engine import SparkEngine
 
         return SparkEngine(spark)
+    return local_engine()
+
+
+def local_engine() -> LocalEngine:
+    """The engine of this process."""
     from lakelsm.local.local_engine import LocalEngine
 
     return LocalEngine()

@@ -64,3 +64,8 @@ SYSTEM = Surroundings()
 def is_submitted() -> bool:
     """Whether this program is one of spark-submit, which tells it by an environment variable where its JVM is."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def utc_zone() -> str | None:
+    """The machine's time zone where it is UTC; None for others, whose clocks may step."""
+    return "UTC" if time.tzname == ("UTC", "UTC") else None

@@ -8,6 +8,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pyarrow as pa
+
 from lakelsm.arguments import (
     checked_assignments,
     checked_buckets,
@@ -31,10 +33,11 @@ from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.after_write import finished_write, result_of
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Compactor
-from lakelsm.engine import ENGINES, Engine, checked_session, chosen_engine
+from lakelsm.engine import ENGINES, Engine, checked_session, chosen_engine, local_engine
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.options import TableOptions
+from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.plan.compaction_plan import checked_scope
 from lakelsm.plan.count_plan import metadata_count
 from lakelsm.plan.overwritten_partitions import checked_partition, replaced_partitions
@@ -50,6 +53,7 @@ from lakelsm.surroundings import SYSTEM
 from lakelsm.write.batch_write import BatchResult, BatchWriter, ChangedRows
 
 if TYPE_CHECKING:
+    import pandas
     from pyspark.sql import DataFrame, SparkSession
 
 #: Writes one batch as a commit user and identifier.
@@ -202,6 +206,90 @@ class Table:
         plan, store = self._plan(chosen_engine("spark", self._spark), where, snapshot_id, timestamp, tag, fresh)
         return read_frame(self.spark, store, plan, where, names)
 
+    def to_reader(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
+        ordered: bool = False,
+        snapshot_id: int | None = None,
+        timestamp: str | datetime | None = None,
+        tag: str | None = None,
+        fresh: bool = False,
+    ) -> pa.RecordBatchReader:
+        """The rows that `read` gives as a stream of Arrow record batches, read in this process: no session is needed.
+
+        ``where`` is judged here, so each part of it must be one that lakelsm understands: columns and literals compared,
+        IN, BETWEEN, LIKE, IS NULL, joined by AND, OR and NOT. ``limit`` ends the stream after so many rows, whichever
+        come first; ``ordered`` gives them in the order of the primary key. Texts of times are in this machine's time
+        zone. The other arguments are as in `read`. Memory does not follow the table's size, and a stream that is dropped
+        half-way stops its work. Raises UnsupportedFeatureError for a part of ``where`` that is not understood, and, while
+        rows are taken, CorruptTableError for a damaged file.
+        """
+        from lakelsm.local.arrow_scan import ArrowScan
+
+        names = checked_projection(columns)
+        most = None if limit is None else checked_number("limit", limit, least=0)
+        checked_flag("ordered", ordered)
+        checked_flag("fresh", fresh)
+        engine = local_engine()
+        store, snapshot = self._chosen(engine, where, snapshot_id, timestamp, tag)
+        scan = ArrowScan.of(store, snapshot, names, engine.exact(store, where), ordered=ordered, fresh=fresh)
+        return scan.reader(engine.runner, most, names)
+
+    def to_arrow(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
+        ordered: bool = False,
+        snapshot_id: int | None = None,
+        timestamp: str | datetime | None = None,
+        tag: str | None = None,
+        fresh: bool = False,
+    ) -> pa.Table:
+        """The rows of `to_reader` as one Arrow table, in memory."""
+        return self.to_reader(
+            where,
+            columns,
+            limit=limit,
+            ordered=ordered,
+            snapshot_id=snapshot_id,
+            timestamp=timestamp,
+            tag=tag,
+            fresh=fresh,
+        ).read_all()
+
+    def to_pandas(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
+        ordered: bool = False,
+        snapshot_id: int | None = None,
+        timestamp: str | datetime | None = None,
+        tag: str | None = None,
+        fresh: bool = False,
+    ) -> pandas.DataFrame:
+        """The rows of `to_reader` as a pandas DataFrame. Raises UnsupportedFeatureError for values that pandas lacks."""
+        from lakelsm.local.shown_rows import as_pandas
+
+        return as_pandas(
+            self.to_arrow(
+                where,
+                columns,
+                limit=limit,
+                ordered=ordered,
+                snapshot_id=snapshot_id,
+                timestamp=timestamp,
+                tag=tag,
+                fresh=fresh,
+            )
+        )
+
     def plan(
         self,
         where: str | None = None,
@@ -222,20 +310,21 @@ class Table:
         timestamp: str | datetime | None = None,
         tag: str | None = None,
         fresh: bool = False,
+        engine: str | None = None,
     ) -> CountResult:
         """How many rows `read` would give. The result is the number for ``int()``, and says how it was found.
 
         The manifests alone tell it, without a session, where no files have to be merged and ``where`` takes partitions
-        whole; else data files are read. Arguments and errors are as in `read`.
+        whole; else data files are read: by the ``engine`` 'spark' or 'local', this process; by default Spark where a
+        session is given, active or that of spark-submit. Arguments and errors are as in `read`, or in `to_reader`.
         """
         checked_flag("fresh", fresh)
-        store, snapshot = self._chosen(self._engine(None), where, snapshot_id, timestamp, tag)
+        chosen = self._engine(engine)
+        store, snapshot = self._chosen(chosen, where, snapshot_id, timestamp, tag)
         predicate = None if where is None else parse_where(where, store.schema.fields)
         rows = metadata_count(store, snapshot, predicate, fresh)
         if rows is None:
-            from lakelsm.frames.row_count import counted
-
-            return counted(self.spark, store, snapshot, where, fresh)
+            return chosen.counted(store, snapshot, where, fresh)
         return CountResult(snapshot_id=None if snapshot is None else snapshot.id, rows=rows, how="metadata")
 
     def changelog(
@@ -258,18 +347,32 @@ class Table:
         between two tags, else 'delta' for tables without a ``changelog-producer``, else 'changelog'. With ``positions``
         the columns _SNAPSHOT_ID and _SEQUENCE_NUMBER follow (NULL where changes of several snapshots were merged).
         """
-        start, end = checked_point("start", start, least=0), checked_point("end", end, least=1)
-        checked_condition(where)
-        checked_name("mode", mode, "auto, changelog, delta or diff")
-        checked_name("kind_column", kind_column, "the name of a column as text")
-        checked_flag("positions", positions)
         from lakelsm.frames.changelog_frame import change_frame
 
-        store, engine = self._store(), chosen_engine("spark", self._spark)
-        between = changelog_range(store, start, end, engine.millis_of)
-        check_added_columns(store.schema, kind_column, positions)
-        plan = between.plan(store, mode, None if where is None else engine.predicate(store, where))
+        engine = chosen_engine("spark", self._spark)
+        store, plan = self._changes(engine, start, end, where, mode, kind_column, positions)
         return change_frame(self.spark, store, plan, where, kind_column, positions)
+
+    def changelog_arrow(
+        self,
+        start: int | str | datetime | None = None,
+        end: int | str | datetime | None = None,
+        where: str | None = None,
+        *,
+        mode: str = "auto",
+        kind_column: str = "rowkind",
+        positions: bool = False,
+    ) -> pa.RecordBatchReader:
+        """The changes that `changelog` gives as a stream of Arrow record batches, read in this process as in `to_reader`.
+
+        The arguments are those of `changelog`; ``where`` and texts of times are as in `to_reader`.
+        """
+        from lakelsm.local.arrow_changes import changes_reader
+
+        engine = local_engine()
+        store, plan = self._changes(engine, start, end, where, mode, kind_column, positions)
+        predicate = engine.exact(store, where)
+        return changes_reader(engine.runner, store, plan, predicate, kind_column=kind_column, positions=positions)
 
     # -- maintenance -----------------------------------------------------------------------------------------------
 
@@ -401,6 +504,26 @@ class Table:
         snapshot_id = checked_snapshot_id("snapshot_id", snapshot_id)
         timestamp, tag = checked_time("timestamp", timestamp), checked_tag("tag", tag)
         return chosen_state(self._store(), snapshot_id, timestamp, tag, engine.millis_of)
+
+    def _changes(
+        self,
+        engine: Engine,
+        start: int | str | datetime | None,
+        end: int | str | datetime | None,
+        where: str | None,
+        mode: str,
+        kind_column: str,
+        positions: bool,
+    ) -> tuple[TableStore, ChangelogPlan]:
+        start, end = checked_point("start", start, least=0), checked_point("end", end, least=1)
+        checked_condition(where)
+        checked_name("mode", mode, "auto, changelog, delta or diff")
+        checked_name("kind_column", kind_column, "the name of a column as text")
+        checked_flag("positions", positions)
+        store = self._store()
+        between = changelog_range(store, start, end, engine.millis_of)
+        check_added_columns(store.schema, kind_column, positions)
+        return store, between.plan(store, mode, None if where is None else engine.predicate(store, where))
 
     def _change(
         self,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -36,8 +37,8 @@ PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encod
 CODE = re.findall(r"`([^`]+)`", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
 RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction]
-#: What the modules of the public face name in types alone, as they do not load PySpark.
-SPARK = {"DataFrame": DataFrame, "SparkSession": SparkSession, "StructType": StructType}
+#: What the modules of the public face name in types alone, as they do not load PySpark, nor pandas.
+SPARK = {"DataFrame": DataFrame, "SparkSession": SparkSession, "StructType": StructType, "pandas": pandas}
 _EMPTY = inspect.Parameter.empty
 
 

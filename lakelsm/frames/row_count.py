@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from lakelsm.format.row.binary_row_slots import TIMESTAMP_ROOTS
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.frames.scan_frame import read_frame
-from lakelsm.plan.count_plan import chooses_partitions
+from lakelsm.plan.count_plan import takes_partitions_whole
 from lakelsm.plan.read_plan import plan_read
-from lakelsm.predicate.predicate import Predicate, columns
 from lakelsm.read.hidden_count import rows_less_hidden
 from lakelsm.results import CountResult
 from lakelsm.snapshots.table_store import TableStore
@@ -29,16 +27,10 @@ def counted(
     predicate = None if where is None else predicate_of(spark, store.schema.fields, where)
     plan = plan_read(store, snapshot, predicate, fresh)
     files = len(plan.merged_files)
-    whole = predicate is None or _is_exact(store, predicate)
+    whole = takes_partitions_whole(store, predicate)
     rows = rows_less_hidden(SparkRunner(spark), store, plan) if whole else None
     if rows is None:
         with translated(store.paths.root):
             rows, files = read_frame(spark, store, plan, where, None).count(), plan.files_scanned
     how = "files" if files else "metadata"
     return CountResult(snapshot_id=plan.snapshot_id, rows=rows, how=how, files_opened=files)
-
-
-def _is_exact(store: TableStore, predicate: Predicate) -> bool:
-    """Whether the plan's partitions are those that match: Python cannot compare all dates and times of a calendar."""
-    calendar = {field.name for field in store.schema.partition_fields if field.type.root in ("DATE", *TIMESTAMP_ROOTS)}
-    return chooses_partitions(store, predicate) and not columns(predicate) & calendar

@@ -11,7 +11,9 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.frames.delete import retractions
 from lakelsm.frames.frame_writer import FrameWriter
 from lakelsm.frames.prepare import prepare
+from lakelsm.frames.row_count import counted
 from lakelsm.predicate.predicate import Predicate
+from lakelsm.results import CountResult
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.conditions import predicate_of
 from lakelsm.spark.session import resolve_session
@@ -55,6 +57,10 @@ class SparkEngine:
     def predicate(self, store: TableStore, where: str) -> Predicate:
         """See `Engine.predicate`."""
         return predicate_of(self.session, store.schema.fields, where)
+
+    def counted(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
+        """See `Engine.counted`."""
+        return counted(self.session, store, snapshot, where, fresh)
 
     def millis_of(self, timestamp: str | datetime) -> int:
         """See `Engine.millis_of`."""

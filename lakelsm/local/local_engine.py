@@ -13,10 +13,14 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_input import ArrowInput
 from lakelsm.local.arrow_rows import prepare_arrow
 from lakelsm.local.arrow_writer import ArrowWriter
+from lakelsm.local.row_count import counted
+from lakelsm.predicate.evaluation import check_understood
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Predicate
+from lakelsm.results import CountResult
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import utc_zone
 
 
 class LocalEngine:
@@ -43,12 +47,24 @@ class LocalEngine:
 
     def predicate(self, store: TableStore, where: str) -> Predicate:
         """See `Engine.predicate`."""
-        return parse_where(where, store.schema.fields)
+        return parse_where(where, store.schema.fields, utc_zone())
+
+    def counted(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
+        """See `Engine.counted`."""
+        return counted(self.runner, store, snapshot, self.exact(store, where), fresh)
+
+    def exact(self, store: TableStore, where: str | None) -> Predicate | None:
+        """A condition that is judged here, each part of it: raises UnsupportedFeatureError for one not understood."""
+        if where is None:
+            return None
+        predicate = self.predicate(store, where)
+        check_understood(predicate, where)
+        return predicate
 
     def millis_of(self, timestamp: str | datetime) -> int:
         """See `Engine.millis_of`."""
         try:
             time = timestamp if isinstance(timestamp, datetime) else datetime.fromisoformat(timestamp)
-        except ValueError:
+            return int(time.timestamp() * 1000)
+        except (ValueError, OverflowError, OSError):  # No time, or one that the system's calendar does not have.
             raise InvalidInputError(f"timestamp {timestamp!r} is no time: write 'YYYY-MM-DD HH:MM:SS'.") from None
-        return int(time.timestamp() * 1000)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Collection
+from dataclasses import KW_ONLY, dataclass, replace
 
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.options.option_values import parse_boolean, parse_names
@@ -106,6 +107,23 @@ class MergeSpec:
         """The columns that tell which rows win: key, sequence fields and the two system columns, each once."""
         names = (*self.key_columns, *self.sequence_columns, SEQUENCE_NUMBER, VALUE_KIND)
         return tuple(dict.fromkeys(names))
+
+
+    @property
+    def decisive_fields(self) -> tuple[str, ...]:
+        """The columns of the table among the `decisive_columns`."""
+        return tuple(dict.fromkeys((*self.key_columns, *self.sequence_columns)))
+
+    def of_columns(self, names: Collection[str]) -> MergeSpec:
+        """The merge that gives these columns as this one does, and has rules for no others than it needs."""
+        kept = {*names, *self.sequence_columns, *(name for group in self.groups for name in group.sequence)}
+        groups = (replace(one, governed=tuple(name for name in one.governed if name in kept)) for one in self.groups)
+        return replace(self, columns=tuple(rule for rule in self.columns if rule.name in kept), groups=tuple(groups))
+
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """The columns of the table that rows must have for the merge."""
+        return tuple(dict.fromkeys((*self.decisive_fields, *(rule.name for rule in self.columns))))
 
 
 def _groups(options: TableOptions) -> tuple[SequenceGroup, ...]:

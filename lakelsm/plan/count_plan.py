@@ -13,6 +13,7 @@ from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest.columns import FileCounts
 from lakelsm.format.manifest.data_file_meta import FileSource
 from lakelsm.format.manifest.manifest_file import EntryBatch
+from lakelsm.format.row.binary_row_slots import TIMESTAMP_ROOTS
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lsm.pruning import partitions_that_may_match
 from lakelsm.merge.key_order import rank_keys
@@ -32,6 +33,12 @@ _BUCKETS = 1 << 32
 def chooses_partitions(store: TableStore, predicate: Predicate | None) -> bool:
     """Whether a condition takes partitions whole: it is on partition columns alone, and understood."""
     return predicate is None or (is_exact(predicate) and columns(predicate) <= {*store.schema.partition_keys})
+
+
+def takes_partitions_whole(store: TableStore, predicate: Predicate | None) -> bool:
+    """Whether the partitions of a `ReadPlan` are those that match: Python cannot compare all dates of a calendar."""
+    calendar = {field.name for field in store.schema.partition_fields if field.type.root in ("DATE", *TIMESTAMP_ROOTS)}
+    return predicate is None or (chooses_partitions(store, predicate) and not columns(predicate) & calendar)
 
 
 def metadata_count(

@@ -153,10 +153,8 @@ def _floored(kind: pa.DataType, value: Any) -> tuple[pa.Scalar | None, bool, int
         return _scalar(number, kind, number == value, -1 if number < -most else int(number > most))
     if pa.types.is_timestamp(kind) and isinstance(value, datetime):
         exact = pa.scalar(value.replace(tzinfo=None), pa.timestamp("us"))
-        unit = pa.timestamp("us" if kind.unit == "ns" else kind.unit)
-        low = pc.floor_temporal(exact, unit={"s": "second", "ms": "millisecond", "us": "microsecond"}[unit.unit])
-        same = bool(low.equals(exact))
-        return low.cast(unit).cast(pa.int64()).cast(pa.timestamp(unit.unit, kind.tz)), same, 0
+        low = pc.floor_temporal(exact, unit="millisecond" if kind.unit == "ms" else "microsecond")
+        return low.cast(pa.timestamp(kind.unit)).cast(pa.int64()).cast(kind), bool(low.equals(exact)), 0
     return pa.scalar(value, kind), True, 0
 
 

@@ -55,7 +55,7 @@ class MergedRows:
     def _merged(self, unit: MergeUnit, rows: pa.Table, keys: OrderKeys | None, small: Mask) -> pa.Table | None:
         """The rows of one key range that are handed over; None for none."""
         wanted = small[rows.column(FILE_NUMBER).to_numpy()]
-        if keys is not None:
+        if keys is not None and not wanted.all():
             wanted |= contested(keys)
         if not wanted.any():
             return None

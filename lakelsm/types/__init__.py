@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from lakelsm.types.arrow_types import arrow_field, field_from_arrow, from_arrow, python_arrow, to_arrow
+from lakelsm.types.arrow_types import (
+    arrow_field,
+    field_from_arrow,
+    from_arrow,
+    python_arrow,
+    shown_arrow,
+    to_arrow,
+)
 from lakelsm.types.data_types import (
     BINARY_ROOTS,
     INTEGER_ROOTS,
@@ -56,6 +63,7 @@ __all__ = [
     "python_arrow",
     "rows_within",
     "same_layout",
+    "shown_arrow",
     "to_arrow",
     "type_to_json",
 ]

@@ -77,6 +77,24 @@ def python_arrow(data_type: DataType) -> pa.DataType:
     return pa.timestamp("us", _zone(data_type))
 
 
+def shown_arrow(data_type: DataType) -> pa.DataType:
+    """The Arrow type in which users get values of the type: as `to_arrow`, and TIMESTAMP(7..9) as Arrow's nanoseconds."""
+    if isinstance(data_type, ArrayType):
+        return pa.list_(_shown_part("element", data_type.element))
+    if isinstance(data_type, MapType):
+        return pa.map_(shown_arrow(data_type.key), _shown_part("value", data_type.value))
+    if isinstance(data_type, MultisetType):
+        return pa.map_(shown_arrow(data_type.element), _shown_part("value", AtomicType("INT", nullable=False)))
+    if isinstance(data_type, RowType):
+        return pa.struct([_shown_part(member.name, member.type) for member in data_type.fields])
+    kind = to_arrow(data_type)
+    return pa.timestamp("ns", _zone(data_type)) if kind == NANO_TIMESTAMP and isinstance(data_type, AtomicType) else kind
+
+
+def _shown_part(name: str, data_type: DataType) -> pa.Field:
+    return pa.field(name, shown_arrow(data_type), data_type.nullable)
+
+
 def arrow_field(field: DataField) -> pa.Field:
     """The Arrow field of a column: its nullability, its field id, and the ids of nested parts as metadata."""
     return pa.field(
@@ -191,4 +209,4 @@ def _nested_from_arrow(arrow_type: pa.DataType) -> DataType | None:
     return None
 
 
-__all__ = ["arrow_field", "field_from_arrow", "from_arrow", "python_arrow", "to_arrow"]
+__all__ = ["arrow_field", "field_from_arrow", "from_arrow", "python_arrow", "shown_arrow", "to_arrow"]

@@ -23,6 +23,9 @@ _SIGN = np.uint64(1 << 63)
 _NANOS_PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _MICROS_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
+#: Microseconds of which any nanoseconds fit 64 bits.
+_MOST_MICROS = (1 << 63) // 1_000 - 2
+
 Longs = npt.NDArray[np.int64]
 
 
@@ -62,11 +65,26 @@ def with_nanoseconds(times: pa.Array) -> pa.Array:
 
 
 def without_nanoseconds(times: pa.Array, target: pa.DataType) -> pa.Array:
-    """`NANO_TIMESTAMP` as Arrow's timestamps of seconds, milli- or microseconds, floored."""
-    micros, _ = micros_and_nanos(times)
-    values = micros // _MICROS_PER_UNIT[target.unit]
+    """`NANO_TIMESTAMP` as Arrow's timestamps: of seconds, milli- or microseconds, floored, or of nanoseconds.
+
+    Raises UnsupportedFeatureError where Arrow's nanoseconds cannot hold a time.
+    """
+    micros, nanos = micros_and_nanos(times)
+    fine = target.unit == "ns"
+    values = _nanoseconds(micros, nanos, times) if fine else micros // _MICROS_PER_UNIT[target.unit]
     buffer = validity_buffer(times.is_valid()) if times.null_count else None
     return pa.Array.from_buffers(target, len(values), [buffer, pa.py_buffer(values)])
+
+
+def _nanoseconds(micros: Longs, nanos: Longs, times: pa.Array) -> Longs:
+    if times.null_count:
+        micros = np.where(times.is_valid().to_numpy(zero_copy_only=False), micros, 0)
+    if len(micros) and (int(micros.max()) > _MOST_MICROS or int(micros.min()) < -_MOST_MICROS):
+        raise UnsupportedFeatureError(
+            "a timestamp lies outside the years 1678 to 2261, which Arrow's nanoseconds can hold: leave the column out, "
+            "or read it with Spark (Table.read), which cuts times to microseconds"
+        )
+    return micros * 1_000 + nanos
 
 
 def nanos_of(time: pa.Scalar) -> int:

@@ -16,8 +16,14 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.key_value_file import row_schema
+from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.local.arrow_changes import changes_reader
+from lakelsm.local.arrow_scan import ArrowScan
+from lakelsm.local.local_engine import LocalEngine
+from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
@@ -29,14 +35,17 @@ from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.read.changelog_tasks import Differences, MergedChanges
 from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows
+from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.schema import unbuilt_features
 from lakelsm.schema.rules import check_rules
 from lakelsm.schema.system_columns import POSITION, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.snapshots.table_store import TableStore
 from tests.compact.local_table import LocalTable
 from tests.conformance.cases import Case
 from tests.conformance.table_case import KindedRow
 from tests.conformance.values import arrow_type, case_ddl
+from tests.nano_times import clock_type
 from tests.oracle import KINDS
 
 
@@ -96,7 +105,20 @@ class FileTable(LocalTable):
             table = filtered(table, where)
         if columns is not None:
             table = table.select(columns)
+        self._check_local_read(store, table, where)
         return [tuple(row.values()) for row in table.to_pylist()]
+
+    def _check_local_read(self, store: TableStore, expected: pa.Table, where: str | None) -> None:
+        """A local read gives the same rows, in any order and in that of the key."""
+        predicate = None if where is None else LocalEngine().exact(store, where)
+        scan = ArrowScan.of(store, store.snapshots.latest(), expected.column_names, predicate)
+        found = scan.reader(LocalRunner(1)).read_all()
+        assert as_text(found) == as_text(cast_table(expected))
+        every = ArrowScan.of(store, store.snapshots.latest(), None, predicate, ordered=True)
+        whole = every.reader(LocalRunner(1)).read_all()
+        keys = order_keys([whole.column(name) for name in store.schema.primary_keys]) if len(whole) else np.zeros(0)
+        assert (keys[1:] > keys[:-1]).all()
+        assert as_text(whole.select(expected.column_names)) == as_text(found)
 
     def changelog(self) -> list[tuple[Any, ...]]:
         """The changes since the last call: what the table's changelog producer kept of them."""
@@ -124,7 +146,11 @@ class FileTable(LocalTable):
         parts += [self._file_rows(file, names).select(schema.names) for _, files in plan.scanned for file in files]
         for task, units in ((MergedChanges, plan.merged), (Differences, plan.compared)):
             parts += map(pa.Table.from_batches, ([batch] for batch in task(reader, spec, schema)(units)))
-        return pa.concat_tables(parts).select([VALUE_KIND, *names])
+        changes = pa.concat_tables(parts).select([VALUE_KIND, *names])
+        found = changes_reader(LocalRunner(2), store, plan, kind_column="?", positions=False).read_all()
+        assert found.column(0).to_pylist() == [ROW_KINDS[kind] for kind in changes.column(0).to_pylist()]
+        assert as_text(found.select(names)) == as_text(cast_table(changes.select(names)))
+        return changes
 
     def scanned(self, plan: ReadPlan, small_file: int = 0) -> pa.Table:
         """The rows of a plan; tasks hand over files of less than ``small_file`` bytes."""
@@ -207,6 +233,17 @@ def filtered(rows: pa.Table, where: str) -> pa.Table:
     database.executemany(f"INSERT INTO t VALUES ({marks})", values)
     found = database.execute(f"SELECT row_number_ FROM t WHERE {where} ORDER BY 1").fetchall()
     return rows.take(pa.array([at for (at,) in found], pa.int64()))
+
+
+def cast_table(rows: pa.Table) -> pa.Table:
+    """Rows in memory with Arrow's clock in place of its bytes."""
+    columns = [cast_column(column, clock_type(column.type, "ns")) for column in rows.columns]
+    return pa.table(dict(zip(rows.column_names, columns)))
+
+
+def as_text(rows: pa.Table) -> list[str]:
+    """Rows so that they compare in any order."""
+    return sorted(map(repr, rows.to_pylist()))
 
 
 def _as_tuples(changes: pa.Table) -> list[tuple[Any, ...]]:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.types import DataField, arrow_field, from_arrow, parse_type, to_arrow
+from lakelsm.types import DataField, arrow_field, from_arrow, parse_type, shown_arrow, to_arrow
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 
 
@@ -40,6 +40,23 @@ from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 )
 def test_each_type_has_its_arrow_type(text: str, arrow: pa.DataType) -> None:
     assert to_arrow(parse_type(text)) == arrow
+
+
+@pytest.mark.parametrize(
+    ("text", "arrow"),
+    [
+        ("TIMESTAMP(0)", pa.timestamp("ms")),
+        ("TIMESTAMP(7)", pa.timestamp("ns")),
+        ("TIMESTAMP_LTZ(9)", pa.timestamp("ns", tz="UTC")),
+        ("ARRAY<TIMESTAMP(9)>", pa.list_(pa.field("element", pa.timestamp("ns")))),
+        ("MAP<INT, TIMESTAMP_LTZ(9) NOT NULL>", pa.map_(pa.int32(), pa.field("value", pa.timestamp("ns", "UTC"), False))),
+        ("MULTISET<TIMESTAMP(9)>", pa.map_(pa.timestamp("ns"), pa.field("value", pa.int32(), nullable=False))),
+        ("ROW<a TIMESTAMP(9)>", pa.struct([pa.field("a", pa.timestamp("ns"))])),
+        ("CHAR(3)", pa.string()),
+    ],
+)
+def test_users_get_nanoseconds_as_arrow_has_them(text: str, arrow: pa.DataType) -> None:
+    assert shown_arrow(parse_type(text)) == arrow
 
 
 @pytest.mark.parametrize("text", ["VARIANT", "BLOB", "VECTOR<FLOAT, 4>"])

@@ -51,8 +51,14 @@ def test_arrows_times_of_every_unit_are_taken_over(unit: str, values: list[int |
     expected = times_of_nanos([None if value is None else value * scale for value in values])
     assert times.equals(expected[start:])
     assert times.null_count == clock.null_count
-    if unit != "ns":
-        assert without_nanoseconds(times, pa.timestamp(unit)).equals(clock)
+    assert without_nanoseconds(times, pa.timestamp(unit)).equals(clock)
+
+
+@pytest.mark.parametrize("nanos", [BOUND, -BOUND - 1, BOUND * 1000 - 1])
+def test_a_time_that_arrows_nanoseconds_cannot_hold_is_refused(nanos: int) -> None:
+    assert without_nanoseconds(times_of_nanos([None, 1]), pa.timestamp("ns")).cast(pa.int64()).to_pylist() == [None, 1]
+    with pytest.raises(UnsupportedFeatureError, match="outside the years 1678 to 2261"):
+        without_nanoseconds(times_of_nanos([0, nanos]), pa.timestamp("ns"))
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import methodcaller
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,7 +26,7 @@ from lakelsm.options import TableOptions
 from lakelsm.options.file_index_options import ColumnIndex
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, SYSTEM_FIELDS, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.types import AtomicType, DataField, DataType, arrow_field, same_layout
+from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, DataType, arrow_field, same_layout
 
 #: Bytes in memory of the rows of one row group, unless `file.block-size` says otherwise.
 ROW_GROUP_BYTES = 64 << 20
@@ -51,6 +51,14 @@ def file_schema(schema: TableSchema, thin: bool) -> pa.Schema:
 
 #: The smallest and the largest value of a column in a row group.
 ValueRange: TypeAlias = tuple[Any, Any]
+
+
+class GroupBounds(NamedTuple):
+    """The bounds of a column's values in a row group and how many are NULL; None where it is not told."""
+
+    least: Any
+    most: Any
+    nulls: int | None
 
 
 class KeyValueReader:
@@ -104,17 +112,20 @@ class KeyValueReader:
         allowance: Callable[[], int],
         leading: str | None = None,
         may_hold: Callable[[ValueRange], bool] | None = None,
+        groups: Callable[[int], bool] | None = None,
     ) -> Iterator[tuple[int, pa.Table]]:
         """Yield (position of the first row, rows) in order.
 
         ``allowance`` is asked before each batch for the bytes that it may have, decoded. Row groups are left out of
-        which ``may_hold`` denies, given their range of the wanted column ``leading``, that a wanted row is in them.
+        which ``may_hold`` denies, given their range of the wanted column ``leading``, that a wanted row is in them, and
+        those whose number ``groups`` denies.
         """
         start = 0
         try:
             for group in range(self._file.metadata.num_row_groups):
                 known = None if leading is None or may_hold is None else self._range_of(group, leading)
-                if known is None or may_hold is None or may_hold(known):
+                is_wanted = groups is None or groups(group)
+                if is_wanted and (known is None or may_hold is None or may_hold(known)):
                     yield from self._gathered(group, start, allowance)
                 start += self._file.metadata.row_group(group).num_rows
         except InvalidInputError:
@@ -123,6 +134,25 @@ class KeyValueReader:
             raise UnsupportedFeatureError(f"Data file {self._path} cannot be read: {error}.") from error
         except PARQUET_ERRORS as error:
             raise unreadable(self._path, error) from error
+
+    def group_rows(self) -> list[int]:
+        """How many rows each row group has."""
+        return [self._file.metadata.row_group(group).num_rows for group in range(self._file.metadata.num_row_groups)]
+
+    def group_bounds(self, name: str) -> list[GroupBounds]:
+        """What the statistics of each row group say of a wanted column, in the values that the column has."""
+        field, source = next(pair for pair in self._mapping if pair[0].name == name)
+        found: list[GroupBounds] = []
+        for group, rows in enumerate(self.group_rows()):
+            if source is None:
+                found.append(GroupBounds(None, None, rows))
+                continue
+            same = same_layout(source.type, field.type) or {source.type.root, field.type.root} <= INTEGER_ROOTS
+            statistics = self._statistics_of(group, name) if same else None
+            least, most = (self._range_of(group, name) if same else None) or (None, None)
+            nulls = statistics.null_count if statistics is not None and statistics.has_null_count else None
+            found.append(GroupBounds(least, most, nulls))
+        return found
 
     def _gathered(self, group: int, start: int, allowance: Callable[[], int]) -> Iterator[tuple[int, pa.Table]]:
         """The batches of a row group, each put together from steps; ``start`` is the position of its first row."""
@@ -164,17 +194,23 @@ class KeyValueReader:
 
     def _range_of(self, group: int, leading: str) -> ValueRange | None:
         """The smallest and the largest value of a column in a row group; None where its statistics do not tell."""
-        source = next((source for field, source in self._mapping if field.name == leading), None)
+        statistics = self._statistics_of(group, leading)
+        if statistics is not None and statistics.has_min_max:
+            with suppress(OverflowError):  # Of a date that Python's calendar does not have.
+                return statistics.min, statistics.max
+        return None
+
+    def _statistics_of(self, group: int, name: str) -> pq.Statistics | None:
+        """The statistics of a wanted column whose values compare in Parquet as keys do."""
+        source = next((source for field, source in self._mapping if field.name == name), None)
         if source is None or not isinstance(source.type, AtomicType) or source.type.root not in RANGED_ROOTS:
             return None
         columns = self._file.metadata.row_group(group)
         for at in range(columns.num_columns):
             column = columns.column(at)
-            if self._file.schema.column(at).name != source.name or column.path_in_schema != source.name:
-                continue  # A member `b` of a column `a` has the path of a column `a.b`, but not its name.
-            if column.statistics is not None and column.statistics.has_min_max:
-                with suppress(OverflowError):  # Of a date that Python's calendar does not have.
-                    return column.statistics.min, column.statistics.max
+            # A member `b` of a column `a` has the path of a column `a.b`, but not its name.
+            if self._file.schema.column(at).name == source.name and column.path_in_schema == source.name:
+                return column.statistics
         return None
 
     def _conform(self, batch: pa.RecordBatch) -> pa.Table:

@@ -1,0 +1,131 @@
+"""A planned incremental read as record batches, worked off in this process: changes in the order of their snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.data_file.key_value_file import row_schema
+from lakelsm.format.row_kinds import ROW_KINDS
+from lakelsm.local.shown_rows import shown_rows, shown_schema
+from lakelsm.merge.merge_spec import MergeSpec
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.merge.run_reader import RunReader
+from lakelsm.plan.changelog_plan import ChangelogPlan, DifferenceUnit
+from lakelsm.predicate.evaluation import matching
+from lakelsm.predicate.predicate import Predicate
+from lakelsm.read.changelog_tasks import POSITION_COLUMNS, Differences, MergedChanges
+from lakelsm.read.stored_rows import TASK_MEMORY
+from lakelsm.runner.runner import Runner
+from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
+from lakelsm.snapshots.table_store import TableStore
+
+#: Bytes of the rows of a file that are held at once.
+_SCAN_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class ScannedChanges:
+    """A file that has changes of a snapshot (None: of any) as they are."""
+
+    snapshot: int | None
+    file: RunFile
+
+
+_Unit: TypeAlias = ScannedChanges | MergeUnit | DifferenceUnit
+
+
+@dataclass(frozen=True)
+class ChangesTask:
+    """Yields the changes of one unit that match, as users get them: with the columns of ``schema`` (`changes_reader`)."""
+
+    reader: RunReader
+    spec: MergeSpec
+    schema: pa.Schema
+    _: KW_ONLY
+    predicate: Predicate | None
+    positions: bool
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the work on one unit holds at most."""
+        return self.reader.memory_bytes
+
+    def __call__(self, unit: _Unit) -> Iterator[pa.RecordBatch]:
+        """Yield the changes."""
+        stored = row_schema(self.reader.schema.fields)
+        if isinstance(unit, ScannedChanges):
+            for _, rows in self.reader.open_file(unit.file).batches(_allowance):
+                _check_kinds(unit.file, rows)
+                yield from self._shown(rows, unit.snapshot)
+            return
+        if isinstance(unit, MergeUnit):
+            found = MergedChanges(self.reader, self.spec, stored)([unit])
+        else:
+            found = Differences(self.reader, self.spec, stored)([unit])
+        for batch in found:
+            yield from self._shown(pa.Table.from_batches([batch]), None)
+
+    def _shown(self, rows: pa.Table, snapshot: int | None) -> Iterator[pa.RecordBatch]:
+        if self.predicate is not None:
+            rows = rows.filter(matching(self.predicate, rows))
+        if not len(rows):
+            return
+        columns = [pa.array(ROW_KINDS).take(rows.column(VALUE_KIND).combine_chunks())]
+        columns += shown_rows(rows, shown_schema(self.reader.schema.fields, all_nullable=True)).columns
+        if self.positions:
+            columns += [pa.repeat(pa.scalar(snapshot, pa.int64()), len(rows)), rows.column(SEQUENCE_NUMBER)]
+        yield from pa.Table.from_arrays(columns, schema=self.schema).to_batches()
+
+
+def _check_kinds(file: RunFile, rows: pa.Table) -> None:
+    kinds = pc.min_max(rows.column(VALUE_KIND))
+    if len(rows) and not 0 <= kinds["min"].as_py() <= kinds["max"].as_py() < len(ROW_KINDS):
+        raise CorruptTableError(f"Data file {file.path} has a row of no known kind: it was damaged or replaced.")
+
+
+def _allowance() -> int:
+    return _SCAN_BYTES
+
+
+def _changes_schema(store: TableStore, kind_column: str, positions: bool) -> pa.Schema:
+    """The columns of changes as users get them; a retraction may have its key alone."""
+    last = [pa.field(name, pa.int64()) for name in POSITION_COLUMNS] if positions else []
+    kind = pa.field(kind_column, pa.string(), False)
+    return pa.schema([kind, *shown_schema(store.schema.fields, all_nullable=True), *last])
+
+
+def changes_reader(
+    runner: Runner,
+    store: TableStore,
+    plan: ChangelogPlan,
+    predicate: Predicate | None = None,
+    *,
+    kind_column: str,
+    positions: bool,
+) -> pa.RecordBatchReader:
+    """The changes of a plan for which the predicate, if any, is TRUE: their kind, the table's columns, then positions.
+
+    Changes of a key come in their order.
+    """
+    schema = _changes_schema(store, kind_column, positions)
+    units: list[_Unit] = [ScannedChanges(snapshot, file) for snapshot, files in plan.scanned for file in files]
+    units += [*plan.merged, *plan.compared]
+    files = [file for _, files in plan.scanned for file in files]
+    merged = [*plan.merged, *(compared.unit for compared in plan.compared)]
+    schemas = store.schemas_of(file.schema_id for file in (*files, *(file for unit in merged for file in unit.files)))
+    reader = RunReader(
+        store.file_io,
+        store.schema,
+        schemas=schemas,
+        columns=store.schema.field_names,
+        memory_bytes=TASK_MEMORY,
+    )
+    spec = MergeSpec.of(store.schema, store.options)
+    task = ChangesTask(reader, spec, schema, predicate=predicate, positions=positions)
+    return pa.RecordBatchReader.from_batches(schema, runner.batches(units, task, schema, store.paths.root))

@@ -1,0 +1,148 @@
+"""A planned read as record batches, worked off in this process: the merged rows that match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.local.key_chains import in_key_order, key_chains
+from lakelsm.local.scan_task import ScanTask
+from lakelsm.local.shown_rows import shown_rows, shown_schema
+from lakelsm.merge.merge_spec import MergeSpec
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.merge.run_reader import RunReader
+from lakelsm.plan.read_plan import ReadPlan, plan_read
+from lakelsm.predicate.predicate import Constant, Predicate, columns
+from lakelsm.read.stale_rows import StaleRows
+from lakelsm.read.stored_rows import TASK_MEMORY
+from lakelsm.runner.runner import Runner
+from lakelsm.runner.task_failures import known_failure
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.types import arrow_field
+
+
+def stored_schema(store: TableStore, names: Iterable[str]) -> pa.Schema:
+    """Columns of a table as the engine has them."""
+    return pa.schema([arrow_field(store.schema.field(name)) for name in names])
+
+
+@dataclass(frozen=True)
+class ArrowScan:
+    """The rows of a plan, with the columns ``names``: those for which the ``predicate``, if any, is TRUE.
+
+    ``ordered``: in the order of the primary key.
+    """
+
+    store: TableStore
+    plan: ReadPlan
+    names: tuple[str, ...]
+    _: KW_ONLY
+    predicate: Predicate | None = None
+    ordered: bool = False
+
+    @staticmethod
+    def of(
+        store: TableStore,
+        snapshot: Snapshot | None,
+        names: Sequence[str] | None,
+        predicate: Predicate | None,
+        *,
+        ordered: bool = False,
+        fresh: bool = False,
+    ) -> ArrowScan:
+        """The read of a snapshot (None: an empty table); ``names`` as users write them (None: all columns)."""
+        found = [store.schema.column_name(name) for name in names or store.schema.field_names]
+        plan = plan_read(store, snapshot, predicate, fresh)
+        return ArrowScan(store, plan, tuple(found), predicate=predicate, ordered=ordered)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The schema of what users get."""
+        return shown_schema([self.store.schema.field(name) for name in self.names])
+
+    def batches(self, runner: Runner) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as users get them."""
+        if not self.ordered:
+            yield from self._run(runner, self.schema)
+            return
+        try:
+            yield from self._in_key_order()
+        except (OSError, MemoryError, pa.ArrowException) as error:
+            raise known_failure(error, self.store.paths.root) from error
+
+    def _in_key_order(self) -> Iterator[pa.RecordBatch]:
+        keys = self.store.schema.primary_keys
+        stored = stored_schema(self.store, dict.fromkeys((*keys, *self.names)))
+        task = self._task(stored)
+        chains = key_chains(self.store, self._units)
+        for rows in in_key_order([self._chained(task, chain) for chain in chains], keys):
+            yield from shown_rows(rows, self.schema).to_batches()
+
+    def stored_batches(self, runner: Runner) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as the engine has them, of `stored_schema`, to be written again."""
+        yield from self._run(runner, stored_schema(self.store, self.names))
+
+    def reader(
+        self, runner: Runner, limit: int | None = None, names: Sequence[str] | None = None
+    ) -> pa.RecordBatchReader:
+        """The rows, at most ``limit`` of them, with the columns called ``names`` (None: as in the table)."""
+        schema = self.schema if names is None else pa.schema([f.with_name(name) for f, name in zip(self.schema, names)])
+        batches = _limited(self.batches(runner), limit)
+        named = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches)
+        return pa.RecordBatchReader.from_batches(schema, named)
+
+    @property
+    def _units(self) -> list[RunFile | MergeUnit]:
+        return [*self.plan.raw_files, *self.plan.units]
+
+    def _run(self, runner: Runner, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        if self._units:
+            yield from runner.batches(self._units, self._task(schema), schema, self.store.paths.root)
+
+    def _task(self, schema: pa.Schema) -> ScanTask:
+        store, wanted = self.store, dict.fromkeys((*schema.names, *sorted(columns(self.predicate or Constant(True)))))
+        spec = MergeSpec.of(store.schema, store.options).of_columns(wanted)
+        needed = () if spec.keeps_rows and not self.ordered else spec.read_columns
+        files = [*self.plan.raw_files, *self.plan.merged_files]
+        schemas = store.schemas_of(file.schema_id for file in files)
+        reader = RunReader(
+            store.file_io,
+            store.schema,
+            schemas=schemas,
+            columns=tuple(dict.fromkeys((*wanted, *needed))),
+            memory_bytes=TASK_MEMORY,
+        )
+        stale = StaleRows.of(store, schemas)
+        return ScanTask(reader, stale=stale, spec=spec, schema=schema, predicate=self.predicate, ordered=self.ordered)
+
+    def _chained(self, task: ScanTask, units: Sequence[RunFile | MergeUnit]) -> Iterator[pa.Table]:
+        for unit in units:
+            for batch in task(unit):
+                yield pa.Table.from_batches([batch])
+
+
+def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """The first rows of some batches, at most ``limit`` (None: all)."""
+    left = limit
+    for batch in batches:
+        if left is not None:
+            if left <= 0:
+                return
+            batch = batch.slice(0, left)
+            left -= len(batch)
+        yield batch
+
+
+def matching_rows(
+    runner: Runner, store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a snapshot that match, as those who change them judge them: the merged rows of all levels.
+
+    They have the columns ``names`` as the engine has them (`stored_schema`).
+    """
+    plan = plan_read(store, snapshot, predicate, fresh=True)
+    return ArrowScan(store, plan, tuple(names), predicate=predicate).stored_batches(runner)

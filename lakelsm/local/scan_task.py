@@ -1,0 +1,187 @@
+"""The task of a local read: rows of one file, or of one unit that is merged, as users get them.
+
+Where merged rows are rows of files (`deduplicate`, `first-row`) a unit is not put together row by row: its deciding
+columns are merged first, which gives the rows that stay hidden, and then the files are scanned one after the other as
+files are that overlap nothing, less these rows. So few columns are decoded twice, and none is sorted. Other engines merge
+whole rows, and so does a read that wants them in the order of the key.
+
+A condition is judged on the rows that are shown, never before the merge. Row groups are passed over whose statistics rule
+it out; where a row group had no row that matches, only the condition's columns of the next one are decoded first.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from lakelsm.format.data_file.key_value_file import GroupBounds, KeyValueReader
+from lakelsm.format.data_file.vector_place import positions_within, read_vectors
+from lakelsm.local.shown_rows import shown_rows
+from lakelsm.merge.grouped_rows import Mask
+from lakelsm.merge.merge_spec import MergeSpec
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.merge.run_reader import RunReader
+from lakelsm.predicate.evaluation import matching
+from lakelsm.predicate.predicate import Predicate, columns
+from lakelsm.predicate.statistics import ColumnBounds, StatsTable, may_match
+from lakelsm.read.merged_rows import MergedRows
+from lakelsm.read.stale_rows import StaleRows
+from lakelsm.schema.system_columns import FILE_NUMBER, POSITION
+from lakelsm.types import to_arrow
+
+#: Bytes of the rows that a scan holds at once, where there is no merge.
+_SCAN_BYTES = 16 << 20
+
+#: Files of any size come from the merge whole.
+_ANY_SIZE = 1 << 62
+
+
+@dataclass(frozen=True)
+class LivePart:
+    """The rows of a file from position ``first`` up to ``stop``, less those that are ``hidden``."""
+
+    file: RunFile
+    first: int
+    stop: int
+    hidden: BitMap = field(default_factory=BitMap)
+
+
+@dataclass(frozen=True)
+class ScanTask:
+    """Yields rows of the files of one unit of a read; ``schema`` is that of the rows as users get them.
+
+    ``stale`` tells what merges hide. ``reader`` gives the columns of the schema and those of the ``predicate``, and for
+    engines that combine rows what their merge needs. ``ordered``: the rows of a unit come in the order of its key.
+    """
+
+    reader: RunReader
+    _: KW_ONLY
+    stale: StaleRows
+    spec: MergeSpec
+    schema: pa.Schema
+    predicate: Predicate | None = None
+    ordered: bool = False
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the work on one unit holds at most."""
+        return self.reader.memory_bytes
+
+    def __call__(self, unit: RunFile | MergeUnit) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that match."""
+        if isinstance(unit, RunFile):
+            yield from self._scanned(LivePart(unit, 0, unit.row_count))
+        elif self.spec.keeps_rows and not self.ordered:
+            for part in self._live_parts(unit):
+                yield from self._scanned(part)
+        else:
+            schema = self.reader.schema
+            stored = pa.schema([(name, to_arrow(schema.field(name).type)) for name in self.reader.columns])
+            for batch in MergedRows(self.reader, self.spec, stored, _ANY_SIZE)([unit]):
+                rows = pa.Table.from_batches([batch])
+                yield from self._handed(rows, self._wanted(rows, None))
+
+    def _live_parts(self, unit: MergeUnit) -> list[LivePart]:
+        """The rows of a unit's files that its merge shows."""
+        spans: dict[int, tuple[int, int]] = {}
+        hidden: dict[int, BitMap] = {}
+        for rows, mask in self.stale.hidden(unit, positions=True):
+            numbers, positions = rows.column(FILE_NUMBER).to_numpy(), rows.column(POSITION).to_numpy()
+            starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+            for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(numbers)]):
+                number, first, last = int(numbers[start]), int(positions[start]), int(positions[stop - 1])
+                spans[number] = (min(first, spans.get(number, (first, 0))[0]), last + 1)
+                found = positions[start:stop][mask[start:stop]]
+                if len(found):
+                    hidden.setdefault(number, BitMap()).update(array("I", found.astype(np.uint32).tobytes()))
+        return [
+            LivePart(unit.files[number], first, stop, hidden.get(number, BitMap()))
+            for number, (first, stop) in sorted(spans.items())
+        ]
+
+    def _scanned(self, part: LivePart) -> Iterator[pa.RecordBatch]:
+        """The rows of a part that match, from the row groups that may have some."""
+        file, hidden = part.file, part.hidden
+        if file.vector is not None:
+            (masked,) = read_vectors(self.reader.file_io.filesystem(), [(file.vector, file.row_count)])
+            hidden = hidden | masked
+        opened = self.reader.open_file(file, system=False)
+        probe, had_none = self._probe(file), False
+        for group in self._groups(opened, part):
+            if probe is not None and had_none and not self._has_match(probe, group, part, hidden):
+                continue
+            had_none = True
+            for start, rows in opened.batches(_allowance, groups=group.__eq__):
+                for batch in self._handed(rows, self._wanted(rows, _shown(part, hidden, start, len(rows)))):
+                    had_none = False
+                    yield batch
+                del rows  # Not held while the next ones are read.
+
+    def _probe(self, file: RunFile) -> KeyValueReader | None:
+        """A reader of the condition's columns, where they are fewer."""
+        if self.predicate is None or not columns(self.predicate) < {*self.reader.columns}:
+            return None
+        return replace(self.reader, columns=tuple(columns(self.predicate))).open_file(file, system=False)
+
+    def _has_match(self, probe: KeyValueReader, group: int, part: LivePart, hidden: BitMap) -> bool:
+        """Whether a row of a row group is shown."""
+        for start, rows in probe.batches(_allowance, groups=group.__eq__):
+            wanted = self._wanted(rows, _shown(part, hidden, start, len(rows)))
+            if wanted is None or pc.any(wanted).as_py():
+                return True
+        return False
+
+    def _groups(self, opened: KeyValueReader, part: LivePart) -> list[int]:
+        """The row groups that may have rows of the part that match."""
+        counts = opened.group_rows()
+        stops = np.cumsum([0, *counts]).tolist()
+        groups = [at for at in range(len(counts)) if stops[at] < part.stop and stops[at + 1] > part.first]
+        if self.predicate is None:
+            return groups
+        bounds = {name: _bounds(opened.group_bounds(name)) for name in columns(self.predicate)}
+        verdicts = may_match(self.predicate, StatsTable(counts, bounds))
+        return [group for group in groups if verdicts[group]]
+
+    def _wanted(self, rows: pa.Table, shown: Mask | None) -> pa.Array | pa.ChunkedArray | None:
+        """Which rows are shown and match; None for all."""
+        if self.predicate is None:
+            return None if shown is None else pa.array(shown)
+        found = matching(self.predicate, rows)
+        return found if shown is None else pc.and_(found, pa.array(shown))
+
+    def _handed(self, rows: pa.Table, wanted: pa.Array | pa.ChunkedArray | None) -> Iterator[pa.RecordBatch]:
+        """The wanted rows as users get them."""
+        rows = rows.select(self.schema.names)
+        if wanted is not None and not pc.all(wanted).as_py():
+            rows = rows.filter(wanted)
+        if len(rows):
+            yield from shown_rows(rows, self.schema).to_batches()
+
+
+def _bounds(groups: Sequence[GroupBounds]) -> ColumnBounds:
+    return ColumnBounds([one.least for one in groups], [one.most for one in groups], [one.nulls for one in groups])
+
+
+def _allowance() -> int:
+    return _SCAN_BYTES
+
+
+def _shown(part: LivePart, hidden: BitMap, start: int, rows: int) -> Mask | None:
+    """Which of some rows of a file, from position ``start`` on, belong to the part and are not hidden; None for all."""
+    found = positions_within(hidden, start, start + rows)
+    if not len(found) and part.first <= start and start + rows <= part.stop:
+        return None
+    shown: Mask = np.zeros(rows, dtype=bool)
+    shown[max(part.first - start, 0) : max(part.stop - start, 0)] = True
+    if len(found):
+        shown[found - start] = False
+    return shown
+
+
+__all__ = ["LivePart", "ScanTask"]

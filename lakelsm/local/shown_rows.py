@@ -1,0 +1,47 @@
+"""Rows as users get them in Arrow: the table's types, without the ids and forms that the engine works with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.data_file.column_evolution import cast_column
+from lakelsm.types import DataField, shown_arrow
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def shown_schema(fields: Sequence[DataField], all_nullable: bool = False) -> pa.Schema:
+    """The schema of rows with these columns; ``all_nullable``: retractions may have their key alone."""
+    return pa.schema([pa.field(f.name, shown_arrow(f.type), f.type.nullable or all_nullable) for f in fields])
+
+
+def shown_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of ``schema``, taken from ``rows`` by name.
+
+    Raises UnsupportedFeatureError for a time that its type in Arrow cannot hold, and names the column.
+    """
+    columns = []
+    for field in schema:
+        try:
+            columns.append(cast_column(rows.column(field.name), field.type))
+        except UnsupportedFeatureError as error:
+            raise UnsupportedFeatureError(f"column {field.name!r}: {error}") from error
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def as_pandas(rows: pa.Table) -> pandas.DataFrame:
+    """Rows as a pandas DataFrame. Raises UnsupportedFeatureError for a value that pandas has no place for."""
+    try:
+        return rows.to_pandas()
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise UnsupportedFeatureError(
+            f"pandas cannot hold the rows: {error}. Take them as Arrow (Table.to_arrow), or leave the column out."
+        ) from error
+
+
+__all__ = ["as_pandas", "shown_rows", "shown_schema"]

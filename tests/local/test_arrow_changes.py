@@ -1,0 +1,55 @@
+"""Incremental reads in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Table
+from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
+from tests.compact.local_table import LocalTable
+
+
+def changes(table: LocalTable, *arguments: object, **more: object) -> list[tuple[object, ...]]:
+    found = Table.for_path(str(table.root)).changelog_arrow(*arguments, **more)  # type: ignore[arg-type]
+    return [tuple(row.values()) for row in found.read_all().to_pylist()]
+
+
+def test_a_changelog_comes_snapshot_by_snapshot_with_positions(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", changelog_producer="input")
+    table.write((1, "a"), (2, "b"))
+    table.write((1, "c"), (1, "d"))
+    table.delete((2, None))
+    assert changes(table) == [("+I", 1, "a"), ("+I", 2, "b"), ("+I", 1, "c"), ("+I", 1, "d"), ("-D", 2, None)]
+    assert changes(table, 1, 2, positions=True) == [("+I", 1, "c", 2, 2), ("+I", 1, "d", 2, 3)]
+    assert changes(table, where="v = 'c' OR v IS NULL", kind_column="k") == [("+I", 1, "c"), ("-D", 2, None)]
+    schema = Table.for_path(str(table.root)).changelog_arrow(positions=True).schema
+    assert schema.names == ["rowkind", "id", "v", "_SNAPSHOT_ID", "_SEQUENCE_NUMBER"]
+    assert schema.field("id") == pa.field("id", pa.int32())
+
+
+def test_appends_are_merged_and_states_compared(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    table.write((1, "a"), (2, "b"), (3, "c"))
+    table.write((1, "x"))
+    table.delete((2, None))
+    assert sorted(changes(table, 1)) == [("+I", 1, "x"), ("-D", 2, None)]
+    assert sorted(changes(table, 1, mode="diff")) == [("+U", 1, "x"), ("-D", 2, "b"), ("-U", 1, "a")]
+    assert changes(LocalTable(tmp_path / "empty")) == []
+
+
+def test_arguments_and_damage_are_told(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", changelog_producer="input")
+    table.write((1, "a"))
+    with pytest.raises(InvalidInputError, match="mode 'all'"):
+        changes(table, mode="all")
+    with pytest.raises(InvalidInputError, match="column 'v'"):
+        changes(table, kind_column="v")
+    with pytest.raises(UnsupportedFeatureError, match="UPPER"):
+        changes(table, where="upper(v) = 'A'")
+    path = next(table.root.rglob("bucket-0/changelog-*"))
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(CorruptTableError, match=path.name):
+        changes(table)

@@ -1,0 +1,33 @@
+"""Rows as users get them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.local.shown_rows import as_pandas, shown_rows, shown_schema
+from lakelsm.types import DataField, parse_type
+from tests.nano_times import times_of_nanos
+
+FIELDS = (DataField(0, "t", parse_type("TIMESTAMP(9) NOT NULL")), DataField(1, "n", parse_type("INT")))
+
+
+def test_nanoseconds_are_arrows_own() -> None:
+    stored = pa.table({"n": pa.array([1], pa.int32()), "t": times_of_nanos([1_000_000_001])})
+    found = shown_rows(stored, shown_schema(FIELDS))
+    assert found.schema == pa.schema([pa.field("t", pa.timestamp("ns"), False), ("n", pa.int32())])
+    assert found.column("t").cast(pa.int64()).to_pylist() == [1_000_000_001]
+    assert shown_schema(FIELDS, all_nullable=True).field("t").nullable
+
+
+def test_a_time_that_they_cannot_hold_is_refused_with_its_column() -> None:
+    stored = pa.table({"n": pa.array([1], pa.int32()), "t": times_of_nanos([10**20])})
+    with pytest.raises(UnsupportedFeatureError, match="column 't': a timestamp lies outside the years 1678 to 2261"):
+        shown_rows(stored, shown_schema(FIELDS))
+
+
+def test_what_pandas_cannot_hold_is_refused() -> None:
+    days = pa.table({"d": pa.array([10_000_000], pa.int32()).cast(pa.date32())})
+    with pytest.raises(UnsupportedFeatureError, match="pandas cannot hold the rows"):
+        as_pandas(days)
