@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.config import BenchConfig
-from benchmarks.run import Runner, _run_before
+from benchmarks import names
+from benchmarks.config import GROUPS, BenchConfig
+from benchmarks.merge_engines import MERGE_ENGINES
+from benchmarks.run import ROOT, Runner, _run_before
 
 
 @pytest.fixture
@@ -64,3 +66,11 @@ def test_the_configuration_reaches_a_lane_as_it_is(tmp_path: Path) -> None:
     config = BenchConfig(workdir=str(tmp_path), rows=7, peer_pythons={"chdb": "python"}, coordinates={"x": "a:b:1"})
     assert BenchConfig.from_json(config.to_json()) == config
     assert json.loads(config.to_json())["rows"] == 7
+
+
+def test_the_page_of_the_harness_names_every_contender_and_group() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    constants = {value for name, value in vars(names).items() if name.isupper()} - set(MERGE_ENGINES)
+    shown = page.replace("Spark parquet scan, copy, append", "Spark parquet scan Spark parquet copy Spark parquet append")
+    assert [name for name in constants if name not in shown] == []
+    assert [group for group in GROUPS if f"`{group}`" not in page] == []
