@@ -235,9 +235,11 @@ class _ColumnStats:
 
 
 def _has_nan(values: pa.Array | pa.ChunkedArray) -> bool:
-    if isinstance(values, pa.Array) and values.null_count == 0:
-        return bool(np.isnan(primitive_values(values).max()))
-    return bool(pc.any(pc.is_nan(values)).as_py())
+    if isinstance(values, pa.ChunkedArray):
+        return any(map(_has_nan, values.chunks))
+    if values.null_count:
+        return bool(pc.any(pc.is_nan(values)).as_py())
+    return len(values) > 0 and bool(np.isnan(primitive_values(values).max()))
 
 
 def _distinct(chunk: pa.DictionaryArray) -> pa.Array:

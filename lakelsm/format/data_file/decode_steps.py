@@ -21,6 +21,9 @@ _WIDE_ROW, _WIDE_ROW_AMPLE = 4096, 1024
 _GROWTH, _GROWTH_AMPLE = 2, 4
 _AMPLE = 4 << 20
 
+#: The share of a batch's bytes that steps do not try to fill: they would get ever shorter.
+_SHARE_LEFT = 16
+
 #: Bytes of one value that a footer's count of values stands for at least.
 _VALUE_BYTES = 8
 
@@ -39,19 +42,42 @@ def decoded_bytes(step: pa.Table) -> int:
 
 
 class DecodeSteps:
-    """The length of the next step, in `rows`; ``allowance`` is bytes that the first one may have."""
+    """How long the next step is, for batches of a row group that are put together from steps.
+
+    ``allowance`` is bytes that the first batch may have; `begin` begins another one.
+    """
 
     def __init__(self, group: pq.RowGroupMetaData, allowance: int) -> None:
         columns = map(group.column, range(group.num_columns))
         # No value is longer than its column's pages, so this many rows of any width fit.
         widest = sum(max(column.total_uncompressed_size, column.num_values * _VALUE_BYTES) for column in columns)
-        self.rows = max(1, min(_FIRST_ROWS, allowance // max(widest, 1)))
-        ample = allowance >= _AMPLE
-        wide = _WIDE_ROW_AMPLE if ample else _WIDE_ROW
-        self._growth = _GROWTH_AMPLE if ample else _GROWTH
-        self._most = max(_LEAST_MOST_ROWS, min(_MOST_ROWS, allowance // wide))
+        self._first: int = max(1, min(_FIRST_ROWS, allowance // max(widest, 1)))
+        self._longest = 0
+        self._width = 0.0
+        self.begin(allowance)
 
-    def decoded(self, rows: int, size: int, left: int) -> None:
-        """Learn from a step of ``rows`` rows that took ``size`` bytes; ``left`` bytes may follow."""
-        fitting = left * rows // max(size, 1)
-        self.rows = max(1, min(self._growth * self.rows, self._most, fitting))
+    def begin(self, allowance: int) -> None:
+        """Begin a batch of so many bytes."""
+        ample = allowance >= _AMPLE
+        self._growth = _GROWTH_AMPLE if ample else _GROWTH
+        self._most = max(_LEAST_MOST_ROWS, min(_MOST_ROWS, allowance // (_WIDE_ROW_AMPLE if ample else _WIDE_ROW)))
+        self._left = allowance
+        self._least_left = allowance // _SHARE_LEFT
+
+    @property
+    def rows(self) -> int:
+        """The rows of the next step."""
+        if not self._longest:
+            return self._first
+        return max(1, min(self._growth * self._longest, self._most, int(self._left / max(self._width, 1.0))))
+
+    @property
+    def full(self) -> bool:
+        """Whether the batch is done: what fits yet is not worth a step."""
+        return self._left <= self._least_left
+
+    def decoded(self, rows: int, size: int) -> None:
+        """Learn from a step of ``rows`` rows that took ``size`` bytes."""
+        self._left -= size
+        self._longest = max(self._longest, rows)
+        self._width = size / max(rows, 1)

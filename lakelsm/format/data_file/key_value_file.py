@@ -156,24 +156,21 @@ class KeyValueReader:
 
     def _gathered(self, group: int, start: int, allowance: Callable[[], int]) -> Iterator[tuple[int, pa.Table]]:
         """The batches of a row group, each put together from steps; ``start`` is the position of its first row."""
-        left = allowance()
-        steps = DecodeSteps(self._file.metadata.row_group(group), left)
+        steps = DecodeSteps(self._file.metadata.row_group(group), allowance())
         pending: list[pa.Table] = []
         missing = self._file.metadata.row_group(group).num_rows
         for batch in self._steps(group, steps):
             pending.append(self._conform(batch))
-            rows, size = len(batch), decoded_bytes(pending[-1])
-            missing -= rows
+            steps.decoded(len(batch), decoded_bytes(pending[-1]))
+            missing -= len(batch)
             del batch  # Nothing is held while the caller works, and while the next step is read.
-            left -= size
-            if left <= 0:
+            if steps.full:
                 joined = pa.concat_tables(pending)
                 pending.clear()
                 begin, start = start, start + len(joined)
                 yield begin, joined
                 del joined
-                left = allowance()
-            steps.decoded(rows, size, left)
+                steps.begin(allowance())
         if missing:  # A damaged page header can end a column early, which Arrow takes for the end of all.
             raise unreadable(self._path, ValueError(f"row group {group} ends {missing} rows early"))
         if pending:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from lakelsm.format.data_file.decode_steps import DecodeSteps
 from lakelsm.format.data_file.key_value_file import KeyValueReader, row_schema
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.table_schema import TableSchema, create_schema
@@ -96,3 +98,18 @@ def test_times_with_nanoseconds_stay_beside_their_rows(tmp_path: Path) -> None:
     read = pa.concat_tables(rows for _, rows in found)
     assert [row["v"] for row in python_rows(read)] == moments
     assert read.column("k").to_pylist() == list(range(ROWS))
+
+
+def test_steps_neither_dwindle_at_the_end_of_a_batch_nor_begin_anew_with_the_next(tmp_path: Path) -> None:
+    _, path = write(tmp_path, "BIGINT", pa.array(range(ROWS)))
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    steps = DecodeSteps(group, ALLOWED)
+    taken: list[int] = []
+    for _ in range(4):
+        while not steps.full:
+            taken.append(steps.rows)
+            steps.decoded(taken[-1], taken[-1] * 100)
+        steps.begin(ALLOWED)
+    longest = max(taken)
+    assert min(taken[taken.index(longest) :]) >= longest // 16
+    assert sum(taken) * 100 <= 4 * ALLOWED
