@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ from benchmarks.run import ROOT, missing_peers, run, say
 from benchmarks.targets import verdicts
 from benchmarks.timing import Measurement, others_share
 
-EXIT_FAILED, EXIT_MISSED = 1, 3
+EXIT_FAILED, EXIT_MISSED, EXIT_TERMINATED = 1, 3, 143
 
 #: From this share of the processors on that others take, processor time is compared in place of wall time.
 _NOISY_SHARE = 0.05
@@ -148,6 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         operations = named_operations(arguments.only)
     except ValueError as error:
         raise SystemExit(f"--only {arguments.only}: {error}") from None
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_TERMINATED))  # so that the lane ends too
     pythons, not_installed = _peer_pythons(arguments)
     config = _config(arguments, operations, pythons)
     results = not_installed + run(config, arguments.only_peers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ import pytest
 from benchmarks import names
 from benchmarks.config import GROUPS, BenchConfig
 from benchmarks.merge_engines import MERGE_ENGINES
-from benchmarks.run import ROOT, Runner, _run_before
+from benchmarks.run import ROOT, Runner, _ended, _run_before
 
 
 @pytest.fixture
@@ -53,6 +54,20 @@ def test_a_lane_that_hangs_is_ended_with_what_it_started(runner: Runner, tmp_pat
     assert [result.error for result in runner.results] == ["not done after 2 s"]
     shown = subprocess.run(["ps", "-o", "stat=", "-p", pid_file.read_text()], capture_output=True, text=True, check=False)
     assert shown.stdout.strip() in ("", "Z", "Zs")
+
+
+def test_an_interrupted_run_leaves_no_lane_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    wait = lane.wait
+
+    def interrupted(timeout: float | None = None) -> int:
+        monkeypatch.setattr(lane, "wait", wait)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lane, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _ended(lane, None)
+    assert lane.poll() == -signal.SIGKILL
 
 
 def test_a_revision_that_does_not_exist_is_a_failure_by_name(runner: Runner) -> None:
