@@ -6,19 +6,17 @@ functions that the format package has. A property test holds the two equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lakelsm.format.data_file.column_evolution import cast_column
-from lakelsm.format.row.bucket_hash import BucketFunction, bucket_ids
 from lakelsm.schema.system_columns import BUCKET, HASH_STEP, HASHED_COLUMN
-from lakelsm.schema.table_schema import TableSchema
 from lakelsm.spark.columns import quoted
 from lakelsm.spark.tasks import map_in_arrow
-from lakelsm.types import AtomicType, DataField, to_arrow
+from lakelsm.types import AtomicType, DataField
+from lakelsm.write.fixed_buckets import FixedBuckets
 
 _MASK = 0xFFFFFFFF
 #: Each key column adds scores of operations that Spark has to plan: beyond so many, Arrow is quicker.
@@ -26,22 +24,20 @@ _NATIVE_KEYS = 2
 _NARROW = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "DATE", "TIME")
 
 
-def with_bucket(
-    rows: DataFrame, schema: TableSchema, num_buckets: int, function: BucketFunction = "default"
-) -> DataFrame:
-    """Append the column `BUCKET` (INT): the fixed bucket of each row by the table's bucket key."""
-    keys = [schema.field(name) for name in schema.bucket_keys]
-    if num_buckets == 1:
+def with_bucket(rows: DataFrame, buckets: FixedBuckets) -> DataFrame:
+    """Append the column `BUCKET` (INT): the fixed bucket of each row."""
+    keys = buckets.keys
+    if buckets.number == 1:
         return rows.withColumn(BUCKET, F.lit(0).cast("int"))
-    if function == "default" and len(keys) <= _NATIVE_KEYS and all(_is_native(field) for field in keys):
+    if buckets.function == "default" and len(keys) <= _NATIVE_KEYS and all(_is_native(field) for field in keys):
         # Under names of our own: the parser would take `${x}` for a variable, in backticks too.
         named = {HASHED_COLUMN.format(number): field for number, field in enumerate(keys)}
         steps, state = _murmur({name: field.type.root for name, field in named.items()})
-        bucket = f"CAST(ABS(SHIFTRIGHT(SHIFTLEFT({state}, 32), 32)) % {num_buckets} AS INT) AS {BUCKET}"
+        bucket = f"CAST(ABS(SHIFTRIGHT(SHIFTLEFT({state}, 32), 32)) % {buckets.number} AS INT) AS {BUCKET}"
         hashed = rows.select("*", *(quoted(field.name).alias(name) for name, field in named.items()))
         hashed = hashed.selectExpr("*", *steps, bucket)
         return hashed.drop(*named, *(step.rsplit(" ", 1)[1] for step in steps))
-    return _with_bucket_by_arrow(rows, keys, num_buckets, function)
+    return _with_bucket_by_arrow(rows, buckets)
 
 
 def _is_native(field: DataField) -> bool:
@@ -111,16 +107,8 @@ def _header_state(words: int) -> int:
     return state
 
 
-def _with_bucket_by_arrow(
-    rows: DataFrame, keys: Sequence[DataField], num_buckets: int, function: BucketFunction
-) -> DataFrame:
-    names = [field.name for field in keys]
-    types = [field.type for field in keys]
-
+def _with_bucket_by_arrow(rows: DataFrame, buckets: FixedBuckets) -> DataFrame:
     def assign(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            arrays = [cast_column(batch.column(name), to_arrow(kind)) for name, kind in zip(names, types)]
-            buckets = pa.array(bucket_ids(arrays, types, num_buckets, function))
-            yield pa.RecordBatch.from_arrays([*batch.columns, buckets], names=[*batch.schema.names, BUCKET])
+        return map(buckets.added, batches)
 
     return map_in_arrow(rows, assign, rows.withColumn(BUCKET, F.lit(0).cast("int")).schema)

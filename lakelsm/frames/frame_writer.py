@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -15,6 +16,7 @@ from lakelsm.frames.bucket_expression import with_bucket
 from lakelsm.frames.dynamic_bucket_frame import with_dynamic_bucket
 from lakelsm.frames.row_order import row_order
 from lakelsm.frames.scan_frame import file_scans
+from lakelsm.frames.small_input import is_small_input
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.schema.system_columns import BUCKET, FILE_NAME, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.table_store import TableStore
@@ -22,6 +24,7 @@ from lakelsm.spark.columns import quoted_all
 from lakelsm.spark.spark_runner import SparkRunner
 from lakelsm.spark.tasks import collect_messages, map_in_arrow
 from lakelsm.write.dynamic_bucket import BucketPolicy
+from lakelsm.write.fixed_buckets import FixedBuckets
 from lakelsm.write.level0_task import Level0Job
 
 
@@ -40,9 +43,16 @@ class FrameWriter:
     def write(self, rows: DataFrame, job: Level0Job) -> TaskMessages:
         """See `RowWriter.write`."""
         order = row_order(self._store.schema, job)
-        frame = self._in_buckets(rows, job).sortWithinPartitions(*order.columns)
         job = replace(job, interleaved=order.interleaved)
-        return collect_messages(map_in_arrow(frame, job, MESSAGE_SCHEMA), job.paths.root, job.names)
+        task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]] = job
+        if job.hash_indexes is not None or not is_small_input(rows):
+            placed = self._shuffled(rows, job)
+        elif order.interleaved:
+            placed, task = rows.coalesce(1), partial(_in_buckets, self._buckets(), job)
+        else:
+            placed = self._with_bucket(rows).coalesce(1)
+        frame = map_in_arrow(placed.sortWithinPartitions(*order.columns), task, MESSAGE_SCHEMA)
+        return collect_messages(frame, job.paths.root, job.names)
 
     def written_rows(self, entries: Sequence[ManifestEntry]) -> DataFrame:
         """See `RowWriter.written_rows`."""
@@ -52,15 +62,26 @@ class FrameWriter:
         scans = file_scans(self._spark, store, {store.schema.id: store.schema}, files, system=system)
         return reduce(DataFrame.unionAll, scans).drop(FILE_NAME)
 
-    def _in_buckets(self, rows: DataFrame, job: Level0Job) -> DataFrame:
+    def _with_bucket(self, rows: DataFrame) -> DataFrame:
+        return with_bucket(rows, self._buckets())
+
+    def _buckets(self) -> FixedBuckets:
+        return FixedBuckets.of(self._store.schema, self._store.options)
+
+    def _shuffled(self, rows: DataFrame, job: Level0Job) -> DataFrame:
         """The rows with their bucket, so shuffled that the rows of a key meet in one task."""
         schema, options = self._store.schema, self._store.options
         heads = [*quoted_all(schema.partition_keys), F.col(BUCKET)]
         if job.hash_indexes is not None:
             policy = BucketPolicy.of(options)
             return with_dynamic_bucket(rows, schema, policy, job.file_io, job.hash_indexes).repartition(*heads)
-        placed = with_bucket(rows, schema, options.bucket, options.bucket_function_type.value)
+        placed = self._with_bucket(rows)
         if options.bucket >= self._spark.sparkContext.defaultParallelism:
             return placed.repartition(*heads)
         # Fewer buckets than cores: cut buckets by key, so that several tasks write disjoint files of one.
         return placed.repartitionByRange(*heads, *quoted_all(schema.trimmed_primary_keys))
+
+
+def _in_buckets(buckets: FixedBuckets, job: Level0Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The job as a task whose rows come without their bucket."""
+    return job(map(buckets.added, batches))

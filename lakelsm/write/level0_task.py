@@ -132,8 +132,8 @@ class _Level0Task:
             # Copies: what waits to be written of one bucket must not keep the rows of all in memory.
             part = values.slice(start, stop - start) if order is None else values.take(pa.array(order[start:stop]))
             self._writer_of(place, [head[first] for head in heads[:-1]]).write(part)
-            if self._job.interleaved:
-                self._bound_pending()
+        if self._job.interleaved:
+            self._bound_pending()
 
     def _places(self, heads: Sequence[pa.ChunkedArray], firsts: np.ndarray) -> list[tuple[bytes, int]]:
         """Partition (BinaryRow with arity, so NaN is itself and -0.0 not 0.0) and bucket of rows."""

@@ -92,8 +92,10 @@ def expected(keys: Sequence[str], schema: TableSchema, buckets: int, function: A
 def buckets_in_spark(frame: Any, schema: TableSchema, buckets: int, function: Any = "default") -> list[int]:
     from lakelsm.frames.bucket_expression import with_bucket
     from lakelsm.schema.system_columns import BUCKET
+    from lakelsm.write.fixed_buckets import FixedBuckets
 
-    placed = with_bucket(frame, schema, buckets, function)
+    keys = tuple(map(schema.field, schema.bucket_keys))
+    placed = with_bucket(frame, FixedBuckets(keys, buckets, function))
     assert placed.columns == [*frame.columns, BUCKET]
     return [row[0] for row in placed.select(BUCKET).collect()]
 

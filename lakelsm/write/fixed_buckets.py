@@ -1,0 +1,42 @@
+"""The bucket of a row by the hash of its bucket key, for tables with a fixed number of buckets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.format.data_file.column_evolution import cast_column
+from lakelsm.format.row.bucket_hash import BucketFunction, bucket_ids
+from lakelsm.options import TableOptions
+from lakelsm.schema.system_columns import BUCKET
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.types import DataField, to_arrow
+
+
+@dataclass(frozen=True)
+class FixedBuckets:
+    """Says in which of ``number`` buckets rows are, by their columns ``keys``."""
+
+    keys: tuple[DataField, ...]
+    number: int
+    function: BucketFunction
+
+    def added(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with the column `BUCKET`."""
+        return pa.RecordBatch.from_arrays([*rows.columns, pa.array(self._of(rows))], names=[*rows.schema.names, BUCKET])
+
+    def _of(self, rows: pa.RecordBatch) -> npt.NDArray[np.int32]:
+        if self.number == 1:
+            return np.zeros(len(rows), np.int32)
+        types = [field.type for field in self.keys]
+        arrays = [cast_column(rows.column(field.name), to_arrow(field.type)) for field in self.keys]
+        return bucket_ids(arrays, types, self.number, self.function)
+
+    @staticmethod
+    def of(schema: TableSchema, options: TableOptions) -> FixedBuckets:
+        """The buckets of a table."""
+        keys = tuple(map(schema.field, schema.bucket_keys))
+        return FixedBuckets(keys, options.bucket, options.bucket_function_type.value)
