@@ -45,6 +45,12 @@ class Engine(Protocol):
     def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> Any:
         """Prepared -D rows of what matches in a snapshot (None: an empty table)."""
 
+    def prepared_keys(self, store: TableStore, data: Any) -> Any:
+        """The keys that a user passes, checked."""
+
+    def key_retractions(self, store: TableStore, keys: Any, snapshot: Snapshot | None) -> Any:
+        """Prepared -D rows of what has one of some prepared keys in a snapshot (None: an empty table)."""
+
     def predicate(self, store: TableStore, where: str) -> Predicate:
         """A condition on the table's columns; texts of times are in the engine's time zone."""
 

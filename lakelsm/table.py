@@ -147,18 +147,35 @@ class Table:
 
         return self._commit(engine, store, overwrite, commit_user, batch_id)
 
-    def delete(self, where: str, *, commit_user: str | None = None, batch_id: int | None = None) -> CommitResult:
-        """Delete the rows that match an SQL condition by writing -D rows of their keys; none: nothing is committed.
+    def delete(
+        self,
+        where: str | None = None,
+        *,
+        keys: object = None,
+        commit_user: str | None = None,
+        batch_id: int | None = None,
+        engine: str | None = None,
+    ) -> CommitResult:
+        """Delete the rows that match an SQL condition, or have one of the ``keys``, by writing -D rows of their keys.
 
-        The condition is judged on the newest snapshot, and again where others write the same keys before this commits:
-        a row that no longer matches stays. ``commit_user`` and ``batch_id`` are as in `write`. Raises InvalidInputError
-        where the table's merge engine would not remove the rows, CommitConflictError where others are always first.
+        Where none do, nothing is committed. ``keys`` are rows of the primary key's columns, in a frame as in `write`.
+        Which rows these are is judged on the newest snapshot, and again where others write the same keys before this
+        commits: a row that no longer matches stays. ``engine`` is 'spark' or 'local', this process, in which a condition
+        must be one as in `to_reader`; by default Spark where a session is given, active or that of spark-submit; keys
+        say by their kind where they are looked up. ``commit_user`` and ``batch_id`` are as in `write`. Raises
+        InvalidInputError where the table's merge engine would not remove the rows, CommitConflictError where others are
+        always first.
         """
-        checked_condition(where, optional=False)
-        store = self._store()
-        engine = chosen_engine("spark", self._spark)
-        rows = partial(engine.retractions, store, where)
-        return self._change(engine, store, "DELETE", rows, commit_user, batch_id)
+        store, chosen = self._store(), self._engine(engine)
+        if keys is None:
+            checked_condition(where, optional=False)
+            rows = partial(chosen.retractions, store, where or "")
+        elif where is not None:
+            raise wrong_argument("where", where, "left out where keys are given: pass one of the two")
+        else:
+            chosen = self._engine_of(keys, engine)
+            rows = partial(chosen.key_retractions, store, chosen.prepared_keys(store, keys))
+        return self._change(chosen, store, "DELETE", rows, commit_user, batch_id)
 
     def update(
         self, set: Mapping[str, str], where: str, *, commit_user: str | None = None, batch_id: int | None = None
@@ -470,9 +487,12 @@ class Table:
         """The engine that a call names, or the one that it means without a name."""
         return chosen_engine(checked_choice("engine", name, ENGINES), self._spark)
 
-    def _engine_of(self, frame: object) -> Engine:
-        """Where rows are written: on Spark those of its DataFrames, in this process all others."""
-        if not is_spark_frame(frame):
+    def _engine_of(self, frame: object, named: str | None = None) -> Engine:
+        """Where rows are taken: on Spark those of its DataFrames, in this process all others."""
+        own = "spark" if is_spark_frame(frame) else "local"
+        if named not in (None, own):
+            raise wrong_argument("engine", named, f"'{own}' for such rows: leave it out")
+        if own == "local":
             return chosen_engine("local", None)
         from lakelsm.spark.session import checked_frame
 

@@ -12,19 +12,16 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.frames.prepare import prepare
 from lakelsm.frames.scan_frame import scan_frame
 from lakelsm.merge.merge_spec import MergeSpec
+from lakelsm.options import TableOptions
 from lakelsm.plan.read_plan import plan_read
-from lakelsm.plan.update_plan import check_delete_exact
+from lakelsm.plan.update_plan import NO_SEQUENCE, check_delete_exact
 from lakelsm.schema.engine_rules import check_deletable
+from lakelsm.schema.row_rules import key_schema
 from lakelsm.schema.system_columns import CHANGED_KIND
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import quoted
 from lakelsm.spark.conditions import filtered, predicate_of
 from lakelsm.spark.task_errors import CHECK_MARK, translated
-
-_NO_SEQUENCE = (
-    "a row that matches has no sequence in any group of 'partial-update.remove-record-on-sequence-group', so that the "
-    "delete would be lost"
-)
 
 
 def retractions(spark: SparkSession, store: TableStore, where: str, snapshot: Snapshot | None) -> DataFrame:
@@ -32,20 +29,44 @@ def retractions(spark: SparkSession, store: TableStore, where: str, snapshot: Sn
 
     Raises InvalidInputError or UnsupportedFeatureError where they would not remove the rows.
     """
+    return _retracted(store, matching_rows(spark, store, where, snapshot))
+
+
+def key_retractions(spark: SparkSession, store: TableStore, keys: DataFrame, snapshot: Snapshot | None) -> DataFrame:
+    """The prepared -D rows of what has one of some keys (`prepared_keys`). The rest is as in `retractions`."""
+    with translated(store.paths.root):
+        rows = scan_frame(spark, store, plan_read(store, snapshot, None, fresh=True))
+    names = {name: f"k{at}" for at, name in enumerate(store.schema.primary_keys)}
+    same = [F.col(f"wanted.{wanted}").eqNullSafe(_key(store, name)) for name, wanted in names.items()]
+    return _retracted(store, rows.join(keys.alias("wanted"), reduce(Column.__and__, same), "left_semi"))
+
+
+def prepared_keys(store: TableStore, frame: DataFrame) -> DataFrame:
+    """The keys of a frame as columns k0, k1 ..., checked. Raises InvalidInputError for other columns than the key's."""
+    schema = key_schema(store.schema, frame.columns)
+    keys = prepare(frame, schema, TableOptions.parse({}))
+    return keys.select(*(_key(store, name).alias(f"k{at}") for at, name in enumerate(schema.primary_keys)))
+
+
+def _key(store: TableStore, name: str) -> Column:
+    """A key column as keys compare: Spark takes -0.0 for 0.0, and they are two partitions."""
+    column = quoted(name)
+    is_float = store.schema.field(name).type.root in ("FLOAT", "DOUBLE")
+    if is_float and name in store.schema.partition_keys:
+        return F.struct(column, column.cast("string"))
+    return column
+
+
+def _retracted(store: TableStore, rows: DataFrame) -> DataFrame:
+    """Rows of the table as prepared -D rows."""
     check_deletable(store.name, store.options)
     check_delete_exact(store)
     kind = F.lit(ROW_KINDS[DELETE])
-    lost = _removes_nothing(MergeSpec.of(store.schema, store.options))
-    if lost is not None:
-        kind = F.when(lost, F.raise_error(F.lit(CHECK_MARK + _NO_SEQUENCE))).otherwise(kind)
-    return prepared_changes(store, matching_rows(spark, store, where, snapshot), kind)
-
-
-def _removes_nothing(spec: MergeSpec) -> Column | None:
-    """Whether a -D of a row leaves it as it is: sequence groups remove it, and each of them is NULL there."""
-    listed = [group.sequence for group in spec.groups if spec.remove_on_groups & {*group.sequence}]
-    empty = [quoted(name).isNull() for sequence in listed for name in sequence]
-    return reduce(Column.__and__, empty) if empty else None
+    empty = [quoted(name).isNull() for name in MergeSpec.of(store.schema, store.options).removing_sequences]
+    if empty:
+        lost = F.raise_error(F.lit(CHECK_MARK + NO_SEQUENCE))
+        kind = F.when(reduce(Column.__and__, empty), lost).otherwise(kind)
+    return prepared_changes(store, rows, kind)
 
 
 def matching_rows(spark: SparkSession, store: TableStore, where: str, snapshot: Snapshot | None) -> DataFrame:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.frames.delete import retractions
+from lakelsm.frames.delete import key_retractions, prepared_keys, retractions
 from lakelsm.frames.frame_writer import FrameWriter
 from lakelsm.frames.prepare import prepare
 from lakelsm.frames.row_count import counted
@@ -53,6 +53,14 @@ class SparkEngine:
     def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> DataFrame:
         """See `Engine.retractions`."""
         return retractions(self.session, store, where, snapshot)
+
+    def prepared_keys(self, store: TableStore, data: DataFrame) -> DataFrame:
+        """See `Engine.prepared_keys`."""
+        return prepared_keys(store, data)
+
+    def key_retractions(self, store: TableStore, keys: DataFrame, snapshot: Snapshot | None) -> DataFrame:
+        """See `Engine.key_retractions`."""
+        return key_retractions(self.session, store, keys, snapshot)
 
     def predicate(self, store: TableStore, where: str) -> Predicate:
         """See `Engine.predicate`."""

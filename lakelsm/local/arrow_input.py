@@ -30,9 +30,9 @@ class ArrowInput:
     batches: Iterator[pa.RecordBatch]
 
     @staticmethod
-    def of(frame: object) -> ArrowInput:
-        """The rows of what a user handed over. Raises InvalidInputError, with the remedy, where it has none."""
-        reader = _reader(frame)
+    def of(frame: object, argument: str = "frame") -> ArrowInput:
+        """The rows of what an argument has. Raises InvalidInputError, with the remedy, where it has none."""
+        reader = _reader(frame, argument)
         return ArrowInput(reader.schema, _bounded(reader))
 
 
@@ -43,7 +43,7 @@ def is_spark_frame(frame: object) -> bool:
     )
 
 
-def _reader(frame: Any) -> pa.RecordBatchReader:
+def _reader(frame: Any, argument: str) -> pa.RecordBatchReader:
     pandas, datasets = sys.modules.get("pandas"), sys.modules.get("pyarrow.dataset")
     if isinstance(frame, pa.RecordBatchReader):
         return frame
@@ -59,23 +59,24 @@ def _reader(frame: Any) -> pa.RecordBatchReader:
         try:
             return pa.RecordBatchReader.from_stream(frame)
         except pa.ArrowException as error:
-            what = f"frame is a {type_name(type(frame))} whose rows have no columns"
+            what = f"{argument} is a {type_name(type(frame))} whose rows have no columns"
             raise InvalidInputError(f"{what}: make it a table of columns first ({error}).") from error
-    raise InvalidInputError(f"frame is a {type_name(type(frame))}; it must be {_ACCEPTED}: write {_remedy(frame)}.")
+    what = f"{argument} is a {type_name(type(frame))}"
+    raise InvalidInputError(f"{what}; it must be {_ACCEPTED}: write {_remedy(frame, argument)}.")
 
 
-def _remedy(frame: object) -> str:
+def _remedy(frame: object, argument: str) -> str:
     package = type(frame).__module__.split(".")[0]
     if package == "pandas":
-        return "frame.to_frame()"
+        return f"{argument}.to_frame()"
     if package == "polars":
-        return "frame.collect()" if type(frame).__name__ == "LazyFrame" else "frame.to_frame()"
+        return f"{argument}.collect()" if type(frame).__name__ == "LazyFrame" else f"{argument}.to_frame()"
     if isinstance(frame, str):
-        return "spark.table(frame), or pyarrow.dataset.dataset(frame)"
+        return f"spark.table({argument}), or pyarrow.dataset.dataset({argument})"
     if isinstance(frame, dict):
-        return "pyarrow.table(frame)"
+        return f"pyarrow.table({argument})"
     if package == "pyspark":
-        return "frame.to_spark()"
+        return f"{argument}.to_spark()"
     return "pyarrow.Table.from_pylist(rows), or spark.createDataFrame(rows, schema)"
 
 

@@ -6,6 +6,7 @@ once, rows as they pass: before the commit, so that nothing is visible of a writ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 
@@ -102,6 +103,16 @@ def _prepared(
             yield rows
 
 
+def one_bit_pattern(values: pa.Array, zeros: bool) -> pa.Array:
+    """Values of a key as they are stored, as buckets and partitions go by the bits: of floats one NaN, and 0.0 for -0.0
+    unless both may be (``zeros``).
+    """
+    if not pa.types.is_floating(values.type):
+        return values
+    numbers = pc.if_else(pc.is_nan(values), pa.scalar(math.nan, values.type), values)
+    return numbers if zeros else pc.if_else(pc.equal(numbers, 0.0), pa.scalar(0.0, values.type), numbers)
+
+
 def _constant(field: DataField, value: object) -> pa.Scalar:
     """A value of Python's as the column has it."""
     return cast_column(pa.array([value], python_arrow(field.type)), to_arrow(field.type))[0]
@@ -123,8 +134,8 @@ class _GivenColumn:
     place: int
     _: KW_ONLY
     null_fault: str | None
-    one_nan: bool
-    one_zero: bool
+    keyed: bool
+    zeros: bool
 
     @staticmethod
     def of(
@@ -137,11 +148,10 @@ class _GivenColumn:
         if not is_assignable(source, field.type):
             raise not_assignable(field, str(kind), str(to_arrow(field.type)), _remedy(kind, field))
         is_partition = field.name in schema.partition_keys
-        is_key = is_partition or field.name in schema.primary_keys
-        keyed = is_key and not stored and field.type.root in ("FLOAT", "DOUBLE")
+        keyed = not stored and (is_partition or field.name in schema.primary_keys)
         may_be_null = field.type.nullable or constant is not None
         null_fault = None if may_be_null else null_column(field.name, schema)
-        return _GivenColumn(field, place, null_fault=null_fault, one_nan=keyed, one_zero=keyed and not is_partition)
+        return _GivenColumn(field, place, null_fault=null_fault, keyed=keyed, zeros=is_partition)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
         field, given = self.field, batch.column(self.place)
@@ -153,12 +163,7 @@ class _GivenColumn:
         if limit is not None:
             sizes = pc.utf8_length(values) if field.type.root in STRING_ROOTS else pc.binary_length(values)
             refuse_any(pc.greater(sizes, limit), too_long(field))
-        # One bit pattern for a key, as buckets and partitions go by the bits.
-        if self.one_nan:
-            values = pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), values.type), values)
-        if self.one_zero:
-            values = pc.if_else(pc.equal(values, 0.0), pa.scalar(0.0, values.type), values)
-        return values
+        return one_bit_pattern(values, zeros=self.zeros) if self.keyed else values
 
     def _cast(self, given: pa.Array) -> pa.Array:
         field = self.field

@@ -8,11 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import InvalidInputError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_input import ArrowInput
 from lakelsm.local.arrow_rows import prepare_arrow
 from lakelsm.local.arrow_writer import ArrowWriter
+from lakelsm.local.delete import retractions
+from lakelsm.local.key_set import KeySet
 from lakelsm.local.row_count import counted
 from lakelsm.predicate.evaluation import check_understood
 from lakelsm.predicate.parser import parse_where
@@ -41,9 +43,19 @@ class LocalEngine:
         """See `Engine.prepared`."""
         return prepare_arrow(ArrowInput.of(data), store.schema, store.options, row_kind, fixed=fixed)
 
-    def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> Any:
+    def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> Iterator[pa.RecordBatch]:
         """See `Engine.retractions`."""
-        raise UnsupportedFeatureError("Deletes without Spark are not built yet: pass engine='spark'.")
+        predicate = self.exact(store, where)
+        assert predicate is not None
+        return retractions(self.runner, store, predicate, snapshot)
+
+    def prepared_keys(self, store: TableStore, data: Any) -> KeySet:
+        """See `Engine.prepared_keys`."""
+        return KeySet.of(ArrowInput.of(data, "keys"), store.schema, store.options)
+
+    def key_retractions(self, store: TableStore, keys: KeySet, snapshot: Snapshot | None) -> Iterator[pa.RecordBatch]:
+        """See `Engine.key_retractions`."""
+        return retractions(self.runner, store, keys, snapshot)
 
     def predicate(self, store: TableStore, where: str) -> Predicate:
         """See `Engine.predicate`."""

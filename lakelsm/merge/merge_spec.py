@@ -103,6 +103,12 @@ class MergeSpec:
         return self.engine in (MergeEngine.DEDUPLICATE, MergeEngine.FIRST_ROW)
 
     @property
+    def removing_sequences(self) -> tuple[str, ...]:
+        """The sequence columns of the groups that a -D removes its row by: it leaves a row in which all are NULL."""
+        removing = (group.sequence for group in self.groups if self.remove_on_groups & {*group.sequence})
+        return tuple(dict.fromkeys(name for sequence in removing for name in sequence))
+
+    @property
     def decisive_columns(self) -> tuple[str, ...]:
         """The columns that tell which rows win: key, sequence fields and the two system columns, each once."""
         names = (*self.key_columns, *self.sequence_columns, SEQUENCE_NUMBER, VALUE_KIND)

@@ -12,6 +12,12 @@ from lakelsm.schema.identifiers import match
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import has_nanoseconds
 
+#: The fault of a row that its delete would leave as it is.
+NO_SEQUENCE = (
+    "a row that matches has no sequence in any group of 'partial-update.remove-record-on-sequence-group', so that the "
+    "delete would be lost"
+)
+
 
 @dataclass(frozen=True)
 class RowSequence:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import MergeEngine, TableOptions
@@ -90,6 +90,19 @@ def check_columns(
         raise InvalidInputError(
             f"The table has no column {', '.join(extra)}: drop it from the DataFrame or add it to the table first."
         )
+
+
+def key_schema(schema: TableSchema, given: Sequence[str]) -> TableSchema:
+    """The table with the columns of its primary key alone, for a frame of keys that has the columns ``given``."""
+    names, _ = names_of_table(given, schema, None)
+    others = [name for name in names if name not in schema.primary_keys]
+    missing = [name for name in schema.primary_keys if name not in names]
+    if others or missing:
+        wrong = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(others)} too"
+        raise InvalidInputError(
+            f"keys must have the columns of the primary key, {', '.join(schema.primary_keys)}, and no others; it {wrong}."
+        )
+    return replace(schema, fields=tuple(field for field in schema.fields if field.name in schema.primary_keys))
 
 
 def kind_column(options: TableOptions, row_kind: str | None) -> str | None:

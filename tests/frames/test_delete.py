@@ -175,3 +175,15 @@ def test_a_delete_that_no_sequence_group_would_take_is_refused(spark: SparkSessi
     with pytest.raises(InvalidInputError, match=r"no sequence in any group of 'partial-update\.remove-record"):
         table.delete("k > 0")
     assert table.delete("s = 1").matched_rows == 1 and read(table) == {2: "b"}
+
+
+def test_rows_of_the_keys_in_a_frame_are_gone(spark: SparkSession, create: Callable[..., Table]) -> None:
+    table = create()
+    table.write(rows(spark, (1, "a"), (2, "b"), (3, "c")))
+    keys = frame_of(spark, ((2,), (2,), (9,)), "K INT")
+    assert table.delete(keys=keys).matched_rows == 1
+    assert read(table) == {1: "a", 3: "c"}
+    with pytest.raises(InvalidInputError, match="keys must have the columns of the primary key, k, and no"):
+        table.delete(keys=rows(spark, (1, "a")))
+    with pytest.raises(InvalidInputError, match="key column 'k' is NULL in a row"):
+        table.delete(keys=frame_of(spark, ((None,),), "k INT"))

@@ -1,0 +1,86 @@
+"""Keys that a user gives, and which rows of a table have one of them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.format.row.bucket_hash import Hashes, key_hashes
+from lakelsm.local.arrow_input import ArrowInput
+from lakelsm.local.arrow_rows import one_bit_pattern, prepare_arrow
+from lakelsm.merge.key_order import order_keys
+from lakelsm.options import TableOptions
+from lakelsm.predicate.predicate import Constant, In, Predicate, all_of
+from lakelsm.schema.row_rules import key_schema
+from lakelsm.schema.table_schema import TableSchema
+
+#: Values of a column up to which reads leave files out by them.
+_MOST_VALUES = 1000
+_LISTED_ROOTS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "VARCHAR", "DATE")
+
+
+@dataclass(frozen=True)
+class KeySet:
+    """Keys of a table, in memory: ``keys`` have the primary key's columns, ordered by the ``hashes`` of the keys."""
+
+    schema: TableSchema
+    keys: pa.Table
+    hashes: Hashes
+
+    @staticmethod
+    def of(given: ArrowInput, schema: TableSchema, options: TableOptions) -> KeySet:
+        """The keys that a user gives, checked. Raises InvalidInputError for other columns than the key's and for NULL."""
+        of_keys = key_schema(schema, given.schema.names)
+        batches, size = [], 0
+        for batch in prepare_arrow(given, of_keys, TableOptions.parse({})):
+            batches.append(batch.select(list(schema.primary_keys)))
+            size += batches[-1].nbytes
+            if size > options.write_buffer_size:
+                raise InvalidInputError(
+                    f"keys take more than 'write-buffer-size' ({options.write_buffer_size} bytes): delete them in "
+                    "several calls, or raise the option."
+                )
+        columns = [field.type for field in map(schema.field, schema.primary_keys)]
+        if not batches:
+            return KeySet(schema, pa.table({name: [] for name in schema.primary_keys}), np.empty(0, np.int32))
+        keys = pa.Table.from_batches(batches).combine_chunks()
+        hashes = key_hashes(keys.columns, columns)
+        order = np.argsort(hashes, kind="stable")
+        return KeySet(schema, keys.take(pa.array(order)), hashes[order])
+
+    @property
+    def condition(self) -> Predicate:
+        """A condition that every row with one of the keys meets."""
+        if not len(self.keys):
+            return Constant(False)
+        parts = []
+        for name in self.schema.primary_keys:
+            if self.schema.field(name).type.root in _LISTED_ROOTS:
+                values = self.keys.column(name).unique()
+                if len(values) <= _MOST_VALUES:
+                    with suppress(OverflowError, ValueError):  # Of dates that Python's calendar does not have.
+                        parts.append(In(name, tuple(sorted(values.to_pylist()))))
+        return all_of(parts)
+
+    def rows_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that have one of the keys."""
+        names = self.schema.primary_keys
+        kinds = [self.schema.field(name).type for name in names]
+        columns = [
+            one_bit_pattern(rows.column(name), zeros=name in self.schema.partition_keys) for name in names
+        ]
+        hashes = key_hashes(columns, kinds)
+        first = np.searchsorted(self.hashes, hashes, side="left")
+        candidates = np.flatnonzero(np.searchsorted(self.hashes, hashes, side="right") > first)
+        if not len(candidates):
+            return rows.slice(0, 0)
+        wanted = self.keys.filter(pa.array(np.isin(self.hashes, hashes[candidates])))
+        taken = [column.take(pa.array(candidates)) for column in columns]
+        both = [pa.chunked_array([own, *wanted.column(name).chunks]) for name, own in zip(names, taken)]
+        keys = order_keys(both, signed_zeros=True)
+        found = np.isin(keys[: len(candidates)], keys[len(candidates) :])
+        return rows.take(pa.array(candidates[found]))

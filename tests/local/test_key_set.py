@@ -1,0 +1,82 @@
+"""Which rows of a table have one of some keys: exactly those, whatever their types."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.local.arrow_input import ArrowInput
+from lakelsm.local.key_set import KeySet
+from lakelsm.options import TableOptions
+from lakelsm.predicate.predicate import Constant, In, all_of
+from lakelsm.schema.table_schema import TableSchema, create_schema
+
+SCHEMA = create_schema("k BIGINT, p STRING, v STRING", ["k", "p"], ["p"], {"bucket": "1"}, None, 0)
+KEY = st.tuples(st.integers(0, 8) | st.integers(-(2**63), 2**63 - 1), st.sampled_from(["", "a", "é"]))
+
+
+def key_set(frame: Any, schema: TableSchema = SCHEMA, **options: str) -> KeySet:
+    return KeySet.of(ArrowInput.of(frame), schema, TableOptions.parse(options))
+
+
+def table(keys: list[tuple[int, str]], *names: str) -> pa.Table:
+    columns = [pa.array([k for k, _ in keys], pa.int64()), pa.array([p for _, p in keys], pa.string())]
+    return pa.Table.from_arrays(columns, names=names or ("k", "p"))
+
+
+@given(st.lists(KEY, max_size=30), st.lists(KEY, max_size=30))
+def test_the_rows_are_those_whose_key_is_given(wanted: list[tuple[int, str]], rows: list[tuple[int, str]]) -> None:
+    keys = key_set(table(wanted, "K", "P"))
+    batch = pa.RecordBatch.from_arrays([c.combine_chunks() for c in table(rows).columns], names=["k", "p"])
+    found = keys.rows_of(batch).to_pylist()
+    assert [(row["k"], row["p"]) for row in found] == [row for row in rows if row in wanted]
+
+
+def test_reads_leave_files_out_by_columns_of_few_values() -> None:
+    assert key_set(table([(1, "a"), (2, "a")])).condition == all_of([In("k", (1, 2)), In("p", ("a",))])
+    many = [(k, "a") for k in range(2000)]
+    assert key_set(table(many)).condition == In("p", ("a",))
+    assert key_set(table([])).condition == Constant(False)
+
+
+def test_float_keys_are_found_by_value_and_partitions_by_their_bits() -> None:
+    schema = create_schema("k DOUBLE, p DOUBLE", ["k", "p"], ["p"], {"bucket": "1"}, None, 0)
+    keys = key_set(pa.table({"k": [0.0, float("nan")], "p": [-0.0, -0.0]}), schema)
+    nan = np.array([0xFFF8000000000001], np.uint64).view(np.float64)[0]
+    rows = pa.record_batch({"k": [-0.0, nan, 0.0, 1.0], "p": [-0.0, -0.0, 0.0, -0.0], "at": [0, 1, 2, 3]})
+    assert keys.rows_of(rows)["at"].to_pylist() == [0, 1]
+
+
+def test_times_are_keys_as_the_table_stores_them() -> None:
+    schema = create_schema("k TIMESTAMP(3)", ["k"], [], {"bucket": "1"}, None, 0)
+    time = datetime.datetime(2020, 1, 1, 0, 0, 0, 1999)
+    keys = key_set(pa.table({"k": pa.array([time], pa.timestamp("us"))}), schema)
+    stored = pa.record_batch({"k": pa.array([time.replace(microsecond=1000)], pa.timestamp("ms"))})
+    assert len(keys.rows_of(stored)) == 1
+
+
+@pytest.mark.parametrize(
+    ("frame", "told"),
+    [
+        (pa.table({"k": [1]}), "keys must have the columns of the primary key, k, p, and no others; it lacks p."),
+        (pa.table({"k": [1], "p": ["a"], "v": ["b"]}), "and no others; it has v too."),
+        (pa.table({"k": pa.array([None], pa.int64()), "p": ["a"]}), "key column 'k' is NULL"),
+        (pa.table({"k": ["1"], "p": ["a"]}), "Column 'k' is string in the DataFrame and int64 in the table"),
+    ],
+)
+def test_keys_that_are_none_are_refused(frame: pa.Table, told: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        key_set(frame)
+    assert told in str(caught.value)
+
+
+def test_keys_beyond_the_buffer_are_refused_with_the_remedy() -> None:
+    with pytest.raises(InvalidInputError, match=r"keys take more than 'write-buffer-size' \(1024 bytes\): delete"):
+        key_set(table([(k, "a") for k in range(1000)]), **{"write-buffer-size": "1 kb"})
