@@ -1,4 +1,4 @@
-"""Fixtures of all tests: one Spark session, the golden tables, and the order in which tests run."""
+"""Fixtures of all tests: one Spark session, the engines, the golden tables, and the order in which tests run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import golden_tables
+from tests.engines import TableEngine
 from tests.golden_tables import GoldenTable
 
 if TYPE_CHECKING:
@@ -82,6 +83,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = build_session("lakelsm-tests", tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@pytest.fixture
+def local() -> TableEngine:
+    """The engine of this process."""
+    return TableEngine("local")
+
+
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
+def engine(request: pytest.FixtureRequest) -> TableEngine:
+    """Each engine in turn. Only a case on Spark starts a session, and is marked as one that needs it."""
+    return TableEngine(request.param, request.getfixturevalue("spark") if request.param == "spark" else None)
 
 
 @pytest.fixture(scope="session")

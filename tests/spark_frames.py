@@ -1,4 +1,4 @@
-"""Rows of tests as DataFrames."""
+"""Rows of tests as DataFrames and as Arrow."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def frame_of(spark: SparkSession, rows: Sequence[Sequence[Any]], ddl: str) -> DataFrame:
-    """The rows by way of Arrow: of a list PySpark makes a DataFrame that Python tasks read anew for each query."""
+def arrow_of(rows: Sequence[Sequence[Any]], ddl: str) -> pa.Table:
+    """The rows in Arrow."""
     fields = parse_columns(ddl)
     columns = list(zip(*rows, strict=True)) or [()] * len(fields)
     arrays = [pa.array(column, to_arrow(field.type)) for column, field in zip(columns, fields, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, [field.name for field in fields]), ddl)
+    return pa.Table.from_arrays(arrays, [field.name for field in fields])
+
+
+def frame_of(spark: SparkSession, rows: Sequence[Sequence[Any]], ddl: str) -> DataFrame:
+    """The rows by way of Arrow: of a list PySpark makes a DataFrame that Python tasks read anew for each query."""
+    return spark.createDataFrame(arrow_of(rows, ddl), ddl)
