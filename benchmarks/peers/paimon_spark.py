@@ -12,15 +12,9 @@ from typing import Any
 
 from benchmarks.config import ENGINE_OPERATIONS, KEY, WHERE, BenchConfig
 from benchmarks.names import AGGREGATION, DEDUPLICATE, JAVA_ON_SPARK, PARTIAL_UPDATE, merging, smaller
+from benchmarks.peers.left_out import LONG_ROWS, left_out
 from benchmarks.timing import Contender
 from benchmarks.workspace import check_count, copy_table, remove
-
-#: The merge engines of larger tables are measured of Java's core alone.
-_LONG_ROWS = 1_000_000
-
-
-def _left_out() -> None:
-    raise RuntimeError(f"left out above {_LONG_ROWS:,} rows: it takes minutes")
 
 
 class PaimonSparkPeer:
@@ -108,8 +102,8 @@ class PaimonSparkPeer:
             copy = lambda: self._copy("state", "work")  # noqa: E731
             return [Contender(JAVA_ON_SPARK, compact, copy, check=lambda _: check_compacted())]
         if operation in ENGINE_OPERATIONS:
-            if self.config.rows > _LONG_ROWS:
-                return [Contender(JAVA_ON_SPARK, _left_out)]
+            if self.config.rows > LONG_ROWS:  # Java's core is measured at them
+                return [left_out(JAVA_ON_SPARK)]
             return [self._merging(operation, engine) for engine in (DEDUPLICATE, PARTIAL_UPDATE, AGGREGATION)]
         return []
 

@@ -10,16 +10,12 @@ from typing import Any
 from benchmarks.config import KEY, BenchConfig
 from benchmarks.first_row import first_row_contender
 from benchmarks.names import AGGREGATION, DEDUPLICATE, PYPAIMON, merging, smaller
+from benchmarks.peers.left_out import LONG_ROWS, left_out
 from benchmarks.timing import Contender
 from benchmarks.workspace import build, check_count, check_sums, copy_table, remove
 
-#: What takes it minutes on larger tables, and what no target is about.
+#: What takes it minutes on larger tables.
 _LONG = ("load", "where", "engine-read")
-_LONG_ROWS = 1_000_000
-
-
-def _left_out() -> None:
-    raise RuntimeError(f"left out above {_LONG_ROWS:,} rows: it takes minutes")
 
 
 class PypaimonPeer:
@@ -95,8 +91,8 @@ class PypaimonPeer:
 
         It has partial-update without sequence groups alone, so that one is left out.
         """
-        if operation in _LONG and self.config.rows > _LONG_ROWS:
-            return [Contender(PYPAIMON, _left_out)]
+        if operation in _LONG and self.config.rows > LONG_ROWS:
+            return [left_out(PYPAIMON)]
 
         def clear() -> None:
             remove(self.scratch)
