@@ -11,11 +11,11 @@ WORKERS  ?= 2
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-20s %s\n", $$1, $$2 }'
 
-setup: ## the virtual environment, the package in it, a check for Java, and an archive of classes for the tests
+setup: ## the virtual environment, the package in it, a check for Java, and an archive of classes for tests and demo
 	@$(RUN) python -m tests.class_archive
 
 demo: ## the main job on real records: a change stream, compacted; four feeds, a changelog and its totals; masked rows
-	@$(RUN) python jobs/demo.py
+	@$(RUN) bash -c 'JDK_JAVA_OPTIONS="$$(python -m tests.class_archive --options)" exec python jobs/demo.py'
 
 test: ## every test, those without a JVM first, on [WORKERS=2] processes
 	@$(RUN) python -m pytest -n $(WORKERS) $(ARGS)

@@ -1,5 +1,8 @@
 """The second act of ``make demo``: four feeds write one partial-update table, each its own columns and out of
-order; the table's changelog keeps the totals of an aggregation table right, batch after batch."""
+order; the table's changelog keeps the totals of an aggregation table right, batch after batch.
+
+This process writes and compacts what the feeds deliver; Spark turns changes into totals and asks for them.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +100,7 @@ class SecondAct:
         for delivery in batch:
             start = time.perf_counter()
             rows = delivery.rows
-            status.write(self.spark.createDataFrame(rows), feeds.OP if feeds.OP in rows.column_names else None)
+            status.write(rows, feeds.OP if feeds.OP in rows.column_names else None)
             seconds = time.perf_counter() - start
             progress.advance(delivery.title, f"{len(rows):>6,} rows in {seconds:.2f} s")
         return sum(len(delivery.rows) for delivery in batch)

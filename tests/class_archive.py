@@ -1,7 +1,8 @@
-"""Options of the JVMs that tests start, and the archive of Spark's classes from which they start in half the time.
+"""Options of the JVMs of tests and demo, and the archive of Spark's classes from which they start in half the time.
 
-``make setup`` makes the archive once in the environment (``python -m tests.class_archive``): a JVM reads and checks some
-15,000 classes otherwise before the first query is done. A JVM for which an archive does not fit goes without it.
+``make setup`` makes the archive once in the environment (``python -m tests.class_archive``; ``--options`` prints them
+instead): a JVM reads and checks some 15,000 classes otherwise before the first query is done. A JVM for which an
+archive does not fit goes without it.
 """
 
 from __future__ import annotations
@@ -62,4 +63,7 @@ def make() -> None:
 
 
 if __name__ == "__main__":
-    make()
+    if sys.argv[1:] == ["--options"]:
+        print(jvm_options())
+    else:
+        make()

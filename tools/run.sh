@@ -131,8 +131,9 @@ if [[ ${1:-} == --no-jvm ]]; then jvm=no; shift; fi
 make_environment
 [[ $jvm == no ]] || need_java
 
-# Spark would start whatever `python3` is on the PATH as its workers, and another SPARK_HOME's jars.
+# Spark would start whatever `python3` is on the PATH as its workers, and another SPARK_HOME's jars. Without bytecode kept
+# in place each of its workers would compile the whole package anew: half a second of CPU.
 export PATH="$venv/bin:$PATH" VIRTUAL_ENV="$venv" PYSPARK_PYTHON="$venv/bin/python" PYSPARK_DRIVER_PYTHON="$venv/bin/python"
-unset SPARK_HOME PYTHONHOME
+unset SPARK_HOME PYTHONHOME PYTHONDONTWRITEBYTECODE
 cd "$root"
 exec "$@"
