@@ -1,0 +1,66 @@
+"""Without Java: tables are created, written, read, compacted and followed where none can be found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = """
+import json, os, shutil, sys
+import pyarrow as pa
+
+assert shutil.which("java") is None and "JAVA_HOME" not in os.environ
+from lakelsm import Catalog, SparkUnavailableError
+
+table = Catalog(sys.argv[1]).create_table(
+    "shop.orders",
+    "id BIGINT, tier STRING, price DOUBLE",
+    primary_key=["id"],
+    options={"bucket": "2", "changelog-producer": "lookup", "write-only": "true"},
+)
+first = pa.table({"id": [3, 1, 2], "tier": ["gold", "tin", "gold"], "price": [3.0, 1.0, 2.0]})
+table.write(first)
+table.write(pa.table({"id": [2, 4], "tier": ["tin", "gold"], "price": [2.5, 4.0]}).to_reader())
+table.delete(keys=pa.table({"id": [3]}))
+loaded = sorted({name.split(".")[0] for name in sys.modules} & {"pyspark", "py4j", "sqlglot"})
+
+def rows(found):
+    return sorted(tuple(row.values()) for row in found.to_pylist())
+
+seen = {
+    "merged": rows(table.to_arrow()),
+    "gold": rows(table.to_arrow(where="tier = 'gold'", columns=["id"])),
+    "count": table.count().rows,
+    "status": table.compact(full=True).status,
+}
+seen["compacted"] = rows(table.to_arrow())
+seen["changes"] = rows(table.changelog_arrow().read_all().select(["rowkind", "id", "tier"]))
+seen["streamed"] = sum(batch.num_rows for batch in table.to_reader())
+try:
+    table.read()
+except SparkUnavailableError as error:
+    seen["refused"] = str(error)
+print(json.dumps([seen, loaded]))
+"""
+
+
+def test_a_table_is_created_written_read_compacted_and_followed_without_java(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, check=False, env={"PATH": ""}
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    seen, loaded = json.loads(ran.stdout)
+    assert loaded == [], "nothing that these calls do not need"
+    rows = [[1, "tin", 1.0], [2, "tin", 2.5], [4, "gold", 4.0]]
+    assert seen.pop("refused").startswith("Spark needs a Java runtime 17 or newer and none was found")
+    assert seen == {
+        "merged": rows,
+        "gold": [[4]],
+        "count": 3,
+        "status": "done",
+        "compacted": rows,
+        "changes": [["+I", 1, "tin"], ["+I", 2, "tin"], ["+I", 4, "gold"]],
+        "streamed": 3,
+    }
