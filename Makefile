@@ -4,6 +4,7 @@ NO_JVM   := bash tools/run.sh --no-jvm
 ROWS     ?= 8000000
 EXAMPLES ?= 2000
 WORKERS  ?= 2
+ENGINE   ?= spark
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast oldest lint types layers check conformance bench fuzz clean
@@ -37,9 +38,9 @@ layers: ## imports only go down
 
 check: lint types layers ## lint, types and layers
 
-conformance: ## cases of a file: CASES=file.jsonl [TOPIC=name] [ID=case]
-	@test -n "$(CASES)" || { echo "usage: make conformance CASES=file.jsonl [TOPIC=name] [ID=case]" >&2; exit 2; }
-	@$(RUN) python -m tests.conformance --cases "$(abspath $(CASES))" $(if $(TOPIC),--topic "$(TOPIC)") $(if $(ID),--id "$(ID)")
+conformance: ## cases of a file: CASES=file.jsonl [ENGINE=spark or local] [TOPIC=name] [ID=case]
+	@test -n "$(CASES)" || { echo "usage: make conformance CASES=file.jsonl [ENGINE=spark or local] [TOPIC=name] [ID=case]" >&2; exit 2; }
+	@$(RUN) python -m tests.conformance --cases "$(abspath $(CASES))" --engine "$(ENGINE)" $(if $(TOPIC),--topic "$(TOPIC)") $(if $(ID),--id "$(ID)")
 
 bench: ## speed and memory beside Spark's floors and the peers: [ROWS=8000000]
 	@$(RUN) python -m benchmarks --rows $(ROWS) $(ARGS)

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from tests.conformance.cases import CaseFileError, load_cases
 from tests.conformance.outcomes import Outcome, Status, closing_line, summary_by_topic
-from tests.conformance.runner import run_cases, spark_engine
+from tests.conformance.runner import local_engine, run_cases, spark_engine
+
+_ENGINES = {"local": local_engine, "spark": spark_engine}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=Path, nargs="+", required=True, metavar="FILE", help="JSON lines")
     parser.add_argument("--topic", help="only the cases of this topic")
     parser.add_argument("--id", help="only this case")
+    parser.add_argument("--engine", choices=sorted(_ENGINES), default="spark", help="where tables are worked on (spark)")
     parser.add_argument("--verbose", action="store_true", help="print refused cases too, with the refusal")
     options = parser.parse_args(arguments)
     try:
@@ -33,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     started = time.monotonic()
     outcomes: list[Outcome] = []
-    with spark_engine() as engine:
+    with _ENGINES[options.engine]() as engine:
         for outcome in run_cases(cases, engine):
             outcomes.append(outcome)
             if outcome.status is Status.FAILED or (options.verbose and outcome.status is Status.REFUSED):

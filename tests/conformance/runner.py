@@ -54,6 +54,15 @@ def run_planning_case(case: Case, planner: Callable[[dict[str, Any]], Verdict]) 
 
 
 @contextlib.contextmanager
+def local_engine() -> Iterator[Callable[[], Engine]]:
+    """A maker of the engine without a JVM, whose files are gone at the end."""
+    from tests.conformance.local_engine import LocalEngine
+
+    with tempfile.TemporaryDirectory(prefix="lakelsm-conformance-") as folder:
+        yield lambda: LocalEngine(Path(folder) / "warehouse")
+
+
+@contextlib.contextmanager
 def spark_engine() -> Iterator[Callable[[], Engine]]:
     """A maker of the Spark engine, whose session and files are gone at the end."""
     with (

@@ -1,8 +1,7 @@
-"""The engine under test: lakelsm's public API on one Spark session, each table in a temporary warehouse."""
+"""The engine under test: lakelsm's public API on one Spark session."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,31 +9,23 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lakelsm import Catalog, Table
+from tests.conformance.case_tables import CaseTables, free_name
 from tests.conformance.cases import Case
 from tests.conformance.frames import to_frame, to_rows
 from tests.conformance.table_case import KindedRow
-from tests.conformance.values import case_ddl, case_fields
+from tests.conformance.values import case_fields
 
 
 class SparkEngine:
-    """Makes a table for each case."""
+    """Makes a table for each case, in one warehouse."""
 
     def __init__(self, spark: SparkSession, warehouse: Path) -> None:
         self._spark = spark
-        self._catalog = Catalog(warehouse.as_uri(), spark=spark)
-        self._numbers = itertools.count(1)
+        self._tables = CaseTables(Catalog(warehouse.as_uri(), spark=spark))
 
     def create(self, case: Case) -> SparkTable:
         """A new table with the columns, keys and options of the case."""
-        body = case.body
-        table = self._catalog.create_table(
-            f"conformance.case_{next(self._numbers)}",
-            case_ddl(body["columns"]),
-            primary_key=body["primary_key"],
-            partition_by=body["partition_by"],
-            options=body["options"],
-        )
-        return SparkTable(self._spark, table, body["columns"])
+        return SparkTable(self._spark, self._tables.create(case), case.body["columns"])
 
 
 class SparkTable:
@@ -43,9 +34,8 @@ class SparkTable:
     def __init__(self, spark: SparkSession, table: Table, columns: Sequence[dict[str, str]]) -> None:
         self._spark, self._table = spark, table
         self._fields = case_fields(columns)
-        names = [field.name for field in self._fields]
         self._read_up_to: int | None = None
-        self._kind_column = next(name for name in ("op", "op_", "op__") if name not in names)
+        self._kind_column = free_name(self._fields)
 
     def write(self, rows: Sequence[KindedRow], options: Mapping[str, str]) -> None:
         """One commit of the rows in this order; the kind column is left out where every row is an insert."""

@@ -1,0 +1,35 @@
+"""Tables of cases."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from lakelsm import Catalog, DataField, Table
+from tests.conformance.cases import Case
+from tests.conformance.values import case_ddl
+
+
+class CaseTables:
+    """Makes a table for each case."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._numbers = itertools.count(1)
+
+    def create(self, case: Case) -> Table:
+        """A new table with the columns, keys and options of the case."""
+        body = case.body
+        return self._catalog.create_table(
+            f"conformance.case_{next(self._numbers)}",
+            case_ddl(body["columns"]),
+            primary_key=body["primary_key"],
+            partition_by=body["partition_by"],
+            options=body["options"],
+        )
+
+
+def free_name(fields: Sequence[DataField]) -> str:
+    """A name for the column of row kinds that no column of the table has."""
+    names = [field.name for field in fields]
+    return next(name for name in ("op", "op_", "op__") if name not in names)

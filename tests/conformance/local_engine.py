@@ -1,0 +1,56 @@
+"""The engine under test: lakelsm's public API in this process, without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lakelsm import Catalog, Table
+from tests.conformance.arrow_rows import rows_of, to_table
+from tests.conformance.case_tables import CaseTables, free_name
+from tests.conformance.cases import Case
+from tests.conformance.table_case import KindedRow
+from tests.conformance.values import case_fields
+
+
+class LocalEngine:
+    """Makes a table for each case, in one warehouse."""
+
+    def __init__(self, warehouse: Path) -> None:
+        self._tables = CaseTables(Catalog(warehouse.as_uri()))
+
+    def create(self, case: Case) -> LocalTable:
+        """A new table with the columns, keys and options of the case."""
+        return LocalTable(self._tables.create(case), case.body["columns"])
+
+
+class LocalTable:
+    """One case's table."""
+
+    def __init__(self, table: Table, columns: Sequence[dict[str, str]]) -> None:
+        self._table = table
+        self._fields = case_fields(columns)
+        self._read_up_to: int | None = None
+        self._kind_column = free_name(self._fields)
+
+    def write(self, rows: Sequence[KindedRow], options: Mapping[str, str]) -> None:
+        """One commit of the rows in this order; the kind column is left out where every row is an insert."""
+        table = to_table(self._fields, self._kind_column, rows)
+        row_kind: str | None = self._kind_column
+        if all(row.kind == "+I" for row in rows):
+            table, row_kind = table.drop_columns([self._kind_column]), None
+        self._table.write(table, row_kind=row_kind, options=dict(options) or None)
+
+    def compact(self, full: bool) -> None:
+        """A dedicated compaction."""
+        self._table.compact(full=full, engine="local")
+
+    def read(self, where: str | None, columns: Sequence[str] | None) -> list[tuple[Any, ...]]:
+        """The rows of the latest snapshot."""
+        return rows_of(self._table.to_arrow(where=where, columns=None if columns is None else list(columns)))
+
+    def changelog(self) -> list[tuple[Any, ...]]:
+        """The changelog rows since the last call."""
+        start, self._read_up_to = self._read_up_to, self._table.plan().snapshot_id
+        return rows_of(self._table.changelog_arrow(start))
