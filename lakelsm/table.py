@@ -379,6 +379,20 @@ class Table:
         mode: str = "auto",
         kind_column: str = "rowkind",
         positions: bool = False,
+    ) -> pa.Table:
+        """The changes that `changelog` gives as an Arrow table, read in this process; see `changelog_reader`."""
+        reader = self.changelog_reader(start, end, where, mode=mode, kind_column=kind_column, positions=positions)
+        return reader.read_all()
+
+    def changelog_reader(
+        self,
+        start: int | str | datetime | None = None,
+        end: int | str | datetime | None = None,
+        where: str | None = None,
+        *,
+        mode: str = "auto",
+        kind_column: str = "rowkind",
+        positions: bool = False,
     ) -> pa.RecordBatchReader:
         """The changes that `changelog` gives as a stream of Arrow record batches, read in this process as in `to_reader`.
 

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.conformance.cases import load_cases
+from tests.conformance.local_engine import LocalEngine
 from tests.conformance.outcomes import Status
 from tests.conformance.runner import run_cases
 from tests.conformance.table_case import Engine, run_table_case
@@ -43,6 +44,13 @@ def test_every_planning_case_passes(name: str) -> None:
     outcomes = list(run_cases(load_cases([file_of_cases(name)]), no_engine))
     assert outcomes
     assert [outcome.text() for outcome in outcomes if outcome.status is not Status.PASSED] == []
+
+
+def test_no_table_case_fails_without_a_jvm(tmp_path: Path) -> None:
+    cases = load_cases([file_of_cases("tables.jsonl")])
+    outcomes = list(run_cases(cases, lambda: LocalEngine(tmp_path)))
+    assert [outcome.text() for outcome in outcomes if outcome.status is Status.FAILED] == []
+    assert sum(outcome.status is Status.PASSED for outcome in outcomes) > 200
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from tests.compact.local_table import LocalTable
 
 
 def changes(table: LocalTable, *arguments: object, **more: object) -> list[tuple[object, ...]]:
-    found = Table.for_path(str(table.root)).changelog_arrow(*arguments, **more)  # type: ignore[arg-type]
+    found = Table.for_path(str(table.root)).changelog_reader(*arguments, **more)  # type: ignore[arg-type]
     return [tuple(row.values()) for row in found.read_all().to_pylist()]
 
 

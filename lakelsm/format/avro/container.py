@@ -12,6 +12,7 @@ import json
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import fastavro
@@ -25,6 +26,8 @@ Decoded = TypeVar("Decoded")
 
 _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
+#: A schema of more bytes is not kept for the next file.
+_MOST_KNOWN_BYTES = 1 << 16
 #: Uncompressed size of the blocks that are written. Manifests are decoded with one lane a block (`format.avro.lanes`):
 #: 16 KiB make lanes pay from about 1,000 entries on, and cost 3 % of compression against 64 KiB (measured).
 BLOCK_BYTES = 16 * 1024
@@ -199,8 +202,8 @@ def _parse(data: bytes, source: str) -> Container:
     if data[:4] != _MAGIC:
         raise ValueError("it does not begin with the magic of an Avro file")
     meta, position = _read_header(data)
-    schema = _without_logical_types(json.loads(meta["avro.schema"]))
-    check_decodable(schema)
+    text = meta["avro.schema"]
+    schema = _known_schema(text) if len(text) <= _MOST_KNOWN_BYTES else _checked_schema(text)
     codec = meta.get("avro.codec", b"null").decode()
     sync = data[position : position + _SYNC_SIZE]
     position += _SYNC_SIZE
@@ -225,6 +228,16 @@ def _parse(data: bytes, source: str) -> Container:
             raise ValueError(f"a block claims {count} records, which is more than its bytes can hold")
         blocks.append(Block(count, plain))
     return Container(source, schema, tuple(blocks), meta)
+
+
+def _checked_schema(text: bytes) -> Any:
+    schema = _without_logical_types(json.loads(text))
+    check_decodable(schema)
+    return schema
+
+
+#: Files of one kind have one schema, and a table many files: it is understood once. Nobody changes what is returned.
+_known_schema = lru_cache(maxsize=64)(_checked_schema)
 
 
 def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:
