@@ -27,6 +27,9 @@ from lakelsm.types import to_arrow
 
 _MAX_READ_AHEAD = 1 << 18
 _MIN_READ_AHEAD = 1 << 13
+#: Bytes of a batch, however ample memory is: the arrays of longer ones leave the processor's caches, and the allocator
+#: gives them back to the system, which costs a sixth of a merge.
+_MOST_BATCH = 12 << 20
 #: Merging holds a batch of each run, their concatenation, the keys and the merged rows: about so many copies.
 _COPIES = 5
 
@@ -136,7 +139,7 @@ class _Shares:
             if need > share:
                 break
             left -= need
-        return max(int(share), 1)
+        return max(min(int(share), _MOST_BATCH), 1)
 
 
 @dataclass(frozen=True)
