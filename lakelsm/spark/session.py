@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
@@ -53,15 +54,28 @@ def _new_session() -> SparkSession:
         return SparkSession.builder.getOrCreate()
     _require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return (
-        SparkSession.builder.master("local[*]")
-        .appName("lakelsm")
-        .config("spark.pyspark.python", sys.executable)
-        .config("spark.sql.shuffle.partitions", str(max(8, 2 * (os.cpu_count() or 1))))
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.ui.enabled", "false")
-        .getOrCreate()
-    )
+    builder = SparkSession.builder
+    for key, value in _own_settings().items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _own_settings() -> dict[str, str]:
+    """The settings of a session that lakelsm starts: one machine, tables, and no more at the start than they need."""
+    return {
+        "spark.master": "local[*]",
+        "spark.app.name": "lakelsm",
+        "spark.pyspark.python": sys.executable,
+        # Nothing outside of this machine talks to the session: no name is looked up.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Spark's 200 are for a cluster. Adaptive execution joins small partitions, but cannot split too few.
+        "spark.sql.shuffle.partitions": str(max(8, 2 * (os.cpu_count() or 1))),
+        # Rows from and to Python go as Arrow.
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+    }
 
 
 def _check_workers(context: SparkContext) -> None:
@@ -113,16 +127,25 @@ def _require_java() -> None:
         raise SparkUnavailableError(
             f"Spark needs a Java runtime {_MINIMUM_JAVA} or newer and none was found: {_INSTALL_JAVA}."
         )
-    text = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = _major_version(text)
+    version = _major_version(_own_words(java))
     if version is not None and version < _MINIMUM_JAVA:
         raise SparkUnavailableError(
             f"Spark needs a Java runtime {_MINIMUM_JAVA} or newer, and {java} is version {version}: {_INSTALL_JAVA}."
         )
 
 
+def _own_words(java: str) -> str:
+    """What a runtime says of its version: in its file ``release``, which takes no start of a JVM, or else itself."""
+    release = Path(os.path.realpath(java)).parent.parent / "release"
+    if release.is_file():
+        for line in release.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("JAVA_VERSION="):
+                return line
+    return subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+
+
 def _major_version(text: str) -> int | None:
-    """The major version in the output of ``java -version`` ('1.8.0_292' is 8); None if there is none."""
+    """The major version in the first quoted text of a runtime's own words ('1.8.0_292' is 8); None if there is none."""
     quoted = text.split('"')
     numbers = quoted[1].split(".") if len(quoted) > 1 else []
     if not numbers or not numbers[0].isdigit():

@@ -74,6 +74,31 @@ def test_the_major_version_is_read_from_javas_own_words(text: str, version: int 
     assert session_module._major_version(text) == version
 
 
+def test_a_runtime_that_has_its_version_in_a_file_is_not_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    java(monkeypatch, tmp_path / "jdk", 'openjdk version "21" 2023-09-19')
+    (tmp_path / "jdk" / "release").write_text('IMPLEMENTOR="Debian"\nJAVA_VERSION="11.0.22"\n', encoding="utf-8")
+    with pytest.raises(SparkUnavailableError, match="version 11:"):
+        session_module._require_java()
+    (tmp_path / "jdk" / "release").write_text('IMPLEMENTOR="Debian"\n', encoding="utf-8")
+    session_module._require_java()
+
+
+def test_under_spark_submit_the_session_is_as_the_user_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Builder:
+        def __getattr__(self, name: str) -> Callable[..., Any]:
+            asked.append(name)
+            return lambda *args: self
+
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    monkeypatch.setattr(SparkSession, "builder", Builder())
+    session_module._new_session()
+    assert asked == ["getOrCreate"]
+
+
 def test_java_whose_version_is_not_understood_is_tried(
     no_session: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
