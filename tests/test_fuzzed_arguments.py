@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
+import pyarrow as pa
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -63,6 +64,17 @@ CHANGING_ROWS = {"drop_table", "delete", "update", "overwrite"}
 TRAVEL = {"snapshot_id": [None, 1], "timestamp": [None, datetime.datetime(2999, 1, 1)], "tag": [None]}
 COMMIT = {"commit_user": [None, "u"], "batch_id": [None, 3]}
 WHERE = {"where": [None, "dt = 'a'"]}
+ENGINE = {"engine": ["local", "spark", None]}
+SHOWN = {"columns": [None, ["k"]], "limit": [None, 1], "ordered": [False, True]}
+ARROW = {**WHERE, **SHOWN, **TRAVEL, "fresh": [False, True]}
+CHANGELOG = {
+    "start": [None, 1],
+    "end": [None, 2],
+    **WHERE,
+    "mode": ["auto", "diff"],
+    "kind_column": ["rowkind"],
+    "positions": [False, True],
+}
 
 
 def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict[str, dict[str, list[Any]]]:
@@ -92,15 +104,12 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
         "Table.update": {"set": [{"v": "upper(v)"}], "where": ["k = 1"], **COMMIT},
         "Table.read": {**WHERE, "columns": [None, ["k"]], **TRAVEL, "fresh": [False, True]},
         "Table.plan": {**WHERE, **TRAVEL, "fresh": [False, True]},
-        "Table.count": {**WHERE, **TRAVEL, "fresh": [False, True]},
-        "Table.changelog": {
-            "start": [None, 1],
-            "end": [None, 2],
-            **WHERE,
-            "mode": ["auto", "diff"],
-            "kind_column": ["rowkind"],
-            "positions": [False, True],
-        },
+        "Table.to_reader": ARROW,
+        "Table.to_arrow": ARROW,
+        "Table.to_pandas": ARROW,
+        "Table.count": {**WHERE, **TRAVEL, "fresh": [False, True], **ENGINE},
+        "Table.changelog": CHANGELOG,
+        "Table.changelog_arrow": CHANGELOG,
         "Table.compact": {
             "full": [False, True],
             **WHERE,
@@ -110,6 +119,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
             "deadline": [None, "1 h"],
             "max_task_memory": ["64mb"],
             "commit_user": [None],
+            **ENGINE,
         },
         "Table.status": {"most_buckets": [0, 3]},
         "Table.files": {"snapshot_id": [None, 1]},
@@ -168,6 +178,8 @@ class World:
             holder = Catalog(str(self.warehouse), self.spark) if method.owner is Catalog else self.opened()
             called = getattr(holder, method.name)
         result = called(*more, **given)
+        if isinstance(result, pa.RecordBatchReader):
+            return result.read_all()
         return result.limit(2).collect() if isinstance(result, DataFrame) else result
 
     def opened(self) -> Table:
