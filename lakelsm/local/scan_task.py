@@ -100,8 +100,9 @@ class ScanTask:
                 found = positions[start:stop][mask[start:stop]]
                 if len(found):
                     hidden.setdefault(number, BitMap()).update(array("I", found.astype(np.uint32).tobytes()))
+        # The merge has compared the files with their manifest entries.
         return [
-            LivePart(unit.files[number], first, stop, hidden.get(number, BitMap()))
+            LivePart(replace(unit.files[number], expected=None), first, stop, hidden.get(number, BitMap()))
             for number, (first, stop) in sorted(spans.items())
         ]
 
