@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lakelsm import Catalog, Table
+from lakelsm import Catalog, CommitResult, Table
 from lakelsm.engine import Engine, chosen_engine
 from lakelsm.results import CompactionResult
 from lakelsm.types import parse_columns
@@ -70,7 +70,11 @@ class TableEngine:
 
     def write(self, table: Table, rows: Sequence[Sequence[Any]], row_kind: str | None = None, **more: Any) -> Any:
         """Write rows of all columns of the table; with ``row_kind`` each begins with its kind."""
-        return table.write(self.frame(rows, ddl_of(table, row_kind)), row_kind, **more)
+        return table.write(self.frame_for(table, rows, row_kind), row_kind, **more)
+
+    def frame_for(self, table: Table, rows: Sequence[Sequence[Any]], row_kind: str | None = None) -> Any:
+        """The frame that `write` writes."""
+        return self.frame(rows, ddl_of(table, row_kind))
 
     def rows(
         self, table: Table, where: str | None = None, columns: Sequence[str] | None = None, **more: Any
@@ -96,6 +100,9 @@ class TableEngine:
 
     def compact(self, table: Table, full: bool = False, **more: Any) -> CompactionResult:
         return table.compact(full, engine=self.name, **more)
+
+    def delete(self, table: Table, where: str, **more: Any) -> CommitResult:
+        return table.delete(where, engine=self.name, **more)
 
     def append(
         self, table: Table, frame: Any, step: Callable[[str], None], row_kind: str | None = None, user: str = "slow"

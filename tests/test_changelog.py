@@ -13,10 +13,10 @@ import pytest
 from lakelsm import Table
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
 from lakelsm.schema.changes import AddColumn
-from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.types import parse_type
 from tests.engines import Row, TableEngine, each_case
 from tests.option_keys import option_keys
+from tests.table_files import live_files, root_of, stored_files
 
 
 def create(engine: TableEngine, folder: Path, producer: str = "none", name: str = "db.t", **options: str) -> Table:
@@ -32,19 +32,8 @@ def write(engine: TableEngine, table: Table, *rows: Row) -> int:
     return snapshot
 
 
-def names(table: Table, pattern: str) -> set[str]:
-    return {path.name for path in Path(table._opened.paths.root).rglob(pattern)}
-
-
-def live_files(table: Table) -> set[str]:
-    store = table._store()
-    latest = store.snapshots.latest()
-    assert latest is not None
-    return {entry.file.file_name for entry in read_live_entries(store.file_io, store.paths, latest)}
-
-
 def tag(table: Table, name: str, snapshot: int) -> None:
-    root = Path(table._opened.paths.root)
+    root = root_of(table)
     (root / "tag").mkdir(exist_ok=True)
     (root / "tag" / f"tag-{name}").write_bytes((root / "snapshot" / f"snapshot-{snapshot}").read_bytes())
 
@@ -73,8 +62,8 @@ def test_a_batch_that_is_written_again_after_a_race_keeps_all_its_rows(engine: T
     engine.append(table, frame, step, "op")
     assert engine.changes(table) == [("+I", 1, "rival"), ("+I", 1, "a"), ("+U", 1, "b")]
     assert engine.rows(table) == [(1, "b")]
-    assert names(table, "data-*") == live_files(table)
-    assert len(names(table, "changelog-*")) == 2
+    assert stored_files(table) == live_files(table)
+    assert len(stored_files(table, "changelog-*")) == 2
 
 
 @each_case("producer", ["lookup", "full-compaction"], on_spark=["lookup"])
@@ -121,7 +110,7 @@ def test_ranges_are_ids_tags_and_times(local: TableEngine, tmp_path: Path) -> No
     moments = []
     for number in (1, 2, 3):
         write(local, table, ("+I", number, None))
-        path = Path(table._opened.paths.root) / "snapshot" / f"snapshot-{number}"
+        path = root_of(table) / "snapshot" / f"snapshot-{number}"
         moments.append(datetime(2024, 7, 1, 10 + number, tzinfo=timezone.utc))
         values = {**json.loads(path.read_text()), "timeMillis": int(moments[-1].timestamp() * 1000)}
         path.write_text(json.dumps(values))
@@ -135,11 +124,11 @@ def test_ranges_are_ids_tags_and_times(local: TableEngine, tmp_path: Path) -> No
     assert keys(1, 2) == keys(end=2)[1:] == keys(moments[0], moments[1]) == [2]
     assert keys(3) == keys(2, 2) == keys(2, moments[1]) == []
     assert keys(1, where="k > 2") == [3]
-    (Path(table._opened.paths.root) / "snapshot" / "snapshot-1").unlink()
+    (root_of(table) / "snapshot" / "snapshot-1").unlink()
     assert keys() == keys(1) == [2, 3]
     tag(table, "third", 3)
     # Between tags the states are compared: what lies between may have expired.
-    (Path(table._opened.paths.root) / "snapshot" / "snapshot-2").unlink()
+    (root_of(table) / "snapshot" / "snapshot-2").unlink()
     assert keys("first", "third") == [2, 3]
     with pytest.raises(SnapshotNotFoundError, match="expired"):
         keys(1, 3)
@@ -180,7 +169,7 @@ def test_a_condition_on_partitions_leaves_other_changelogs_unread(engine: TableE
     options = {"changelog-producer": "lookup", "write-only": "false"}
     table = engine.create(tmp_path, "p STRING, k INT, v INT", ["p", "k"], ["p"], options)
     engine.write(table, [(f"p{number % 5}", number, 1) for number in range(10)])
-    for path in Path(table._opened.paths.root).rglob("changelog-*"):
+    for path in root_of(table).rglob("changelog-*"):
         if "p=p3" not in str(path):
             path.unlink()
     assert engine.changes(table, where="p = 'p3' AND k > 3") == [("+I", "p3", 8, 1)]
@@ -189,7 +178,7 @@ def test_a_condition_on_partitions_leaves_other_changelogs_unread(engine: TableE
 def test_first_row_tells_new_keys_only_and_does_not_rewrite_the_rest(local: TableEngine, tmp_path: Path) -> None:
     table = create(local, tmp_path, "lookup", merge_engine="first-row", num_sorted_run__compaction_trigger="9")
     write(local, table, *[("+I", number, "first") for number in range(200)])
-    old = names(table, "data-*")
+    old = stored_files(table)
     write(local, table, ("+I", 5, "second"), ("+I", 500, "new"))
     assert local.changes(table, 2) == [("+I", 500, "new")]
     assert len(local.rows(table)) == 201

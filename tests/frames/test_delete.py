@@ -3,43 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from lakelsm import CommitResult, Table
 from lakelsm.errors import CommitConflictError, InvalidInputError
-from tests.spark_frames import frame_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from lakelsm import CommitResult, Table
+from tests.engines import TableEngine, each_case
+from tests.table_files import live_files, stored_files
 
 
-@pytest.fixture
-def create(spark: SparkSession, tmp_path: Path) -> Callable[..., Table]:
-    def table(bucket: str = "1", **options: str) -> Table:
-        from lakelsm import Catalog
-
-        given = {name.replace("_", "-"): text for name, text in options.items()}
-        return Catalog(str(tmp_path), spark).create_table(
-            "db.t", "k INT, v STRING", primary_key=["k"], options={"bucket": bucket, "write-only": "true", **given}
-        )
-
-    return table
+def create(engine: TableEngine, folder: Path, bucket: str = "1") -> Table:
+    return engine.create(folder, "k INT, v STRING", ["k"], options={"bucket": bucket})
 
 
-def rows(spark: SparkSession, *values: tuple[int, str]) -> DataFrame:
-    return frame_of(spark, values, "k INT, v STRING")
-
-
-def read(table: Table) -> dict[int, str]:
-    return {row.k: row.v for row in table.read().collect()}
+def read(engine: TableEngine, table: Table) -> dict[int, str]:
+    return dict(engine.rows(table))
 
 
 def delete(
     monkeypatch: pytest.MonkeyPatch,
+    engine: TableEngine,
     table: Table,
     where: str,
     at: str,
@@ -63,127 +49,119 @@ def delete(
 
     with monkeypatch.context() as patched:
         patched.setattr("lakelsm.table.BatchWriter", lambda writer, store: BatchWriter(writer, store, step))
-        return table.delete(where)
+        return engine.delete(table, where)
 
 
-@pytest.mark.parametrize("bucket", ["1", "-1"])
+@each_case("bucket", ["1", "-1"], on_spark=["1"])
 def test_a_row_that_stops_or_begins_to_match_before_the_commit_is_judged_as_it_is_then(
-    monkeypatch: pytest.MonkeyPatch, spark: SparkSession, create: Callable[..., Table], bucket: str
+    monkeypatch: pytest.MonkeyPatch, engine: TableEngine, tmp_path: Path, bucket: str
 ) -> None:
-    table = create(bucket)
-    table.write(rows(spark, (1, "old"), (2, "old"), (3, "new"), (4, "old")))
-    rival = rows(spark, (2, "new"), (3, "old"), (5, "old"))
+    table = create(engine, tmp_path, bucket)
+    engine.write(table, [(1, "old"), (2, "old"), (3, "new"), (4, "old")])
+    rival = [(2, "new"), (3, "old"), (5, "old")]
     for at in ("data-files-written", "delta-list-written"):
-        result = delete(monkeypatch, table, "v = 'old'", at, lambda: table.write(rival))
-        assert result.rows == 4 and read(table) == {2: "new"}
-        table.write(rows(spark, (1, "old"), (2, "old"), (3, "new"), (4, "old")))
-    files = {row.file_path.rsplit("/", 1)[1] for row in table.files().collect()}
-    assert {path.name for path in Path(table._opened.paths.root).rglob("data-*")} == files
+        result = delete(monkeypatch, engine, table, "v = 'old'", at, lambda: engine.write(table, rival))
+        assert result.rows == 4 and read(engine, table) == {2: "new"}
+        engine.write(table, [(1, "old"), (2, "old"), (3, "new"), (4, "old")])
+    assert stored_files(table) == live_files(table)
 
 
 def test_a_delete_after_which_others_come_and_one_of_other_keys_are_not_redone(
-    monkeypatch: pytest.MonkeyPatch, spark: SparkSession, create: Callable[..., Table]
+    monkeypatch: pytest.MonkeyPatch, local: TableEngine, tmp_path: Path
 ) -> None:
-    table = create()
-    table.write(rows(spark, (1, "old"), (2, "old")))
+    table = create(local, tmp_path)
+    local.write(table, [(1, "old"), (2, "old")])
     count = [0]
 
     def other() -> None:
         count[0] += 1
-        table.write(rows(spark, (7, "old"), (8, "old")))
+        local.write(table, [(7, "old"), (8, "old")])
 
     # Their sequence numbers meet ours once, so the batch is worked out twice; what was not there when read stays.
-    delete(monkeypatch, table, "k < 3", "data-files-written", other, times=5)
-    assert count == [2] and read(table) == {7: "old", 8: "old"}
-    delete(monkeypatch, table, "k = 7", "snapshot-published", lambda: table.write(rows(spark, (7, "after"))))
-    assert read(table) == {7: "after", 8: "old"}
+    delete(monkeypatch, local, table, "k < 3", "data-files-written", other, times=5)
+    assert count == [2] and read(local, table) == {7: "old", 8: "old"}
+    delete(monkeypatch, local, table, "k = 7", "snapshot-published", lambda: local.write(table, [(7, "after")]))
+    assert read(local, table) == {7: "after", 8: "old"}
 
 
 def test_others_that_keep_writing_keys_between_those_of_a_delete_do_not_hold_it_up(
-    monkeypatch: pytest.MonkeyPatch, spark: SparkSession, create: Callable[..., Table]
+    monkeypatch: pytest.MonkeyPatch, local: TableEngine, tmp_path: Path
 ) -> None:
-    table = create()
-    table.write(rows(spark, (1, "a"), (5, "a")))
-    others = rows(spark, (0, "b"), (3, "b"), (9, "b"))
+    table = create(local, tmp_path)
+    local.write(table, [(1, "a"), (5, "a")])
+    others = [(0, "b"), (3, "b"), (9, "b")]
     steps: list[str] = []
-    delete(monkeypatch, table, "v = 'a'", "delta-list-written", lambda: table.write(others), times=3, steps=steps)
+    rival = partial(local.write, table, others)
+    delete(monkeypatch, local, table, "v = 'a'", "delta-list-written", rival, times=3, steps=steps)
     # Their sequence numbers meet ours, once.
     assert steps.count("data-files-written") == 2 and steps.count("snapshot-published") == 1
-    assert read(table) == {0: "b", 3: "b", 9: "b"}
+    assert read(local, table) == {0: "b", 3: "b", 9: "b"}
 
 
 def test_a_delete_of_nothing_commits_nothing_and_one_that_others_always_overtake_ends_typed(
-    monkeypatch: pytest.MonkeyPatch, spark: SparkSession, create: Callable[..., Table]
+    monkeypatch: pytest.MonkeyPatch, local: TableEngine, tmp_path: Path
 ) -> None:
-    table = create()
-    assert table.delete("k = 1").snapshot_id is None
-    table.write(rows(spark, (1, "a")))
-    assert table.delete("k = 2").snapshot_id is None and table.snapshots().count() == 1
+    table = create(local, tmp_path)
+    assert local.delete(table, "k = 1").snapshot_id is None
+    local.write(table, [(1, "a")])
+    assert local.delete(table, "k = 2").snapshot_id is None and table._store().snapshots.ids() == [1]
     with pytest.raises(InvalidInputError, match="kk"):
-        table.delete("kk = 2")
+        local.delete(table, "kk = 2")
     monkeypatch.setattr("lakelsm.write.batch_write._MAX_REDO", 2)
     with pytest.raises(CommitConflictError, match="2 times in a row"):
         delete(
-            monkeypatch, table, "k = 1", "data-files-written", lambda: table.write(rows(spark, (1, "b"))), times=9
+            monkeypatch, local, table, "k = 1", "data-files-written", lambda: local.write(table, [(1, "b")]), times=9
         )
-    assert read(table) == {1: "b"}
+    assert read(local, table) == {1: "b"}
 
 
-def test_the_same_delete_again_is_a_no_op_that_says_so(spark: SparkSession, create: Callable[..., Table]) -> None:
-    table = create()
-    table.write(rows(spark, (1, "a"), (2, "b")), commit_user="u", batch_id=1)
-    first = table.delete("k = 1", commit_user="u", batch_id=2)
-    table.write(rows(spark, (1, "back")), commit_user="u", batch_id=3)
-    again = table.delete("k = 1", commit_user="u", batch_id=2)
+def test_the_same_delete_again_is_a_no_op_that_says_so(local: TableEngine, tmp_path: Path) -> None:
+    table = create(local, tmp_path)
+    local.write(table, [(1, "a"), (2, "b")], commit_user="u", batch_id=1)
+    first = local.delete(table, "k = 1", commit_user="u", batch_id=2)
+    local.write(table, [(1, "back")], commit_user="u", batch_id=3)
+    again = local.delete(table, "k = 1", commit_user="u", batch_id=2)
     assert (again.snapshot_id, again.already_committed) == (first.snapshot_id, True)
-    assert read(table) == {1: "back", 2: "b"}
+    assert read(local, table) == {1: "back", 2: "b"}
 
 
 def test_a_delete_in_a_table_with_row_kinds_and_partitions_removes_what_matches(
-    spark: SparkSession, tmp_path: Path
+    engine: TableEngine, tmp_path: Path
 ) -> None:
-    from lakelsm import Catalog
-
-    columns = "dt STRING, k INT, v STRING, op STRING"
-    table = Catalog(str(tmp_path), spark).create_table(
-        "db.t",
-        columns,
-        primary_key=["dt", "k"],
-        partition_by=["dt"],
-        options={"bucket": "2", "rowkind.field": "op", "write-only": "true"},
+    table = engine.create(
+        tmp_path,
+        "dt STRING, k INT, v STRING, op STRING",
+        ["dt", "k"],
+        ["dt"],
+        {"bucket": "2", "rowkind.field": "op"},
     )
     values = [(dt, k, "v", "+I") for dt in ("a", "b") for k in range(4)]
-    table.write(spark.createDataFrame(values, columns))
-    assert table.delete("dt = 'a' AND k > 1 AND op = '+I'").rows == 2
-    table.compact(full=True)
-    assert {(row.dt, row.k) for row in table.read().collect()} == {("a", 0), ("a", 1), *(("b", k) for k in range(4))}
+    engine.write(table, values)
+    assert engine.delete(table, "dt = 'a' AND k > 1 AND op = '+I'").rows == 2
+    engine.compact(table, full=True)
+    assert engine.rows(table, columns=["dt", "k"]) == [("a", 0), ("a", 1), *(("b", k) for k in range(4))]
 
 
-def test_a_delete_that_no_sequence_group_would_take_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    from lakelsm import Catalog
-
+def test_a_delete_that_no_sequence_group_would_take_is_refused(local: TableEngine, tmp_path: Path) -> None:
     options = {
-        "bucket": "1",
         "merge-engine": "partial-update",
         "fields.s.sequence-group": "v",
         "partial-update.remove-record-on-sequence-group": "s",
-        "write-only": "true",
     }
-    columns = "k INT, v STRING, s INT"
-    table = Catalog(str(tmp_path), spark).create_table("db.t", columns, primary_key=["k"], options=options)
-    table.write(spark.createDataFrame([(1, "a", 1), (2, "b", None)], columns))
+    table = local.create(tmp_path, "k INT, v STRING, s INT", ["k"], options=options)
+    local.write(table, [(1, "a", 1), (2, "b", None)])
     with pytest.raises(InvalidInputError, match=r"no sequence in any group of 'partial-update\.remove-record"):
-        table.delete("k > 0")
-    assert table.delete("s = 1").matched_rows == 1 and read(table) == {2: "b"}
+        local.delete(table, "k > 0")
+    assert local.delete(table, "s = 1").matched_rows == 1
+    assert local.rows(table) == [(2, "b", None)]
 
 
-def test_rows_of_the_keys_in_a_frame_are_gone(spark: SparkSession, create: Callable[..., Table]) -> None:
-    table = create()
-    table.write(rows(spark, (1, "a"), (2, "b"), (3, "c")))
-    keys = frame_of(spark, ((2,), (2,), (9,)), "K INT")
-    assert table.delete(keys=keys).matched_rows == 1
-    assert read(table) == {1: "a", 3: "c"}
+def test_rows_of_the_keys_in_a_frame_are_gone(engine: TableEngine, tmp_path: Path) -> None:
+    table = create(engine, tmp_path)
+    engine.write(table, [(1, "a"), (2, "b"), (3, "c")])
+    assert table.delete(keys=engine.frame([(2,), (2,), (9,)], "K INT")).matched_rows == 1
+    assert read(engine, table) == {1: "a", 3: "c"}
     with pytest.raises(InvalidInputError, match="keys must have the columns of the primary key, k, and no"):
-        table.delete(keys=rows(spark, (1, "a")))
+        table.delete(keys=engine.frame([(1, "a")], "k INT, v STRING"))
     with pytest.raises(InvalidInputError, match="key column 'k' is NULL in a row"):
-        table.delete(keys=frame_of(spark, ((None,),), "k INT"))
+        table.delete(keys=engine.frame([(None,)], "k INT"))
