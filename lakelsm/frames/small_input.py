@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 #: Bytes of an input, as Spark estimates them (of files: their size), that one task writes.
-SMALL_BYTES = 16 << 20
+SMALL_BYTES = 8 << 20
 
 #: Steps that cost little a row and make no rows. Everything else may need all cores, however small its input is.
 _CHEAP_STEPS = frozenset(
@@ -25,16 +25,14 @@ _MOST_STEPS = 40
 def is_small_input(frame: DataFrame) -> bool:
     """Whether one task is to compute and write the rows."""
     plan = frame._jdf.queryExecution().analyzed()
-    if int(str(plan.stats().sizeInBytes())) > SMALL_BYTES:
-        return False
-    jvm: Any = frame.sparkSession.sparkContext._jvm
-    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-    if any(plan.containsPattern(patterns.withName(name)) for name in _COSTLY_EXPRESSIONS):
-        return False
     steps = [plan]
     for step in steps:
         if step.nodeName() not in _CHEAP_STEPS or len(steps) > _MOST_STEPS:
             return False
         children = step.children()
         steps += [children.apply(at) for at in range(children.size())]
-    return True
+    jvm: Any = frame.sparkSession.sparkContext._jvm
+    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    if any(plan.containsPattern(patterns.withName(name)) for name in _COSTLY_EXPRESSIONS):
+        return False
+    return int(str(plan.stats().sizeInBytes())) <= SMALL_BYTES
