@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, starmap
@@ -67,7 +68,7 @@ class RewriteTask:
         looked_up = {file.path: file for section in unit.sections for run in section.looked_up for file in run}
         replaced = ReplacedRows(self._keys, list(looked_up.values()) if unit.masks else [])
         try:
-            with TemporaryDirectory(prefix="lakelsm-merge-") as scratch:
+            with ExitStack() as scratch:
                 for section in unit.sections:
                     for merged in self._merged(unit, self._narrowed(unit, section, scratch), replaced):
                         if unit.writes_data:
@@ -152,11 +153,11 @@ class RewriteTask:
         below = len(section.looked_up)  # Their expired rows are replaced too, so the merge is told of them.
         return [*runs[:below], *(map(unexpired, run) for run in runs[below:])]
 
-    def _narrowed(self, unit: RewriteUnit, section: MergeUnit, scratch: str) -> MergeUnit:
+    def _narrowed(self, unit: RewriteUnit, section: MergeUnit, scratch: ExitStack) -> MergeUnit:
         """A section of about `_FAN_IN` runs with the same merged rows: its oldest runs are merged to files first.
 
-        However many runs there are, a task holds a batch of so many only. Where levels matter, only runs of level 0 are
-        merged so.
+        However many runs there are, a task holds a batch of so many only. The files are there until ``scratch``
+        closes. Where levels matter, only runs of level 0 are merged so.
         """
         by_level = unit.looks_up or unit.masks or unit.changelog or self.spec.lookup
         while len(section.runs) > _FAN_IN:
@@ -165,15 +166,16 @@ class RewriteTask:
             oldest = replace(section, runs=tuple(rest[:_FAN_IN]), looked_up=())
             if len(oldest.runs) < 2:
                 break
+            directory = scratch.enter_context(TemporaryDirectory(prefix="lakelsm-merge-"))
             names = FileNames(self.names.uuid())
             writer = RollingWriter(
-                LocalFileSystem(), scratch, names, self.layout, level=0, file_source=FileSource.COMPACT
+                LocalFileSystem(), directory, names, self.layout, level=0, file_source=FileSource.COMPACT
             )
             for rows in merge_runs(self._open(oldest), self.spec, drop_deletes=False):
                 writer.write(rows)
             merged = tuple(
                 RunFile(
-                    f"{scratch}/{meta.file_name}",
+                    f"{directory}/{meta.file_name}",
                     schema_id=meta.schema_id,
                     row_count=meta.row_count,
                     file_size=meta.file_size,

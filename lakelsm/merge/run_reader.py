@@ -58,11 +58,12 @@ class RunReader:
         shares = _Shares([max(file.row_count for file in run) for run in unit.every_run], self.memory_bytes // _COPIES)
         masked = {file: (file.vector, file.row_count) for file in unit.files if file.vector is not None}
         masks = dict(zip(masked, read_vectors(self.file_io.filesystem(), masked.values())))
+        checks = self._checks(unit.files)
         runs: list[Iterator[pa.Table]] = []
         first = 0
         for number, run in enumerate(unit.every_run):
             reach = unit.reach if number < len(unit.looked_up) else None
-            runs.append(self._read_run(unit, number, first if positions else None, shares, reach, masks, system))
+            runs.append(self._read_run(unit, number, first if positions else None, shares, reach, masks, checks, system))
             first += len(run)
         return runs
 
@@ -74,6 +75,7 @@ class RunReader:
         shares: _Shares,
         reach: tuple[Key, Key] | None,
         masks: Mapping[RunFile, BitMap],
+        checks: Mapping[RunFile, FileCheck],
         system: bool,
     ) -> Iterator[pa.Table]:
         bounds = _Bounds.of(unit, self.schema)
@@ -84,7 +86,7 @@ class RunReader:
             low, high = reach[0][0], reach[1][0]
         may_hold = partial(_overlaps, low, high)
         for place, file in enumerate(unit.every_run[number]):
-            reader = self.open_file(file, len(unit.every_run), system)
+            reader = self._opened(file, checks.get(file), len(unit.every_run), system)
             masked = masks.get(file)
             for start, table in reader.batches(shares.bytes, leading, may_hold):
                 shares.measured(number, table)
@@ -95,8 +97,19 @@ class RunReader:
                 yield table if bounds is None else bounds.cut(table)
                 del table  # Not held while the next one is read.
 
-    def open_file(self, file: RunFile, runs: int = 1, system: bool = True) -> KeyValueReader:
-        """A reader of all rows of one file, masked ones too, beside those of other ``runs``; ``system``: as it has it."""
+    def open_file(self, file: RunFile, system: bool = True) -> KeyValueReader:
+        """A reader of all rows of one file, masked ones too; ``system``: as it has it."""
+        return self._opened(file, self._checks([file]).get(file), 1, system)
+
+    def _checks(self, files: Sequence[RunFile]) -> dict[RunFile, FileCheck]:
+        """What refuses each file that is not the expected one; worked out at once, as one file costs nearly as much."""
+        checks: dict[RunFile, FileCheck] = {}
+        for schema_id in {file.schema_id for file in files}:
+            expected = {file: file.expected for file in files if file.schema_id == schema_id and file.expected}
+            checks.update(zip(expected, FileCheck.of([*expected.values()], self.schemas[schema_id]), strict=True))
+        return checks
+
+    def _opened(self, file: RunFile, check: FileCheck | None, runs: int, system: bool) -> KeyValueReader:
         file_schema = self.schemas[file.schema_id]
         mapping = column_mapping(file_schema, self.schema)
         wanted = [(column, source) for column, source in mapping if column.name in self.columns]
@@ -106,7 +119,7 @@ class RunReader:
             file.path,
             wanted,
             read_ahead=max(_MIN_READ_AHEAD, min(_MAX_READ_AHEAD, ahead)),
-            check=None if file.expected is None else FileCheck.of([file.expected], file_schema)[0],
+            check=check,
             system=system,
         )
 
