@@ -288,3 +288,21 @@ def test_a_message_that_is_not_taken_leaves_no_file(tmp_path: Path) -> None:
     assert any(tmp_path.rglob("*.parquet"))
     messages.close()  # type: ignore[attr-defined]
     assert not any(tmp_path.rglob("*.parquet"))
+
+
+def test_each_of_many_buckets_is_told_by_its_own_keys_and_statistics(tmp_path: Path) -> None:
+    rows = [(f"p{part:03d}", part % 4, key + part, f"v{part:03d}", 0) for part in range(40) for key in range(2)]
+    written = write(tmp_path, rows, size=7, options={"lakelsm.durable-files": "false"})
+    assert len(written.entries) == 40
+    for part, entry in enumerate(written.entries):
+        stored = written.rows(entry)
+        assert (entry.partition, entry.bucket) == (encode_row([f"p{part:03d}"], [STRING]), part % 4)
+        assert [row["k"] for row in stored] == [part, part + 1] and entry.file.row_count == 2
+        assert (entry.file.min_key, entry.file.max_key) == tuple(encode_row([row["k"]], [INT]) for row in stored)
+        low, high = (decode_row(side, [STRING, INT, STRING]) for side in _value_bounds(entry))
+        assert (low, high) == ((f"p{part:03d}", part, f"v{part:03d}"), (f"p{part:03d}", part + 1, f"v{part:03d}"))
+        assert entry.file.value_stats.null_counts == (0, 0, 0)
+
+
+def _value_bounds(entry: ManifestEntry) -> tuple[bytes, bytes]:
+    return entry.file.value_stats.min_values, entry.file.value_stats.max_values
