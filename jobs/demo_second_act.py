@@ -1,7 +1,8 @@
 """The second act of ``make demo``: four feeds write one partial-update table, each its own columns and out of
 order; the table's changelog keeps the totals of an aggregation table right, batch after batch.
 
-This process writes and compacts what the feeds deliver; Spark turns changes into totals and asks for them.
+This process writes and compacts what the feeds deliver, and reads it back; Spark turns its changes into totals and asks
+for them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from demo_records import records
 from demo_screen import Screen
 from demo_verdicts import Verdicts
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from lakelsm import Catalog, Table
 
@@ -69,7 +69,7 @@ class SecondAct:
                 self._check_totals(totals, delays.totals(state.to_pandas()))
         want = feeds.final_rows(flights, weather)
         with screen.step(f"Every row of {STATUS}, compared with pandas") as remarks:
-            found = status.read().select(*feeds.SCHEMA.names).toArrow()
+            found = status.to_arrow(columns=feeds.SCHEMA.names)
             remarks.append(self.verdicts.rows(found, want, feeds.KEY))
         with screen.step(f"What {DELAYS} answers") as remarks:
             remarks.append(self._answers(totals, delays.totals(want.to_pandas())))
@@ -107,7 +107,8 @@ class SecondAct:
 
     def _changes(self, status: Table, start: int | None) -> tuple[DataFrame, int]:
         """The changes after snapshot ``start``, and the snapshot up to which they go."""
-        end = status.snapshots().agg(F.max("snapshot_id")).collect()[0][0]
+        end = status.status().snapshot_id
+        assert end is not None, "the batch has been written"
         self.screen.say(f"   changelog(start={start}, end={end})")
         return status.changelog(start, end), end
 
