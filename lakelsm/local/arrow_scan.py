@@ -24,6 +24,9 @@ from lakelsm.runner.task_failures import known_failure
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import arrow_field
 
+#: What one of several streams that are merged in key order may hold at least, in bytes.
+_LEAST_MEMORY = 2 << 20
+
 
 def stored_schema(store: TableStore, names: Iterable[str]) -> pa.Schema:
     """Columns of a table as the engine has them."""
@@ -77,8 +80,8 @@ class ArrowScan:
     def _in_key_order(self) -> Iterator[pa.RecordBatch]:
         keys = self.store.schema.primary_keys
         stored = stored_schema(self.store, dict.fromkeys((*keys, *self.names)))
-        task = self._task(stored)
         chains = key_chains(self.store, self._units)
+        task = self._task(stored, max(TASK_MEMORY // max(len(chains), 1), _LEAST_MEMORY))
         for rows in in_key_order([self._chained(task, chain) for chain in chains], keys):
             yield from shown_rows(rows, self.schema).to_batches()
 
@@ -103,7 +106,7 @@ class ArrowScan:
         if self._units:
             yield from runner.batches(self._units, self._task(schema), schema, self.store.paths.root)
 
-    def _task(self, schema: pa.Schema) -> ScanTask:
+    def _task(self, schema: pa.Schema, memory: int = TASK_MEMORY) -> ScanTask:
         store, wanted = self.store, dict.fromkeys((*schema.names, *sorted(columns(self.predicate or Constant(True)))))
         spec = MergeSpec.of(store.schema, store.options).of_columns(wanted)
         needed = () if spec.keeps_rows and not self.ordered else spec.read_columns
@@ -114,7 +117,7 @@ class ArrowScan:
             store.schema,
             schemas=schemas,
             columns=tuple(dict.fromkeys((*wanted, *needed))),
-            memory_bytes=TASK_MEMORY,
+            memory_bytes=memory,
         )
         stale = StaleRows.of(store, schemas)
         return ScanTask(reader, stale=stale, spec=spec, schema=schema, predicate=self.predicate, ordered=self.ordered)

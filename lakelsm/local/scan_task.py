@@ -35,8 +35,8 @@ from lakelsm.read.stale_rows import StaleRows
 from lakelsm.schema.system_columns import FILE_NUMBER, POSITION
 from lakelsm.types import to_arrow
 
-#: Bytes of the rows that a scan holds at once, where there is no merge.
-_SCAN_BYTES = 16 << 20
+#: The share of a task's memory that a batch of a scan may have: it is held in several forms, and results wait.
+_SCAN_SHARE = 16
 
 #: Files of any size come from the merge whole.
 _ANY_SIZE = 1 << 62
@@ -87,6 +87,9 @@ class ScanTask:
                 rows = pa.Table.from_batches([batch])
                 yield from self._handed(rows, self._wanted(rows, None))
 
+    def _allowance(self) -> int:
+        return self.reader.memory_bytes // _SCAN_SHARE
+
     def _live_parts(self, unit: MergeUnit) -> list[LivePart]:
         """The rows of a unit's files that its merge shows."""
         spans: dict[int, tuple[int, int]] = {}
@@ -118,7 +121,7 @@ class ScanTask:
             if probe is not None and had_none and not self._has_match(probe, group, part, hidden):
                 continue
             had_none = True
-            for start, rows in opened.batches(_allowance, groups=group.__eq__):
+            for start, rows in opened.batches(self._allowance, groups=group.__eq__):
                 for batch in self._handed(rows, self._wanted(rows, _shown(part, hidden, start, len(rows)))):
                     had_none = False
                     yield batch
@@ -132,7 +135,7 @@ class ScanTask:
 
     def _has_match(self, probe: KeyValueReader, group: int, part: LivePart, hidden: BitMap) -> bool:
         """Whether a row of a row group is shown."""
-        for start, rows in probe.batches(_allowance, groups=group.__eq__):
+        for start, rows in probe.batches(self._allowance, groups=group.__eq__):
             wanted = self._wanted(rows, _shown(part, hidden, start, len(rows)))
             if wanted is None or pc.any(wanted).as_py():
                 return True
@@ -167,10 +170,6 @@ class ScanTask:
 
 def _bounds(groups: Sequence[GroupBounds]) -> ColumnBounds:
     return ColumnBounds([one.least for one in groups], [one.most for one in groups], [one.nulls for one in groups])
-
-
-def _allowance() -> int:
-    return _SCAN_BYTES
 
 
 def _shown(part: LivePart, hidden: BitMap, start: int, rows: int) -> Mask | None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lakelsm import Table
 from lakelsm.format.data_file.key_value_file import KeyValueReader
+from lakelsm.local.arrow_scan import ArrowScan
 from tests.compact.local_table import LocalTable
 from tests.examples import examples
 
@@ -122,3 +123,13 @@ def test_nested_columns_and_added_ones_are_read(tmp_path: Path) -> None:
     found = Table.for_path(str(table.root)).to_arrow("a IS NOT NULL", ordered=True)
     assert found.to_pylist() == [{"id": 1, "a": [1, None], "r": None}, {"id": 2, "a": [3], "r": None}]
     assert found.schema.field("r").type == pa.struct([("x", pa.int32()), ("t", pa.timestamp("ns"))])
+
+
+def test_batches_follow_the_memory_that_a_task_has(tmp_path: Path) -> None:
+    table = grouped(tmp_path, file__block_size="64mb")
+    scan = ArrowScan.of(table.store, table.latest, None, None)
+    ample = [len(batch) for batch in scan._task(scan.schema)(scan.plan.raw_files[0])]
+    tight = [batch.nbytes for batch in scan._task(scan.schema, 1 << 18)(scan.plan.raw_files[0])]
+    assert sum(ample) == ROWS
+    assert len(tight) > len(ample)
+    assert max(tight) < 1 << 16
