@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Protocol, runtime_checkable
@@ -13,12 +11,13 @@ import pyarrow as pa
 from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.format.paths import AttemptNames
 from lakelsm.runner.ordered_pool import OrderedPool
+from lakelsm.runner.process_limits import usable_cores, usable_memory
 from lakelsm.runner.runner import Task, Unit
 
 #: Bytes of results that wait for who takes them; the batch that is wanted next is never kept from waiting.
 _READ_AHEAD = 64 << 20
 
-#: What the tasks of a runner may hold together, unless the caller says otherwise: this share of the machine's memory.
+#: What the tasks of a runner may hold together, unless the caller says otherwise: this share of the process's memory.
 _MEMORY_SHARE = 2
 
 
@@ -40,8 +39,8 @@ class LocalRunner:
     name = "local"
 
     def __init__(self, cores: int | None = None, memory: int | None = None) -> None:
-        self._cores = cores or _usable_cores()
-        self._memory = memory or _machine_memory() // _MEMORY_SHARE
+        self._cores = cores or usable_cores()
+        self._memory = memory or usable_memory() // _MEMORY_SHARE
 
     @property
     def cores(self) -> int:
@@ -75,12 +74,3 @@ class LocalRunner:
             threads = min(threads, max(self._memory // max(work.memory_bytes, 1), 1))
         pool = OrderedPool(units, task, read_ahead=_READ_AHEAD, fails_at_once=fails_at_once)
         return pool.run(min(threads, len(units)), root)
-
-
-def _usable_cores() -> int:
-    """The cores that this process may use; elsewhere than on Linux, those of the machine."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-
-
-def _machine_memory() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
