@@ -31,6 +31,6 @@ def counted(
     rows = rows_less_hidden(SparkRunner(spark), store, plan) if whole else None
     if rows is None:
         with translated(store.paths.root):
-            rows, files = read_frame(spark, store, plan, where, None).count(), plan.files_scanned
+            rows, files = read_frame(spark, store, plan, where, store.schema.primary_keys).count(), plan.files_scanned
     how = "files" if files else "metadata"
     return CountResult(snapshot_id=plan.snapshot_id, rows=rows, how=how, files_opened=files)

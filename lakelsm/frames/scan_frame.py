@@ -5,8 +5,9 @@ Files of sections are scanned the same way, less their hidden rows (see stale_ro
 vectors: one small table of bitmaps, at most a bit a row of these files, made by tasks when the query runs or kept from an
 earlier one (see hidden_rows), is broadcast; a row is left out when the bitmap of its chunk of its file has it. The join
 is an anti join on one 64-bit number, the cheapest that Spark has: the file's size with the number of the chunk, where no
-two of the files have the same size, else the hash of the file's name, xor the chunk. Engines that combine rows add the
-merged rows of contested keys, made by tasks (see merged_rows).
+two of the files have the same size, else the hash of the file's name, xor the chunk. Engines that combine rows
+read sections whole in the tasks that merge them (see merged_rows), which decode all columns of them in any case. Only
+where few columns are asked for, scans of the larger files give the rows of keys that no other row has.
 
 Spark's reader verifies page checksums, but knows nothing of manifest entries, and fills a column that a footer lacks with
 NULL. So the footers of files that no task of lakelsm opens are compared with their entries on the driver before it reads
@@ -33,7 +34,7 @@ from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.plan.read_plan import ReadPlan
-from lakelsm.read.merged_rows import MergedRows, is_handed_over
+from lakelsm.read.merged_rows import EVERY_FILE, MergedRows, is_handed_over
 from lakelsm.read.stale_rows import CHUNK_BITS
 from lakelsm.read.stored_rows import TASK_MEMORY
 from lakelsm.schema.column_mapping import column_mapping
@@ -74,7 +75,7 @@ def read_frame(
 ) -> DataFrame:
     """The rows of the plan that match a condition, as the ``columns`` named, in any case (None: the table's)."""
     with translated(store.paths.root):
-        frame = scan_frame(spark, store, plan)
+        frame = scan_frame(spark, store, plan, columns)
     if where is not None:
         frame = filtered(frame, where)
     if columns is not None:
@@ -82,26 +83,36 @@ def read_frame(
     return frame
 
 
-def scan_frame(spark: SparkSession, store: TableStore, plan: ReadPlan) -> DataFrame:
-    """Return the rows of the plan with the table's columns; nothing runs before an action."""
+def scan_frame(
+    spark: SparkSession, store: TableStore, plan: ReadPlan, columns: Sequence[str] | None = None
+) -> DataFrame:
+    """Return the rows of the plan with the table's columns; nothing runs before an action.
+
+    ``columns`` are those that will be asked for (None: perhaps all).
+    """
     files = [*plan.raw_files, *plan.merged_files]
     schemas = store.schemas_of(file.schema_id for file in files)
     parts = file_scans(spark, store, schemas, [file for file in plan.raw_files if file.vector is None])
     masked = [file for file in plan.raw_files if file.vector is not None]
     scanned = list(plan.merged_files)
     if plan.units and not MergeSpec.of(store.schema, store.options).keeps_rows:
-        small = store.options.source_split_open_file_cost
+        small = store.options.source_split_open_file_cost if _are_few(columns, store.schema) else EVERY_FILE
         scanned = [file for file in scanned if not is_handed_over(file, small)]
         parts.append(_merged(spark, store, schemas, plan.units, small))
     if masked or scanned:
         vectors = [file for file in (*masked, *scanned) if file.vector is not None]
-        hidden = hidden_rows(spark, store, schemas, plan.units, vectors)
+        hidden = hidden_rows(spark, store, schemas, plan.units if scanned else (), vectors)
         check_files(store.file_io, schemas, [*masked, *scanned] if hidden.found_before else masked)
         by_size = _sizes_tell([*masked, *plan.merged_files])
         parts += file_scans(spark, store, schemas, [*masked, *scanned], hidden.chunks, by_size=by_size)
     if not parts:
         return spark.createDataFrame([], to_struct(store.schema.fields))
     return reduce(DataFrame.unionAll, parts)
+
+
+def _are_few(columns: Sequence[str] | None, schema: TableSchema) -> bool:
+    """Whether most of what a merge reads, which is all columns, is not asked for: a scan gives these columns for less."""
+    return columns is not None and 2 * len(columns) < len(schema.fields)
 
 
 def file_scans(
@@ -164,7 +175,7 @@ def _merged(
     units: Sequence[MergeUnit],
     small_file: int,
 ) -> DataFrame:
-    """The merged rows of keys that several rows have, and the rows of small files."""
+    """The merged rows of keys that several rows have, and all rows of small files."""
     struct = to_struct(store.schema.fields)
     reader = RunReader(
         store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=TASK_MEMORY

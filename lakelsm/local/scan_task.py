@@ -30,16 +30,13 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.predicate.evaluation import matching
 from lakelsm.predicate.predicate import Predicate, columns
 from lakelsm.predicate.statistics import ColumnBounds, StatsTable, may_match
-from lakelsm.read.merged_rows import MergedRows
+from lakelsm.read.merged_rows import EVERY_FILE, MergedRows
 from lakelsm.read.stale_rows import StaleRows
 from lakelsm.schema.system_columns import FILE_NUMBER, POSITION
 from lakelsm.types import to_arrow
 
 #: The share of a task's memory that a batch of a scan may have: it is held in several forms, and results wait.
 _SCAN_SHARE = 16
-
-#: Files of any size come from the merge whole.
-_ANY_SIZE = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ class ScanTask:
         else:
             schema = self.reader.schema
             stored = pa.schema([(name, to_arrow(schema.field(name).type)) for name in self.reader.columns])
-            for batch in MergedRows(self.reader, self.spec, stored, _ANY_SIZE)([unit]):
+            for batch in MergedRows(self.reader, self.spec, stored, EVERY_FILE)([unit]):
                 rows = pa.Table.from_batches([batch])
                 yield from self._handed(rows, self._wanted(rows, None))
 

@@ -1,8 +1,8 @@
 """Rows of a read that tasks hand to Spark, for engines that combine rows (`partial-update`, `aggregation`).
 
-The merged rows of contested keys are what the scans of a read leave out (see stale_rows) and cannot show, because no file
-has them. All rows of small files come from the tasks too: a scan of its own costs such a file more than its rows, which
-the merge reads anyway.
+The merged rows of contested keys are what no scan can show, because no file has them. To merge them, all columns of all
+files of a section are decoded: every page holds a contested row. So the other rows come from the tasks too, unless few
+columns are asked for: then scans of the larger files show them (see stale_rows for what these leave out).
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges, without_retractions
 from lakelsm.schema.system_columns import FILE_NUMBER
+
+#: A size that makes every file a small one.
+EVERY_FILE = 1 << 62
+
+#: Rows of a batch: who takes batches over holds them whole.
+_HANDED_ROWS = 1 << 16
 
 
 def is_handed_over(file: RunFile, small_file: int) -> bool:
@@ -50,7 +56,7 @@ class MergedRows:
             for rows, keys in key_ranges(runs, self.spec.key_columns):
                 merged = self._merged(unit, rows, keys, small)
                 if merged is not None:
-                    yield from conform(merged, self.schema).combine_chunks().to_batches()
+                    yield from conform(merged, self.schema).combine_chunks().to_batches(_HANDED_ROWS)
 
     def _merged(self, unit: MergeUnit, rows: pa.Table, keys: OrderKeys | None, small: Mask) -> pa.Table | None:
         """The rows of one key range that are handed over; None for none."""

@@ -171,8 +171,9 @@ def read_units(
 
 
 def _with_error(columns: Sequence[pa.Array], schema: pa.Schema, text: str | None) -> pa.RecordBatch:
-    names = [*schema.names, ERROR]
-    return pa.RecordBatch.from_arrays([*columns, pa.array([text] * len(columns[0]), pa.string())], names=names)
+    rows = len(columns[0])
+    told = pa.nulls(rows, pa.string()) if text is None else pa.repeat(text, rows)
+    return pa.RecordBatch.from_arrays([*columns, told], names=[*schema.names, ERROR])
 
 
 def collect_messages(frame: DataFrame, root: str, names: AttemptNames) -> TaskMessages:

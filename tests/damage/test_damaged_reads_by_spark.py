@@ -19,10 +19,9 @@ from tests.damage.samples import SampleTable, batch, build
 
 _TRIALS = max(8, int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "0")) // 20)
 
-#: Files that Spark scans by itself, files that tasks merge, and files that tasks hand over.
+#: Files that Spark scans by itself, and files that tasks hand over.
 _OPTIONS: tuple[Mapping[str, str], ...] = (
     {"bucket": "2", "source__split__open_file_cost": "1 b"},
-    {"bucket": "1", "merge_engine": "partial-update", "source__split__open_file_cost": "1 b"},
     {"bucket": "1", "merge_engine": "partial-update"},
 )
 
