@@ -73,6 +73,8 @@ def plain_array(array: pa.Array) -> pa.Array:
         array = array.take(pa.array(np.arange(len(array))))
     if _is_list_view(array.type):
         array = _lists(array)
+    if pa.types.is_dictionary(array.type):  # Arrow cannot decode those of views.
+        array = pa.DictionaryArray.from_arrays(array.indices, plain_array(array.dictionary))
     # A date64 is a whole number of days; what is finer is cut, as times are.
     return array if array.type == kind else array.cast(kind, safe=not pa.types.is_date(kind))
 

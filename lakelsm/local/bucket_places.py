@@ -9,13 +9,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.format.row.binary_row import encode_row
-from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
+from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import FileIO
 from lakelsm.types import DataField
 from lakelsm.write.dynamic_bucket import Assigner, BucketPolicy
+from lakelsm.write.fixed_buckets import FixedBuckets
 
 #: A number for each row: the place of its partition and bucket among those that were met.
 Places = npt.NDArray[np.int32]
@@ -35,10 +36,9 @@ class BucketPlaces:
         file_io: FileIO,
         indexes: Mapping[tuple[bytes, int], HashIndex] | None,
     ) -> None:
-        self._options = options
+        self._fixed = FixedBuckets.of(schema, options)
         self._partition = schema.partition_fields
-        names = schema.bucket_keys if indexes is None else schema.trimmed_primary_keys
-        self._keys = [schema.field(name) for name in names]
+        self._keys = list(map(schema.field, schema.trimmed_primary_keys))
         self._assigner = None
         if indexes is not None:
             self._assigner = Assigner(BucketPolicy.of(options), file_io, _by_partition(indexes))
@@ -64,13 +64,9 @@ class BucketPlaces:
         return places
 
     def _buckets(self, rows: pa.RecordBatch, codes: npt.NDArray[np.int64], partitions: Sequence[bytes]) -> _Buckets:
-        number, types = self._options.bucket, [field.type for field in self._keys]
-        arrays = [rows.column(field.name) for field in self._keys]
         if self._assigner is None:
-            if number == 1:
-                return np.zeros(len(rows), np.int32)
-            return bucket_ids(arrays, types, number, self._options.bucket_function_type.value)
-        hashes = key_hashes(arrays, types)
+            return self._fixed.of_rows(rows)
+        hashes = key_hashes([rows.column(field.name) for field in self._keys], [field.type for field in self._keys])
         buckets = np.empty(len(rows), np.int32)
         for code, members in _members(codes, len(partitions)):
             buckets[members] = self._assigner.assign(partitions[code], hashes[members])

@@ -37,6 +37,9 @@ def merge_rows(table: pa.Table, keys: OrderKeys, spec: MergeSpec, always: Mask |
     Raises InvalidInputError for a retraction that the engine or a function cannot take, an overflow and a NULL in a
     column that is NOT NULL; the message names column, option and remedy.
     """
+    drops = spec.engine is MergeEngine.DEDUPLICATE and spec.ignore_delete
+    if always is None and not drops and bool((keys[1:] > keys[:-1]).all()):
+        return table
     if spec.engine is MergeEngine.DEDUPLICATE:
         return rows_at(table, latest_rows(table, keys, spec))
     order = np.argsort(keys, kind="stable").astype(np.int64, copy=False)

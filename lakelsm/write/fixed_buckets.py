@@ -26,9 +26,11 @@ class FixedBuckets:
 
     def added(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows with the column `BUCKET`."""
-        return pa.RecordBatch.from_arrays([*rows.columns, pa.array(self._of(rows))], names=[*rows.schema.names, BUCKET])
+        buckets = pa.array(self.of_rows(rows))
+        return pa.RecordBatch.from_arrays([*rows.columns, buckets], names=[*rows.schema.names, BUCKET])
 
-    def _of(self, rows: pa.RecordBatch) -> npt.NDArray[np.int32]:
+    def of_rows(self, rows: pa.RecordBatch) -> npt.NDArray[np.int32]:
+        """The bucket of each row."""
         if self.number == 1:
             return np.zeros(len(rows), np.int32)
         types = [field.type for field in self.keys]

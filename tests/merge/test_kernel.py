@@ -54,6 +54,13 @@ def test_a_merge_of_runs_in_memory_keeps_the_rows_of_the_oracle(data: st.DataObj
     assert merged.column("id").to_pylist() == [change.value for change in shape.engine.survivors(rows)]
 
 
+def test_rows_whose_keys_ascend_are_not_copied() -> None:
+    rows = pa.table({"id": [1, 2, 3], "_SEQUENCE_NUMBER": [7, 8, 9], "_VALUE_KIND": pa.array([0, 3, 0], pa.int8())})
+    keys = order_keys([rows.column("id")])
+    assert merge_rows(rows, keys, MergeSpec(("id",))) is rows
+    assert merge_rows(rows, keys, MergeSpec(("id",), ignore_delete=True)).column("id").to_pylist() == [1, 3]
+
+
 def one_key(*changes: Change, **options: bool) -> int | None:
     shape = Shape(("INT",), ("INT",) * len(changes[0].sequence), **options)
     found = survivors(shape, list(changes))
