@@ -118,13 +118,14 @@ TARGETS = SPEED + BOUNDS
 @dataclass(frozen=True)
 class Verdict:
     """A target beside what was measured: its ratio (or its value, without another contender) of wall time, of processor
-    time or of memory. None: one side is missing."""
+    time or of memory. None: one side is missing. ``cold``: one side alone was measured without a warm-up."""
 
     target: Target
     wall: float | None = None
     cpu: float | None = None
     memory: float | None = None
     quiet: bool = True
+    cold: bool = False
 
     @property
     def value(self) -> float | None:
@@ -153,6 +154,7 @@ class Verdict:
         judged, other = (" CPU", f", {_number(self.wall)} {unit} wall") if by_cpu else ("", "")
         if not by_cpu and self.cpu is not None:
             other = f", {_number(self.cpu)} {unit} CPU"
+        other += ", one side cold" if self.cold else ""
         limit = f"at most {_number(target.limit)} {unit}{judged}"
         return f"{state:12} {what}: {_number(self.value)} {unit}{judged} ({limit}{other})"
 
@@ -169,6 +171,7 @@ class Verdict:
             "cpu": self.cpu,
             "value": self.value,
             "met": self.met,
+            "cold": self.cold,
             "speed": target in SPEED,
         }
 
@@ -199,5 +202,5 @@ def verdicts(results: Sequence[Measurement], quiet: bool = True) -> list[Verdict
             found.append(Verdict(target, own.median, own.cpu_median, quiet=quiet))
         else:
             wall, cpu = _ratio(own.median, other.median), _ratio(own.cpu_median, other.cpu_median)
-            found.append(Verdict(target, wall, cpu, quiet=quiet))
+            found.append(Verdict(target, wall, cpu, quiet=quiet, cold=own.once != other.once))
     return found

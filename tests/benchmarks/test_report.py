@@ -157,6 +157,14 @@ def test_a_target_of_processor_time_is_judged_by_it_on_a_quiet_machine_too() -> 
     assert (verdict.value, verdict.met) == (0.9, True)
 
 
+def test_a_cold_measurement_beside_a_warm_one_is_told() -> None:
+    results = [Measurement("compact", COPY, [9.0], [9.0], once=True), Measurement("compact", ENGINE, [3.0], [3.0])]
+    (verdict,) = [verdict for verdict in verdicts(results) if verdict.value is not None]
+    assert verdict.text("compact").endswith(": 0.33 x (at most 0.42 x, 0.33 x CPU, one side cold)")
+    results[1].once = True
+    assert not any(verdict.cold for verdict in verdicts(results))
+
+
 def test_seconds_are_wall_time_however_busy_the_machine_is() -> None:
     (verdict,) = [v for v in verdicts([Measurement("count", LOCAL, [0.4], [0.2])], quiet=False) if v.value is not None]
     assert (verdict.value, verdict.met) == (0.4, False)
