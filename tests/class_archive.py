@@ -29,7 +29,7 @@ def archive() -> Path:
 def jvm_options() -> str:
     """The options of a JVM that soon ends; without the archive where there is none."""
     path = archive()
-    return f"{_SHORT_LIFE} -XX:SharedArchiveFile={path} -Xlog:disable" if path.exists() else _SHORT_LIFE
+    return f"{_SHORT_LIFE} -XX:SharedArchiveFile=\"{path}\" -Xlog:disable" if path.exists() else _SHORT_LIFE
 
 
 def make() -> None:

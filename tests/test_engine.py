@@ -34,6 +34,16 @@ def test_a_compaction_in_this_process_loads_nothing_that_it_does_not_need(tmp_pa
     assert table.levels() == [table.store.options.num_levels - 1]
 
 
+def test_the_public_names_load_no_pandas_no_sql_parser_and_nothing_of_spark() -> None:
+    # pyarrow looks for pandas when it first makes an array of Python values: no module may do that as it is loaded.
+    program = (
+        "import sys; from lakelsm import Catalog, Table; import lakelsm.cli.main; "
+        "print({name.split('.')[0] for name in sys.modules} & {'pyspark', 'py4j', 'pandas', 'sqlglot'})"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "set()"
+
+
 def test_without_a_session_a_call_means_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lakelsm.engine._active_session", lambda: None)
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
