@@ -30,6 +30,11 @@ class HiddenCount:
 
     task: StaleRows
 
+    @property
+    def memory_bytes(self) -> int:
+        """What a unit holds at most."""
+        return self.task.reader.memory_bytes
+
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
         """Yield their number, as `HIDDEN_COUNT_SCHEMA` has it."""
         parts = (self.task.hidden(unit, positions=False) for unit in units)
