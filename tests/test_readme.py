@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -37,5 +38,6 @@ def test_the_example_runs_from_top_to_bottom(spark: SparkSession, tmp_path: Path
     changes = spark.createDataFrame([("-D", *rows[1]), ("+U", *rows[2])], f"op STRING, {schema}")
     first_day = spark.createDataFrame([row for row in rows if row[1] == "2013-01-01"], schema)
     example = blocks("python").replace("file:///tmp/wh", tmp_path.as_uri())
-    namespace = {"df": df, "changes": changes, "first_day": first_day}
+    gone = pa.table({"id": pa.array([4], pa.int64()), "dt": ["2013-01-01"]})
+    namespace = {"rows": df.toArrow(), "df": df, "changes": changes, "first_day": first_day, "gone": gone}
     exec(compile(example, "README.md", "exec"), namespace)
