@@ -120,6 +120,11 @@ def each_case(name: str, cases: Iterable[Any], on_spark: Iterable[Any]) -> pytes
     return pytest.mark.parametrize(("engine", name), [*local, *spark], indirect=["engine"])
 
 
+#: A test whose fixtures take ``engine`` runs on one engine alone.
+LOCALLY = pytest.mark.parametrize("engine", ["local"], indirect=True)
+ON_SPARK = pytest.mark.parametrize("engine", [pytest.param("spark", marks=pytest.mark.spark)], indirect=True)
+
+
 def ddl_of(table: Table, row_kind: str | None = None) -> str:
     """The columns of a table, after one of row kinds where one is named."""
     quoted = [(field.name.replace("`", "``"), field.type.with_nullable(True)) for field in table.schema.fields]
