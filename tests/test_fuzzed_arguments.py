@@ -100,7 +100,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
         "Table.for_path": {"location": [path], "spark": [spark]},
         "Table.write": {"frame": [frame], "row_kind": [None], **COMMIT, "options": [None]},
         "Table.overwrite": {"frame": [frame], "partition": [None], **COMMIT},
-        "Table.delete": {"where": ["k = 1"], **COMMIT},
+        "Table.delete": {"where": ["k = 1"], "keys": [None], **COMMIT, **ENGINE},
         "Table.update": {"set": [{"v": "upper(v)"}], "where": ["k = 1"], **COMMIT},
         "Table.read": {**WHERE, "columns": [None, ["k"]], **TRAVEL, "fresh": [False, True]},
         "Table.plan": {**WHERE, **TRAVEL, "fresh": [False, True]},
@@ -110,6 +110,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
         "Table.count": {**WHERE, **TRAVEL, "fresh": [False, True], **ENGINE},
         "Table.changelog": CHANGELOG,
         "Table.changelog_arrow": CHANGELOG,
+        "Table.changelog_reader": CHANGELOG,
         "Table.compact": {
             "full": [False, True],
             **WHERE,
