@@ -20,6 +20,7 @@ _SPANNING = frozenset(
         "compact/vector_histories",
         "format/data_file/durable_files",
         "format/data_file/full_disk",
+        "local/every_type",
         "local/writes_in_this_process",
         "lsm/conformance_planning",
         "options/option_readers",
