@@ -1,7 +1,7 @@
 """A process that dies during a commit leaves the table as before or as after, and the same batch again succeeds once.
 
-The work of a batch is done by Spark once. Its commit is then run, on copies of the table, by processes without a JVM
-that are killed after one step each.
+The work of a batch is done once, by either engine. Its commit is then run, on copies of the table, by processes that
+are killed after one step each.
 """
 
 from __future__ import annotations
@@ -12,23 +12,19 @@ import pickle
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from lakelsm import Table
 from lakelsm.commit.commit_message import COMMIT_STEPS
 from lakelsm.commit.committer import Committer
 from lakelsm.errors import CommitOutcomeUnknownError
 from lakelsm.snapshots.manifest_scan import read_delta_entries, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
-from tests.spark_frames import frame_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from lakelsm import Table
+from tests.engines import TableEngine, each_case
 
 #: Manifests are merged by every commit that finds two, so that the third takes every step but those of a changelog.
 OPTIONS = {
@@ -68,12 +64,13 @@ class Action:
     steps: Sequence[str]
 
 
-def batch(spark: SparkSession, *rows: Row) -> DataFrame:
-    return frame_of(spark, rows, "p STRING, k INT, v INT")
+COLUMNS = "p STRING, k INT, v INT"
+BATCH_ROWS = [("a", 3, 32), ("a", 4, 40), ("b", 2, 20)]
 
 
-def actions(spark: SparkSession) -> dict[str, Action]:
-    new = batch(spark, ("a", 3, 32), ("a", 4, 40), ("b", 2, 20))
+def actions(engine: TableEngine) -> dict[str, Action]:
+    new = engine.frame(BATCH_ROWS, COLUMNS)
+    replacing = engine.frame(BATCH_ROWS[:2], COLUMNS)
     return {
         "write": Action(
             lambda table: table.write(new, commit_user=USER, batch_id=BATCH),
@@ -81,53 +78,33 @@ def actions(spark: SparkSession) -> dict[str, Action]:
             STEPS,
         ),
         "overwrite": Action(
-            lambda table: table.overwrite(new.where("p = 'a'"), {"p": "a"}, commit_user=USER, batch_id=BATCH),
+            lambda table: table.overwrite(replacing, {"p": "a"}, commit_user=USER, batch_id=BATCH),
             [("a", 3, 32), ("a", 4, 40), ("b", 1, 10)],
             ["delta-list-written", "index-manifest-written", *VISIBLE],
         ),
         "compact": Action(
-            lambda table: table.compact(full=True, commit_user=USER), BEFORE, ["delta-list-written", *VISIBLE]
+            lambda table: engine.compact(table, full=True, commit_user=USER), BEFORE, ["delta-list-written", *VISIBLE]
         ),
     }
 
 
 @pytest.fixture(scope="module")
-def table_root(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+def table_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table with two commits."""
-    from lakelsm import Catalog
-
     warehouse = tmp_path_factory.mktemp("crash")
-    table = Catalog(str(warehouse), spark).create_table(
-        "db.t",
-        "p STRING NOT NULL, k INT NOT NULL, v INT",
-        primary_key=["p", "k"],
-        partition_by=["p"],
-        options=OPTIONS,
-    )
-    table.write(batch(spark, ("a", 1, 10), ("a", 2, 20), ("b", 1, 10)))
-    table.write(batch(spark, ("a", 2, 21), ("a", 3, 31)))
+    local = TableEngine("local")
+    columns = "p STRING NOT NULL, k INT NOT NULL, v INT"
+    table = local.create(warehouse, columns, ["p", "k"], ["p"], {"bucket": "-1", **OPTIONS})
+    local.write(table, [("a", 1, 10), ("a", 2, 20), ("b", 1, 10)])
+    local.write(table, [("a", 2, 21), ("a", 3, 31)])
     return warehouse / "db.db" / "t"
 
 
-def opened(root: Path, spark: SparkSession) -> Table:
-    from lakelsm import Table
-
-    return Table.for_path(str(root), spark)
+def rows_of(engine: TableEngine, tables: dict[str, Table]) -> dict[str, list[Row]]:
+    return {name: engine.rows(table) for name, table in tables.items()}
 
 
-def rows_of(tables: dict[str, Table]) -> dict[str, list[Row]]:
-    """The rows of each table, read in one Spark job."""
-    from pyspark.sql import DataFrame
-    from pyspark.sql import functions as F
-
-    frames = [table.read().select("p", "k", "v", F.lit(name).alias("name")) for name, table in tables.items()]
-    found: dict[str, list[Row]] = {name: [] for name in tables}
-    for p, k, v, name in reduce(DataFrame.unionAll, frames).collect():
-        found[name].append((p, k, v))
-    return {name: sorted(rows) for name, rows in found.items()}
-
-
-def prepared(action: Action, root: Path, spark: SparkSession) -> bytes:
+def prepared(action: Action, root: Path, engine: TableEngine) -> bytes:
     """Do the work of an action up to its commit, and return the commit as a picklable thing."""
     from pyspark import cloudpickle
 
@@ -140,7 +117,7 @@ def prepared(action: Action, root: Path, spark: SparkSession) -> bytes:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Committer, "commit", commit)
         with pytest.raises(Killed):
-            action.run(opened(root, spark))
+            action.run(engine.opened(root))
     return recorded[0]
 
 
@@ -154,23 +131,23 @@ def kill(root: Path, work: bytes, step: str) -> None:
     assert process.exitcode == 9, f"the commit did not take the step {step}"
 
 
-@pytest.mark.parametrize("name", ["write", "overwrite", "compact"])
+@each_case("name", ["write", "overwrite", "compact"], on_spark=["overwrite"])
 def test_a_kill_after_any_step_leaves_the_table_as_before_or_after_and_the_batch_again_succeeds_once(
-    tmp_path: Path, spark: SparkSession, table_root: Path, name: str
+    tmp_path: Path, engine: TableEngine, table_root: Path, name: str
 ) -> None:
-    action = actions(spark)[name]
+    action = actions(engine)[name]
     shutil.copytree(table_root, tmp_path / "data-files-written")
-    work = prepared(action, tmp_path / "data-files-written", spark)
+    work = prepared(action, tmp_path / "data-files-written", engine)
     for step in action.steps:
         shutil.copytree(tmp_path / "data-files-written", tmp_path / step)
         kill(tmp_path / step, work, step)
 
-    tables = {step: opened(tmp_path / step, spark) for step in ("data-files-written", *action.steps)}
+    tables = {step: engine.opened(tmp_path / step) for step in ("data-files-written", *action.steps)}
     expected = {step: list(action.after) if step in VISIBLE else BEFORE for step in tables}
-    assert rows_of(tables) == expected
+    assert rows_of(engine, tables) == expected
 
     results = {step: action.run(table) for step, table in tables.items()}
-    assert rows_of(tables) == {step: list(action.after) for step in tables}
+    assert rows_of(engine, tables) == {step: list(action.after) for step in tables}
     for step in tables:
         if name == "compact":
             assert results[step].status == ("nothing" if step in VISIBLE else "done")
@@ -189,15 +166,14 @@ def check_history(root: Path) -> None:
             assert store.file_io.exists(store.data_path(entry.partition, entry.bucket, entry.file.file_name))
 
 
-@pytest.mark.parametrize("step", ["data-files-written", "delta-list-written", *VISIBLE])
-@pytest.mark.parametrize("fault", [RuntimeError, KeyboardInterrupt])
-def test_a_fault_in_the_writer_deletes_data_files_only_where_no_snapshot_can_name_them(
-    tmp_path: Path, spark: SparkSession, table_root: Path, step: str, fault: type[BaseException]
-) -> None:
-    from lakelsm.frames.frame_writer import FrameWriter
-    from lakelsm.frames.prepare import prepare
-    from lakelsm.write.batch_write import BatchWriter
+FAULTS = product(["data-files-written", "delta-list-written", *VISIBLE], [RuntimeError, KeyboardInterrupt])
 
+
+@each_case("at", FAULTS, on_spark=[("data-files-written", RuntimeError)])
+def test_a_fault_in_the_writer_deletes_data_files_only_where_no_snapshot_can_name_them(
+    tmp_path: Path, engine: TableEngine, table_root: Path, at: tuple[str, type[BaseException]]
+) -> None:
+    step, fault = at
     root = tmp_path / "t"
     shutil.copytree(table_root, root)
     store = TableStore.open(str(root))
@@ -207,11 +183,9 @@ def test_a_fault_in_the_writer_deletes_data_files_only_where_no_snapshot_can_nam
         if name == step:
             raise fault("fault")
 
-    frame = batch(spark, ("a", 3, 32), ("a", 4, 40), ("b", 2, 20))
-    writer = BatchWriter(FrameWriter(spark, store), store, fail)
     known = step in VISIBLE and fault is RuntimeError
     with pytest.raises(CommitOutcomeUnknownError if known else fault, match="fault"):
-        writer.append(prepare(frame, store.schema, store.options), USER, BATCH)
+        engine.append(engine.opened(root), engine.frame(BATCH_ROWS, COLUMNS), fail)
     latest = store.snapshots.latest()
     assert latest is not None and latest.id == (3 if step in VISIBLE else 2)
     if step in VISIBLE:
