@@ -126,14 +126,31 @@ def _bounded(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
                 return
             except pa.ArrowException as error:
                 raise InvalidInputError(f"The rows of the frame cannot be read to their end: {error}") from error
-            for start in range(0, len(batch), _BATCH_ROWS):
-                yield from _cut(batch.slice(start, _BATCH_ROWS))
+            most = _most_rows(batch)
+            for start in range(0, len(batch), most):
+                yield from _cut(batch.slice(start, most))
             del batch
+
+
+def _most_rows(batch: pa.RecordBatch) -> int:
+    """Rows of a batch that are taken at once."""
+    if _size(batch) is not None:
+        return _BATCH_ROWS
+    return max(1, min(_BATCH_ROWS, int(len(batch) * _BATCH_BYTES / max(batch.get_total_buffer_size(), 1))))
+
+
+def _size(batch: pa.RecordBatch) -> int | None:
+    """The bytes of the rows; None where Arrow cannot tell, as older versions of views."""
+    try:
+        return int(batch.nbytes)
+    except pa.ArrowTypeError:
+        return None
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """The batch in parts of at most `_BATCH_BYTES`, halved until they fit: its rows may be of very different width."""
-    if len(batch) <= 1 or batch.nbytes <= _BATCH_BYTES:
+    size = _size(batch)
+    if len(batch) <= 1 or size is None or size <= _BATCH_BYTES:
         yield batch
         return
     half = len(batch) // 2

@@ -43,7 +43,7 @@ FORMS: list[tuple[pa.DataType, Any, str]] = [
     (pa.decimal256(20, 2), Decimal("1.50"), "DECIMAL(20, 2)"),
     (pa.null(), None, "NULL"),
     (pa.large_list(pa.uint8()), [1, None], "ARRAY<SMALLINT>"),
-    (pa.list_(pa.string_view(), 1), ["a"], "ARRAY<STRING>"),
+    (pa.list_(pa.large_string(), 1), ["a"], "ARRAY<STRING>"),
     (pa.large_list(pa.null()), [None], "ARRAY<NULL>"),
     (pa.list_view(pa.int8()), [1, None], "ARRAY<TINYINT>"),
     (pa.map_(pa.large_string(), pa.uint16()), [("a", 1)], "MAP<STRING, INT>"),
