@@ -1,8 +1,9 @@
 """Processes that write and compact one table at the same time lose nothing.
 
-Three processes, each with a JVM of its own, work on a table for a while: two write, and that of the test compacts. Every
-commit writes all shared keys and one key that nobody else writes, with the writer's name and the commit's number as
-values, and deletes one of its own keys now and then. So the rows at the end follow from the order of the snapshots alone.
+Three processes work on a table for a while: two write, and that of the test compacts. All work without a JVM; or two of
+them with a JVM of their own and one without, so that both engines work on the table. Every commit writes all shared keys
+and one key that nobody else writes, with the writer's name and the commit's number as values, and deletes one of its own
+keys now and then. So the rows at the end follow from the order of the snapshots alone.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakelsm import Table
 from lakelsm.format.index.hash_index import decode_hashes
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.row.bucket_hash import key_hashes
@@ -29,9 +31,8 @@ from lakelsm.format.snapshot import CommitKind
 from lakelsm.snapshots.manifest_scan import read_delta_entries, read_index_entries, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import AtomicType
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.engines import TableEngine, each_case
+from tests.table_files import root_of
 
 REPOSITORY = Path(__file__).parents[1]
 SHARED = 30
@@ -56,50 +57,45 @@ def changes(writer: int, n: int) -> list[tuple[int, str, int, str]]:
 # -- what runs in the processes ----------------------------------------------------------------------------------------
 
 
-def serve(scratch: str) -> None:
+def serve(scratch: str, engine: str) -> None:
     """Take commands as JSON lines from stdin and answer each with a JSON line."""
-    from tests.spark_session import build_session
-
-    session = build_session("worker", Path(scratch), spark__master="local[1]", spark__driver__memory="512m")
-    _warm_up(session, scratch)
+    works = _started(engine, Path(scratch))
+    # A first write, so that the time of the test is spent on commits.
+    table = works.create(Path(scratch), COLUMNS, ["k"])
+    _write(works, str(root_of(table)), 0, 0, least=1)
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
-        command = json.loads(line)
-        print(json.dumps(_write(session, **command)), flush=True)
-    session.stop()
+        print(json.dumps(_write(works, **json.loads(line))), flush=True)
+    if works.spark is not None:
+        works.spark.stop()
 
 
-def _warm_up(spark: SparkSession, scratch: str) -> None:
-    """Write once, so that the time of the test is spent on commits."""
-    from lakelsm import Catalog
+def _started(engine: str, scratch: Path) -> TableEngine:
+    if engine == "local":
+        return TableEngine(engine)
+    from tests.spark_session import build_session
 
-    Catalog(scratch, spark).create_table("db.t", COLUMNS, primary_key=["k"], options={"bucket": "1"})
-    root = f"{scratch}/db.db/t"
-    _write(spark, root, 0, 0, least=1)
+    session = build_session("worker", scratch, spark__master="local[1]", spark__driver__memory="512m")
+    return TableEngine(engine, session)
 
 
-def _write(spark: SparkSession, root: str, until: float, writer: int, least: int = LEAST) -> dict[str, Any]:
-    from lakelsm import Table
-
-    table = Table.for_path(root, spark)
+def _write(engine: TableEngine, root: str, until: float, writer: int, least: int = LEAST) -> dict[str, Any]:
+    table = engine.opened(root)
     done: list[tuple[int, int]] = []
     while time.time() < until or len(done) < least:
         n = len(done)
-        frame = spark.createDataFrame(changes(writer, n), "k INT, writer STRING, n INT, op STRING")
+        frame = engine.frame(changes(writer, n), "k INT, writer STRING, n INT, op STRING")
         result = table.write(frame, row_kind="op", commit_user=f"w{writer}", batch_id=n)
         assert result.snapshot_id is not None and not result.already_committed
         done.append((n, result.snapshot_id))
     return {"done": done}
 
 
-def _compact(spark: SparkSession, root: str, until: float) -> dict[str, int]:
-    from lakelsm import Table
-
-    table = Table.for_path(root, spark)
+def _compact(engine: TableEngine, table: Table, until: float) -> dict[str, int]:
     statuses: dict[str, int] = {}
     turn = 0
     while time.time() < until or not statuses.get("done"):
-        result = table.compact(full=turn % 2 == 0)
+        result = engine.compact(table, full=turn % 2 == 0)
         statuses[result.status] = statuses.get(result.status, 0) + 1
         turn += 1
         if result.status == "nothing":
@@ -111,11 +107,11 @@ def _compact(spark: SparkSession, root: str, until: float) -> dict[str, int]:
 
 
 class Worker:
-    """A process with a Spark session of its own."""
+    """A process that writes by an engine."""
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, engine: str) -> None:
         scratch.mkdir()
-        code = f"from tests.test_concurrency import serve; serve({str(scratch)!r})"
+        code = f"from tests.test_concurrency import serve; serve({str(scratch)!r}, {engine!r})"
         self._log = (scratch / "stderr").open("w+")
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
@@ -155,11 +151,14 @@ class Worker:
         self._log.close()
 
 
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Worker]]:
+#: The engines of the two writers, by that of the test.
+WRITERS = {"local": ("local", "local"), "spark": ("local", "spark")}
+
+
+@pytest.fixture
+def workers(engine: TableEngine, tmp_path: Path) -> Iterator[list[Worker]]:
     """Two processes, ready to write."""
-    scratch = tmp_path_factory.mktemp("workers")
-    started = [Worker(scratch / f"worker-{number}") for number in range(2)]
+    started = [Worker(tmp_path / f"worker-{at}", name) for at, name in enumerate(WRITERS[engine.name])]
     try:
         for worker in started:
             assert worker.answer() == "ready"
@@ -191,12 +190,13 @@ class Outcome:
         return sorted(rows.values())
 
 
-def work_together(spark: SparkSession, workers: list[Worker], store: TableStore, seconds: float) -> Outcome:
+def work_together(engine: TableEngine, workers: list[Worker], table: Table, seconds: float) -> Outcome:
     """Two processes write the table for so long, and this one compacts it."""
+    store = table._store()
     until = time.time() + seconds
     for writer in (0, 1):
         workers[writer].send(root=store.paths.root, until=until, writer=writer)
-    compactions = _compact(spark, store.paths.root, until)
+    compactions = _compact(engine, table, until)
     commits = [[(n, snapshot) for n, snapshot in worker.answer()["done"]] for worker in workers]
     outcome = Outcome(commits, compactions)
     counts = [len(done) for done in outcome.commits]
@@ -273,39 +273,35 @@ def check_buckets(store: TableStore) -> None:
         assert int(digest) in indexed[bucket]
 
 
-def rows_of(frame: Any) -> list[Row]:
-    return sorted(tuple(row) for row in frame.select("k", "writer", "n").collect())
+CASES: dict[str, dict[str, str]] = {
+    "fixed buckets, a compactor of its own": {"bucket": "2"},
+    "one bucket that everybody compacts": {"write-only": "false", "num-sorted-run.compaction-trigger": "3"},
+    "dynamic buckets, competing assigners": {"bucket": "-1", "dynamic-bucket.target-row-num": "20"},
+    "dynamic buckets that everybody compacts": {
+        "bucket": "-1",
+        "dynamic-bucket.target-row-num": "20",
+        "write-only": "false",
+        "num-sorted-run.compaction-trigger": "3",
+    },
+}
 
 
-@pytest.mark.parametrize(
-    ("seconds", "options"),
-    [
-        pytest.param(12, {"bucket": "2", "write-only": "true"}, id="fixed buckets, a compactor of its own"),
-        pytest.param(
-            8, {"bucket": "1", "num-sorted-run.compaction-trigger": "3"}, id="one bucket that everybody compacts"
-        ),
-        pytest.param(
-            8, {"dynamic-bucket.target-row-num": "20", "write-only": "true"}, id="dynamic buckets, competing assigners"
-        ),
-    ],
-)
+@each_case("case", CASES, on_spark=["dynamic buckets that everybody compacts"])
 def test_two_processes_writing_and_one_compacting_a_table_lose_nothing(
-    tmp_path: Path, spark: SparkSession, workers: list[Worker], seconds: float, options: dict[str, str]
+    engine: TableEngine, tmp_path: Path, workers: list[Worker], case: str
 ) -> None:
-    from lakelsm import Catalog
-
-    table = Catalog(str(tmp_path), spark).create_table("db.t", COLUMNS, primary_key=["k"], options=options)
-    store = TableStore.open(str(tmp_path / "db.db" / "t"))
-    outcome = work_together(spark, workers, store, seconds)
+    table = engine.create(tmp_path, COLUMNS, ["k"], options=CASES[case])
+    store = table._store()
+    outcome = work_together(engine, workers, table, seconds=3 if engine.spark is None else 8)
     check_snapshots(store, outcome)
     check_levels(store)
     check_files(store)
-    if "bucket" not in options:
+    if CASES[case].get("bucket") == "-1":
         check_buckets(store)
     expected = outcome.expected()
-    assert rows_of(table.read()) == expected
+    assert engine.rows(table) == expected
     compactions = [s.id for s in store.snapshots.list() if s.commit_kind is CommitKind.COMPACT]
     for number in compactions[-3:]:
-        assert rows_of(table.read(snapshot_id=number)) == rows_of(table.read(snapshot_id=number - 1))
-    table.compact(full=True)
-    assert rows_of(table.read()) == expected
+        assert engine.rows(table, snapshot_id=number) == engine.rows(table, snapshot_id=number - 1)
+    engine.compact(table, full=True)
+    assert engine.rows(table) == expected
