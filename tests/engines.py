@@ -91,7 +91,7 @@ class TableEngine:
     def changes(self, table: Table, *between: Any, **more: Any) -> list[Row]:
         """The changes as tuples, in their order."""
         if self.spark is None:
-            return plain_rows(table.changelog_arrow(*between, **more).read_all())
+            return plain_rows(table.changelog_arrow(*between, **more))
         return [tuple(row) for row in table.changelog(*between, **more).collect()]
 
     def changelog(self, table: Table, *between: Any, **more: Any) -> Any:

@@ -38,7 +38,7 @@ from lakelsm.schema.row_rules import (
     untouched_columns,
 )
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.types import STRING_ROOTS, DataField, python_arrow, to_arrow
+from lakelsm.types import STRING_ROOTS, DataField, python_arrow, shown_arrow, to_arrow
 
 _KINDS = pa.array(ROW_KINDS)
 
@@ -146,7 +146,7 @@ class _GivenColumn:
         with told_of(f"Column '{field.name}'"):
             source = field.type if as_it_is else value_type(plain_type(kind))
         if not is_assignable(source, field.type):
-            raise not_assignable(field, str(kind), str(to_arrow(field.type)), _remedy(kind, field))
+            raise not_assignable(field, str(kind), str(shown_arrow(field.type)), _remedy(kind, field))
         is_partition = field.name in schema.partition_keys
         keyed = not stored and (is_partition or field.name in schema.primary_keys)
         may_be_null = field.type.nullable or constant is not None

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from lakelsm.schema.table_schema import create_schema
 from tests.class_archive import jvm_options
+from tests.engines import TableEngine
 from tests.interop import environments
 from tests.interop.engine_cases import EngineCase, Written
 from tests.interop.file_tables import write
@@ -63,9 +63,15 @@ def peer(request: pytest.FixtureRequest, peers: Callable[[str], Peer]) -> Peer:
 
 
 @pytest.fixture
-def ours(spark: SparkSession) -> LakelsmTables:
-    """lakelsm with the same operations as a peer."""
-    return LakelsmTables(spark)
+def ours(local: TableEngine) -> LakelsmTables:
+    """lakelsm with the same operations as a peer, in this process."""
+    return LakelsmTables(local)
+
+
+@pytest.fixture
+def either(engine: TableEngine) -> LakelsmTables:
+    """The same on each of its engines in turn."""
+    return LakelsmTables(engine)
 
 
 @pytest.fixture(scope="session")

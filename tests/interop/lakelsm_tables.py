@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 
 from lakelsm import Catalog, Table
 from lakelsm.format.data_file.key_value_file import cast_column
+from lakelsm.local.shown_rows import shown_schema
 from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, SchemaChange, UpdateColumnType
-from lakelsm.spark.spark_types import to_spark_arrow, to_struct
 from lakelsm.types import DataField, parse_type
+from tests.engines import TableEngine
 from tests.interop.arrow_merge import merged_rows
-from tests.interop.peers import Change
+from tests.interop.peers import Change, Changes
 from tests.interop.value_form import Rows, cut_to_micros, rows_of_arrow
 
 _KIND = "row_kind_of_the_test"
 
 
 class LakelsmTables:
-    """Tables by their directories, as in `Peer`."""
+    """Tables by their directories, as in `Peer`, worked on by one engine."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+    def __init__(self, engine: TableEngine) -> None:
+        self._engine = engine
 
     def table(self, path: Path) -> Table:
-        return Table.for_path(str(path), self._spark)
+        return self._engine.opened(path)
 
     def create(
         self,
@@ -54,35 +55,57 @@ class LakelsmTables:
         table.overwrite(self._frame(rows, table.schema.fields, None), partition)
 
     def read(self, path: Path, where: str | None = None) -> Rows:
-        """The rows of the DataFrame; checked against a read by Arrow, which also has nanoseconds."""
+        """The rows that the engine reads; all of them are checked against a read that shares no code with it."""
         table = self.table(path)
-        rows = rows_of_arrow(table.read(where=where).toArrow(), table.schema.fields)
+        fields = table.schema.fields
+        found = table.to_arrow(where) if self._engine.spark is None else table.read(where=where).toArrow()
+        rows = rows_of_arrow(found, fields)
         if where is None:
-            assert rows == cut_to_micros(merged_rows(str(path)), table.schema.fields)
+            assert rows == self.held(merged_rows(str(path)), fields)
         return rows
 
+    def held(self, rows: Rows, fields: Sequence[DataField]) -> Rows:
+        """The rows as the engine takes and gives them: Spark has no nanoseconds."""
+        return rows if self._engine.spark is None else cut_to_micros(rows, fields)
+
     def read_nanos(self, path: Path) -> Rows:
-        """The rows with nanoseconds; checked against the DataFrame."""
+        """The rows with nanoseconds; checked against those of the engine."""
         self.read(path)
         return merged_rows(str(path))
 
+    def changes(self, path: Path, *points: Any, **more: Any) -> Changes:
+        """What the engine tells of changes."""
+        return self._engine.changes(self.table(path), *points, **more)
+
     def compact(self, path: Path, full: bool = True) -> None:
-        self.table(path).compact(full=full)
+        self._engine.compact(self.table(path), full)
+
+    def delete(self, path: Path, where: str) -> None:
+        self._engine.delete(self.table(path), where)
 
     def _catalog(self, path: Path) -> tuple[Catalog, str]:
-        return Catalog(path.parents[1].as_uri(), self._spark), f"{path.parent.name.removesuffix('.db')}.{path.name}"
+        return self._engine.catalog(path.parents[1]), f"{path.parent.name.removesuffix('.db')}.{path.name}"
 
-    def _frame(self, rows: pa.Table, fields: tuple[DataField, ...], kinds: Sequence[str] | None) -> DataFrame:
-        columns = [cast_column(rows.column(column.name), column.type) for column in to_spark_arrow(fields)]
-        names = [field.name for field in fields]
+    def _frame(self, rows: pa.Table, fields: tuple[DataField, ...], kinds: Sequence[str] | None) -> Any:
+        """What the engine writes: the rows, with their kinds in a last column."""
+        if self._engine.spark is None:
+            given = _cast(rows, shown_schema(fields))
+            return given if kinds is None else given.append_column(_KIND, pa.array(kinds, pa.string()))
+        from lakelsm.spark.spark_types import to_spark_arrow, to_struct
+
+        columns = _cast(rows, to_spark_arrow(fields)).columns
         schema = to_struct(fields)
         for member in schema.fields:
             member.nullable = True
         if kinds is not None:
             columns.append(pa.chunked_array([pa.array(kinds, pa.string())]))
-            names.append(_KIND)
             schema = schema.add(_KIND, "string")
-        return self._spark.createDataFrame(pa.table(columns, names=names), schema=schema)
+        return self._engine.spark.createDataFrame(pa.table(columns, names=schema.names), schema=schema)
+
+
+def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    names = schema.names
+    return pa.table([cast_column(rows.column(column.name), column.type) for column in schema], names=names)
 
 
 def schema_change(change: Change) -> SchemaChange:

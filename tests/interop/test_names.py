@@ -37,14 +37,14 @@ def test_files_and_columns_of_any_name_have_their_rows(
 
 
 def test_a_key_that_lacks_a_partition_column_has_a_row_in_each_partition(
-    ours: LakelsmTables, java: Peer, path: Path
+    either: LakelsmTables, java: Peer, path: Path
 ) -> None:
     columns = "k INT, p STRING, v INT"
     batches = [rows_of(columns, {"k": [1, 2], "p": p, "v": [1, 2]}) for p in (["a", "a"], ["b", "a"])]
     theirs = path.with_name(f"{path.name}_of_java")
-    for where, engine in ((path, ours), (theirs, java)):
+    for where, engine in ((path, either), (theirs, java)):
         engine.create(where, columns, ["k"], ["p"], options={"bucket": "2"})
         for batch in batches:
             engine.write(where, batch)
-    assert ours.read(path) == java.read(path) == ours.read(theirs) == java.read(theirs)
-    assert len(ours.read(path)) == 3
+    assert either.read(path) == java.read(path) == either.read(theirs) == java.read(theirs)
+    assert len(either.read(path)) == 3

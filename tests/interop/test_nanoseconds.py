@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 from lakelsm.types import parse_columns, to_arrow
+from tests.engines import TableEngine
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import JavaPaimon, Peer
 from tests.interop.value_form import Rows, cut_to_micros, rows_of_arrow
 from tests.nano_times import times_of_nanos
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 COLUMNS = (
     "k INT, t TIMESTAMP(9), l TIMESTAMP(7) WITH LOCAL TIME ZONE, a ARRAY<TIMESTAMP(9)>, m MAP<STRING, TIMESTAMP(8)>, "
@@ -43,6 +48,12 @@ def rows(first_key: int = 0, value: int = 0) -> pa.Table:
 
 def form(*tables: pa.Table) -> Rows:
     return rows_of_arrow(pa.concat_tables(tables), FIELDS)
+
+
+@pytest.fixture
+def ours(spark: SparkSession) -> LakelsmTables:
+    """lakelsm on Spark, which cuts times to microseconds: Arrow's nanoseconds end in 2262."""
+    return LakelsmTables(TableEngine("spark", spark))
 
 
 @pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])

@@ -25,21 +25,21 @@ def _form(columns: str, table: pa.Table) -> Rows:
     return rows_of_arrow(table, parse_columns(columns))
 
 
-def test_all_types_written_by_lakelsm(ours: LakelsmTables, peer: Peer, path: Path) -> None:
+def test_all_types_written_by_lakelsm(either: LakelsmTables, peer: Peer, path: Path) -> None:
     columns = all_types_columns()
-    expected = cut_to_micros(_form(columns, all_types_rows()), parse_columns(columns))
-    ours.create(path, columns, ["k"], options={"bucket": "2"})
-    ours.write(path, all_types_rows())
+    expected = either.held(_form(columns, all_types_rows()), parse_columns(columns))
+    either.create(path, columns, ["k"], options={"bucket": "2"})
+    either.write(path, all_types_rows())
     assert peer.read(path) == expected
-    assert ours.read(path) == expected
+    assert either.read(path) == expected
 
-    ours.compact(path)
+    either.compact(path)
     assert set(file_levels(str(path))) == {5}
     assert peer.read(path) == expected
 
     peer.write(path, all_types_rows(first_key=3))
     both = {row[0]: row for row in expected} | {row[0]: row for row in _form(columns, all_types_rows(first_key=3))}
-    assert ours.read_nanos(path) == in_order(both.values())
+    assert either.read_nanos(path) == in_order(both.values())
     # pypaimon's merge cuts nanoseconds.
     fields = parse_columns(columns)
     assert cut_to_micros(peer.read(path), fields) == cut_to_micros(in_order(both.values()), fields)
@@ -81,7 +81,7 @@ def test_statistics_of_lakelsm_never_hide_a_row_from_the_peer(ours: LakelsmTable
     ours.create(path, columns, ["k"], options={"bucket": "1"})
     ours.write(path, all_types_rows())
     ours.compact(path)
-    rows = cut_to_micros(_form(columns, all_types_rows()), fields)
+    rows = ours.held(_form(columns, all_types_rows()), fields)
     for kind in ("TINYINT", "BIGINT", "STRING", "VARCHAR(20)", "CHAR(5)", "BOOLEAN"):
         at = [field.name for field in fields].index(column_name(kind))
         for value in ALL_TYPES[kind]:

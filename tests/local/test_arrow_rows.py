@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -52,6 +53,13 @@ def test_what_no_write_takes_is_told_as_of_a_spark_frame(refusal: Refusal) -> No
         given = ArrowInput.of(table_of(refusal))
         list(prepare_arrow(given, refusal.schema, refusal.parsed_options, refusal.row_kind, fixed=refusal.fixed))
     assert refusal.told in str(caught.value)
+
+
+def test_a_type_that_is_refused_is_told_with_one_that_is_taken() -> None:
+    schema = schema_of("k INT, v TIMESTAMP(9) WITH LOCAL TIME ZONE")
+    with pytest.raises(InvalidInputError, match=re.escape("cast it to timestamp[ns, tz=UTC] before the write")):
+        prepared(pa.table({"k": ints(1), "v": pa.array([1], pa.timestamp("ns"))}), schema)
+    assert len(prepared(pa.table({"k": ints(1), "v": pa.array([1], pa.timestamp("ns", "UTC"))}), schema)) == 1
 
 
 def test_columns_come_in_the_tables_order_with_kind_and_input_order() -> None:
