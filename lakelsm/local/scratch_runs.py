@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import IO
 
@@ -57,7 +57,8 @@ class ScratchSpace:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._files.close()
+        with suppress(OSError):  # What a full disk did not take goes with its file.
+            self._files.close()
 
     def write(self, tables: Iterable[tuple[int, pa.Table]]) -> ScratchRun:
         """Write a run: tables of sorted rows, each with its place; those of one place come one after the other."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import io
 import os
 import tempfile
 from pathlib import Path
@@ -87,6 +88,20 @@ def test_a_full_disk_is_told_with_the_directory_and_the_remedy(
     told = rf"TMPDIR names: {directory}/lakelsm-rows cannot be written: No space left.*bytes are free there.*Free space"
     with ScratchSpace(SCHEMA, 1 << 30) as scratch, pytest.raises(StorageError, match=told):
         scratch.write(iter([(0, rows(*range(100))), (1, rows(1))]))
+
+
+class NoRoom(io.FileIO):
+    """A file on a full disk, which refuses what is written once a buffer is full, and again as the buffer is closed."""
+
+    def write(self, data: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_disk_that_is_full_to_the_end_is_told_the_same(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scratch_runs, "_nameless_file", lambda: io.BufferedRandom(NoRoom(directory / "run", "w+")))
+    told = rf"TMPDIR names: {directory}/lakelsm-rows cannot be written: No space left"
+    with pytest.raises(StorageError, match=told), ScratchSpace(SCHEMA, 1 << 30) as scratch:
+        scratch.write(iter([(0, rows(*range(10_000)))]))
 
 
 def test_no_directory_for_scratch_files_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
