@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import types as T
 
 import lakelsm
 from lakelsm import Catalog
@@ -21,6 +20,7 @@ from lakelsm.merge.merge_unit import MergeUnit
 from lakelsm.schema import system_columns
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.storage import LocalFileIO
+from tests.engines import TableEngine, each_case
 from tests.merge.run_files import layout_of, reader_of, rows_table, write_files, write_run
 from tests.nano_times import python_rows
 
@@ -40,45 +40,46 @@ TAKEN = ("_metadata", "_TMP_METADATA_ROW_INDEX", "a.b")
 _OURS = {"_SEQUENCE_NUMBER", "_VALUE_KIND", "_tmp_metadata_row_index", "_SNAPSHOT_ID"}
 
 
-def _struct(names: tuple[str, ...]) -> T.StructType:
-    texts = [T.StructField(name, T.StringType()) for name in names]
-    keys = [T.StructField("_part", T.StringType(), False), T.StructField("_${file}", T.LongType(), False)]
-    return T.StructType([*keys, *texts, T.StructField("row", T.StructType(texts[:8]))])
+def _columns(names: tuple[str, ...]) -> str:
+    texts = [f"{quoted(name)} STRING" for name in names]
+    members = ", ".join(texts[:8])
+    return ", ".join(["_part STRING NOT NULL", "`_${file}` BIGINT NOT NULL", *texts, f"row ROW<{members}>"])
 
 
-@pytest.mark.parametrize(
-    ("names", "prefix", "options"),
-    [
-        (NAMES, "data-", {"changelog-producer": "input"}),
-        (TAKEN, "x %é", {"merge-engine": "partial-update", "changelog-producer": "lookup"}),
-        (("v",), "_", {"changelog-producer": "input"}),
-    ],
-    ids=["names of all kinds", "names that Spark's scan takes", "files that Spark hides"],
-)
-def test_rows_and_changes_are_those_of_any_other_table(
-    names: tuple[str, ...], prefix: str, options: dict[str, str], spark: SparkSession, tmp_path: Path
-) -> None:
-    struct = _struct(names)
-    options = {"bucket": "2", "write-only": "true", "data-file.prefix": prefix, "changelog-file.prefix": prefix} | options
-    catalog = Catalog(str(tmp_path), spark)
-    table = catalog.create_table("d.t", struct, primary_key=struct.names[:2], partition_by=["_part"], options=options)
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+#: Names, prefix of files, options.
+ODD: dict[str, tuple[tuple[str, ...], str, dict[str, str]]] = {
+    "names of all kinds": (NAMES, "data-", {"changelog-producer": "input"}),
+    "names that Spark's scan takes": (TAKEN, "x %é", {"merge-engine": "partial-update", "changelog-producer": "lookup"}),
+    "files that Spark hides": (("v",), "_", {"changelog-producer": "input"}),
+}
+
+
+@each_case("odd", ODD, ODD)
+def test_rows_and_changes_are_those_of_any_other_table(engine: TableEngine, odd: str, tmp_path: Path) -> None:
+    names, prefix, given = ODD[odd]
+    options = {"bucket": "2", "data-file.prefix": prefix, "changelog-file.prefix": prefix} | given
+    table = engine.create(tmp_path, _columns(names), ["_part", "_${file}"], ["_part"], options)
     expected: dict[int, tuple[object, ...]] = {}
     for first, tag in ((0, "old"), (2, "new")):
         rows = [
             ("_x" if key % 2 else ".y", key, *(texts := [f"{tag} {name}" for name in names]), tuple(texts[:8]))
             for key in range(first, first + 4)
         ]
-        table.write(spark.createDataFrame(rows, struct))
+        engine.write(table, [(*row[:-1], dict(zip(names, row[-1]))) for row in rows])
         expected |= {row[1]: row for row in rows}
     wanted = sorted(expected.values())
-    assert sorted(map(tuple, table.read().collect())) == wanted
+    assert engine.rows(table) == wanted
     last = names[-1]
-    found = table.read(where="_part = '_x'", columns=[last, "_${file}"]).collect()
-    assert sorted(map(tuple, found)) == sorted((row[-2], row[1]) for row in wanted if row[0] == "_x")
-    table.compact(full=True)
-    assert sorted(map(tuple, table.read().collect())) == wanted
+    found = engine.rows(table, "_part = '_x'", [last, "_${file}"])
+    assert found == sorted((row[-2], row[1]) for row in wanted if row[0] == "_x")
+    engine.compact(table, full=True)
+    assert engine.rows(table) == wanted
     changes: dict[int, tuple[object, ...]] = {}
-    for kind, *row in table.changelog().collect():
+    for kind, *row in engine.changes(table):
         changes[row[1]] = (kind, *row)
     assert sorted(row[1:] for row in changes.values()) == wanted
 
