@@ -240,9 +240,9 @@ class Table:
         ``where`` is judged here, so each part of it must be one that lakelsm understands: columns and literals compared,
         IN, BETWEEN, LIKE, IS NULL, joined by AND, OR and NOT. ``limit`` ends the stream after so many rows, whichever
         come first; ``ordered`` gives them in the order of the primary key. Texts of times are in this machine's time
-        zone. The other arguments are as in `read`. Memory does not follow the table's size, and a stream that is dropped
-        half-way stops its work. Raises UnsupportedFeatureError for a part of ``where`` that is not understood, and, while
-        rows are taken, CorruptTableError for a damaged file.
+        zone. The other arguments are as in `read`. Memory does not follow the table's size. A stream that is dropped
+        half-way stops its work; its ``close`` alone does not. It is for one thread. Raises UnsupportedFeatureError for a
+        part of ``where`` that is not understood, and, while rows are taken, CorruptTableError for a damaged file.
         """
         from lakelsm.local.arrow_scan import ArrowScan
 
