@@ -89,7 +89,6 @@ def test_no_rows_keep_their_columns() -> None:
         (pa.array([1]), "Int64Array; .* rows in memory .* or a Spark DataFrame"),
         (Stream(pa.chunked_array([[1]])), "whose rows have no columns: make it a table"),
     ],
-    ids=str,
 )
 def test_what_has_no_rows_is_refused_with_the_remedy(frame: object, remedy: str) -> None:
     with pytest.raises(InvalidInputError, match=remedy):
