@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from lakelsm import Table as LakelsmTable
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.key_order import order_keys
@@ -21,7 +23,7 @@ from tests.examples import examples
 from tests.interop.arrow_merge import file_rows, merged_rows
 from tests.interop.peers import JavaPaimon, Peer
 from tests.interop.random_tables import NESTED, Keyed, random_commits, random_table
-from tests.interop.value_form import Rows, unordered_of_arrow
+from tests.interop.value_form import Rows, rows_of_arrow, unordered_of_arrow
 from tests.merge.engine_oracle import Table
 from tests.merge.engine_tables import rows_of, schema_of, spec_of
 from tests.oracle import KINDS
@@ -54,7 +56,7 @@ def check(
         )
         made = [run for run in _runs(table, schema, commits) if len(run)]
         assert [_form(table, run) for run in file_rows(str(path))] == [_form(table, run) for run in made]
-        assert _ordered(table, java.read(path)) == _ordered(table, merged_rows(str(path)))
+        assert _ordered(table, java.read(path)) == _ordered(table, merged_rows(str(path))) == _read(table, path)
         if made:
             java.compact(path)
             whole = _merged(schema, pa.concat_tables(made))
@@ -86,6 +88,12 @@ def _form(table: Table, rows: pa.Table) -> Rows:
     system = unordered_of_arrow(rows.select([SEQUENCE_NUMBER, VALUE_KIND]), SYSTEM)
     values = unordered_of_arrow(rows.select(schema.field_names), schema.fields)
     return [(*numbers, *_plain(table, row)) for numbers, row in zip(system, values, strict=True)]
+
+
+def _read(table: Table, path: Path) -> Rows:
+    """What lakelsm reads in this process."""
+    found = LakelsmTable.for_path(str(path))
+    return _ordered(table, rows_of_arrow(found.to_arrow(), found.schema.fields))
 
 
 def _ordered(table: Table, rows: Rows) -> Rows:
