@@ -36,7 +36,7 @@ seen = {
     "status": table.compact(full=True).status,
 }
 seen["compacted"] = rows(table.to_arrow())
-seen["changes"] = rows(table.changelog_arrow().read_all().select(["rowkind", "id", "tier"]))
+seen["changes"] = rows(table.changelog_arrow().select(["rowkind", "id", "tier"]))
 seen["streamed"] = sum(batch.num_rows for batch in table.to_reader())
 try:
     table.read()

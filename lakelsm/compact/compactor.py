@@ -230,7 +230,7 @@ class Compactor:
             surroundings=self._surroundings,
         )
         longest_first = sorted(units, key=lambda unit: -sum(section.cost for section in unit.sections))
-        return self._runner.messages(longest_first, task, store.paths.root, names)
+        return self._runner.messages(longest_first, task, store.paths, names)
 
 
 def _replaced(plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> list[ManifestEntry]:

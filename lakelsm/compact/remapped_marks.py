@@ -127,7 +127,7 @@ class MarkRemapper:
             columns=store.schema.trimmed_primary_keys,
             memory_bytes=self._task_memory // 2,
         )
-        return self._runner.messages(units, KeyPlaces(keys), store.paths.root, self._names)
+        return self._runner.messages(units, KeyPlaces(keys), store.paths, self._names)
 
 
 def _place(entry: ManifestEntry) -> tuple[bytes, int, str]:

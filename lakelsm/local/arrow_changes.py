@@ -128,4 +128,4 @@ def changes_reader(
     )
     spec = MergeSpec.of(store.schema, store.options)
     task = ChangesTask(reader, spec, schema, predicate=predicate, positions=positions)
-    return pa.RecordBatchReader.from_batches(schema, runner.batches(units, task, schema, store.paths.root))
+    return pa.RecordBatchReader.from_batches(schema, runner.batches(units, task, schema, store.paths))

@@ -75,7 +75,7 @@ class ArrowScan:
         try:
             yield from self._in_key_order()
         except (OSError, MemoryError, pa.ArrowException) as error:
-            raise known_failure(error, self.store.paths.root) from error
+            raise known_failure(error, self.store.name) from error
 
     def _in_key_order(self) -> Iterator[pa.RecordBatch]:
         keys = self.store.schema.primary_keys
@@ -104,7 +104,7 @@ class ArrowScan:
 
     def _run(self, runner: Runner, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         if self._units:
-            yield from runner.batches(self._units, self._task(schema), schema, self.store.paths.root)
+            yield from runner.batches(self._units, self._task(schema), schema, self.store.paths)
 
     def _task(self, schema: pa.Schema, memory: int = TASK_MEMORY) -> ScanTask:
         store, wanted = self.store, dict.fromkeys((*schema.names, *sorted(columns(self.predicate or Constant(True)))))

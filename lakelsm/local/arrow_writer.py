@@ -56,7 +56,7 @@ class ArrowWriter:
             for batch in rows:
                 sorter.add(batch, places.of(batch))
             units = list(_units(sorter.sorted(), places.buckets))
-            return self.runner.messages(units, partial(_written, job), job.paths.root, job.names)
+            return self.runner.messages(units, partial(_written, job), job.paths, job.names)
 
     def written_rows(self, entries: Sequence[ManifestEntry]) -> Iterator[pa.RecordBatch]:
         """See `RowWriter.written_rows`."""

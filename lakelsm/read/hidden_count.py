@@ -56,6 +56,6 @@ def rows_less_hidden(runner: Runner, store: TableStore, plan: ReadPlan) -> int |
         return rows
     task = HiddenCount(StaleRows.of(store, store.schemas_of(file.schema_id for file in plan.merged_files)))
     units = packed_for_tasks(store.options, plan.units, lambda unit: unit.files)
-    found = runner.batches(units, task, HIDDEN_COUNT_SCHEMA, store.paths.root)
+    found = runner.batches(units, task, HIDDEN_COUNT_SCHEMA, store.paths)
     hidden: list[int] = [number for batch in found for number in batch.column(0).to_pylist()]
     return rows - sum(hidden)

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from lakelsm.commit.commit_message import TaskMessages
-from lakelsm.format.paths import AttemptNames
+from lakelsm.format.paths import AttemptNames, TablePaths
 from lakelsm.runner.ordered_pool import OrderedPool
 from lakelsm.runner.process_limits import usable_cores, usable_memory
 from lakelsm.runner.runner import Task, Unit
@@ -47,30 +47,30 @@ class LocalRunner:
         """How many tasks run at a time at most."""
         return self._cores
 
-    def messages(self, units: Sequence[Unit], task: Task[Unit], root: str, names: AttemptNames) -> TaskMessages:
+    def messages(self, units: Sequence[Unit], task: Task[Unit], paths: TablePaths, names: AttemptNames) -> TaskMessages:
         """See `Runner.messages`."""
         joined = TaskMessages()
-        with closing(self._run(units, task, root, fails_at_once=True)) as batches:
+        with closing(self._run(units, task, paths.name, fails_at_once=True)) as batches:
             for batch in batches:
                 for row in zip(*(column.to_pylist() for column in batch.columns)):
                     joined.add(TaskMessages.of_row(row))
         return joined
 
     def batches(
-        self, units: Sequence[Unit], task: Task[Unit], schema: pa.Schema, root: str
+        self, units: Sequence[Unit], task: Task[Unit], schema: pa.Schema, paths: TablePaths
     ) -> Iterator[pa.RecordBatch]:
         """See `Runner.batches`. Tasks run ahead by a bounded number of bytes; none runs once the iterator is closed.
 
         What a unit yields comes even where a later one fails.
         """
-        return self._run(units, task, root, fails_at_once=False)
+        return self._run(units, task, paths.name, fails_at_once=False)
 
     def _run(
-        self, units: Sequence[Unit], task: Task[Unit], root: str, fails_at_once: bool
+        self, units: Sequence[Unit], task: Task[Unit], table: str, fails_at_once: bool
     ) -> Generator[pa.RecordBatch, None, None]:
         threads = self._cores
         work: object = task
         if isinstance(work, BoundedTask):
             threads = min(threads, max(self._memory // max(work.memory_bytes, 1), 1))
         pool = OrderedPool(units, task, read_ahead=_READ_AHEAD, fails_at_once=fails_at_once)
-        return pool.run(min(threads, len(units)), root)
+        return pool.run(min(threads, len(units)), table)

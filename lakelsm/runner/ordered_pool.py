@@ -42,8 +42,8 @@ class OrderedPool(Generic[Unit]):
         self._closed = False
         self._working: set[threading.Thread] = set()
 
-    def run(self, threads: int, root: str) -> Generator[pa.RecordBatch, None, None]:
-        """Yield all batches; to be called once. Failures are raised as `known_failure` of the table in ``root`` says.
+    def run(self, threads: int, table: str) -> Generator[pa.RecordBatch, None, None]:
+        """Yield all batches; to be called once. Failures are raised as `known_failure` of the ``table`` says.
 
         No thread runs any more when it ends, however it does.
         """
@@ -53,13 +53,13 @@ class OrderedPool(Generic[Unit]):
             for worker in workers:
                 worker.start()
             for unit in range(len(self._units)):
-                while (batch := self._next_of(unit, root)) is not None:
+                while (batch := self._next_of(unit, table)) is not None:
                     yield batch
                     del batch
         finally:
             self._close()
 
-    def _next_of(self, unit: int, root: str) -> pa.RecordBatch | None:
+    def _next_of(self, unit: int, table: str) -> pa.RecordBatch | None:
         """Wait for the next batch of a unit; None at its end."""
         waiting = self._waiting[unit]
         with self._changed:
@@ -68,7 +68,7 @@ class OrderedPool(Generic[Unit]):
             while not waiting or self._told_at_once():
                 failed = self._first_failed
                 if self._told_at_once() or failed == unit:
-                    error = known_failure(self._failures[failed], root)
+                    error = known_failure(self._failures[failed], table)
                     if error is self._failures[failed]:
                         raise error
                     raise error from self._failures[failed]

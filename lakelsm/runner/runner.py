@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import pyarrow as pa
 
 from lakelsm.commit.commit_message import TaskMessages
-from lakelsm.format.paths import AttemptNames
+from lakelsm.format.paths import AttemptNames, TablePaths
 
 Unit = TypeVar("Unit")
 
@@ -27,14 +27,14 @@ class Runner(Protocol):
     def cores(self) -> int:
         """How many tasks run at a time."""
 
-    def messages(self, units: Sequence[Unit], task: Task[Unit], root: str, names: AttemptNames) -> TaskMessages:
+    def messages(self, units: Sequence[Unit], task: Task[Unit], paths: TablePaths, names: AttemptNames) -> TaskMessages:
         """Run the tasks, which yield messages (`TaskMessages.to_batch`), and join these.
 
-        ``root`` is the table's directory, ``names`` those of the attempt that the tasks write files of. What is known of
+        ``paths`` are those of the table, ``names`` those of the attempt that the tasks write files of. What is known of
         a task's failure is raised as a LakelsmError. No task runs any more when it is.
         """
 
     def batches(
-        self, units: Sequence[Unit], task: Task[Unit], schema: pa.Schema, root: str
+        self, units: Sequence[Unit], task: Task[Unit], schema: pa.Schema, paths: TablePaths
     ) -> Iterator[pa.RecordBatch]:
         """Yield what the tasks yield, of ``schema``, in the order of the units. Errors are as in `messages`."""

@@ -11,8 +11,8 @@ from lakelsm.errors import CorruptTableError, LakelsmError, OutOfMemoryError, St
 _FULL = {errno.ENOSPC: "free space there", errno.EDQUOT: "free space there, or raise the quota"}
 
 
-def known_failure(error: BaseException, root: str) -> BaseException:
-    """Return what to raise for a task's ``error`` on the table in ``root``.
+def known_failure(error: BaseException, table: str) -> BaseException:
+    """Return what to raise for a task's ``error`` on the ``table``, as messages name it.
 
     What nobody could expect of a table, a file system or a machine is a defect of the program, and stays as it is.
     """
@@ -21,17 +21,17 @@ def known_failure(error: BaseException, root: str) -> BaseException:
     reason = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, MemoryError):  # Arrow's own is one.
         return OutOfMemoryError(
-            f"Table {root}: a task could not have the memory that it needs ({reason}): leave it more, or give the tasks "
+            f"Table {table}: a task could not have the memory that it needs ({reason}): leave it more, or give the tasks "
             "of a compaction less with max_task_memory, and run it again."
         )
     if isinstance(error, (pa.ArrowNotImplementedError, pa.ArrowCapacityError)):
-        return UnsupportedFeatureError(f"Table {root}: Arrow cannot work on these rows: {reason}.")
+        return UnsupportedFeatureError(f"Table {table}: Arrow cannot work on these rows: {reason}.")
     if isinstance(error, OSError):
         remedy = _FULL.get(error.errno or 0, "mend what the file system says")
         return StorageError(
-            f"Table {root}: the file system refused a task ({reason}): {remedy}, and run it again. Scratch files lie in "
+            f"Table {table}: the file system refused a task ({reason}): {remedy}, and run it again. Scratch files lie in "
             "the directory that TMPDIR names."
         )
     if isinstance(error, pa.ArrowException):
-        return CorruptTableError(f"Table {root}: a task met rows that Arrow takes for damaged: {reason}.")
+        return CorruptTableError(f"Table {table}: a task met rows that Arrow takes for damaged: {reason}.")
     return error

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from lakelsm.commit.commit_message import MESSAGE_SCHEMA, TaskMessages
-from lakelsm.format.paths import AttemptNames
+from lakelsm.format.paths import AttemptNames, TablePaths
 from lakelsm.runner.runner import Task, Unit
 from lakelsm.spark.task_errors import translated
 from lakelsm.spark.tasks import collect_messages, read_units, run_units
@@ -28,14 +28,14 @@ class SparkRunner:
         """How many tasks the session runs at a time."""
         return int(self._spark.sparkContext.defaultParallelism)
 
-    def messages(self, units: Sequence[Unit], task: Task[Unit], root: str, names: AttemptNames) -> TaskMessages:
+    def messages(self, units: Sequence[Unit], task: Task[Unit], paths: TablePaths, names: AttemptNames) -> TaskMessages:
         """See `Runner.messages`."""
-        return collect_messages(run_units(self._spark, units, task, MESSAGE_SCHEMA), root, names)
+        return collect_messages(run_units(self._spark, units, task, MESSAGE_SCHEMA), paths.root, names)
 
     def batches(
-        self, units: Sequence[Unit], task: Task[Unit], schema: pa.Schema, root: str
+        self, units: Sequence[Unit], task: Task[Unit], schema: pa.Schema, paths: TablePaths
     ) -> Iterator[pa.RecordBatch]:
         """See `Runner.batches`. The result of all units is collected."""
-        with translated(root):
+        with translated(paths.root):
             found = read_units(self._spark, units, task, from_arrow_schema(schema)).toArrow()
         yield from found.to_batches()

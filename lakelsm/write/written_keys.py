@@ -50,7 +50,7 @@ def others_wrote_keys(
         columns=store.schema.trimmed_primary_keys,
         memory_bytes=TASK_MEMORY,
     )
-    return bool(runner.messages(searches, KeyPlaces(keys), store.paths.root, AttemptNames.new(SYSTEM.new_uuid)).marks)
+    return bool(runner.messages(searches, KeyPlaces(keys), store.paths, AttemptNames.new(SYSTEM.new_uuid)).marks)
 
 
 def _searches(

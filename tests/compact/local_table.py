@@ -65,7 +65,7 @@ class InlineRunner:
         self.tasks = 0
         self.after_tasks: Callable[[], None] | None = None
 
-    def messages(self, units: Sequence[Any], task: Task[Any], root: str, names: AttemptNames) -> TaskMessages:
+    def messages(self, units: Sequence[Any], task: Task[Any], paths: TablePaths, names: AttemptNames) -> TaskMessages:
         joined = TaskMessages()
         for batch in self._worked_off(units, task):
             for row in zip(*(column.to_pylist() for column in batch.columns)):
@@ -73,7 +73,7 @@ class InlineRunner:
         return joined
 
     def batches(
-        self, units: Sequence[Any], task: Task[Any], schema: pa.Schema, root: str
+        self, units: Sequence[Any], task: Task[Any], schema: pa.Schema, paths: TablePaths
     ) -> Iterator[pa.RecordBatch]:
         return iter(self._worked_off(units, task))
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
@@ -14,7 +15,6 @@ from pyspark.sql import SparkSession
 from lakelsm import Catalog, Table
 from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.verb import run_alone
-from lakelsm.compact import compactor
 from tests.class_archive import jvm_options
 from tests.cli.fake_table import last_object
 
@@ -36,15 +36,17 @@ def test_a_lost_race_ends_with_4_and_the_winners_rows(
 ) -> None:
     table = two_runs(spark, tmp_path, "d.t")
     path = tmp_path / "d.db" / "t"
-    real = compactor.collect_messages
+    from lakelsm.spark.spark_runner import SparkRunner
 
-    def raced(*arguments: object) -> object:
+    real = SparkRunner.messages
+
+    def raced(*arguments: Any) -> object:
         monkeypatch.undo()
-        messages = real(*arguments)  # type: ignore[arg-type]
+        messages = real(*arguments)
         table.overwrite(spark.createDataFrame([(7, "won")], "id BIGINT, v STRING"))
         return messages
 
-    monkeypatch.setattr(compactor, "collect_messages", raced)
+    monkeypatch.setattr(SparkRunner, "messages", raced)
     assert run_alone(COMPACT, "compact.py", ["--path", str(path), "--full", "--report", "json"]) == 4
     found = last_object(capsys.readouterr().out)
     assert (found["status"], found["snapshot_ids"], found["exit_status"]) == ("conflict", [], 4)

@@ -117,7 +117,7 @@ class FileTable(LocalTable):
         every = ArrowScan.of(store, store.snapshots.latest(), None, predicate, ordered=True)
         whole = every.reader(LocalRunner(1)).read_all()
         keys = order_keys([whole.column(name) for name in store.schema.primary_keys]) if len(whole) else np.zeros(0)
-        assert (keys[1:] > keys[:-1]).all()
+        assert (keys[1:] >= keys[:-1]).all(), "twice only where damaged metadata forget a vector"
         assert as_text(whole.select(expected.column_names)) == as_text(found)
 
     def changelog(self) -> list[tuple[Any, ...]]:

@@ -13,13 +13,14 @@ import pytest
 from lakelsm.errors import CorruptTableError, LakelsmError
 from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.data_file.written_file import WrittenFile
-from lakelsm.format.paths import AttemptNames
+from lakelsm.format.paths import AttemptNames, TablePaths
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import InlineRunner, LocalTable
 
 SCHEMA = pa.schema([("n", pa.int64())])
+PATHS = TablePaths("/t")
 
 
 def counted(unit: int) -> Iterator[pa.RecordBatch]:
@@ -29,7 +30,7 @@ def counted(unit: int) -> Iterator[pa.RecordBatch]:
 
 
 def test_batches_come_in_the_order_of_the_units() -> None:
-    found = [batch.column(0)[0].as_py() for batch in LocalRunner(3).batches(range(20), counted, SCHEMA, "/t")]
+    found = [batch.column(0)[0].as_py() for batch in LocalRunner(3).batches(range(20), counted, SCHEMA, PATHS)]
     assert found == [number for unit in range(20) for number in (unit, -unit)]
 
 
@@ -46,7 +47,7 @@ def test_no_task_runs_when_the_failure_of_one_is_told() -> None:
         yield from ()
 
     with pytest.raises(CorruptTableError, match="file 1 is damaged"):
-        LocalRunner(2).messages(range(50), task, "/t", AttemptNames.new(SYSTEM.new_uuid))
+        LocalRunner(2).messages(range(50), task, PATHS, AttemptNames.new(SYSTEM.new_uuid))
     begun = 0
     while running.acquire(blocking=False):
         begun += 1
@@ -74,7 +75,7 @@ class Counting:
 @pytest.mark.parametrize("memory, at_a_time", [(100, 1), (399, 1), (400, 2), (650, 3), (10_000, 4)])
 def test_tasks_run_side_by_side_as_cores_and_memory_have_room_for(memory: int, at_a_time: int) -> None:
     task = Counting(200)
-    assert len(list(LocalRunner(4, memory).batches(range(12), task, SCHEMA, "/t"))) == 24
+    assert len(list(LocalRunner(4, memory).batches(range(12), task, SCHEMA, PATHS))) == 24
     assert task.most == at_a_time
 
 

@@ -164,6 +164,15 @@ def test_a_failure_that_is_none_of_lakelsm_names_the_table_and_its_cause() -> No
     assert raised.value.__cause__ is cause
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Interrupts are raised, also where the tests run in a background job, which ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_of_the_user_ends_all_tasks_and_is_raised() -> None:
     work = Work(batches=10_000, seconds=0.001)
     timer = threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT])
@@ -176,6 +185,7 @@ def test_an_interrupt_of_the_user_ends_all_tasks_and_is_raised() -> None:
     assert threads_of_pools() == [] and sorted(work.closed) == sorted(work.begun)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_while_tasks_end_waits_for_them() -> None:
     ended: list[int] = []
 

@@ -9,11 +9,13 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptTableError
+from lakelsm.format.paths import TablePaths
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCHEMA = pa.schema([("n", pa.int64())])
+PATHS = TablePaths("/t")
 
 
 def counted(unit: int) -> Iterator[pa.RecordBatch]:
@@ -27,7 +29,7 @@ def test_batches_come_in_the_order_of_the_units_and_failures_as_they_are(spark: 
 
     runner = SparkRunner(spark)
     assert (runner.name, runner.cores) == ("spark", spark.sparkContext.defaultParallelism)
-    found = pa.Table.from_batches(runner.batches([3, 1, 2], counted, SCHEMA, "/t"))
+    found = pa.Table.from_batches(runner.batches([3, 1, 2], counted, SCHEMA, PATHS))
     assert found.column("n").to_pylist() == [3, 3, 1, 1, 2, 2]
     with pytest.raises(CorruptTableError, match="file 1 is damaged"):
-        list(runner.batches([1, -1], counted, SCHEMA, "/t"))
+        list(runner.batches([1, -1], counted, SCHEMA, PATHS))
