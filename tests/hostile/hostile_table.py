@@ -121,7 +121,9 @@ def read_index_entries_of(root: Path) -> list[str]:
 
 
 def _read(root: Path) -> list[Row]:
-    return FileTable(root).read(None, None)
+    table = FileTable(root)
+    table.is_sound = False  # Changed metadata may forget a deletion vector, and nothing in the format tells.
+    return table.read(None, None)
 
 
 def _read_tag(root: Path) -> None:
