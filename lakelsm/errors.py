@@ -5,6 +5,7 @@
 * :class:`CommitConflictError` — somebody else committed first; redo the work on the newest snapshot.
 * :class:`CommitOutcomeUnknownError` — the commit may or may not be visible; rerun it with the same batch id.
 * :class:`CorruptTableError` — metadata or data on storage is missing or damaged; report it.
+* :class:`LookupServiceError` — a server of lookups does not answer; look up again, or start one.
 * :class:`StorageError` — the file system refused a write; mend that (space, permission) and run again.
 * :class:`OutOfMemoryError` — the machine has not the memory that the work needs; give its tasks less, or run fewer.
 * :class:`SparkUnavailableError` — no Spark session runs lakelsm's tasks; install or set what the message names.
@@ -108,6 +109,16 @@ class CorruptTableError(LakelsmError):
     """A file that the table's metadata names is missing or cannot be decoded."""
 
     kind = ErrorKind.CORRUPT
+
+
+class CorruptStoreError(CorruptTableError):
+    """A lookup store, a file that lakelsm made of the table's on this machine, is missing or damaged: it is made anew."""
+
+
+class LookupServiceError(LakelsmError):
+    """A server of lookups does not answer, or not as it should. Nothing is changed: look up again, or start one."""
+
+    kind = ErrorKind.RETRY
 
 
 class StorageError(LakelsmError, OSError):

@@ -26,6 +26,8 @@ KINDS = {
     "RowsChangedError": ErrorKind.RETRY,
     "VectorsChangedError": ErrorKind.RETRY,
     "CorruptTableError": ErrorKind.CORRUPT,
+    "CorruptStoreError": ErrorKind.CORRUPT,
+    "LookupServiceError": ErrorKind.RETRY,
     "UnsupportedFeatureError": ErrorKind.UNSUPPORTED,
     "CommitOutcomeUnknownError": ErrorKind.UNKNOWN,
 }

@@ -6,10 +6,12 @@ from lakelsm.options.option import Option
 from lakelsm.options.option_enums import (
     BucketFunction,
     ChangelogProducer,
+    LookupCache,
     LookupCompact,
     MergeEngine,
     ScanMode,
     SortOrder,
+    StoreKind,
 )
 from lakelsm.options.table_options import ATTRIBUTES, OPTIONS, TableOptions
 
@@ -18,10 +20,12 @@ __all__ = [
     "OPTIONS",
     "BucketFunction",
     "ChangelogProducer",
+    "LookupCache",
     "LookupCompact",
     "MergeEngine",
     "Option",
     "ScanMode",
     "SortOrder",
+    "StoreKind",
     "TableOptions",
 ]

@@ -65,6 +65,23 @@ class LookupCompact(Enum):
     GENTLE = "gentle"
 
 
+class LookupCache(Enum):
+    """What answers lookups."""
+
+    AUTO = "auto"
+    FULL = "full"
+    PARTIAL = "partial"
+    MEMORY = "memory"
+
+
+class StoreKind(Enum):
+    """The kind of the files that a partial lookup cache makes of data files."""
+
+    ARROW = "arrow"
+    SORT = "sort"
+    HASH = "hash"
+
+
 class Feature(Enum):
     """What lakelsm has not built: options of it are accepted and kept, and act once it is."""
 

@@ -43,16 +43,7 @@ WAITING_KEYS: Mapping[Feature, tuple[str, ...]] = MappingProxyType(
             "cross-partition-upsert.index-ttl",
         ),
         Feature.LOOKUP_TABLES: (
-            "lookup.cache-file-retention",
-            "lookup.cache-max-disk-size",
-            "lookup.cache-max-memory-size",
-            "lookup.cache-rows",
-            "lookup.cache-spill-compression",
-            "lookup.cache.bloom.filter.enabled",
-            "lookup.cache.bloom.filter.fpp",
             "lookup.cache.high-priority-pool-ratio",
-            "lookup.continuous.discovery-interval",
-            "lookup.hash-load-factor",
             "lookup.merge-buffer-size",
             "lookup.merge-records-threshold",
         ),
@@ -81,7 +72,6 @@ WAITING_KEYS: Mapping[Feature, tuple[str, ...]] = MappingProxyType(
             "consumer.expiration-time",
             "consumer.ignore-progress",
             "consumer.mode",
-            "continuous.discovery-interval",
             "scan.bounded.watermark",
             "scan.max-splits-per-task",
             "streaming.read.snapshot.delay",
@@ -93,7 +83,6 @@ WAITING_KEYS: Mapping[Feature, tuple[str, ...]] = MappingProxyType(
 # and notes.
 TUNING_KEYS: tuple[str, ...] = (
     "async-file-write",
-    "cache-page-size",
     "file-operation.thread-num",
     "file-reader-async-threshold",
     "local-merge-buffer-size",

@@ -13,13 +13,14 @@ from lakelsm.options.engine_options import EngineOptions
 from lakelsm.options.field_options import FieldOptions, parse_field_options
 from lakelsm.options.file_index_options import ColumnIndex, parse_file_indexes
 from lakelsm.options.layout_options import LayoutOptions
+from lakelsm.options.lookup_options import LookupOptions
 from lakelsm.options.maintenance_options import MaintenanceOptions
 from lakelsm.options.option import Option
 from lakelsm.options.option_enums import ChangelogProducer, MergeEngine, SortOrder
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions(LayoutOptions, EngineOptions, MaintenanceOptions):
+class TableOptions(LayoutOptions, EngineOptions, MaintenanceOptions, LookupOptions):
     """All options of a table, parsed. An attribute is its key with '_' for '.' and '-'.
 
     `field_options` holds the `fields.<columns>.<x>` options as {columns: {x: text}}; several columns are

@@ -1,0 +1,31 @@
+"""What a user wants to look up."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from lakelsm.predicate.predicate import Predicate
+from lakelsm.snapshots.table_store import TableStore
+
+
+@dataclass(frozen=True)
+class LookupSpec:
+    """The columns of a table's rows that are found by a key. It pickles.
+
+    ``store`` has the table's options with those of the call on top. ``key`` are the key's columns in the order in which
+    values of a key are given, ``columns`` those of the rows that are found, as the table names them. ``predicate``
+    (Paimon's cache row filter): only rows for which it is TRUE are found. ``buckets`` (None: all): rows of others need
+    not be found.
+    """
+
+    store: TableStore
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    _: KW_ONLY
+    predicate: Predicate | None = None
+    buckets: frozenset[int] | None = None
+
+    @property
+    def by_primary_key(self) -> bool:
+        """Whether a key has at most one row: its columns are those of the primary key, in any order."""
+        return set(self.key) == set(self.store.schema.primary_keys)

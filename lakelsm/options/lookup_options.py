@@ -1,0 +1,196 @@
+"""Options of lookups: which cache answers them, how it is kept fresh, and the files that it is made of."""
+
+# ruff: noqa: RUF009 (option() is a dataclass field specifier)
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelsm.options.option import BOOLEAN, DOUBLE, DURATION, INT, LONG, SIZE, TEXT, choice_kind, enum_kind, option
+from lakelsm.options.option_enums import Feature, LookupCache, StoreKind
+
+_UNLIMITED = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookupOptions:
+    """Lookup part of TableOptions. Sizes are bytes, durations milliseconds."""
+
+    lookup_cache: LookupCache = option(
+        "lookup.cache",
+        enum_kind(LookupCache),
+        LookupCache.AUTO,
+        "What answers lookups: the whole table kept at hand ('full'; 'memory': in memory), files of it indexed when "
+        "first touched ('partial', by the full primary key only), or 'auto': a query service of the table where there is "
+        "one and else 'partial' by the full primary key, 'full' by other keys.",
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_cache_rows: int = option(
+        "lookup.cache-rows",
+        LONG,
+        10_000,
+        "Rows, of single lookups, that are kept as they were handed out.",
+        low=0,
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_local_file_type: StoreKind = option(
+        "lookup.local-file-type",
+        enum_kind(StoreKind),
+        StoreKind.ARROW,
+        "The kind of the files that 'partial' caches make of data files: Arrow columns with an index of hashes, or "
+        "Paimon's 'sort' or 'hash' stores.",
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_hash_load_factor: float = option(
+        "lookup.hash-load-factor",
+        DOUBLE,
+        0.75,
+        "How full the slots of 'hash' stores are.",
+        low=0.01,
+        high=0.99,
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    cache_page_size: int = option(
+        "cache-page-size",
+        SIZE,
+        64 * 1024,
+        "Size of the blocks of 'sort' stores.",
+        low=64,
+        high=1 << 30,
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_cache_spill_compression: str = option(
+        "lookup.cache-spill-compression",
+        choice_kind("none", "zstd", "lz4"),
+        "zstd",
+        "Compression of the blocks of 'sort' stores, and of the values of 'hash' stores.",
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_cache_bloom_filter_enabled: bool = option(
+        "lookup.cache.bloom.filter.enabled",
+        BOOLEAN,
+        True,
+        "Whether 'sort' and 'hash' stores have a bloom filter.",
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_cache_bloom_filter_fpp: float = option(
+        "lookup.cache.bloom.filter.fpp",
+        DOUBLE,
+        0.05,
+        "How often a bloom filter lets a key through that its store lacks.",
+        low=0.000001,
+        high=0.9,
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_cache_max_memory_size: int = option(
+        "lookup.cache-max-memory-size",
+        SIZE,
+        256 << 20,
+        "Memory that the caches of one process take for a table beside what the system maps of their files.",
+        low=1 << 20,
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_cache_max_disk_size: int = option(
+        "lookup.cache-max-disk-size",
+        SIZE,
+        _UNLIMITED,
+        "Disk space that the lookup files of a cache take; the one not used for longest goes first.",
+        default_text="unlimited",
+        low=1 << 20,
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_cache_file_retention: int = option(
+        "lookup.cache-file-retention",
+        DURATION,
+        3_600_000,
+        "How long a lookup file is kept that is not used.",
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_continuous_discovery_interval: int | None = option(
+        "lookup.continuous.discovery-interval",
+        DURATION,
+        None,
+        "How often lookups look for a newer snapshot.",
+        default_text="continuous.discovery-interval",
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    continuous_discovery_interval: int = option(
+        "continuous.discovery-interval",
+        DURATION,
+        10_000,
+        "How often lookups look for a newer snapshot, where they have no interval of their own.",
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_refresh_async: bool = option(
+        "lookup.refresh.async",
+        BOOLEAN,
+        False,
+        "Whether a 'full' cache is refreshed in the background while it answers from the snapshot before.",
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_refresh_async_pending_snapshot_count: int = option(
+        "lookup.refresh.async.pending-snapshot-count",
+        INT,
+        5,
+        "Snapshots that a cache may be behind while it is refreshed in the background; beyond, lookups wait.",
+        low=0,
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_refresh_full_load_threshold: int = option(
+        "lookup.refresh.full-load-threshold",
+        INT,
+        2**31 - 1,
+        "Snapshots behind which a 'full' cache is loaded anew instead of following the changes.",
+        low=1,
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_refresh_time_periods_blacklist: str | None = option(
+        "lookup.refresh.time-periods-blacklist",
+        TEXT,
+        None,
+        "Periods of the local clock without a refresh: 'yyyy-MM-dd HH:mm->yyyy-MM-dd HH:mm', several joined by ','.",
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_bootstrap_parallelism: int = option(
+        "lookup.bootstrap-parallelism",
+        INT,
+        4,
+        "Tasks, at most, that load a 'full' cache.",
+        low=1,
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    scan_partitions: str | None = option(
+        "scan.partitions",
+        TEXT,
+        None,
+        "The partitions that lookups see: 'dt=2026-01-01;dt=2026-01-02', or the greatest ones: 'max_pt()', "
+        "'max_two_pt()', 'year=max_pt(),month=max_pt()'.",
+        fallback_keys=("lookup.dynamic-partition",),
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )
+    lookup_dynamic_partition_refresh_interval: int = option(
+        "lookup.dynamic-partition.refresh-interval",
+        DURATION,
+        3_600_000,
+        "How often the greatest partitions of `scan.partitions` are looked for.",
+        per_call=False,
+        acts_from=Feature.LOOKUP_TABLES,
+    )

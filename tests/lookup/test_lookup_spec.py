@@ -1,0 +1,20 @@
+"""LookupSpec: when a key is the primary key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakelsm.lookup.lookup_spec import LookupSpec
+from tests.compact.local_table import LocalTable
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"), [(("dt", "id"), True), (("id", "dt"), True), (("id",), False), (("id", "dt", "v"), False)]
+)
+def test_a_key_is_the_primary_key_by_its_columns_in_any_order(
+    key: tuple[str, ...], expected: bool, tmp_path: Path
+) -> None:
+    table = LocalTable(tmp_path, "id INT NOT NULL, dt STRING NOT NULL, v STRING", ["id", "dt"], ["dt"])
+    assert LookupSpec(table.store, key, ("v",)).by_primary_key is expected
