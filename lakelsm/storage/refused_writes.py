@@ -20,14 +20,19 @@ _REMEDIES = {
 }
 
 
-def refused_write(path: str, error: OSError, needed: int | None = None) -> StorageError:
-    """Return the error for a file that cannot be written; ``needed`` is its size in bytes where that is known."""
+def refused_write(
+    path: str, error: OSError, needed: int | None = None, lost: str = "Nothing of this commit is visible"
+) -> StorageError:
+    """Return the error for a file that cannot be written; ``needed`` is its size in bytes where that is known.
+
+    ``lost`` says what the failure means for the table.
+    """
     reason = os.strerror(error.errno) if error.errno else " ".join(str(error).split())
     size = "" if needed is None else f" ({needed} bytes)"
     free = f"; {_free(path)} bytes are free there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     remedy = _REMEDIES.get(error.errno or 0, "Mend what the file system says")
     return StorageError(
-        f"{path} cannot be written{size}: {reason}{free}. Nothing of this commit is visible. {remedy}, and run it again."
+        f"{path} cannot be written{size}: {reason}{free}. {lost}. {remedy}, and run it again."
     )
 
 

@@ -1,0 +1,196 @@
+"""The directory of this machine in which a cache keeps its files: one process's own, or shared by several.
+
+What lies in it can be made again from the table, so nothing of it is synced, and any of it may be damaged or gone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from lakelsm.errors import InvalidInputError, StorageError
+from lakelsm.storage.local import temporary_name
+from lakelsm.storage.refused_writes import refused_write
+from lakelsm.surroundings import SYSTEM, Surroundings
+
+Result = TypeVar("Result")
+
+_PREFIX = "lakelsm-lookup-"
+#: Locked by the process that a private directory belongs to, for as long as it lives.
+_OWNER = ".owner"
+_LOCK = ".lock"
+#: Locked by each that writes a file of the directory, together with the others.
+_WRITERS = ".writers"
+_UNHARMED = "The table is unharmed"
+
+
+class CacheDirectory:
+    """A directory of caches. Several threads, and of a shared one several processes, may use it at a time."""
+
+    def __init__(self, path: Path, surroundings: Surroundings, remove: Callable[[], object] | None) -> None:
+        self.path = path
+        self._surroundings = surroundings
+        self._remove = remove
+
+    @staticmethod
+    def private(surroundings: Surroundings = SYSTEM) -> CacheDirectory:
+        """A new directory, in the one that TMPDIR names. It goes with `close`, or when the process ends.
+
+        The next one to be made removes what a killed process left.
+        """
+        root = Path(tempfile.gettempdir())
+        with _told(root / _PREFIX):
+            _remove_orphans(root)
+            while True:
+                path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
+                owner = _locked(path / _OWNER, fcntl.LOCK_EX)
+                if (path / _OWNER).exists():  # Else another process took it for one that was left, before it was locked.
+                    break
+                os.close(owner)
+        removal = _Removal(path, owner)
+        directory = CacheDirectory(path, surroundings, removal)
+        weakref.finalize(directory, removal)
+        return directory
+
+    @staticmethod
+    def shared(path: Path, surroundings: Surroundings = SYSTEM) -> CacheDirectory:
+        """The directory at a path, made where there is none, for all processes of this user on this machine.
+
+        Raises InvalidInputError for one that another user could have filled.
+        """
+        with _told(path):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            status = path.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (os.geteuid(), 0):
+                raise InvalidInputError(
+                    f"{path} is no directory of this user's: lookups trust the files of their directory. Name another."
+                )
+            directory = CacheDirectory(path, surroundings, None)
+            directory._remove_unfinished()
+        return directory
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep the other threads and processes that lock the directory out. Not to be nested."""
+        with _told(self.path):
+            descriptor = _locked(self.path / _LOCK, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            _unlock(descriptor)
+
+    def file(self, name: str) -> Path:
+        """Where a file of this name lies."""
+        return self.path / name
+
+    def names(self) -> list[str]:
+        """The names of the published files."""
+        with _told(self.path):
+            return sorted(name for name in os.listdir(self.path) if not name.startswith("."))
+
+    def published(self, name: str, write: Callable[[Path], Result]) -> Result:
+        """Make or replace a file in one step: ``write`` fills it under another name. Returns what ``write`` does.
+
+        Whatever fails leaves nothing behind; raises StorageError where the file system refuses.
+        """
+        temporary = self.file(temporary_name(name, self._surroundings.new_uuid()))
+        with _told(self.file(name)):
+            writers = _locked(self.path / _WRITERS, fcntl.LOCK_SH)
+            try:
+                result = write(temporary)
+                temporary.replace(self.file(name))
+            finally:
+                with suppress(OSError):
+                    temporary.unlink()
+                _unlock(writers)
+        return result
+
+    def discard(self, name: str) -> None:
+        """Remove a file; it is no error where there is none, and who has it open may read on."""
+        with _told(self.file(name)):
+            self.file(name).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Remove a private directory with all that is in it. A shared one stays for the others."""
+        if self._remove is not None:
+            self._remove()
+
+    def _remove_unfinished(self) -> None:
+        """Remove files that killed processes were writing, where no one is writing now."""
+        try:
+            descriptor = _locked(self.path / _WRITERS, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        try:
+            for name in os.listdir(self.path):
+                if name.startswith(".") and name.endswith(".tmp"):
+                    self.discard(name)
+        finally:
+            _unlock(descriptor)
+
+
+class _Removal:
+    """Removes a private directory once, in the process that made it: a fork of it has the object too."""
+
+    def __init__(self, path: Path, owner: int) -> None:
+        self._path = path
+        self._owner: int | None = owner
+        self._process = os.getpid()
+
+    def __call__(self) -> None:
+        if self._owner is None or os.getpid() != self._process:
+            return
+        owner, self._owner = self._owner, None
+        shutil.rmtree(self._path, ignore_errors=True)
+        os.close(owner)
+
+
+def _remove_orphans(root: Path) -> None:
+    """Remove private directories of this user's whose process is gone."""
+    for path in root.glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # Of another user, or removed by another process meanwhile.
+            status = path.lstat()
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or not (path / _OWNER).exists():
+                continue
+            owner = _locked(path / _OWNER, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(owner)
+
+
+def _locked(path: Path, operation: int) -> int:
+    """A descriptor of a file, which is made where there is none, locked for the process and all its threads."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, operation)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _unlock(descriptor: int) -> None:
+    """Unlock first: a fork of the process may have the descriptor as well."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Raise what the system refuses as a StorageError that names the file."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        raise refused_write(str(path), error, lost=_UNHARMED) from error
+
+
+__all__ = ["CacheDirectory"]

@@ -1,0 +1,184 @@
+"""Directories of caches: private ones go with their process, shared ones are locked and show no half file."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from lakelsm.errors import InvalidInputError, StorageError
+from lakelsm.lookup.cache_directory import CacheDirectory
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+
+def test_a_private_directory_goes_when_it_is_closed(temporary: Path) -> None:
+    directory = CacheDirectory.private()
+    directory.published("a", lambda path: path.write_text("x"))
+    assert directory.names() == ["a"] and directory.path.parent == temporary
+    directory.close()
+    directory.close()
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_private_directory_goes_with_its_last_reference(temporary: Path) -> None:
+    directory = CacheDirectory.private()
+    assert len(list(temporary.iterdir())) == 1
+    del directory
+    assert list(temporary.iterdir()) == []
+
+
+_HOLDER = """
+import sys, tempfile, time
+from lakelsm.lookup.cache_directory import CacheDirectory
+tempfile.tempdir = sys.argv[1]
+directory = CacheDirectory.private()
+print("made", flush=True)
+time.sleep(60)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_and_what_a_living_one_has_is_not(temporary: Path) -> None:
+    mine = CacheDirectory.private()
+    holder = subprocess.Popen([sys.executable, "-c", _HOLDER, str(temporary)], stdout=subprocess.PIPE)
+    assert holder.stdout is not None and holder.stdout.readline() == b"made\n"
+    theirs = set(temporary.iterdir()) - {mine.path}
+    CacheDirectory.private().close()
+    assert set(temporary.iterdir()) == {mine.path} | theirs
+    holder.kill()
+    holder.communicate()
+    CacheDirectory.private().close()
+    assert set(temporary.iterdir()) == {mine.path}
+
+
+def test_the_end_of_a_process_removes_its_private_directory(temporary: Path) -> None:
+    program = _HOLDER.replace("time.sleep(60)", "")
+    subprocess.run([sys.executable, "-c", program, str(temporary)], check=True, stdout=subprocess.DEVNULL)
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_fork_does_not_remove_the_directory_of_its_parent() -> None:
+    directory = CacheDirectory.private()
+    child = os.fork()
+    if child == 0:
+        directory.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert directory.path.exists()
+
+
+def test_a_file_is_published_whole_or_not_at_all(tmp_path: Path) -> None:
+    directory = CacheDirectory.shared(tmp_path / "a" / "b")
+    assert directory.published("f", lambda path: path.write_text("one")) == 3
+
+    def broken(path: Path) -> None:
+        path.write_text("tw")
+        raise KeyError("stopped")
+
+    with pytest.raises(KeyError):
+        directory.published("f", broken)
+    assert directory.file("f").read_text() == "one"
+    assert [name for name in os.listdir(directory.path) if name.endswith(".tmp")] == []
+    directory.discard("f")
+    directory.discard("f")
+    assert directory.names() == []
+    directory.close()
+    assert directory.path.exists()
+
+
+def test_a_full_disk_is_told_with_the_file_and_the_remedy(tmp_path: Path) -> None:
+    directory = CacheDirectory.shared(tmp_path / "c")
+
+    def full(path: Path) -> None:
+        path.write_text("part")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(StorageError, match=r"c/f cannot be written: No space left.*The table is unharmed\. Free space"):
+        directory.published("f", full)
+    assert [name for name in os.listdir(directory.path) if name.endswith(".tmp")] == []
+
+
+def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
+    directory = CacheDirectory.shared(tmp_path / "c")
+    for path in directory.path.iterdir():
+        path.unlink()
+    directory.path.rmdir()
+    with pytest.raises(StorageError, match="c/f cannot be written: No such file"):
+        directory.published("f", lambda path: path.write_text("x"))
+    with pytest.raises(StorageError, match="c cannot be"), directory.lock():
+        pass
+
+
+def test_no_file_and_no_link_is_taken_for_a_shared_directory(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with pytest.raises(InvalidInputError, match="link is no directory of this user's"):
+        CacheDirectory.shared(tmp_path / "link")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="file cannot be written: File exists"):
+        CacheDirectory.shared(tmp_path / "file")
+
+
+def _count(path: Path, times: int) -> None:
+    directory = CacheDirectory.shared(path)
+    for _ in range(times):
+        with directory.lock():
+            counter = directory.file("counter")
+            before = int(counter.read_text()) if counter.exists() else 0
+            directory.published("counter", lambda path, now=before + 1: path.write_text(str(now)))
+
+
+def test_the_lock_keeps_threads_and_processes_apart(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    processes = [multiprocessing.get_context("fork").Process(target=_count, args=(shared, 50)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    threads = [threading.Thread(target=_count, args=(shared, 50)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for worker in (*threads, *processes):
+        worker.join()
+    assert (shared / "counter").read_text() == "250"
+
+
+_WRITER = """
+import os, sys, signal
+from pathlib import Path
+from lakelsm.lookup.cache_directory import CacheDirectory
+directory = CacheDirectory.shared(Path(sys.argv[1]))
+def write(path):
+    path.write_text("part")
+    print("writing", flush=True)
+    sys.stdin.readline()
+with directory.lock():
+    directory.published("f", write)
+"""
+
+
+def test_a_killed_writer_leaves_no_lock_and_its_file_goes_when_nobody_writes(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    writer = subprocess.Popen(
+        [sys.executable, "-c", _WRITER, str(shared)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert writer.stdout is not None and writer.stdout.readline() == b"writing\n"
+    CacheDirectory.shared(shared)
+    assert [name for name in os.listdir(shared) if name.endswith(".tmp")], "it is being written"
+    writer.send_signal(signal.SIGKILL)
+    writer.communicate()
+    directory = CacheDirectory.shared(shared)
+    assert [name for name in os.listdir(shared) if name.endswith(".tmp")] == [] and directory.names() == []
+    with directory.lock():
+        pass
