@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Protocol
 
@@ -15,10 +16,21 @@ from lakelsm.types import DataField
 
 @dataclass(frozen=True)
 class StoreLayout:
-    """The columns of the rows of a store: those of the ``keys``, then the ``values``; no name is in both."""
+    """The columns of the rows of a store: those of the ``keys``, then the ``values``; no name is in both.
+
+    ``rows_of`` says which rows they are (the name of a data file, say): a file of other rows is not opened.
+    """
 
     keys: tuple[DataField, ...]
     values: tuple[DataField, ...]
+    _: KW_ONLY
+    rows_of: str = ""
+
+    @property
+    def mark(self) -> bytes:
+        """16 bytes that a file of the store has, and files of other rows or columns have not."""
+        columns = [[(field.name, field.type.sql()) for field in fields] for fields in (self.keys, self.values)]
+        return blake2b(repr((columns, self.rows_of)).encode(), digest_size=16).digest()
 
 
 class LookupStore(Protocol):
@@ -31,7 +43,8 @@ class LookupStore(Protocol):
     def find(self, keys: pa.Table) -> FoundRows:
         """The rows of some keys, which have the layout's key columns and no NULLs, in any order, repeated or not.
 
-        The rows have the layout's values. Raises CorruptStoreError for a damaged file; it never gives a wrong row.
+        Floats are one key as in merges (docs/keys.md): 0.0 and -0.0 are, and all NaNs are. The rows have the layout's
+        values. Raises CorruptStoreError for a damaged file; it never gives a wrong row.
         """
 
     def close(self) -> None:
