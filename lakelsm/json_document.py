@@ -18,14 +18,26 @@ def parse_object(data: str | bytes, source: str) -> dict[str, Any]:
     Raises CorruptTableError where the file is no JSON object, is nested too deeply, or has a value that other tools
     cannot hold: a number beyond 64 bits, or a text with half of a surrogate pair.
     """
-    try:
-        document = json.loads(data, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise CorruptTableError(f"{source} is no JSON: {error}. Restore the file.") from error
+    document = _parse(data, source)
     if not isinstance(document, dict):
         raise CorruptTableError(f"{source} is no JSON object: restore the file.")
     _check(document, source)
     return document
+
+
+def parse_texts(data: str | bytes, source: str) -> list[str]:
+    """Parse the list of texts that a file holds. Raises CorruptTableError for anything else."""
+    document = _parse(data, source)
+    if not isinstance(document, list) or not all(isinstance(item, str) and _fits(item) for item in document):
+        raise CorruptTableError(f"{source} is no JSON list of texts: restore the file.")
+    return document
+
+
+def _parse(data: str | bytes, source: str) -> Any:
+    try:
+        return json.loads(data, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise CorruptTableError(f"{source} is no JSON: {error}. Restore the file.") from error
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.json_document import parse_object
+from lakelsm.json_document import parse_object, parse_texts
 
 
 def deep(levels: int) -> str:
@@ -46,3 +46,13 @@ def test_an_object_is_parsed_up_to_the_bounds() -> None:
     document = {"a": [(1 << 63) - 1, -(1 << 63), 0.5, None, True], "ü": {"b": "\U0001f600"}}
     assert parse_object(json.dumps(document), "x") == document
     assert parse_object(deep(200), "x")["a"]["a"]
+
+
+def test_a_list_of_texts_is_taken_as_it_is() -> None:
+    assert parse_texts('["a", "\\u00e9"]', "the file") == ["a", "é"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", '"a"', "[1]", "[null]", '[["a"]]', '["\\ud800"]', "[" * 5000])
+def test_what_is_no_list_of_texts_is_refused(text: str) -> None:
+    with pytest.raises(CorruptTableError, match="the file"):
+        parse_texts(text, "the file")

@@ -280,6 +280,11 @@ class TablePaths:
         """File that holds the oldest snapshot's id, perhaps stale or missing."""
         return f"{self.snapshot_dir}/EARLIEST"
 
+    @property
+    def lookup_service(self) -> str:
+        """File that holds the addresses of the servers that answer lookups by primary key."""
+        return f"{self.root}/service/service-primary-key-lookup"
+
     def schema_file(self, schema_id: int) -> str:
         """Return the path of a schema file."""
         return f"{self.schema_dir}/{_SCHEMA_PREFIX}{schema_id}"

@@ -1,0 +1,97 @@
+"""Where the servers of a table's query service are: the file that Paimon's ServiceManager keeps (docs/format.md 1.4)."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.json_document import parse_texts
+from lakelsm.snapshots.table_store import TableStore
+
+_NAME = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?")
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+_LAST_PORT = 65_535
+
+#: What no file of addresses has: that many servers, that many bytes.
+_MOST_SERVERS = 10_000
+_MAX_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class ServerAddress:
+    """The address of one server; ``host`` is a name or an IP address, an IPv6 one without its brackets."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @staticmethod
+    def parse(text: str) -> ServerAddress | None:
+        """The address that a text of the file means; None where it is none."""
+        host, _, port = text.rpartition(":")
+        if _PORT.fullmatch(port) is None or int(port) > _LAST_PORT:
+            return None
+        if host.startswith("[") and host.endswith("]"):
+            return ServerAddress(host[1:-1], int(port)) if _is_ipv6(host[1:-1]) else None
+        return ServerAddress(host, int(port)) if _NAME.fullmatch(host) else None
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return ipaddress.IPv6Address(text).scope_id is None
+    except ValueError:
+        return False
+
+
+def published_addresses(store: TableStore) -> tuple[ServerAddress, ...] | None:
+    """The addresses of a table's servers, in the order of their numbers; None where no service is published.
+
+    Raises CorruptTableError for a file that is no list of addresses.
+    """
+    path = store.paths.lookup_service
+    try:
+        data = store.file_io.read(path, _MAX_BYTES)
+    except FileNotFoundError:
+        return None
+    texts = parse_texts(data, path)
+    if not 0 < len(texts) <= _MOST_SERVERS:
+        raise CorruptTableError(f"{path} has {len(texts)} addresses: {_REMEDY}")
+    addresses = []
+    for text in texts:
+        address = ServerAddress.parse(text)
+        if address is None:
+            raise CorruptTableError(f"{path} has {text[:100]!a}, which is no 'host:port': {_REMEDY}")
+        addresses.append(address)
+    return tuple(addresses)
+
+
+_REMEDY = "start the query service again, which writes the file anew, or delete it."
+
+
+def is_service_available(store: TableStore) -> bool:
+    """Whether a query service of the table is published. Raises CorruptTableError where its file is damaged."""
+    return published_addresses(store) is not None
+
+
+def publish(store: TableStore, addresses: Sequence[ServerAddress]) -> None:
+    """Make these the table's servers, in place of any others, in one step: readers see the old ones or these."""
+    texts = ", ".join(json.dumps(str(address)) for address in addresses)
+    store.file_io.write(store.paths.lookup_service, f"[ {texts} ]".encode())  # As Jackson lays a list out.
+
+
+def withdraw(store: TableStore, addresses: Sequence[ServerAddress]) -> bool:
+    """Delete the file of addresses if it has these; False where another service's stand there, or none."""
+    try:
+        if published_addresses(store) != tuple(addresses):
+            return False
+    except CorruptTableError:
+        return False  # Whatever it is, it is not what was published.
+    store.file_io.delete(store.paths.lookup_service)
+    return True
