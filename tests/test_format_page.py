@@ -21,6 +21,7 @@ from lakelsm.format.manifest.avro_schemas import INDEX_MANIFEST_SCHEMA, MANIFEST
 from lakelsm.format.partition_path import escape_path_name
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
+from lakelsm.format.row.compacted_row import encode_compacted
 from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.options.file_index_options import BLOOM_FILTER, ColumnIndex
@@ -146,6 +147,13 @@ def test_the_columns_of_a_data_file_have_the_ids_of_the_page() -> None:
 def test_an_example_of_a_row_has_its_bytes(row: str, expected: str) -> None:
     types, values = parsed(row)
     assert encode_row(values, types)[4:].hex() == expected.strip("`").replace(" ", "")
+
+
+@pytest.mark.parametrize(("row", "expected"), [row for row in rows("8.5") if "`" in row[1]], ids=lambda cell: cell)
+def test_an_example_of_a_compacted_row_has_its_bytes(row: str, expected: str) -> None:
+    types, values = parsed(row)
+    columns = [pa.array([value], to_arrow(kind)) for value, kind in zip(values, types)]
+    assert encode_compacted(columns, types)[0].as_py().hex() == expected.strip("`").replace(" ", "")
 
 
 @pytest.mark.parametrize(("key", "hashed", "of_4", "of_16"), [tuple(row) for row in rows("9.4")], ids=lambda cell: cell)

@@ -23,12 +23,19 @@ from lakelsm.format.row.binary_row_slots import (
     load_words,
     padded_words,
 )
+from lakelsm.format.row.row_columns import (
+    MILLIS_PER_DAY,
+    big_endian_words,
+    bytes_column,
+    decimal_column,
+    sign_words,
+    time_column,
+    value_column,
+)
 from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataType, to_arrow
-from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, nano_timestamps, outside_microseconds
 
 _ARITY_BYTES = 4
 _LOW_HALF = np.uint64(0xFFFFFFFF)
-_MILLIS_PER_DAY = 86_400_000
 _NUMPY_TYPES: dict[str, Any] = {
     "BOOLEAN": np.uint8,
     "TINYINT": np.uint8,
@@ -126,29 +133,16 @@ def _decode_field(rows: _Rows, index: int, data_type: DataType) -> pa.Array:
         return _bytes_column(rows, places, slots, nulls, arrow_type)
     if root == "DECIMAL":
         wide = is_wide_decimal(data_type)
-        low, high = _wide_decimals(rows, slots, nulls) if wide else (slots, _sign_words(slots))
-        return _column(arrow_type, np.stack([low, high], axis=1), nulls)
+        low, high = _wide_decimals(rows, slots, nulls) if wide else (slots, sign_words(slots))
+        return decimal_column(arrow_type, low, high, nulls)
     if root in TIMESTAMP_ROOTS:
         return _timestamps(rows, slots, nulls, data_type, arrow_type)
     values = slots.astype(_NUMPY_TYPES[root])
     if root == "BOOLEAN":
-        return _column(pa.uint8(), values, nulls).cast(arrow_type)
+        return value_column(pa.uint8(), values, nulls).cast(arrow_type)
     if root == "TIME":
-        _check(values >= _MILLIS_PER_DAY, "has a time of day beyond 24 hours")
-    return _column(arrow_type, values, nulls)
-
-
-def _column(arrow_type: pa.DataType, values: npt.NDArray[Any], nulls: Mask) -> pa.Array:
-    buffers = [_validity(nulls), pa.py_buffer(np.ascontiguousarray(values))]
-    return pa.Array.from_buffers(arrow_type, len(nulls), buffers)
-
-
-def _validity(nulls: Mask) -> pa.Buffer | None:
-    return pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
-
-
-def _sign_words(words: Words) -> Words:
-    return (words.view(np.int64) >> 63).view(np.uint64)
+        _check(values >= MILLIS_PER_DAY, "has a time of day beyond 24 hours")
+    return value_column(arrow_type, values, nulls)
 
 
 def _var_part(rows: _Rows, slots: Words, lengths: Longs, absent: Mask) -> Longs:
@@ -166,58 +160,26 @@ def _bytes_column(rows: _Rows, places: Longs, slots: Words, nulls: Mask, arrow_t
     lengths = np.where(inline, marks & 0x7F, (slots & _LOW_HALF).astype(np.int64))
     _check(inline & (lengths > 7), "has an inline value of more than 7 bytes")
     starts = np.where(inline, places, _var_part(rows, slots, lengths, inline | nulls))
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    if int(offsets[-1]) >= 1 << 31:
-        raise CorruptTableError("more than 2 GiB of text in BinaryRows decoded at once")
-    picks = np.repeat(starts - offsets[:-1], lengths)
-    picks += np.arange(len(picks), dtype=np.int64)
-    data = rows.data[picks]
-    buffers = [_validity(nulls), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
-    column = pa.Array.from_buffers(arrow_type, len(nulls), buffers)
-    if pa.types.is_string(arrow_type):
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise CorruptTableError(f"a BinaryRow holds text that is not UTF-8: {error}") from error
-    return column
+    return bytes_column(arrow_type, rows.data, starts, lengths, nulls)
 
 
 def _wide_decimals(rows: _Rows, slots: Words, nulls: Mask) -> tuple[Words, Words]:
     lengths = (slots & _LOW_HALF).astype(np.int64)
     _check(~nulls & ((lengths < 1) | (lengths > 16)), "has a decimal that is not 1 to 16 bytes long")
     places = _var_part(rows, slots, lengths, nulls)
-    first = load_words(rows.words, places).byteswap()
     # The last word of the buffer may be cut short by a writer that does not reserve 16 bytes: zeros follow
     # it.
-    second = load_words(rows.words, places + 8).byteswap()
-    shift = np.where(nulls, 0, (16 - lengths) << 3).astype(np.uint64)
-    far = shift >= 64
-    near = np.where(far, np.uint64(0), shift)
-    sign = _sign_words(first)
-    carried = (first << np.uint64(1)) << (np.uint64(63) - near)
-    beyond = (first.view(np.int64) >> np.where(far, shift - np.uint64(64), np.uint64(0)).view(np.int64)).view(
-        np.uint64
-    )
-    low = np.where(far, beyond, (second >> near) | carried)
-    high = np.where(far, sign, (first.view(np.int64) >> near.view(np.int64)).view(np.uint64))
-    return low, high
+    first, second = load_words(rows.words, places), load_words(rows.words, places + 8)
+    return big_endian_words(first, second, np.where(nulls, 16, lengths))
 
 
 def _timestamps(
     rows: _Rows, slots: Words, nulls: Mask, data_type: AtomicType, arrow_type: pa.DataType
 ) -> pa.Array:
     if not is_wide_timestamp(data_type):
-        return _column(arrow_type, slots, nulls)
+        return value_column(arrow_type, slots, nulls)
     nanos = (slots & _LOW_HALF).astype(np.int64)
     _check(~nulls & (nanos > 999_999), "has a timestamp with more than a millisecond of nanoseconds")
     eight = np.full(len(slots), 8, dtype=np.int64)
     millis = load_words(rows.words, _var_part(rows, slots, eight, nulls)).view(np.int64)
-    millis = np.where(nulls, 0, millis)
-    bound = (1 << 63) // 1_000 - 1
-    if ((millis > bound) | (millis < -bound)).any():
-        raise outside_microseconds()
-    micros = millis * 1_000 + nanos // 1_000
-    if arrow_type == NANO_TIMESTAMP:
-        return nano_timestamps(micros, nanos % 1_000, pa.array(~nulls) if nulls.any() else None)
-    return _column(arrow_type, micros, nulls)
+    return time_column(arrow_type, millis, nanos, nulls)

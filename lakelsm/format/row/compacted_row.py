@@ -1,0 +1,248 @@
+"""Compacted rows: the bytes of keys and values in Paimon's lookup files (docs/format.md 8.5).
+
+:func:`encode_compacted` makes them of Arrow columns, :func:`decode_compacted` columns of them, all rows at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.format.row.binary_row import Column, column_blocks
+from lakelsm.format.row.binary_row_slots import (
+    Longs,
+    Mask,
+    field_slots,
+    is_row_type,
+    is_wide_decimal,
+    is_wide_timestamp,
+    normalise,
+    null_mask,
+)
+from lakelsm.format.row.row_bytes import (
+    RowBytes,
+    check_rows,
+    fixed_bytes,
+    left_justified,
+    load_numbers,
+    load_varints,
+    varint_bytes,
+    with_nulls,
+)
+from lakelsm.format.row.row_columns import (
+    MILLIS_PER_DAY,
+    big_endian_words,
+    bytes_column,
+    decimal_column,
+    sign_words,
+    time_column,
+    value_column,
+)
+from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataType, RowType, to_arrow
+
+HEADER_BITS = 8  # Persisted: do not change. The row kind, 0 in every lookup file.
+_BLOCK_ROWS = 1 << 16
+#: Persisted: do not change. Bytes of a value by the root of its type.
+_WIDTHS = {
+    "BOOLEAN": 1,
+    "TINYINT": 1,
+    "SMALLINT": 2,
+    "INT": 4,
+    "DATE": 4,
+    "TIME": 4,
+    "FLOAT": 4,
+    "BIGINT": 8,
+    "DOUBLE": 8,
+    "DECIMAL": 8,
+    "TIMESTAMP": 8,
+    "TIMESTAMP_LTZ": 8,
+}
+
+
+def header_bytes(fields: int) -> int:
+    """Bytes of the row kind and null bits of a row with that many fields."""
+    return (HEADER_BITS + fields + 7) // 8
+
+
+def require_compacted_type(name: str, data_type: DataType) -> None:
+    """Raise UnsupportedFeatureError where a column's type has no compacted form here."""
+    if isinstance(data_type, RowType):
+        for member in data_type.fields:
+            require_compacted_type(name, member.type)
+    elif not is_row_type(data_type):
+        raise UnsupportedFeatureError(
+            f"column {name!r} is of type {data_type.sql()}, which 'sort' lookup stores do not hold yet: set "
+            "'lookup.local-file-type' = 'arrow', or leave the column out"
+        )
+
+
+def encode_compacted(columns: Sequence[Column], types: Sequence[DataType]) -> pa.ChunkedArray:
+    """The bytes of each row of the columns, as Java writes them.
+
+    Raises InvalidInputError for values that do not fit their type and for columns of different lengths.
+    """
+    if len(columns) != len(types) or not columns:
+        raise InvalidInputError(f"{len(columns)} columns given for {len(types)} types")
+    blocks = [_encode_block(block, types) for block in column_blocks(columns, _BLOCK_ROWS)]
+    return pa.chunked_array(blocks, pa.binary())
+
+
+def decode_compacted(rows: RowBytes, types: Sequence[DataType]) -> list[pa.Array]:
+    """Columns of type ``to_arrow(type)``, one a type. Bytes behind the last field are passed over.
+
+    Raises CorruptTableError where bytes contradict the layout, and UnsupportedFeatureError for a timestamp that 64-bit
+    microseconds cannot hold.
+    """
+    ends = rows.starts + rows.lengths
+    header = header_bytes(len(types))
+    check_rows(rows.lengths < header, "is shorter than its header")
+    cursor = rows.starts + header
+    columns = []
+    for index, data_type in enumerate(types):
+        bit = index + HEADER_BITS
+        flags = rows.buffer[rows.starts + (bit >> 3)]
+        nulls: Mask = (flags & np.uint8(1 << (bit & 7))) != 0
+        column, sizes = _decode_field(rows.buffer, _Places(cursor, ends, nulls), data_type)
+        columns.append(column)
+        cursor = cursor + np.where(nulls, 0, sizes)
+        check_rows(cursor > ends, "ends before its last field")
+    return columns
+
+
+def _encode_block(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> pa.BinaryArray:
+    rows = len(arrays[0])
+    header = np.zeros((rows, header_bytes(len(types))), np.uint8)
+    parts: list[pa.Array] = [fixed_bytes(header, header.shape[1])]
+    for index, (array, data_type) in enumerate(zip(arrays, types, strict=True)):
+        pieces, nulls = _field_parts(array, data_type)
+        parts.extend(pieces)
+        if nulls is not None:
+            bit = index + HEADER_BITS
+            header[:, bit >> 3] |= nulls.astype(np.uint8) << np.uint8(bit & 7)
+    try:
+        return join_bytes(parts)
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError("more than 2 GiB of row bytes; encode fewer rows at once") from error
+
+
+def join_bytes(parts: Sequence[pa.Array]) -> pa.BinaryArray:
+    """The strings of each row one behind the other; NULL is empty."""
+    if len(parts) == 1:
+        return parts[0]
+    return pc.binary_join_element_wise(*parts, pa.scalar(b""), null_handling="replace", null_replacement="")
+
+
+def _field_parts(array: pa.Array, data_type: DataType) -> tuple[list[pa.Array], Mask | None]:
+    """What a field adds to each row, NULL where nothing, and where it is NULL."""
+    if isinstance(data_type, RowType):
+        nulls = null_mask(array)
+        members = [array.field(index) for index in range(len(data_type.fields))]
+        rows = _encode_block(members, [member.type for member in data_type.fields])
+        return _counted(rows if nulls is None else with_nulls(rows, nulls), nulls), nulls
+    assert isinstance(data_type, AtomicType)
+    if data_type.root in STRING_ROOTS or data_type.root in BINARY_ROOTS:
+        plain = normalise(array, data_type)
+        nulls = null_mask(plain)
+        return _counted(plain.cast(pa.binary()), nulls), nulls
+    field = field_slots(array, data_type)
+    if is_wide_decimal(data_type):
+        assert field.var_data is not None
+        words = field.var_data.reshape(-1, 2).byteswap()
+        lengths = field.slots.astype(np.int64)
+        return _counted(left_justified(words[:, 0], words[:, 1], lengths, field.nulls), field.nulls), field.nulls
+    if is_wide_timestamp(data_type):
+        assert field.var_data is not None
+        nanos = varint_bytes(field.slots.view(np.int64), field.nulls)
+        return [fixed_bytes(field.var_data, 8, field.nulls), nanos], field.nulls
+    width = _WIDTHS[data_type.root]
+    return [fixed_bytes(field.slots.astype(f"<u{width}"), width, field.nulls)], field.nulls
+
+
+def _counted(values: pa.Array, nulls: Mask | None) -> list[pa.Array]:
+    """Byte strings, each behind its length."""
+    lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return [varint_bytes(lengths, nulls), values]
+
+
+class _Places:
+    """Where a field of each row begins, where each row ends, and which rows have none."""
+
+    def __init__(self, cursor: Longs, ends: Longs, nulls: Mask) -> None:
+        self.ends = ends
+        self.nulls = nulls
+        # A NULL has no place of its own: what is loaded there is not used.
+        self.starts = np.where(nulls, 0, cursor) if nulls.any() else cursor
+
+    def check(self, sizes: Longs | int) -> None:
+        """Raise CorruptTableError where a field of that size does not fit its row."""
+        check_rows(~self.nulls & (self.starts + sizes > self.ends), "ends before its last field")
+
+    def varints(self, buffer: npt.NDArray[np.uint8], after: int = 0) -> tuple[Longs, Longs]:
+        """The numbers ``after`` bytes into the field; 0 where it is NULL."""
+        ends = np.where(self.nulls, len(buffer) - 1, self.ends)
+        values, sizes = load_varints(buffer, np.where(self.nulls, ends - 1, self.starts + after), ends)
+        return np.where(self.nulls, 0, values), sizes
+
+
+def _decode_field(
+    buffer: npt.NDArray[np.uint8], places: _Places, data_type: DataType
+) -> tuple[pa.Array, Longs | int]:
+    """A column, and how many bytes each of its values has."""
+    arrow_type, nulls = to_arrow(data_type), places.nulls
+    if isinstance(data_type, RowType):
+        return _row_column(buffer, places, data_type)
+    assert isinstance(data_type, AtomicType)
+    root = data_type.root
+    if root in STRING_ROOTS or root in BINARY_ROOTS:
+        starts, lengths, sizes = _strings(buffer, places)
+        return bytes_column(arrow_type, buffer, starts, lengths, nulls), sizes
+    if is_wide_decimal(data_type):
+        starts, lengths, sizes = _strings(buffer, places)
+        check_rows(~nulls & ((lengths < 1) | (lengths > 16)), "has a decimal that is not 1 to 16 bytes long")
+        first, second = load_numbers(buffer, starts, "<u8"), load_numbers(buffer, starts + 8, "<u8")
+        low, high = big_endian_words(first, second, np.where(nulls, 16, lengths))
+        return decimal_column(arrow_type, low, high, nulls), sizes
+    width = _WIDTHS[root]
+    places.check(width)
+    values = load_numbers(buffer, places.starts, f"<u{width}")
+    if is_wide_timestamp(data_type):
+        nanos, sizes = places.varints(buffer, after=8)
+        check_rows(nanos > 999_999, "has a timestamp with more than a millisecond of nanoseconds")
+        return time_column(arrow_type, values.view(np.int64), nanos, nulls), sizes + 8
+    if root == "DECIMAL":
+        return decimal_column(arrow_type, values, sign_words(values), nulls), width
+    if root == "BOOLEAN":
+        return value_column(pa.uint8(), values, nulls).cast(arrow_type), width
+    if root == "TIME":
+        check_rows(~nulls & (values >= MILLIS_PER_DAY), "has a time of day beyond 24 hours")
+    return value_column(arrow_type, values, nulls), width
+
+
+def _strings(buffer: npt.NDArray[np.uint8], places: _Places) -> tuple[Longs, Longs, Longs]:
+    """Where the bytes of each value begin, how many there are (0 where NULL), and with their length's own."""
+    lengths, sizes = places.varints(buffer)
+    check_rows(lengths > len(buffer), "ends before its last field")
+    places.check(sizes + lengths)
+    return np.where(places.nulls, 0, places.starts + sizes), lengths, sizes + lengths
+
+
+def _row_column(
+    buffer: npt.NDArray[np.uint8], places: _Places, data_type: RowType
+) -> tuple[pa.Array, Longs | int]:
+    starts, lengths, sizes = _strings(buffer, places)
+    present = np.flatnonzero(~places.nulls)
+    found = decode_compacted(
+        RowBytes(buffer, starts[present], lengths[present]), [member.type for member in data_type.fields]
+    )
+    fields = list(to_arrow(data_type))
+    column = pa.StructArray.from_arrays(found, fields=fields)
+    if len(present) < len(starts):
+        indices = np.cumsum(~places.nulls) - 1
+        column = column.take(pa.array(indices, mask=places.nulls))
+    return column, sizes
+

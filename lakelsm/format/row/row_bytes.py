@@ -1,0 +1,126 @@
+"""Byte strings of any places in one buffer, read at many places at once: numbers, variable-length integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.row.binary_row_slots import Longs, Mask, Words, byte_layout
+
+#: Bytes behind the last one that loads may touch. What is loaded there is never used.
+PADDING = 16
+_VARINT_BYTES = 10  # of 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class RowBytes:
+    """``buffer`` ends with `PADDING` bytes that belong to no string; the strings may overlap and have any order."""
+
+    buffer: npt.NDArray[np.uint8]
+    starts: Longs
+    lengths: Longs
+
+    @classmethod
+    def of(cls, rows: pa.Array) -> RowBytes:
+        """The values of a binary array (those under nulls are empty)."""
+        offsets, data = byte_layout(rows)
+        base = int(offsets[0])
+        return cls(padded(data[base : int(offsets[-1])]), offsets[:-1] - base, offsets[1:] - offsets[:-1])
+
+    def take(self, indices: npt.NDArray[np.int64]) -> RowBytes:
+        """Some of the strings."""
+        return RowBytes(self.buffer, self.starts[indices], self.lengths[indices])
+
+
+def padded(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """A copy of the bytes with `PADDING` zeros behind them."""
+    buffer = np.zeros(len(data) + PADDING, np.uint8)
+    buffer[: len(data)] = data
+    return buffer
+
+
+def load_numbers(buffer: npt.NDArray[np.uint8], places: Longs, dtype: str) -> npt.NDArray[Any]:
+    """The little-endian numbers at byte places of a padded buffer, any alignment."""
+    kind = np.dtype(dtype)
+    windows: npt.NDArray[Any] = np.ndarray((len(buffer) - kind.itemsize + 1,), kind, buffer, strides=(1,))
+    return windows[places]
+
+
+def load_varints(buffer: npt.NDArray[np.uint8], places: Longs, ends: Longs) -> tuple[Longs, Longs]:
+    """Variable-length integers (7 bits a byte, the low ones first) at byte places, and how many bytes each has.
+
+    Raises CorruptTableError for one that goes on behind its string's end, or has more than 63 bits.
+    """
+    last = buffer[np.minimum(places, ends)].astype(np.int64)
+    values = last & 0x7F
+    sizes = np.ones(len(places), np.int64)
+    going = np.flatnonzero(last >= 0x80)
+    for byte in range(1, _VARINT_BYTES):
+        if not len(going):
+            break
+        more = buffer[np.minimum(places[going] + byte, ends[going])].astype(np.int64)
+        values[going] |= (more & 0x7F) << (7 * byte)
+        sizes[going] += 1
+        going = going[more >= 0x80]
+    check_rows((places + sizes > ends) | (values < 0), "has a number that goes on behind its end")
+    return values, sizes
+
+
+def varint_bytes(values: Longs, nulls: Mask | None = None) -> pa.BinaryArray:
+    """Variable-length integers as byte strings, NULL where ``nulls`` is True; the values are not negative."""
+    largest = int(values.max(initial=0))
+    width = max((largest.bit_length() + 6) // 7, 1)
+    if width == 1:
+        return fixed_bytes(values.astype(np.uint8), 1, nulls)
+    digits = (values[:, None] >> (7 * np.arange(width))).astype(np.int64)
+    more = digits >= 0x80
+    written = np.ones(digits.shape, bool)
+    written[:, 1:] = digits[:, 1:] > 0
+    data = ((digits & 0x7F) | np.where(more, 0x80, 0)).astype(np.uint8)[written]
+    return _strings(data, written.sum(axis=1), nulls)
+
+
+def fixed_bytes(values: npt.NDArray[Any], width: int, nulls: Mask | None = None) -> pa.BinaryArray:
+    """Values of ``width`` bytes each as byte strings, NULL where ``nulls`` is True."""
+    rows = values.nbytes // width
+    offsets = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.binary(), rows, [_validity(nulls), pa.py_buffer(offsets), data])
+
+
+def left_justified(first: Words, second: Words, lengths: Longs, nulls: Mask | None) -> pa.BinaryArray:
+    """The first 1 to 16 bytes of two big-endian words each, as byte strings."""
+    table = np.stack([first.byteswap(), second.byteswap()], axis=1).view(np.uint8)
+    if nulls is not None:
+        lengths = np.where(nulls, 0, lengths)
+    data = table[np.arange(16) < lengths[:, None]]
+    return _strings(data, lengths, nulls)
+
+
+def with_nulls(strings: pa.BinaryArray, nulls: Mask) -> pa.BinaryArray:
+    """The same byte strings, NULL where ``nulls`` is True."""
+    _, offsets, data = strings.buffers()
+    offset = pa.py_buffer(np.frombuffer(offsets, np.int32, len(strings) + 1, 4 * strings.offset))
+    return pa.Array.from_buffers(pa.binary(), len(strings), [_validity(nulls), offset, data])
+
+
+def _strings(data: npt.NDArray[np.uint8], lengths: Longs, nulls: Mask | None) -> pa.BinaryArray:
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    buffers = [_validity(nulls), pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(lengths), buffers)
+
+
+def _validity(nulls: Mask | None) -> pa.Buffer | None:
+    return None if nulls is None else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+
+
+def check_rows(bad: Mask, problem: str) -> None:
+    """Raise CorruptTableError for the first row that is bad."""
+    if bad.any():
+        raise CorruptTableError(f"row number {int(np.argmax(bad))} {problem}")
