@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+
+import numpy as np
 
 from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
@@ -12,7 +14,7 @@ from lakelsm.lsm.pruning import partitions_that_may_match
 from lakelsm.merge.key_order import rank_keys
 from lakelsm.options import MergeEngine, TableOptions
 from lakelsm.predicate.predicate import Predicate
-from lakelsm.snapshots.manifest_scan import PartitionFilter
+from lakelsm.snapshots.manifest_scan import BucketFilter, PartitionFilter
 from lakelsm.snapshots.table_store import TableStore
 
 #: A partition (BinaryRow with arity) and a bucket of it.
@@ -82,3 +84,18 @@ def partition_filter(store: TableStore, predicate: Predicate | None) -> Partitio
         return partitions_that_may_match(predicate, store.schema.partition_keys, store.comparable_partitions(partitions))
 
     return keep
+
+
+def among_buckets(only: Collection[int] | None) -> BucketFilter | None:
+    """Tells of entries whether they are of one of some buckets; None for all."""
+    if only is None:
+        return None
+    wanted = np.array(sorted(only), dtype=np.int64)
+    return lambda buckets, _: np.isin(buckets, wanted)
+
+
+def both_filters(one: BucketFilter | None, other: BucketFilter | None) -> BucketFilter | None:
+    """What both filters keep."""
+    if one is None or other is None:
+        return one or other
+    return lambda buckets, totals: one(buckets, totals) & other(buckets, totals)

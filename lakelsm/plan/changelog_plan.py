@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import compress
@@ -14,11 +14,16 @@ from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.lsm.interval_partition import Section, fewest_runs, overlap_groups
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.options import ChangelogProducer
-from lakelsm.plan.bucket_files import by_bucket, is_shown, partition_filter
+from lakelsm.plan.bucket_files import among_buckets, by_bucket, is_shown, partition_filter
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.snapshots.deletion_vectors import deletion_vectors
-from lakelsm.snapshots.manifest_scan import PartitionFilter, read_changelog_entries, read_delta_entries, read_live_entries
+from lakelsm.snapshots.manifest_scan import (
+    PartitionFilter,
+    read_changelog_entries,
+    read_delta_entries,
+    read_live_entries,
+)
 from lakelsm.snapshots.table_store import TableStore
 
 
@@ -86,13 +91,17 @@ def plan_changelog(
 
 
 def plan_difference(
-    store: TableStore, before: Snapshot | None, after: Snapshot | None, predicate: Predicate | None
+    store: TableStore,
+    before: Snapshot | None,
+    after: Snapshot | None,
+    predicate: Predicate | None,
+    only: Collection[int] | None = None,
 ) -> ChangelogPlan:
-    """Plan the comparison of two snapshots (None: an empty table)."""
+    """Plan the comparison of two snapshots (None: an empty table); ``only`` has the buckets looked at (None: all)."""
     keep = partition_filter(store, predicate)
-    old, new = (_state(store, snapshot, keep) for snapshot in (before, after))
-    alike = _shown_alike(store, old, new)
-    found: list[tuple[_LiveFile, tuple[bool, bool]]] = []
+    old, new = (live_files(store, snapshot, keep, only) for snapshot in (before, after))
+    alike = shown_alike(store, old, new)
+    found: list[tuple[LiveFile, tuple[bool, bool]]] = []
     for identity in {**old, **new}:
         if identity in alike:
             found.append((new[identity], (True, True)))
@@ -116,25 +125,34 @@ def plan_difference(
 
 
 @dataclass(frozen=True)
-class _LiveFile:
+class LiveFile:
     """A file as one state has it, with the deletion vector that it has there."""
 
     entry: ManifestEntry
     vector: VectorPlace | None
 
 
-def _state(store: TableStore, snapshot: Snapshot | None, keep: PartitionFilter | None) -> dict[EntryIdentity, _LiveFile]:
-    """The files that a read of a snapshot shows (None: of an empty table)."""
+def live_files(
+    store: TableStore, snapshot: Snapshot | None, keep: PartitionFilter | None, only: Collection[int] | None
+) -> dict[EntryIdentity, LiveFile]:
+    """The files that a read of a snapshot (None: of an empty table) shows; ``only`` has their buckets (None: all)."""
     if snapshot is None:
         return {}
-    live = read_live_entries(store.file_io, store.paths, snapshot, keep_partitions=keep, stats=False)
+    live = read_live_entries(
+        store.file_io,
+        store.paths,
+        snapshot,
+        keep_partitions=keep,
+        keep_buckets=among_buckets(only),
+        stats=False,
+    )
     entries = [entry for entry in live if is_shown(store.options, entry.file.level)]
     vectors = deletion_vectors(store, snapshot, {(entry.partition, entry.bucket) for entry in entries})
-    return {entry.identity: _LiveFile(entry, vector) for entry, vector in zip(entries, vectors.of(entries))}
+    return {entry.identity: LiveFile(entry, vector) for entry, vector in zip(entries, vectors.of(entries))}
 
 
-def _shown_alike(
-    store: TableStore, old: Mapping[EntryIdentity, _LiveFile], new: Mapping[EntryIdentity, _LiveFile]
+def shown_alike(
+    store: TableStore, old: Mapping[EntryIdentity, LiveFile], new: Mapping[EntryIdentity, LiveFile]
 ) -> set[EntryIdentity]:
     """The files of which two states show the same rows. Index files are written anew for the sake of other files too."""
     alike: set[EntryIdentity] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -18,13 +18,21 @@ from lakelsm.lsm.pruning import VersionRule, files_that_may_match, prune_stale_s
 from lakelsm.lsm.splits import read_units
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.options import MergeEngine, TableOptions
-from lakelsm.plan.bucket_files import BucketId, by_bucket, is_shown, one_row_a_key, partition_filter
+from lakelsm.plan.bucket_files import (
+    BucketId,
+    among_buckets,
+    both_filters,
+    by_bucket,
+    is_shown,
+    one_row_a_key,
+    partition_filter,
+)
 from lakelsm.plan.file_index_pruning import FileIndexPruning
 from lakelsm.plan.file_statistics import statistics_of
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.predicate.predicate import Predicate, columns, equality_values
 from lakelsm.snapshots.deletion_vectors import deletion_vectors
-from lakelsm.snapshots.manifest_scan import read_live_entries, read_manifest_metas
+from lakelsm.snapshots.manifest_scan import BucketFilter, read_live_entries, read_manifest_metas
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataField, python_arrow
 
@@ -50,12 +58,16 @@ class ReadPlan:
 
 
 def plan_read(
-    store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None, fresh: bool = False
+    store: TableStore,
+    snapshot: Snapshot | None,
+    predicate: Predicate | None,
+    fresh: bool = False,
+    only: Collection[int] | None = None,
 ) -> ReadPlan:
     """Plan the read of a snapshot from its manifests alone (None: an empty table).
 
     ``predicate`` leaves out partitions, buckets and files that surely hold no row of the answer; it is not a filter.
-    ``fresh`` merges level 0 in where reads of the table leave it out.
+    ``fresh`` merges level 0 in where reads of the table leave it out. ``only`` has the buckets that are read (None: all).
     """
     if snapshot is None:
         return ReadPlan(None, raw_files=(), merged_files=(), units=(), files_live=0)
@@ -65,7 +77,7 @@ def plan_read(
         store.paths,
         snapshot,
         keep_partitions=partition_filter(store, predicate),
-        keep_buckets=_bucket_filter(store, predicate),
+        keep_buckets=both_filters(_bucket_filter(store, predicate), among_buckets(only)),
         stats=prunes_files,
     )
     every = by_bucket(store, entries)
@@ -101,9 +113,7 @@ def _version_rule(options: TableOptions, fresh: bool) -> VersionRule:
     return VersionRule.LAST_BY_SEQUENCE
 
 
-def _bucket_filter(
-    store: TableStore, predicate: Predicate | None
-) -> Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], npt.NDArray[np.bool_]] | None:
+def _bucket_filter(store: TableStore, predicate: Predicate | None) -> BucketFilter | None:
     """Buckets that equality conditions on the bucket key allow; only for the fixed buckets that a file was written in."""
     keys = store.schema.bucket_keys
     if predicate is None or store.options.bucket <= 0:

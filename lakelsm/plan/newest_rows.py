@@ -1,0 +1,73 @@
+"""When what appends added between two snapshots is all that changed: then their rows alone tell the newest ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.lsm.interval_partition import Section, fewest_runs, overlap_groups
+from lakelsm.merge.merge_unit import MergeUnit
+from lakelsm.merge.record_expiry import RecordExpiry
+from lakelsm.options import MergeEngine
+from lakelsm.plan.bucket_files import BucketId, among_buckets, by_bucket, is_shown
+from lakelsm.plan.merge_units import MergeUnits
+from lakelsm.snapshots.manifest_scan import read_delta_entries, read_live_entries
+from lakelsm.snapshots.table_store import TableStore
+
+
+def plan_newest_rows(
+    store: TableStore, before: Snapshot, after: Snapshot, only: Collection[int] | None = None
+) -> tuple[MergeUnit, ...] | None:
+    """The units whose merge gives, for each key that was written after ``before``, its row in ``after``, or a retraction.
+
+    None where that cannot be proven from metadata. It holds for `deduplicate` by sequence numbers, where reads show level
+    0, and each append's numbers are above all that its buckets had before. ``only``: the buckets looked at (None: all).
+    """
+    options = store.options
+    last_written_wins = options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_field
+    if not last_written_wins or options.ignore_delete or not is_shown(options, 0):
+        return None
+    live = read_live_entries(store.file_io, store.paths, before, keep_buckets=among_buckets(only), stats=False)
+    newest = _newest_numbers(live)
+    added: list[ManifestEntry] = []
+    for snapshot_id in range(before.id + 1, after.id + 1):
+        snapshot = store.snapshots.try_get(snapshot_id)
+        if snapshot is None or snapshot.commit_kind is CommitKind.OVERWRITE:
+            return None
+        if snapshot.commit_kind is CommitKind.COMPACT and RecordExpiry.of(options) is not None:
+            return None
+        if snapshot.commit_kind is CommitKind.APPEND:
+            entries = read_delta_entries(store.file_io, store.paths, snapshot)
+            entries = [entry for entry in entries if only is None or entry.bucket in only]
+            if not _are_newer(entries, newest):
+                return None
+            newest.update(_newest_numbers(entries))
+            added += entries
+    return _units(store, added)
+
+
+def _newest_numbers(entries: Sequence[ManifestEntry]) -> dict[BucketId, int]:
+    """The largest sequence number of each bucket."""
+    newest: dict[BucketId, int] = {}
+    for entry in entries:
+        bucket, number = (entry.partition, entry.bucket), entry.file.max_sequence_number
+        newest[bucket] = max(number, newest.get(bucket, number))
+    return newest
+
+
+def _are_newer(entries: Sequence[ManifestEntry], newest: dict[BucketId, int]) -> bool:
+    return all(
+        entry.kind is FileKind.ADD
+        and entry.file.min_sequence_number > newest.get((entry.partition, entry.bucket), -1)
+        for entry in entries
+    )
+
+
+def _units(store: TableStore, added: Sequence[ManifestEntry]) -> tuple[MergeUnit, ...]:
+    make = MergeUnits(store, added)
+    units: list[MergeUnit] = []
+    for files in by_bucket(store, added).values():
+        for group in overlap_groups(files):
+            units += make.of_section(Section(fewest_runs(group)), store.options.source_split_target_size)
+    return tuple(units)

@@ -1,0 +1,49 @@
+"""Which rows of files came and went between two snapshots, where each row that a read shows is a row of one file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.merge.merge_unit import RunFile
+from lakelsm.options import TableOptions
+from lakelsm.plan.bucket_files import is_shown, one_row_a_key
+from lakelsm.plan.changelog_plan import live_files, shown_alike
+from lakelsm.plan.merge_units import MergeUnits
+from lakelsm.snapshots.table_store import TableStore
+
+
+@dataclass(frozen=True)
+class ShownFile:
+    """A file of which two snapshots show different rows; ``had`` and ``has``: the first one and the second one have it.
+
+    Its rows are those that its vector in the snapshot does not mask: ``before`` in the first one, ``file.vector`` in the
+    second one, or in the first one where the second one has not the file.
+    """
+
+    file: RunFile
+    had: bool
+    has: bool
+    before: VectorPlace | None = None
+
+
+def shows_rows_of_files(options: TableOptions) -> bool:
+    """Whether reads show each row of files that no vector masks, and merge none."""
+    return one_row_a_key(options) and not is_shown(options, 0)
+
+
+def plan_shown_rows(
+    store: TableStore, before: Snapshot, after: Snapshot, only: Collection[int] | None = None
+) -> tuple[ShownFile, ...]:
+    """The files of which the two snapshots show different rows. ``only``: the buckets looked at (None: all)."""
+    old, new = (live_files(store, snapshot, None, only) for snapshot in (before, after))
+    alike = shown_alike(store, old, new)
+    changed = [(old.get(identity), new.get(identity)) for identity in {**old, **new} if identity not in alike]
+    listed = [(had, has, live) for had, has in changed if (live := has or had) is not None]
+    make = MergeUnits(store, [live.entry for _, _, live in listed])
+    return tuple(
+        ShownFile(make.file_of(live.entry, live.vector), had is not None, has is not None, had.vector if had else None)
+        for had, has, live in listed
+    )
