@@ -66,6 +66,11 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
+def executor_directory() -> str | None:
+    """Where the Spark executor whose worker this process is keeps files that go with it; None for other processes."""
+    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
+
+
 def utc_zone() -> str | None:
     """The machine's time zone where it is UTC; None for others, whose clocks may step."""
     return "UTC" if time.tzname == ("UTC", "UTC") else None

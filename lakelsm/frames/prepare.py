@@ -111,8 +111,7 @@ def _column(
     if source != target:
         column = column.cast(target)
     if not stored and (field.name in schema.primary_keys or field.name in schema.partition_keys):
-        zeros = field.name in schema.partition_keys
-        column = _one_bit_pattern(column, target, zeros) if target in _FLOATS else _floored(column, field.type)
+        column = as_key(column, field, schema)
     checked = column
     limit = longest_value(field.type)
     if limit is not None:
@@ -142,6 +141,14 @@ def _remedy(source: T.DataType, target: T.DataType) -> str | None:
     if source.typeName() == "time":  # Spark has it from 4.1 on.
         return "write it as milliseconds of the day, time_to_millis(column): Spark's cast to int gives seconds"
     return None
+
+
+def as_key(column: Column, field: DataField, schema: TableSchema) -> Column:
+    """Values of a key column's type as keys of the table have them."""
+    target = to_spark(field.type)
+    if target in _FLOATS:
+        return _one_bit_pattern(column, target, field.name in schema.partition_keys)
+    return _floored(column, field.type)
 
 
 def _one_bit_pattern(column: Column, target: T.DataType, zeros: bool) -> Column:

@@ -33,6 +33,9 @@ HASH_STEP = "_KEY__H{}"
 CHANGED_KIND = "_KEY__KIND"
 NEW_VALUE = "_KEY__NEW{}"
 
+# Of facts that are joined by bucket: the columns of the bucket key.
+BUCKET_KEY = "_KEY__B{}"
+
 # Of rows read: the name of their file, or its number within the unit, and the row's place in it.
 FILE_NAME = "_KEY__FILE_NAME"
 FILE_NUMBER = "_KEY__FILE"

@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelsm.arguments import type_name
+from lakelsm.arguments import type_name, wrong_argument
 from lakelsm.errors import InvalidInputError, SparkUnavailableError
 from lakelsm.surroundings import is_submitted
 
@@ -158,14 +158,24 @@ def checked_frame(frame: DataFrame) -> DataFrame:
 
     Its session need not be the table's: ``foreachBatch`` hands over frames of a session of their own.
     """
-    kind: type = type(frame)
-    if kind.__module__.startswith("pyspark.sql.connect"):
-        raise InvalidInputError("frame is of Spark Connect, which lakelsm does not work with: use a classic session.")
-    if frame.sparkSession.sparkContext._jsc is None:
-        raise InvalidInputError("frame is of a Spark session that has ended: make it again in one that runs.")
+    checked_rows("frame", frame)
     if frame.isStreaming:
         raise InvalidInputError(
             "frame is a stream: write its batches, frame.writeStream.foreachBatch(lambda batch, batch_id: "
             "table.write(batch, commit_user='…', batch_id=batch_id))."
         )
+    return frame
+
+
+def checked_rows(argument: str, frame: DataFrame) -> DataFrame:
+    """Return a frame of a classic session that runs; it may be a stream."""
+    kind: type = type(frame)
+    if kind.__module__.startswith("pyspark.sql.connect"):
+        raise InvalidInputError(
+            f"{argument} is of Spark Connect, which lakelsm does not work with: use a classic session."
+        )
+    if not issubclass(kind, DataFrame):
+        raise wrong_argument(argument, frame, "a Spark DataFrame")
+    if frame.sparkSession.sparkContext._jsc is None:
+        raise InvalidInputError(f"{argument} is of a Spark session that has ended: make it again in one that runs.")
     return frame

@@ -166,7 +166,36 @@ def read_units(
             yield _with_error([pa.nulls(1, column.type) for column in columns], columns, error_text(error))
             raise
 
-    frame = run_units(spark, units, told, StructType([*shown, StructField(ERROR, StringType())]))
+    return _raising(run_units(spark, units, told, StructType([*shown, StructField(ERROR, StringType())])))
+
+
+def map_batches(
+    frame: DataFrame, task: Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]], added: StructType
+) -> DataFrame:
+    """The rows that ``task`` makes of each batch of a frame, which may be a stream: the frame's columns, then those of
+    ``added``, all of which can be NULL.
+
+    An error is told as in `read_units`, by a row: the first of the batch, which has a value for each column that must.
+    """
+
+    def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            try:
+                for rows in task(batch):
+                    yield _with_error(rows.columns, rows.schema, None)
+            except LakelsmError as error:
+                nothing = [pa.nulls(1, column.type) for column in arrow]
+                names = pa.schema([*batch.schema, *arrow])
+                yield _with_error([*batch.slice(0, 1).columns, *nothing], names, error_text(error))
+                raise
+
+    arrow = to_spark_arrow(from_struct(added))
+    schema = StructType([*frame.schema, *added, StructField(ERROR, StringType())])
+    return _raising(map_in_arrow(frame, told, schema))
+
+
+def _raising(frame: DataFrame) -> DataFrame:
+    """The rows of a frame without the column `ERROR`, of which each text is raised."""
     return frame.where(F.col(ERROR).isNull() | F.raise_error(F.col(ERROR)).cast("boolean")).drop(ERROR)
 
 

@@ -1,0 +1,67 @@
+"""What a user says of a lookup join: which columns of the facts are the key, and which of the table are added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakelsm.arguments import checked_name, checked_names, wrong_argument
+from lakelsm.errors import InvalidInputError
+from lakelsm.schema.identifiers import folded
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.types import DataField
+
+_ON = "a fact column, a list of such, or a mapping to the table's, such as {'customer_id': 'id'}"
+_COLUMNS = "a list of the table's columns, or a mapping to their names in the result, such as {'name': 'customer_name'}"
+
+
+@dataclass(frozen=True)
+class JoinColumns:
+    """``keys`` are the table's columns of the key by the fact column of each, ``added`` those that facts get by their
+    name in the result.
+    """
+
+    keys: Mapping[str, DataField]
+    added: Mapping[str, DataField]
+
+    @staticmethod
+    def of(
+        schema: TableSchema,
+        on: Mapping[str, str] | Sequence[str] | str,
+        columns: Mapping[str, str] | Sequence[str] | None,
+    ) -> JoinColumns:
+        """The columns of a table that arguments name, in any case; by default all but the key's are added.
+
+        Raises InvalidInputError for arguments that are none and for columns that the table does not have.
+        """
+        names = _mapping("on", [on] if isinstance(on, str) else on, _ON)
+        keys = {fact: schema.field(schema.column_name(name)) for fact, name in names.items()}
+        of_key = {field.name for field in keys.values()}
+        if len(of_key) < len(keys):
+            raise wrong_argument("on", on, f"{_ON}, each of the table's columns once")
+        if columns is None:
+            added = {field.name: field for field in schema.fields if field.name not in of_key}
+            if not added:
+                raise InvalidInputError(
+                    "columns are left out, and the table has none beside those of the key: name one, such as "
+                    f"columns={{'{next(iter(keys.values())).name}': 'found'}}."
+                )
+            return JoinColumns(keys, added)
+        wanted = _mapping("columns", columns, _COLUMNS)
+        chosen = [schema.field(schema.column_name(name)) for name in wanted]
+        results = list(wanted.values()) if isinstance(columns, Mapping) else [field.name for field in chosen]
+        if len(set(map(folded, results))) < len(results) or len({field.name for field in chosen}) < len(chosen):
+            raise wrong_argument("columns", columns, f"{_COLUMNS}, each name once (Spark ignores case)")
+        return JoinColumns(keys, dict(zip(results, chosen)))
+
+
+def _mapping(argument: str, value: object, wanted: str) -> dict[str, str]:
+    """Names by names; those of a list by themselves."""
+    if not isinstance(value, Mapping):
+        names = checked_names(argument, value)
+        if not names or len(set(names)) < len(names):
+            raise wrong_argument(argument, value, f"{wanted}, each once")
+        return dict(zip(names, names))
+    if not value:
+        raise wrong_argument(argument, value, wanted)
+    return {checked_name(argument, key, wanted): checked_name(argument, name, wanted) for key, name in value.items()}

@@ -1,0 +1,96 @@
+"""The task of a lookup join: batches of facts in, the same facts with the rows of their keys out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.format.data_file.column_evolution import cast_column
+from lakelsm.lookup.executor_lookups import LOOKUPS, Opens
+from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.stored_keys import StoredKeys
+
+#: Rows of a batch that is handed on: facts whose keys have many rows become many batches.
+_HANDED_ROWS = 1 << 16
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class JoinTask:
+    """Joins batches of facts with the rows of ``spec``. It pickles.
+
+    ``keys`` are the places of the values of ``spec.key`` in a batch; the columns of ``found``, those of the spec, are
+    added to it. A fact comes once for each row of its key; one without a row is left out (``inner``), or has NULL there.
+    ``groups``: the last column of the facts is their bucket, of which only the table's that a group needs are opened.
+    """
+
+    spec: LookupSpec
+    keys: tuple[int, ...]
+    found: pa.Schema
+    _: KW_ONLY
+    opens: Opens
+    inner: bool
+    groups: int | None = None
+
+    def __call__(self, facts: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the joined rows, in the order of the facts. The lookup's snapshot is one for the whole batch."""
+        if self.groups is None:
+            yield from self._joined(facts, self.spec)
+            return
+        buckets = facts.column(facts.num_columns - 1)
+        # NULL, the bucket of keys with a NULL, goes with those of another group: it opens nothing by itself.
+        anywhere = pc.min(buckets).as_py() or 0
+        groups = buckets.fill_null(anywhere).to_numpy() % self.groups
+        for group in np.unique(groups).tolist():
+            yield from self._joined(facts.take(pa.array(np.flatnonzero(groups == group))), self._of_group(group))
+
+    def _of_group(self, group: int) -> LookupSpec:
+        assert self.groups is not None
+        buckets = range(group, self.spec.store.options.bucket, self.groups)
+        return replace(self.spec, buckets=frozenset(buckets))
+
+    def _joined(self, facts: pa.RecordBatch, spec: LookupSpec) -> Iterator[pa.RecordBatch]:
+        wanted = StoredKeys.of([facts.column(at) for at in self.keys], spec)
+        answer = LOOKUPS.fresh(spec, self.opens).find(wanted.keys)
+        places, rows = self._matches(len(facts), wanted, answer)
+        columns = [cast_column(answer.rows.column(name), field.type) for name, field in zip(spec.columns, self.found)]
+        found = pa.table(columns, schema=self.found).combine_chunks()
+        names = [*facts.schema.names, *self.found.names]
+        for start in range(0, len(places), _HANDED_ROWS):
+            part = slice(start, start + _HANDED_ROWS)
+            own = _taken(facts, places[part]).columns
+            added = found.take(rows[part]).combine_chunks().columns
+            yield pa.RecordBatch.from_arrays([*own, *(_one_chunk(column) for column in added)], names=names)
+
+    def _matches(self, facts: int, wanted: StoredKeys, answer: FoundRows) -> tuple[Places, pa.Array]:
+        """Of each joined row the place of its fact, ascending, and of its row of the table (NULL: there is none)."""
+        places = wanted.places[answer.probes]
+        rows = np.arange(len(places))
+        if self.inner:
+            return places, pa.array(rows)
+        unmatched = np.ones(facts, np.bool_)
+        unmatched[places] = False
+        without = np.flatnonzero(unmatched)
+        if not len(without):
+            return places, pa.array(rows)
+        order = np.argsort(np.concatenate([places, without]), kind="stable")
+        missing = order >= len(places)
+        return np.concatenate([places, without])[order], pa.array(np.where(missing, 0, order), mask=missing)
+
+
+def _taken(facts: pa.RecordBatch, places: Places) -> pa.RecordBatch:
+    """The facts at some places; no copy of them where these are all, once each and in their order."""
+    if len(places) == len(facts) and (places == np.arange(len(facts))).all():
+        return facts
+    return facts.take(pa.array(places))
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks else pa.array([], column.type)

@@ -1,0 +1,131 @@
+"""FrameJoin: what it asks of the facts, the types that it gives, and how it meets Spark: batches, buckets, errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog, Table
+from lakelsm.errors import CorruptTableError, InvalidInputError
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.join_columns import JoinColumns
+from lakelsm.lookup.join_task import JoinTask
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.write.fixed_buckets import FixedBuckets
+from tests.lookup.read_lookup import ReadLookup
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakelsm.frames.lookup_join import FrameJoin
+
+COLUMNS = "id BIGINT NOT NULL, code STRING NOT NULL, name STRING, opened TIME, seen TIMESTAMP_LTZ(3), tags ARRAY<STRING>"
+
+
+@pytest.fixture
+def customers(tmp_path: Path) -> Table:
+    options = {"bucket": "4", "bucket-key": "id"}
+    table = Catalog(str(tmp_path)).create_table("db.customers", COLUMNS, primary_key=["id", "code"], options=options)
+    table.write(
+        pa.table(
+            {
+                "id": pa.array(range(20)),
+                "code": ["x"] * 20,
+                "name": [f"c{at}" for at in range(20)],
+                "opened": pa.array(range(20), pa.time32("ms")),
+                "seen": pa.array(range(20), pa.timestamp("ms", "UTC")),
+                "tags": [["a", None]] * 20,
+            }
+        )
+    )
+    return table
+
+
+def join_of(table: Table, on: Any, columns: Any, opens: Any = ReadLookup, *, by_bucket: bool = False) -> FrameJoin:
+    from lakelsm.frames.lookup_join import FrameJoin
+
+    store = table._store()
+    named = JoinColumns.of(store.schema, on, columns)
+    key, found = (tuple(field.name for field in part.values()) for part in (named.keys, named.added))
+    spec = LookupSpec(store, key, found)
+
+    def task(keys: tuple[int, ...], found: pa.Schema, groups: int | None) -> JoinTask:
+        return JoinTask(spec, keys, found, opens=opens, inner=False, groups=groups)
+
+    buckets = FixedBuckets.of(store.schema, store.options) if by_bucket else None
+    return FrameJoin(table.name, store.schema, keys=named.keys, columns=named.added, task=task, buckets=buckets)
+
+
+ON = {"customer.id": "id", "c": "code"}
+
+
+def test_facts_get_the_columns_in_the_types_of_a_read(spark: SparkSession, customers: Table) -> None:
+    facts = spark.createDataFrame([(3, "x"), (None, "x"), (4, "y")], "`customer.id` INT, C STRING")
+    found = facts.transform(join_of(customers, ON, None))
+    read = customers.read()
+    assert found.dtypes == [*facts.dtypes, *((name, kind) for name, kind in read.dtypes if name not in ("id", "code"))]
+    expected = tuple(read.where("id = 3").select("name", "opened", "seen", "tags").first() or ())
+    nothing = (None,) * 4
+    assert [tuple(row) for row in found.collect()] == [(3, "x", *expected), (None, "x", *nothing), (4, "y", *nothing)]
+
+
+@pytest.mark.parametrize("kind", ["INT", "STRING"])
+def test_by_bucket_every_fact_meets_its_row(kind: str, spark: SparkSession, tmp_path: Path) -> None:
+    """INT keys are hashed by Spark, STRING keys by Arrow."""
+    table = Catalog(str(tmp_path)).create_table(
+        "db.t", f"k {kind} NOT NULL, v STRING", primary_key=["k"], options={"bucket": "5"}
+    )
+    keys = pa.array(range(40), pa.int32()).cast(pa.int32() if kind == "INT" else pa.string())
+    table.write(pa.table({"k": keys, "v": [f"v{at}" for at in range(40)]}))
+    facts = spark.range(45).selectExpr("id AS n", f"CAST(IF(id = 1, NULL, id) AS {kind}) AS k")
+    found = facts.transform(join_of(table, "k", ["v"], by_bucket=True)).collect()
+    missing = {1, *range(40, 45)}
+    assert sorted((row.n, row.v) for row in found) == [(n, None if n in missing else f"v{n}") for n in range(45)]
+
+
+def test_groups_of_buckets_are_partitions_of_their_own(spark: SparkSession) -> None:
+    from pyspark.sql import functions as F
+
+    from lakelsm.frames.lookup_join import _partition_of
+
+    for groups in (1, 2, 7):
+        rows = spark.range(0, 50, 1, 1).select(F.col("id").cast("int") % groups)
+        placed = rows.toDF("g").repartition(groups, _partition_of(F.col("g"), groups))
+        found = placed.select("g", F.spark_partition_id().alias("p")).distinct().collect()
+        assert len({row.p for row in found}) == len(found) == groups
+
+
+def test_an_error_of_a_task_is_told_by_its_text(spark: SparkSession, customers: Table) -> None:
+    facts = spark.createDataFrame([(3, "x")], "id INT NOT NULL, code STRING NOT NULL")
+    with pytest.raises(Exception, match=r"^\[USER_RAISED_EXCEPTION\] lakelsm.errors.CorruptTableError: file f is gone"):
+        facts.transform(join_of(customers, ["id", "code"], ["name"], _broken)).collect()
+
+
+def _broken(spec: LookupSpec, directory: CacheDirectory) -> ReadLookup:
+    raise CorruptTableError("file f is gone")
+
+
+@pytest.mark.parametrize(
+    ("facts", "columns", "text"),
+    [
+        ("id BIGINT", None, "on names 'code', which the facts lack; they have id. Where"),
+        ("id STRING, code STRING", None, "Fact column 'id' is string, and column 'id' of db.customers, BIGINT NOT"),
+        ("id DECIMAL(20, 0), code STRING", None, r"cast the facts' before the join, F.col\('id'\).cast\('bigint'\)"),
+        ("id BIGINT, code STRING, Name INT", None, "The facts have a column 'name', as the rows of db.customers would"),
+        ("id BIGINT, code STRING", ["id"], "columns={'id': 'id_of_table', ...}"),
+        ("id BIGINT, code STRING, ID INT", ["name"], "The facts have column ID, id more than once"),
+    ],
+)
+def test_facts_that_do_not_fit_are_refused_before_the_query_runs(
+    facts: str, columns: Any, text: str, spark: SparkSession, customers: Table
+) -> None:
+    with pytest.raises(InvalidInputError, match=text):
+        spark.createDataFrame([], facts).transform(join_of(customers, ["id", "code"], columns))
+
+
+def test_what_is_no_frame_is_refused(spark: SparkSession, customers: Table) -> None:
+    with pytest.raises(InvalidInputError, match=r"facts is a pyarrow\.lib\.Table; it must be a Spark DataFrame"):
+        join_of(customers, ["id", "code"], ["name"])(pa.table({"id": [1]}))  # type: ignore[arg-type]
