@@ -194,3 +194,28 @@ class LookupOptions:
         per_call=False,
         acts_from=Feature.LOOKUP_TABLES,
     )
+    # Of lakelsm alone: other engines ignore them.
+    lakelsm_lookup_service_token_file: str | None = option(
+        "lakelsm.lookup-service.token-file",
+        TEXT,
+        None,
+        "The file, on the machine that looks up, with the token that the servers of the table's query service ask for; "
+        "of lakelsm alone.",
+        per_call=False,
+    )
+    lakelsm_lookup_service_tls_roots: str | None = option(
+        "lakelsm.lookup-service.tls-roots",
+        TEXT,
+        None,
+        "The file, on the machine that looks up, with the certificates (PEM) that vouch for the servers of the table's "
+        "query service; with it, and only with it, they are asked by TLS; of lakelsm alone.",
+        per_call=False,
+    )
+    lakelsm_lookup_service_timeout: int = option(
+        "lakelsm.lookup-service.timeout",
+        DURATION,
+        30_000,
+        "How long a lookup waits for the answer of a server of the table's query service; of lakelsm alone.",
+        low=1,
+        per_call=False,
+    )

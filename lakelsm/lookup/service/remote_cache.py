@@ -1,0 +1,214 @@
+"""Lookups that servers of the table's query service answer: nothing of the table is kept in this process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.errors import InvalidInputError, LookupServiceError
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.local.shown_rows import shown_rows, shown_schema
+from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.lookup_table import Refreshed
+from lakelsm.lookup.service.lookup_request import MOST_KEYS, LookupRequest, TableIdentity, key_schema, row_schema
+from lakelsm.lookup.service.server_choice import Numbers, ServerChoice
+from lakelsm.lookup.service.server_connection import ServerConnection
+from lakelsm.lookup.service.service_access import ClientAccess
+from lakelsm.lookup.service.service_addresses import published_addresses
+from lakelsm.predicate.evaluation import matching
+from lakelsm.predicate.predicate import columns as columns_of
+
+Answer = TypeVar("Answer")
+
+#: Servers that are asked at a time.
+_MOST_ASKED = 16
+
+
+@dataclass(frozen=True)
+class _Servers:
+    """The servers as the table's file had them: one connection each, in the order of their numbers."""
+
+    connections: tuple[ServerConnection, ...]
+    choice: ServerChoice
+
+
+class RemoteCache:
+    """A `LookupTable` by the full primary key. Each server answers from a snapshot of its own, as new as the interval of
+    its refreshes lets it be; `snapshot` is the oldest.
+
+    A call that a server does not answer is made once more, after the file of addresses was read again.
+    """
+
+    def __init__(self, spec: LookupSpec, access: ClientAccess) -> None:
+        self._spec = spec
+        self._access = access
+        self._identity = TableIdentity.of(spec.store)
+        self._needed = spec.columns if spec.predicate is None else _with(spec.columns, columns_of(spec.predicate))
+        self._key_schema = key_schema(spec.store.schema)
+        self._row_schema = row_schema(spec.store.schema, self._needed)
+        self._shown = shown_schema([spec.store.schema.field(name) for name in spec.columns])
+        self._lock = threading.Lock()
+        self._servers = self._connected()
+        self._pool = ThreadPoolExecutor(_MOST_ASKED, "lookup")
+
+    @staticmethod
+    def open(spec: LookupSpec) -> RemoteCache:
+        """Connect to the servers of a table. Raises LookupServiceError where there are none, or they do not answer."""
+        if not spec.by_primary_key:
+            raise InvalidInputError(
+                f"A query service finds rows by the primary key ({', '.join(spec.store.schema.primary_keys)}), not by "
+                f"{', '.join(spec.key)}: set 'lookup.cache' = 'full'."
+            )
+        cache = RemoteCache(spec, ClientAccess.of(spec.store.options))
+        try:
+            cache._told("open")
+        except BaseException:
+            cache.close()
+            raise
+        return cache
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The oldest snapshot that a server answered from last; None: that of an empty table."""
+        return _oldest([one.snapshot for one in self._servers.connections if one.answered])
+
+    def find(self, keys: pa.Table) -> FoundRows:
+        """The rows of some keys, in the order of the keys."""
+        parts = [self._found(keys.slice(start, MOST_KEYS)) for start in range(0, max(len(keys), 1), MOST_KEYS)]
+        starts = range(0, len(parts) * MOST_KEYS, MOST_KEYS)
+        probes = np.concatenate([part.probes + start for part, start in zip(parts, starts)])
+        return self._kept(FoundRows(probes, pa.concat_tables([part.rows for part in parts])))
+
+    def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """The rows of one key as Python values."""
+        types = {field.name: field.type for field in self._key_schema}
+        keys = pa.table({name: pa.array([value], types[name]) for name, value in zip(self._spec.key, key)})
+        rows = shown_rows(self.find(keys).rows, self._shown)
+        return list(zip(*(column.to_pylist() for column in rows.columns))) if rows.num_columns else [()] * len(rows)
+
+    def refresh(self) -> Refreshed:
+        """Let the servers go on to the table's newest snapshot."""
+        before = [one.snapshot for one in self._servers.connections]
+        after = self._told("refresh")
+        same = [_id(snapshot) for snapshot in before] == [_id(snapshot) for snapshot in after]
+        return Refreshed(_oldest(after), changed=self._key_schema.empty_table() if same else None)
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._pool.shutdown()
+
+    def _found(self, keys: pa.Table) -> FoundRows:
+        keys = keys.select(self._key_schema.names)
+        return self._answered(lambda servers: self._asked(servers, keys))
+
+    def _asked(self, servers: _Servers, keys: pa.Table) -> FoundRows:
+        """Ask each server for its keys, all at the same time."""
+        buckets = servers.choice.buckets_of(keys)
+        if len(servers.connections) == 1:
+            return servers.connections[0].find(keys, _bucket(buckets, 0))
+        numbers = servers.choice.servers_of(keys, buckets)
+        order = np.argsort(numbers, kind="stable")
+        asked, starts = np.unique(numbers[order], return_index=True)
+        places = np.split(order, starts[1:])
+        calls: list[Callable[[], FoundRows]] = [
+            lambda connection=servers.connections[number], at=at: connection.find(  # type: ignore[misc]
+                keys.take(pa.array(at)), _bucket(buckets, int(at[0]))
+            )
+            for number, at in zip(asked.tolist(), places)
+            if len(at)
+        ]
+        if not calls:
+            return FoundRows(np.empty(0, np.int64), self._row_schema.empty_table())
+        return _in_order(places, self._at_once(calls))
+
+    def _told(self, action: str) -> list[Snapshot | None]:
+        """What all servers say to an action."""
+
+        def all_asked(servers: _Servers) -> list[Snapshot | None]:
+            return self._at_once([lambda one=one: one.act(action) for one in servers.connections])  # type: ignore[misc]
+
+        return self._answered(all_asked)
+
+    def _answered(self, ask: Callable[[_Servers], Answer]) -> Answer:
+        """Ask; where a server does not answer, read the addresses again and ask once more."""
+        servers = self._servers
+        try:
+            return ask(servers)
+        except LookupServiceError:
+            with self._lock:
+                if self._servers is servers:  # Else another thread has read them since.
+                    self._servers = self._connected()
+                servers = self._servers
+            return ask(servers)
+
+    def _at_once(self, calls: Sequence[Callable[[], Answer]]) -> list[Answer]:
+        """What calls give, in their order, when all have ended; the first one's error if any fails."""
+        if len(calls) == 1:
+            return [calls[0]()]
+        waiting = [self._pool.submit(call) for call in calls]
+        errors = [future.exception() for future in waiting]
+        for error in errors:
+            if error is not None:
+                raise error
+        return [future.result() for future in waiting]
+
+    def _connected(self) -> _Servers:
+        store = self._spec.store
+        addresses = published_addresses(store)
+        if addresses is None:
+            raise LookupServiceError(
+                f"Table {store.name} has no query service ({store.paths.lookup_service} does not exist): start one with "
+                "'lakelsm query-service', or set 'lookup.cache' = 'partial' or 'full'."
+            )
+        connections = []
+        for number, address in enumerate(addresses):
+            request = LookupRequest(
+                table=self._identity,
+                server=number,
+                servers=len(addresses),
+                schema=store.schema.id,
+                columns=self._needed,
+            )
+            connections.append(ServerConnection(store.name, address, request, self._row_schema, access=self._access))
+        return _Servers(tuple(connections), ServerChoice.of(store, len(addresses)))
+
+    def _kept(self, found: FoundRows) -> FoundRows:
+        """The rows that the spec asks for, with its columns."""
+        if self._spec.predicate is None:
+            return found
+        mask = matching(self._spec.predicate, found.rows)
+        rows = found.rows.filter(mask).select(list(self._spec.columns))
+        return FoundRows(found.probes[mask.to_numpy(zero_copy_only=False)], rows)
+
+
+def _with(columns: tuple[str, ...], more: frozenset[str]) -> tuple[str, ...]:
+    return (*columns, *sorted(more - set(columns)))
+
+
+def _bucket(buckets: Numbers | None, at: int) -> int | None:
+    """The bucket of a key; None where it is not known."""
+    return None if buckets is None or at >= len(buckets) else int(buckets[at])
+
+
+def _in_order(places: Sequence[npt.NDArray[np.int64]], answers: Sequence[FoundRows]) -> FoundRows:
+    """Answers of several servers as one, in the order of the keys."""
+    probes = np.concatenate([at[answer.probes] for at, answer in zip(places, answers)])
+    rows = pa.concat_tables([answer.rows for answer in answers])
+    order = np.argsort(probes, kind="stable")
+    return FoundRows(probes[order], rows.combine_chunks().take(pa.array(order)))
+
+
+def _id(snapshot: Snapshot | None) -> int:
+    return 0 if snapshot is None else snapshot.id
+
+
+def _oldest(snapshots: Sequence[Snapshot | None]) -> Snapshot | None:
+    return min(snapshots, key=_id, default=None)

@@ -1,0 +1,221 @@
+"""A server believes nothing that a client sends, tells no more than its client needs, and ends when it is told to."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import flight
+
+from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, LookupServiceError
+from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.service.lookup_request import (
+    MOST_KEYS,
+    LookupRequest,
+    TableIdentity,
+    decoded_error,
+    decoded_snapshot,
+)
+from lakelsm.lookup.service.query_server import QueryServer
+from lakelsm.lookup.service.remote_cache import RemoteCache
+from lakelsm.lookup.service.served_table import ServedTable
+from lakelsm.lookup.service.service_addresses import publish
+from tests.compact.local_table import LocalTable
+from tests.lookup.service.whole_table import OPEN, Pausing, WholeTable, service
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> LocalTable:
+    table = LocalTable(tmp_path / "t")
+    table.write((1, "one"), (2, "two"))
+    return table
+
+
+def request_of(table: LocalTable) -> LookupRequest:
+    return LookupRequest(table=TableIdentity.of(table.store), server=0, servers=1, schema=0, columns=("v",))
+
+
+def asked(server: QueryServer, request: bytes, keys: pa.RecordBatch | None) -> Any:
+    """The batches that a server answers with."""
+    with flight.FlightClient(f"grpc://{server.address}") as client:
+        descriptor = flight.FlightDescriptor.for_command(request)
+        writer, reader = client.do_exchange(descriptor, flight.FlightCallOptions(timeout=10))
+        with writer:
+            if keys is not None:
+                writer.begin(keys.schema)
+                writer.write_batch(keys)
+            writer.done_writing()
+            return list(reader)
+
+
+def refusal(server: QueryServer, request: bytes, keys: pa.RecordBatch | None) -> LakelsmError:
+    with pytest.raises(flight.FlightServerError) as failure:
+        asked(server, request, keys)
+    told = decoded_error(failure.value.extra_info)
+    assert told is not None
+    return told
+
+
+def ids(*values: int | None) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"id": pa.array(values, pa.int32())})
+
+
+def test_an_answer_has_places_rows_and_the_snapshot(table: LocalTable) -> None:
+    with service(table.store) as (server,):
+        (chunk,) = asked(server, request_of(table).encoded(), ids(9, 2))
+    assert chunk.data.to_pydict() == {"": [1], "v": ["two"]}
+    assert decoded_snapshot(chunk.app_metadata.to_pybytes()) == table.latest
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        (None, "no keys"),
+        (pa.RecordBatch.from_pydict({"id": pa.array([1], pa.int64())}), "id int64, and those of the table have id int32"),
+        (pa.RecordBatch.from_pydict({"key": pa.array([1], pa.int32())}), "key int32"),
+        (pa.RecordBatch.from_pydict({"id": pa.array([1], pa.int32()), "v": ["x"]}), "v string"),
+        (ids(1, None), "NULL is no key"),
+        (pa.RecordBatch.from_pydict({"id": pa.array(np.zeros(MOST_KEYS + 1, np.int32))}), "65536 are the most"),
+    ],
+)
+def test_keys_that_are_none_of_the_tables_are_refused(table: LocalTable, keys: Any, reason: str) -> None:
+    with service(table.store) as (server,):
+        told = refusal(server, request_of(table).encoded(), keys)
+    assert isinstance(told, InvalidInputError)
+    assert reason in str(told)
+
+
+def test_keys_whose_offsets_lead_nowhere_are_refused_before_they_are_followed(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", "id STRING NOT NULL, v STRING")
+    table.write(("a", "x"))
+    offsets = pa.py_buffer(np.array([0, 1 << 30, 1], np.int32))
+    wild = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"ab")])
+    with service(table.store) as (server,):
+        told = refusal(server, request_of(table).encoded(), pa.RecordBatch.from_arrays([wild], ["id"]))
+        assert isinstance(told, InvalidInputError)
+        good = pa.RecordBatch.from_pydict({"id": ["a"]})
+        assert asked(server, request_of(table).encoded(), good)[0].data.num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"columns": ("w",)}, "no column 'w' in schema 0"),
+        ({"schema": 7}, "no schema 7"),
+        ({"schema": -1}, "no schema -1"),
+    ],
+)
+def test_columns_that_the_schema_lacks_are_refused(table: LocalTable, change: dict[str, Any], reason: str) -> None:
+    with service(table.store) as (server,):
+        told = refusal(server, replace(request_of(table), **change).encoded(), ids(1))
+    assert isinstance(told, InvalidInputError)
+    assert reason in str(told)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"table": TableIdentity("/elsewhere", "0")},
+        {"server": 1},
+        {"servers": 2},
+    ],
+)
+def test_a_request_for_another_server_is_refused(table: LocalTable, change: dict[str, Any]) -> None:
+    with service(table.store) as (server,):
+        told = refusal(server, replace(request_of(table), **change).encoded(), ids(1))
+    assert isinstance(told, LookupServiceError)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x80\x04N.", b"{}", b"[]", b'{"version": 1}', b"{" * 5000, b"x" * (5 << 20)])
+def test_bytes_that_are_no_request_are_refused(table: LocalTable, data: bytes) -> None:
+    with service(table.store) as (server,):
+        with pytest.raises(flight.FlightError):
+            asked(server, data, ids(1))
+        assert len(asked(server, request_of(table).encoded(), ids(1))) == 1
+
+
+def test_an_action_that_is_none_is_refused(table: LocalTable) -> None:
+    refused = pytest.raises(flight.FlightServerError, match="none of 'open' and 'refresh'")
+    with service(table.store) as (server,), flight.FlightClient(f"grpc://{server.address}") as client, refused:
+        list(client.do_action(flight.Action("stop", b"")))
+
+
+class Failing(WholeTable):
+    """A cache that cannot look up."""
+
+    error: Exception
+
+    def find(self, keys: pa.Table) -> FoundRows:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (CorruptTableError("Data file x is damaged"), CorruptTableError, "Data file x is damaged"),
+        (KeyError("secret\nstack"), LookupServiceError, "KeyError"),
+        (MemoryError(), LookupServiceError, "MemoryError"),
+    ],
+)
+def test_an_error_of_a_server_is_its_clients_without_a_traceback(
+    table: LocalTable, error: Exception, kind: type[Exception], text: str
+) -> None:
+    Failing.error = error
+    server = QueryServer(
+        ServedTable(table.store, Failing), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=60.0
+    )
+    publish(table.store, [server.address])
+    cache = RemoteCache.open(LookupSpec(table.store, ("id",), ("v",)))
+    with pytest.raises(kind, match=text) as failure:
+        cache.find_one((1,))
+    assert "Traceback" not in str(failure.value)
+    assert str(server.address) in str(failure.value)
+    server.stop()
+
+
+def test_a_stop_waits_for_lookups_that_are_under_way(table: LocalTable) -> None:
+    server = QueryServer(
+        ServedTable(table.store, Pausing), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=60.0
+    )
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.extend(asked(server, request_of(table).encoded(), ids(1))))
+    asking.start()
+    assert Pausing.entered.wait(10)
+    threading.Timer(0.2, Pausing.go_on.set).start()
+    assert server.stop()
+    asking.join(10)
+    assert answers[0].data.num_rows == 1
+
+
+def test_a_refresh_that_fails_is_told_and_tried_again(table: LocalTable, recwarn: pytest.WarningsRecorder) -> None:
+    class Stale(WholeTable):
+        tries = 0
+        again = threading.Event()
+
+        def refresh(self) -> Any:
+            Stale.tries += 1
+            if Stale.tries == 2:
+                raise CorruptTableError("snapshot-2 is damaged")
+            if Stale.tries > 2:
+                Stale.again.set()
+            return super().refresh()
+
+    server = QueryServer(
+        ServedTable(table.store, Stale), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=0.02
+    )
+    assert asked(server, request_of(table).encoded(), ids(1))[0].data.num_rows == 1
+    assert Stale.again.wait(10)
+    assert any("snapshot-2 is damaged" in str(warning.message) for warning in recwarn)
+    server.stop()
+
+
+def test_an_error_that_no_server_told_is_none() -> None:
+    for data in (None, b"", b"x", b"{}", json.dumps({"error": "ValueError", "message": "m"}).encode(), b'{"error": 1}'):
+        assert decoded_error(data) is None
