@@ -51,7 +51,7 @@ class BucketPlaces:
 
     def of(self, rows: pa.RecordBatch) -> Places:
         """The place of each row."""
-        codes, partitions = _partitions(rows, self._partition)
+        codes, partitions = partition_codes(rows, self._partition)
         buckets = self._buckets(rows, codes, partitions)
         most = int(buckets.max(initial=0)) + 1
         both = codes * most + buckets
@@ -68,7 +68,7 @@ class BucketPlaces:
             return self._fixed.of_rows(rows)
         hashes = key_hashes([rows.column(field.name) for field in self._keys], [field.type for field in self._keys])
         buckets = np.empty(len(rows), np.int32)
-        for code, members in _members(codes, len(partitions)):
+        for code, members in members_of(codes, len(partitions)):
             buckets[members] = self._assigner.assign(partitions[code], hashes[members])
         return buckets
 
@@ -80,7 +80,7 @@ def _by_partition(indexes: Mapping[tuple[bytes, int], HashIndex]) -> Mapping[byt
     return found
 
 
-def _partitions(rows: pa.RecordBatch, fields: Sequence[DataField]) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+def partition_codes(rows: pa.RecordBatch, fields: Sequence[DataField]) -> tuple[npt.NDArray[np.int64], list[bytes]]:
     """A number for each row's partition, and the partition (BinaryRow with arity) of each number."""
     codes = np.zeros(len(rows), np.int64)
     for field in fields:
@@ -114,9 +114,13 @@ def _distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.unique(numbers)
 
 
-def _members(codes: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-    """Yield each number with the rows that have it, in their order."""
-    order = np.argsort(codes, kind="stable")
+def members_of(codes: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Yield each number below ``count`` with the rows that have it, in their order."""
+    if count == 1:
+        yield 0, np.arange(len(codes))
+        return
+    # Numpy sorts short numbers by counting them.
+    order = np.argsort(codes.astype(np.uint16) if count <= 1 << 16 else codes, kind="stable")
     stops = np.cumsum(np.bincount(codes, minlength=count))
     for code, (start, stop) in enumerate(zip([0, *stops[:-1].tolist()], stops.tolist())):
         yield code, order[start:stop]

@@ -41,7 +41,6 @@ class LookupOptions:
         "The kind of the files that 'partial' caches make of data files: Arrow columns with an index of hashes, or "
         "Paimon's 'sort' or 'hash' stores.",
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_hash_load_factor: float = option(
         "lookup.hash-load-factor",
@@ -96,7 +95,6 @@ class LookupOptions:
         "Memory that the caches of one process take for a table beside what the system maps of their files.",
         low=1 << 20,
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_cache_max_disk_size: int = option(
         "lookup.cache-max-disk-size",
@@ -106,7 +104,6 @@ class LookupOptions:
         default_text="unlimited",
         low=1 << 20,
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_cache_file_retention: int = option(
         "lookup.cache-file-retention",
@@ -114,7 +111,6 @@ class LookupOptions:
         3_600_000,
         "How long a lookup file is kept that is not used.",
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_continuous_discovery_interval: int | None = option(
         "lookup.continuous.discovery-interval",

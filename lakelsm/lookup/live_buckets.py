@@ -1,0 +1,203 @@
+"""The files of a snapshot as lookups search them: by partition and bucket, and within one by age and range of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.format.data_file.key_value_file import key_types
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.row.binary_row import decode_rows
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.local.bucket_places import members_of, partition_codes
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lsm.interval_partition import fewest_runs
+from lakelsm.lsm.levels import FileRange
+from lakelsm.merge.key_order import order_keys
+from lakelsm.merge.merge_unit import RunFile
+from lakelsm.options import MergeEngine, TableOptions
+from lakelsm.plan.bucket_files import by_bucket, is_shown, one_row_a_key, partition_filter
+from lakelsm.plan.merge_units import MergeUnits
+from lakelsm.snapshots.deletion_vectors import deletion_vectors
+from lakelsm.snapshots.manifest_scan import BucketFilter, read_live_entries
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.write.fixed_buckets import FixedBuckets
+
+Places = npt.NDArray[np.int64]
+#: Numbers of files whose key ranges are disjoint, in key order.
+Run = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LiveBucket:
+    """The shown files of one bucket of one partition.
+
+    ``bounds`` has for each column of the trimmed primary key the smallest values of all files, then the largest ones.
+    ``generations`` come newest first: what a generation has of a key hides what older ones have. Of each, its runs come
+    oldest first.
+    """
+
+    files: tuple[RunFile, ...]
+    _: KW_ONLY
+    total_buckets: int
+    bounds: tuple[pa.Array, ...]
+    generations: tuple[tuple[Run, ...], ...]
+
+    def holders(self, keys: Sequence[pa.Array]) -> KeyRanges:
+        """Which files may have some keys, given as the columns of the trimmed primary key."""
+        both = [pa.chunked_array([bounds, key]) for bounds, key in zip(self.bounds, keys)]
+        count = len(self.files)
+        ordered = order_keys(both)
+        return KeyRanges(ordered[:count], ordered[count : 2 * count], ordered[2 * count :])
+
+
+@dataclass(frozen=True)
+class KeyRanges:
+    """The smallest and the largest key of each file of a bucket, and keys that are looked for, as they compare."""
+
+    lows: npt.NDArray[np.generic]
+    highs: npt.NDArray[np.generic]
+    keys: npt.NDArray[np.generic]
+
+    def of_run(self, run: Run, wanted: Places) -> Iterator[tuple[int, Places]]:
+        """Yield each file of a run that may have some of the keys at ``wanted``, with the places of these."""
+        keys = self.keys if len(wanted) == len(self.keys) else self.keys[wanted]
+        if len(run) == 1:
+            inside = (keys >= self.lows[run[0]]) & (keys <= self.highs[run[0]])
+            if inside.any():
+                yield run[0], wanted if inside.all() else wanted[inside]
+            return
+        files = np.array(run)
+        at = np.searchsorted(self.lows[files], keys, side="right") - 1
+        inside = np.flatnonzero((at >= 0) & (keys <= self.highs[files][at]))
+        for number, members in members_of(at[inside], len(run)):
+            if len(members):
+                yield run[number], wanted[inside[members]]
+
+
+@dataclass(frozen=True)
+class LiveBuckets:
+    """The shown files of a snapshot (None: an empty table) by partition (BinaryRow with arity) and bucket."""
+
+    spec: LookupSpec
+    snapshot: Snapshot | None
+    partitions: Mapping[bytes, Mapping[int, LiveBucket]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(spec: LookupSpec, snapshot: Snapshot | None) -> LiveBuckets:
+        """Read the manifests of a snapshot. Partitions are left out that the condition of the lookup rules out."""
+        if snapshot is None:
+            return LiveBuckets(spec, None)
+        store = spec.store
+        entries = read_live_entries(
+            store.file_io,
+            store.paths,
+            snapshot,
+            keep_partitions=partition_filter(store, spec.predicate),
+            keep_buckets=_bucket_filter(spec),
+            stats=False,
+        )
+        every = by_bucket(store, entries)
+        shown = {
+            bucket: found
+            for bucket, files in every.items()
+            if (found := [file for file in files if is_shown(store.options, file.level)])
+        }
+        units = MergeUnits(store, entries, deletion_vectors(store, snapshot, shown).of(entries))
+        partitions: dict[bytes, dict[int, LiveBucket]] = {}
+        for (partition, bucket), files in shown.items():
+            partitions.setdefault(partition, {})[bucket] = _live_bucket(store, entries, units, files)
+        return LiveBuckets(spec, snapshot, partitions)
+
+    @cached_property
+    def files(self) -> frozenset[RunFile]:
+        """All files; equal ones are of the same path, and may have other vectors."""
+        return frozenset(file for buckets in self.partitions.values() for one in buckets.values() for file in one.files)
+
+    @cached_property
+    def has_vectors(self) -> bool:
+        """Whether a deletion vector masks rows."""
+        return any(file.vector is not None for file in self.files)
+
+    def places(self, keys: pa.RecordBatch) -> Iterator[tuple[LiveBucket, Places]]:
+        """Yield each bucket that may have some of the ``keys`` (the columns of the primary key), with their places."""
+        schema = self.spec.store.schema
+        codes, partitions = partition_codes(keys, schema.partition_fields)
+        for code, members in members_of(codes, len(partitions)):
+            buckets = self.partitions.get(partitions[code], {})
+            whole = len(members) == len(keys)
+            for total in {bucket.total_buckets for bucket in buckets.values()}:
+                if total <= 0:
+                    yield from ((bucket, members) for bucket in buckets.values() if bucket.total_buckets == total)
+                    continue
+                numbers = self._numbers(keys if whole else keys.take(pa.array(members)), total)
+                for number, inside in members_of(numbers, total):
+                    bucket = buckets.get(number)
+                    if bucket is not None and bucket.total_buckets == total and len(inside):
+                        yield bucket, members[inside]
+
+    def _numbers(self, keys: pa.RecordBatch, total: int) -> Places:
+        """The bucket of each key, of so many."""
+        store = self.spec.store
+        buckets = replace(FixedBuckets.of(store.schema, store.options), number=total)
+        return buckets.of_rows(keys).astype(np.int64)
+
+
+def _bucket_filter(spec: LookupSpec) -> BucketFilter | None:
+    if spec.buckets is None:
+        return None
+    wanted = np.array(sorted(spec.buckets), np.int64)
+    return lambda buckets, totals: np.isin(buckets, wanted)
+
+
+def _live_bucket(
+    store: TableStore, entries: Sequence[ManifestEntry], units: MergeUnits, files: Sequence[FileRange]
+) -> LiveBucket:
+    metas = [entries[file.index].file for file in files]
+    bounds = decode_rows([meta.min_key for meta in metas] + [meta.max_key for meta in metas], key_types(store.schema))
+    return LiveBucket(
+        tuple(map(units.file, files)),
+        total_buckets=entries[files[0].index].total_buckets,
+        bounds=tuple(bounds),
+        generations=_generations(store.options, files),
+    )
+
+
+def _generations(options: TableOptions, files: Sequence[FileRange]) -> tuple[tuple[Run, ...], ...]:
+    runs = _runs(files)
+    if one_row_a_key(options) and not is_shown(options, 0):
+        # No key is in two of them.
+        return tuple((_numbers(files, run),) for run in reversed(runs))
+    if options.merge_engine is not MergeEngine.DEDUPLICATE or options.sequence_field:
+        return (tuple(_numbers(files, run) for run in runs),)
+    generations: list[tuple[Run, ...]] = []
+    newest = list(accumulate((max(file.max_seq for file in run) for run in runs), max))
+    oldest = list(accumulate((min(file.min_seq for file in run) for run in reversed(runs)), min))[::-1]
+    first = 0
+    for at in range(1, len(runs) + 1):
+        if at == len(runs) or newest[at - 1] < oldest[at]:
+            generations.append(tuple(_numbers(files, run) for run in runs[first:at]))
+            first = at
+    return tuple(reversed(generations))
+
+
+def _runs(files: Sequence[FileRange]) -> list[tuple[FileRange, ...]]:
+    """The files in runs, oldest first: each of level 0 is one, those of a level above are as few as can be."""
+    by_level: dict[int, list[FileRange]] = {}
+    for file in files:
+        by_level.setdefault(file.level, []).append(file)
+    runs: list[tuple[FileRange, ...]] = [(file,) for file in by_level.pop(0, ())]
+    for members in by_level.values():
+        runs += fewest_runs(sorted(members, key=lambda file: (file.min_key, file.max_key)))
+    return sorted(runs, key=lambda run: max(file.max_seq for file in run))
+
+
+def _numbers(files: Sequence[FileRange], run: Sequence[FileRange]) -> Run:
+    places = {file.index: place for place, file in enumerate(files)}
+    return tuple(places[file.index] for file in run)

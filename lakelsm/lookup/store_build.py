@@ -1,0 +1,107 @@
+"""Lookup stores made of data files: which columns they have, and the task that writes one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.cancellation import end_if_cancelled
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.store.lookup_store import StoreFormat, StoreLayout
+from lakelsm.merge.merge_spec import MergeSpec
+from lakelsm.merge.merge_unit import RunFile
+from lakelsm.merge.run_reader import RunReader
+from lakelsm.predicate.predicate import columns
+from lakelsm.schema.system_columns import POSITION, SYSTEM_FIELDS
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.types import DataField, parse_type
+
+#: The place of a row in its data file, by which deletion vectors mask it.
+_POSITION_FIELD = DataField(SYSTEM_FIELDS[-1].id - 1, POSITION, parse_type("BIGINT NOT NULL"))
+#: Bytes of rows that are decoded at a time.
+_BATCH_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class StoredColumns:
+    """The columns of the stores of a lookup: ``keys`` (the trimmed primary key), then ``values`` and system columns.
+
+    ``merge`` makes one row of several versions of a key; the values have what it needs.
+    """
+
+    keys: tuple[DataField, ...]
+    values: tuple[DataField, ...]
+    _: KW_ONLY
+    merge: MergeSpec
+    positions: bool
+
+    @staticmethod
+    def of(spec: LookupSpec, positions: bool) -> StoredColumns:
+        """What a lookup needs; ``positions``: deletion vectors may mask rows."""
+        schema = spec.store.schema
+        wanted = {*spec.columns, *(columns(spec.predicate) if spec.predicate is not None else ())}
+        merge = MergeSpec.of(schema, spec.store.options).of_columns(wanted)
+        wanted.update(merge.read_columns)
+        values = [schema.field(name) for name in schema.field_names if name in wanted - {*schema.primary_keys}]
+        system = (*SYSTEM_FIELDS, _POSITION_FIELD) if positions else SYSTEM_FIELDS
+        keys = tuple(map(schema.field, schema.trimmed_primary_keys))
+        return StoredColumns(keys, (*values, *system), merge=merge, positions=positions)
+
+    def layout(self, file: RunFile) -> StoreLayout:
+        """The layout of the store of one data file. It tells files apart that only share their path."""
+        known = None if file.expected is None else file.expected.footer_checksum
+        ids = tuple(field.id for field in (*self.keys, *self.values))
+        rows = (file.path, file.file_size, file.row_count, file.schema_id, known, ids)
+        return StoreLayout(self.keys, self.values, rows_of=repr(rows))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All columns, in order."""
+        return (*(field.name for field in self.keys), *self.value_names)
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """All columns but the keys."""
+        return tuple(field.name for field in self.values)
+
+
+@dataclass(frozen=True)
+class StoreBuild:
+    """The task that makes the store of a data file in a directory, under the name that ``name_of`` its layout has.
+
+    All rows of the file are in it, masked ones too: other snapshots may mask others.
+    """
+
+    spec: LookupSpec
+    stored: StoredColumns
+    _: KW_ONLY
+    format: StoreFormat
+    directory: CacheDirectory
+    names: Mapping[RunFile, str]
+    schemas: Mapping[int, TableSchema]
+    memory_bytes: int
+
+    def __call__(self, file: RunFile) -> Iterator[pa.RecordBatch]:
+        """Make the store; nothing is yielded."""
+        layout = self.stored.layout(file)
+        self.directory.published(
+            self.names[file], lambda path: self.format.write(path, layout, self._rows(file))
+        )
+        yield from ()
+
+    def _rows(self, file: RunFile) -> Iterator[pa.Table]:
+        store = self.spec.store
+        names = self.stored.names
+        reader = RunReader(
+            store.file_io, store.schema, schemas=self.schemas, columns=names, memory_bytes=self.memory_bytes
+        )
+        allowance = min(self.memory_bytes // 8, _BATCH_BYTES)
+        for start, rows in reader.open_file(file).batches(lambda: allowance):
+            end_if_cancelled()
+            if self.stored.positions:
+                rows = rows.append_column(POSITION, pa.array(np.arange(start, start + len(rows))))
+            yield rows.select(list(names))
