@@ -141,6 +141,23 @@ def _mix_one(state: int, word: int) -> int:
     return (_rotated(state, 13) * 5 + _ADD) & _FULL
 
 
+def mixed_words(words: Sequence[int], state: int = _SEED) -> int:
+    """The state of the hash of one row after some more words of four bytes; `finished_hash` makes the hash of it."""
+    for word in words:
+        word = word * _C1 & _FULL
+        state ^= (word << 15 | word >> 17) * _C2 & _FULL
+        state = ((state << 13 | state >> 19) * 5 + _ADD) & _FULL
+    return state
+
+
+def finished_hash(state: int, byte_length: int) -> int:
+    """The hash of one row, without a sign, from its state after all words and its length in bytes."""
+    state ^= byte_length
+    state = (state ^ state >> 16) * _F1 & _FULL
+    state = (state ^ state >> 13) * _F2 & _FULL
+    return state ^ state >> 16
+
+
 class _Mixer:
     """The hash state of a block of rows: one number while it is the same for all, an array afterwards."""
 

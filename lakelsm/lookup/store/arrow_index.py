@@ -1,0 +1,203 @@
+"""The index of a key: which rows may have it, by the 32-bit hash of the key.
+
+`write_index` sorts the entries (`key_entries`) of one or several files of rows: hash first, then row. They are parted by
+their leading bits into files' regions, which are then sorted one by one, so that memory is bounded by a part and not by
+the rows, and parts may be sorted in threads. A directory has the place of the first entry of each value of the leading
+bits, about as many as there are entries: a key is found by one look into the directory and one at the entries there.
+
+Keys of one hash are told apart by who asks (`keyed_rows`). A key may have many rows.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lakelsm.lookup.store.key_entries import ENTRIES, Entries, check_rows
+from lakelsm.lookup.store.piece_file import Piece, PieceFile, PieceWriter
+
+Longs = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint32]
+
+_DIRECTORY = "directory"
+_SORTED = "index"
+#: Entries of a part, which is sorted in memory.
+_PART_ENTRIES = 1 << 21
+_MOST_PART_BITS = 12
+_PIECE_BYTES = 1 << 20
+#: Entries of one value of the leading bits up to which they are compared one by one.
+_FEW = 8
+
+
+def write_index(file: PieceWriter, sources: Sequence[tuple[PieceFile, int]], threads: int = 1) -> dict[str, Any]:
+    """Write the index of the entries of files, each with the number of its first row; return its facts.
+
+    The facts are for `PieceWriter.finish`, alone or among others: `HashIndex` is given them. Memory: for each thread
+    twice the entries of a part, 32 MB, and more where a larger share of the rows has one key.
+    """
+    return _IndexWriter(file, sources).write(threads)
+
+
+class _IndexWriter:
+    def __init__(self, file: PieceWriter, sources: Sequence[tuple[PieceFile, int]]) -> None:
+        self._file = file
+        self._sources = sources
+        self._entries = sum(piece.size for source, _ in sources for piece in source.section(ENTRIES).pieces) // 8
+        self._rows = max((first + int(source.facts["rows"]) for source, first in sources), default=0)
+        check_rows(self._rows)
+        bits = max(self._entries - 1, 0).bit_length()
+        self._part_bits = min(max(bits - (_PART_ENTRIES - 1).bit_length(), 0), _MOST_PART_BITS)
+        self._bits = max(bits, self._part_bits)
+
+    def write(self, threads: int) -> dict[str, Any]:
+        """Part, sort and write the entries."""
+        self._directory = self._file.reserve(4 * ((1 << self._bits) + 1))
+        self._start = self._file.reserve(8 * self._entries)
+        if self._part_bits:
+            ends = self._part()
+            with ThreadPoolExecutor(threads) as pool:
+                pieces = list(pool.map(self._sort_part, range(len(ends)), [0, *ends[:-1]], ends))
+        else:
+            blocks = list(self._blocks())
+            pieces = [self._write_part(0, 0, np.concatenate(blocks) if blocks else np.empty(0, np.uint64))]
+        last = np.array([self._entries], dtype=np.uint32)
+        directory = [piece for of_directory, _ in pieces for piece in of_directory]
+        directory.extend(self._write(self._directory + (4 << self._bits), last))
+        self._file.place(_DIRECTORY, directory)
+        self._file.place(_SORTED, [piece for _, of_entries in pieces for piece in of_entries])
+        return {"rows": self._rows, "entries": self._entries, "bits": self._bits}
+
+    def _blocks(self) -> Iterator[Entries]:
+        for source, first_row in self._sources:
+            section = source.section(ENTRIES)
+            for number in range(len(section.pieces)):
+                source.check()
+                yield np.frombuffer(section.piece(number), np.uint64) + np.uint64(first_row)
+
+    def _part(self) -> list[int]:
+        """Write the entries to the regions of their parts; return where the parts end."""
+        shift = np.uint64(64 - self._part_bits)
+        parts = 1 << self._part_bits
+        counts = np.zeros(parts, dtype=np.int64)
+        for block in self._blocks():
+            counts += np.bincount((block >> shift).astype(np.intp), minlength=parts)
+        ends = np.cumsum(counts)
+        cursors = (ends - counts).tolist()
+        for block in self._blocks():
+            part = (block >> shift).astype(np.uint16)
+            block = block[np.argsort(part, kind="stable")]
+            start = 0
+            for number, count in enumerate(np.bincount(part, minlength=parts).tolist()):
+                if count:
+                    self._file.write_at(self._start + 8 * cursors[number], block[start : start + count])
+                    cursors[number] += count
+                    start += count
+        return [int(end) for end in ends]
+
+    def _sort_part(self, part: int, first: int, stop: int) -> tuple[list[Piece], list[Piece]]:
+        data = self._file.read_at(self._start + 8 * first, 8 * (stop - first))
+        return self._write_part(part, first, np.frombuffer(data, np.uint64))
+
+    def _write_part(self, part: int, first: int, entries: Entries) -> tuple[list[Piece], list[Piece]]:
+        """Write the entries of a part, sorted, and its share of the directory; return the pieces of both."""
+        entries.sort()
+        slots = 1 << (self._bits - self._part_bits)
+        slot = (entries >> np.uint64(64 - self._bits)) if self._bits else np.zeros(len(entries), np.uint64)
+        counts = np.bincount((slot - np.uint64(part * slots)).astype(np.intp), minlength=slots)
+        starts = (first + np.cumsum(counts) - counts).astype(np.uint32)
+        return (
+            self._write(self._directory + 4 * part * slots, starts),
+            self._write(self._start + 8 * first, entries),
+        )
+
+    def _write(self, start: int, values: npt.NDArray[Any]) -> list[Piece]:
+        self._file.write_at(start, values)
+        data = values.view(np.uint8).data
+        pieces = (data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES))
+        return [Piece(start + _PIECE_BYTES * at, len(piece), zlib.crc32(piece)) for at, piece in enumerate(pieces)]
+
+
+class HashIndex:
+    """An index that is open. Several threads, and processes that were forked, may ask it.
+
+    ``rows`` are those of the files that it was made of, ``entries`` those of them that have a key.
+    """
+
+    def __init__(self, file: PieceFile, facts: dict[str, Any]) -> None:
+        """``facts`` are those that `write_index` returned when the file was written."""
+        self.file = file
+        self.rows = int(facts["rows"])
+        self.entries = int(facts["entries"])
+        self._bits = int(facts["bits"])
+        self._sections = file.section(_DIRECTORY), file.section(_SORTED)
+        self._directory = self._sections[0].whole(np.uint32)
+        self._sorted = self._sections[1].whole(np.uint64)
+        if len(self._directory) != (1 << self._bits) + 1 or len(self._sorted) != self.entries:
+            raise file.damaged("its index is not whole")
+        self._places = self._directory.data
+        self._numbers = self._sorted.data
+
+    def candidates(self, hashes: Hashes) -> tuple[Longs, Longs]:
+        """The rows of each hash: the places of the hashes that have rows, ascending, and those rows, ascending too.
+
+        A hash that has several rows comes as often. The caller looks at the file's stamp before (`PieceFile.check`).
+        """
+        slots = (hashes >> np.uint32(32 - self._bits)).astype(np.int64) if self._bits else np.zeros(len(hashes), np.int64)
+        directory, entries = self._sections
+        directory.check_values(slots, slots + 1, 4)
+        first, stop = self._directory[slots].astype(np.int64), self._directory[slots + 1].astype(np.int64)
+        if not entries.is_checked:
+            some = stop > first
+            entries.check_values(first[some], stop[some] - 1, 8)
+        counts = stop - first
+        if len(counts) and int(counts.max()) > _FEW:
+            self._narrow(hashes, first, stop)
+            counts = stop - first
+        probes = np.repeat(np.arange(len(hashes)), counts)
+        places = np.repeat(first - (np.cumsum(counts) - counts), counts)
+        places += np.arange(len(places))
+        found = self._sorted[places]
+        hit = (found >> np.uint64(32)).astype(np.uint32) == hashes[probes]
+        return probes[hit], (found[hit] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+    def rows_of(self, key_hash: int) -> list[int]:
+        """The rows of one hash, ascending. The caller looks at the file's stamp before."""
+        slot = key_hash >> (32 - self._bits)
+        directory, entries = self._sections
+        directory.check_value(slot, slot + 1, 4)
+        first, stop = self._places[slot], self._places[slot + 1]
+        if first == stop:
+            return []
+        entries.check_value(first, stop - 1, 8)
+        low = key_hash << 32
+        if stop - first > _FEW:
+            first = bisect_left(self._numbers, low, first, stop)
+            stop = bisect_left(self._numbers, low + (1 << 32), first, stop)
+        return [entry - low for entry in self._numbers[first:stop] if entry >> 32 == key_hash]
+
+    def _narrow(self, hashes: Hashes, first: Longs, stop: Longs) -> None:
+        """Make long ranges of entries those that have the very hash."""
+        many = np.flatnonzero(stop - first > _FEW)
+        low = hashes[many].astype(np.uint64) << np.uint64(32)
+        starts, ends = first[many], stop[many]
+        first[many] = self._bisected(low, starts, ends)
+        stop[many] = self._bisected(low | np.uint64(0xFFFFFFFF), starts, ends)
+
+    def _bisected(self, wanted: Entries, low: Longs, high: Longs) -> Longs:
+        """For each value the first place from ``low`` to ``high`` whose entry is not below it."""
+        low, high = low.copy(), high.copy()
+        while (open_ := low < high).any():
+            middle = (low + high) >> 1
+            below = open_ & (self._sorted[np.minimum(middle, self.entries - 1)] < wanted)
+            low = np.where(below, middle + 1, low)
+            high = np.where(open_ & ~below, middle, high)
+        return low
+
+
+__all__ = ["HashIndex", "write_index"]

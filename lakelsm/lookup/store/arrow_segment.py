@@ -1,0 +1,322 @@
+"""Segments: rows in files of Arrow record batches, in the order in which they were written, found by their place.
+
+A segment is written in one pass; a row's place is its number in that order. `SegmentRows` are the rows of several
+segments, one after the other: a row's number there is its place and the rows of the segments before. For each of its
+keys a segment's writer also leaves a file of the hashes of the rows' keys, of which `arrow_index` makes an index.
+"""
+
+from __future__ import annotations
+
+import base64
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.data_file.column_evolution import cast_column
+from lakelsm.format.row.binary_row_slots import primitive_values
+from lakelsm.lookup.store.key_entries import KeyEntries
+from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter, Section
+from lakelsm.types import DataField, shown_arrow, to_arrow
+
+Longs = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+CHUNKS = "chunks"
+#: Rows and bytes of a record batch, which is checked as one: a batch of one row may be larger.
+CHUNK_ROWS = 1 << 18
+CHUNK_BYTES = 16 << 20
+
+
+class SegmentWriter:
+    """Writes rows to a new file, and the hashes of each of their keys to a file beside it (`hashes_path`).
+
+    ``fields`` are the rows' columns, ``keys`` those of each key. Memory: about three record batches. Leaving the context
+    without `finish` deletes the files. Raises StorageError where the file system takes no more.
+    """
+
+    def __init__(self, path: Path, fields: Sequence[DataField], keys: Sequence[Sequence[DataField]]) -> None:
+        self.rows = 0
+        self._chunks = ChunkWriter(PieceWriter(path), fields)
+        self._entries: list[KeyEntries] = []
+        try:
+            for number, fields in enumerate(keys):
+                self._entries.append(KeyEntries(PieceWriter(hashes_path(path, number)), fields))
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+
+    def __enter__(self) -> SegmentWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in (self._chunks.file, *(entries.file for entries in self._entries)):
+            file.__exit__(kind, error, trace)
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows: their columns are found by name, and in stored types."""
+        for entries in self._entries:
+            entries.add(self.rows, rows)
+        self._chunks.add(rows)
+        self.rows += len(rows)
+
+    def finish(self) -> None:
+        """End the files, which `Segment` and `arrow_index.write_index` open."""
+        for entries in self._entries:
+            entries.file.finish({"rows": self.rows})
+        self._chunks.flush()
+        self._chunks.file.finish(self._chunks.facts)
+
+
+def hashes_path(path: Path, key: int) -> Path:
+    """The file of the hashes of a segment's key. It is needed for indexes that are yet to be made, and may go after."""
+    return path.with_name(f"{path.name}.{key}.hashes")
+
+
+def _stored_schema(fields: Sequence[DataField]) -> pa.Schema:
+    return pa.schema([pa.field(field.name, to_arrow(field.type)) for field in fields])
+
+
+class ChunkWriter:
+    """Rows as record batches of a bounded size, the pieces of a section of a file."""
+
+    def __init__(self, file: PieceWriter, fields: Sequence[DataField]) -> None:
+        self.file = file
+        self._schema = _stored_schema(fields)
+        self._lengths: list[int] = []
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = 0
+        self._waiting_bytes = 0
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What `Segment` needs to know of the record batches."""
+        schema = base64.b64encode(self._schema.serialize().to_pybytes()).decode()
+        return {"schema": schema, "lengths": self._lengths}
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows, which are written once they fill a record batch."""
+        rows = pa.Table.from_arrays([rows.column(name) for name in self._schema.names], schema=self._schema)
+        while len(rows):
+            part = rows.slice(0, CHUNK_ROWS - self._waiting_rows)
+            rows = rows.slice(len(part))
+            self._waiting.append(part)
+            self._waiting_rows += len(part)
+            self._waiting_bytes += part.nbytes
+            if self._waiting_rows >= CHUNK_ROWS or self._waiting_bytes >= CHUNK_BYTES:
+                self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that wait."""
+        if self._waiting:
+            rows = pa.concat_tables(self._waiting)
+            self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
+            self._write(rows)
+
+    def _write(self, rows: pa.Table) -> None:
+        if len(rows) > 1 and rows.nbytes > 2 * CHUNK_BYTES:
+            half = len(rows) // 2
+            self._write(rows.slice(0, half))
+            self._write(rows.slice(half))
+            return
+        (batch,) = rows.combine_chunks().to_batches()
+        self.file.append(CHUNKS, batch.serialize())
+        self._lengths.append(len(batch))
+
+
+class Segment:
+    """The rows of a file. Several threads, and processes that were forked, may read them."""
+
+    def __init__(self, file: PieceFile) -> None:
+        """``file`` has what a `SegmentWriter` or an `ArrowStoreFormat` wrote; raises CorruptStoreError where not."""
+        self.file = file
+        try:
+            schema = base64.b64decode(file.facts["schema"])
+            self.lengths = [int(length) for length in file.facts["lengths"]]
+        except (KeyError, ValueError) as error:
+            raise file.damaged("it has no rows") from error
+        self.schema = pa.ipc.read_schema(pa.py_buffer(schema))
+        self.rows = sum(self.lengths)
+        self._section: Section = file.section(CHUNKS)
+        self._chunks: list[dict[str, pa.Array] | None] = [None] * len(self.lengths)
+
+    @staticmethod
+    def open(path: Path) -> Segment:
+        """Open a file. Raises CorruptStoreError for one that is missing or damaged."""
+        return Segment(PieceFile(path))
+
+    def chunk(self, number: int) -> dict[str, pa.Array]:
+        """The columns of a record batch, which are mapped: only copies of what they have are to be handed out."""
+        self._section.check(number)
+        chunk = self._chunks[number]
+        if chunk is None:
+            start, size, _ = self._section.pieces[number]
+            batch = pa.ipc.read_record_batch(pa.py_buffer(self.file.bytes_at(start, size)), self.schema)
+            if len(batch) != self.lengths[number]:
+                raise self.file.damaged(f"record batch {number} has {len(batch)} rows instead of {self.lengths[number]}")
+            chunk = self._chunks[number] = dict(zip(self.schema.names, batch.columns, strict=True))
+        return chunk
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+
+class SegmentRows:
+    """The rows of several segments of the same columns, one after the other, by their numbers."""
+
+    def __init__(self, fields: Sequence[DataField], segments: Sequence[Segment]) -> None:
+        """Raises CorruptStoreError for a segment of other columns than ``fields``."""
+        self.schema = _stored_schema(fields)
+        self.segments = tuple(segments)
+        for segment in self.segments:
+            if segment.schema != self.schema:
+                raise segment.file.damaged(f"it has the columns {segment.schema.names} instead of {self.schema.names}")
+        shown = {field.name: shown_arrow(field.type) for field in fields}
+        self._shown = {name: kind for name, kind in shown.items() if kind != self.schema.field(name).type}
+        self._chunks = [(segment, number) for segment in self.segments for number in range(len(segment.lengths))]
+        lengths = [segment.lengths[number] for segment, number in self._chunks]
+        self._starts = [0, *np.cumsum(np.array(lengths, dtype=np.int64)).tolist()]
+        self._first_rows = np.array(self._starts[:-1], dtype=np.int64)
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @property
+    def first_rows(self) -> list[int]:
+        """The number of the first row of each segment."""
+        return [0, *np.cumsum(np.array([segment.rows for segment in self.segments], dtype=np.int64)).tolist()][:-1]
+
+    def check(self) -> None:
+        """Look at the stamp of each file, before anything is read of it. Raises CorruptStoreError."""
+        for segment in self.segments:
+            segment.file.check()
+
+    def take(self, rows: Longs, names: Sequence[str]) -> pa.Table:
+        """Columns of rows by their numbers, in that order, repeated or not; copies of what the files have."""
+        self.check()
+        try:
+            return self.placed(rows).take(names)
+        except pa.ArrowInvalid:  # More than 2 GiB of a column.
+            if len(rows) < 2:
+                raise
+            half = len(rows) // 2
+            return pa.concat_tables([self.take(rows[:half], names), self.take(rows[half:], names)])
+
+    def row(self, row: int, names: Sequence[str]) -> tuple[Any, ...]:
+        """Columns of one row, as Python values as users get them.
+
+        Raises UnsupportedFeatureError for a time that Python does not have.
+        """
+        at = bisect_right(self._starts, row) - 1
+        segment, number = self._chunks[at]
+        segment.file.check()
+        chunk = segment.chunk(number)
+        row -= self._starts[at]
+        try:
+            if self._shown.keys().isdisjoint(names):
+                return tuple([chunk[name][row].as_py() for name in names])
+            return tuple([self._value(chunk[name], row, name) for name in names])
+        except (ValueError, OverflowError) as error:
+            raise UnsupportedFeatureError(
+                f"a row has a time that Python does not have ({error}): look its key up as one of many, in Arrow, or "
+                "leave the column out."
+            ) from error
+
+    def _value(self, column: pa.Array, row: int, name: str) -> Any:
+        kind = self._shown.get(name)
+        return (column[row] if kind is None else cast_column(column.slice(row, 1), kind)[0]).as_py()
+
+    def placed(self, rows: Longs) -> PlacedRows:
+        """The rows by the record batches that have them. The caller looks at the files' stamps before (`check`)."""
+        if len(self._chunks) == 1:
+            return PlacedRows(self.schema, self._arrays([0]), bounds=[0, len(rows)], local=rows, order=None)
+        at = np.searchsorted(self._first_rows, rows, side="right") - 1
+        order = np.argsort(at.astype(np.uint16) if len(self._chunks) <= 1 << 16 else at, kind="stable")
+        counts = np.bincount(at, minlength=len(self._chunks))
+        touched = np.flatnonzero(counts)
+        local = (rows - self._first_rows[at])[order] if len(rows) else rows
+        bounds = [0, *np.cumsum(counts[touched]).tolist()]
+        return PlacedRows(self.schema, self._arrays(touched.tolist()), bounds=bounds, local=local, order=order)
+
+    def _arrays(self, chunks: Sequence[int]) -> list[dict[str, pa.Array]]:
+        return [segment.chunk(number) for segment, number in (self._chunks[at] for at in chunks)]
+
+
+class PlacedRows:
+    """Rows by their record batches: those from ``bounds[i]`` to ``bounds[i + 1]`` are of ``chunks[i]``, at ``local``.
+
+    ``order[i]`` (None: i) is the place of row i among the rows that were asked for.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        chunks: Sequence[dict[str, pa.Array]],
+        *,
+        bounds: Sequence[int],
+        local: Longs,
+        order: Longs | None,
+    ) -> None:
+        self._schema = schema
+        self._chunks = chunks
+        self._bounds = bounds
+        self._local = local
+        self._order = order
+
+    def take(self, names: Sequence[str]) -> pa.Table:
+        """Columns of the rows, in the order in which they were asked for."""
+        if not names:
+            return pa.table({"": pa.nulls(len(self._local))}).select([])
+        places = None
+        if self._order is not None:
+            back = np.empty(len(self._order), dtype=np.int64)
+            back[self._order] = np.arange(len(back))
+            places = pa.array(back)
+        columns = [self._column(name) if places is None else self._column(name).take(places) for name in names]
+        return pa.Table.from_arrays(columns, schema=pa.schema([self._schema.field(name) for name in names]))
+
+    def have(self, name: str, values: pa.Array) -> Mask:
+        """Which rows, in the order in which they were asked for, have these values. Neither has NULLs.
+
+        Values are equal as keys are: 0.0 and -0.0, and any two NaN.
+        """
+        kind = values.type
+        if not self._is_plain(kind):
+            order = None if self._order is None else pa.array(self._order)
+            same = pc.equal(self._column(name), values if order is None else values.take(order))
+            return self._as_asked(same.to_numpy(zero_copy_only=False))
+        stored = np.empty(len(self._local), dtype=primitive_values(values).dtype)
+        for chunk, start, stop in self._pieces():
+            np.take(primitive_values(chunk[name]), self._local[start:stop], out=stored[start:stop], mode="clip")
+        stored, wanted = self._as_asked(stored), primitive_values(values)
+        equal: Mask = stored == wanted
+        return equal | (np.isnan(stored) & np.isnan(wanted)) if pa.types.is_floating(kind) else equal
+
+    def _is_plain(self, kind: pa.DataType) -> bool:
+        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind))
+
+    def _pieces(self) -> Iterator[tuple[dict[str, pa.Array], int, int]]:
+        return zip(self._chunks, self._bounds[:-1], self._bounds[1:], strict=True)
+
+    def _column(self, name: str) -> pa.Array:
+        """The column in the order of the record batches, a copy."""
+        local = pa.array(self._local)
+        parts = [chunk[name].take(local.slice(start, stop - start)) for chunk, start, stop in self._pieces()]
+        return pa.concat_arrays(parts) if parts else pa.nulls(0, self._schema.field(name).type)
+
+    def _as_asked(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if self._order is None:
+            return values
+        asked = np.empty_like(values)
+        asked[self._order] = values
+        return asked

@@ -1,0 +1,80 @@
+"""Rows of segments found by a key: candidates of an index, told apart by their key columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.format.row.single_hash import SingleHash
+from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.store.arrow_index import HashIndex
+from lakelsm.lookup.store.arrow_segment import PlacedRows, SegmentRows
+from lakelsm.lookup.store.key_entries import hashes_of
+from lakelsm.types import DataField, to_arrow
+
+Longs = npt.NDArray[np.int64]
+
+
+class KeyedRows:
+    """Rows and the index of one of their keys, whose columns are ``key``. Several threads may ask.
+
+    Each method looks at the files' stamps first, and raises CorruptStoreError for a file that is damaged.
+    """
+
+    def __init__(self, rows: SegmentRows, index: HashIndex, key: Sequence[DataField]) -> None:
+        if index.rows != len(rows):
+            raise index.file.damaged(f"it is an index of {index.rows} rows instead of {len(rows)}")
+        self.rows = rows
+        self.index = index
+        self._key = tuple(key)
+        self._names = tuple(field.name for field in key)
+        self._hash = SingleHash([field.type for field in key])
+
+    def find(self, keys: pa.Table, names: Sequence[str]) -> FoundRows:
+        """The columns ``names`` of the rows that have some keys; see `places`."""
+        probes, rows, placed = self._found(keys)
+        if placed is None:
+            return FoundRows(probes, self.rows.take(rows, names))
+        try:
+            return FoundRows(probes, placed.take(names))
+        except pa.ArrowInvalid:  # More than 2 GiB of a column: taken in parts.
+            return FoundRows(probes, self.rows.take(rows, names))
+
+    def places(self, keys: pa.Table) -> tuple[Longs, Longs]:
+        """Which rows have some keys: the places of the keys, ascending, and the numbers of the rows, ascending of each.
+
+        ``keys`` has the key's columns, by name, in stored types; they may be repeated. A key with a NULL has no rows.
+        """
+        probes, rows, _ = self._found(keys)
+        return probes, rows
+
+    def rows_of(self, key: Sequence[Any]) -> list[int]:
+        """The numbers of the rows, ascending, that have one key of Python values, as `pa.Array.to_pylist` has them."""
+        if not self._hash.is_plain:
+            arrays = [pa.array([value], to_arrow(field.type)) for field, value in zip(self._key, key, strict=True)]
+            return [int(row) for row in self.places(pa.table(arrays, names=list(self._names)))[1]]
+        self.index.file.check()
+        rows = self.index.rows_of(self._hash(key))
+        if not rows:
+            return rows
+        wanted = tuple(key)
+        return [row for row in rows if self.rows.row(row, self._names) == wanted]
+
+    def _found(self, keys: pa.Table) -> tuple[Longs, Longs, PlacedRows | None]:
+        """`places`, and the rows by their record batches where no candidate had another key."""
+        self.index.file.check()
+        self.rows.check()
+        probes, rows = self.index.candidates(hashes_of(keys, self._key))
+        placed = self.rows.placed(rows)
+        is_each = len(probes) == len(keys) and bool((probes == np.arange(len(keys))).all())
+        equal = np.ones(len(rows), dtype=bool)
+        for name in self._names:
+            values = keys.column(name).combine_chunks()
+            if isinstance(values, pa.ChunkedArray):
+                values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0, values.type)
+            equal &= placed.have(name, values if is_each else values.take(pa.array(probes)))
+        return (probes, rows, placed) if equal.all() else (probes[equal], rows[equal], None)

@@ -1,0 +1,190 @@
+"""Columnar stores answer as a dict does, and tell of damage instead of giving wrong rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import CorruptStoreError, InvalidInputError
+from lakelsm.lookup.store import arrow_segment
+from lakelsm.lookup.store.arrow_store import ArrowStore, ArrowStoreFormat
+from lakelsm.lookup.store.lookup_store import StoreLayout
+from lakelsm.types import DataField, parse_type
+
+_LAYOUT = StoreLayout(
+    (DataField(0, "id", parse_type("BIGINT NOT NULL")),),
+    (DataField(1, "name", parse_type("STRING")), DataField(2, "tags", parse_type("ARRAY<INT>"))),
+)
+_ROWS = 300
+
+
+def _rows(start: int, stop: int) -> pa.Table:
+    numbers = range(start, stop)
+    return pa.table(
+        {
+            "id": [3 * number for number in numbers],
+            "name": [None if number % 7 == 0 else f"name {number}" for number in numbers],
+            "tags": pa.array([[number, None] for number in numbers], pa.list_(pa.int32())),
+        }
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(arrow_segment, "CHUNK_ROWS", 50)
+    ArrowStoreFormat().write(tmp_path / "store", _LAYOUT, (_rows(at, at + 30) for at in range(0, _ROWS, 30)))
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[ArrowStore]:
+    store = ArrowStoreFormat().open(path, _LAYOUT)
+    yield store
+    store.close()
+
+
+def _keys(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+def _find(store: ArrowStore, *ids: int) -> list[tuple[int, Any, Any]]:
+    found = store.find(_keys(*ids))
+    return [(probe, *row.values()) for probe, row in zip(found.probes.tolist(), found.rows.to_pylist(), strict=True)]
+
+
+def test_keys_are_found_in_the_order_asked_for(store: ArrowStore) -> None:
+    assert _find(store, 600, 1, 21, 600) == [
+        (0, "name 200", [200, None]), (2, None, [7, None]), (3, "name 200", [200, None])
+    ]  # fmt: skip
+    assert store.find_one((600,)) == [("name 200", [200, None])]
+    assert store.find_one((601,)) == []
+
+
+def test_only_the_store_is_left_on_disk(path: Path) -> None:
+    assert os.listdir(path.parent) == ["store"]
+
+
+def test_a_store_without_rows_finds_nothing(tmp_path: Path) -> None:
+    ArrowStoreFormat().write(tmp_path / "store", _LAYOUT, [])
+    store = ArrowStoreFormat().open(tmp_path / "store", _LAYOUT)
+    assert _find(store, 1, 2) == [] and store.find_one((3,)) == []
+    assert store.find(_keys(1)).rows.schema.field("name").type == pa.string()
+
+
+def test_no_keys_find_nothing(store: ArrowStore) -> None:
+    found = store.find(_keys())
+    assert found.probes.tolist() == [] and found.rows.column_names == ["name", "tags"]
+
+
+def test_a_store_of_keys_alone_finds_rows_without_columns(tmp_path: Path) -> None:
+    layout = StoreLayout(_LAYOUT.keys, ())
+    ArrowStoreFormat().write(tmp_path / "store", layout, [_rows(0, 10)])
+    found = ArrowStoreFormat().open(tmp_path / "store", layout).find(_keys(3, 4, 6))
+    assert found.probes.tolist() == [0, 2] and found.rows.shape == (2, 0)
+
+
+def test_a_flipped_byte_anywhere_is_told_or_changes_nothing(path: Path) -> None:
+    ids = list(range(0, 3 * _ROWS, 3))
+    store = ArrowStoreFormat().open(path, _LAYOUT)
+    expected, whole = _find(store, *ids), path.read_bytes()
+    told = 0
+    for at in range(0, len(whole), 37):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x41]) + whole[at + 1 :])
+        try:
+            with_flip = ArrowStoreFormat().open(path, _LAYOUT)
+            assert _find(with_flip, *ids) == expected
+            assert with_flip.find_one((6,)) == [("name 2", [2, None])]
+        except CorruptStoreError as error:
+            assert str(path) in str(error)
+            told += 1
+    assert told > 0.9 * len(range(0, len(whole), 37))
+
+
+@pytest.mark.parametrize("kept", [0, 1, 50, 4000])
+def test_a_store_that_was_cut_is_told_as_damaged(path: Path, kept: int) -> None:
+    os.truncate(path, kept)
+    with pytest.raises(CorruptStoreError, match="is damaged"):
+        ArrowStoreFormat().open(path, _LAYOUT)
+
+
+def test_a_store_that_is_cut_while_it_is_open_is_not_read_past_its_end(path: Path, store: ArrowStore) -> None:
+    found = store.find(_keys(600, 3))
+    os.truncate(path, 0)
+    for ask in (lambda: store.find(_keys(600)), lambda: store.find_one((600,))):
+        with pytest.raises(CorruptStoreError, match="it has 0 bytes instead of"):
+            ask()
+    assert found.rows.column("name").to_pylist() == ["name 200", "name 1"]  # What was found is a copy.
+
+
+def test_a_store_that_is_changed_while_it_is_open_is_checked_again(path: Path, store: ArrowStore) -> None:
+    assert _find(store, 600)
+    at = path.read_bytes().index(b"name 200")
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(b"mane")
+    os.utime(path, ns=(1, 1))
+    for ask in (lambda: store.find(_keys(600)), lambda: store.find_one((600,))):
+        with pytest.raises(CorruptStoreError, match=f"{path} is damaged"):
+            ask()
+
+
+def test_a_store_that_was_only_touched_answers_on(path: Path, store: ArrowStore) -> None:
+    os.utime(path, ns=(1, 1))
+    assert _find(store, 600) == [(0, "name 200", [200, None])]
+    path.unlink()
+    assert store.find_one((600,)) == [("name 200", [200, None])]
+
+
+def test_a_missing_store_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CorruptStoreError, match="nowhere is missing"):
+        ArrowStoreFormat().open(tmp_path / "nowhere", _LAYOUT)
+
+
+def test_a_store_of_other_rows_or_columns_is_told(path: Path) -> None:
+    for layout in (StoreLayout(_LAYOUT.keys, ()), replace(_LAYOUT, rows_of="another file")):
+        with pytest.raises(CorruptStoreError, match="it has other rows or columns"):
+            ArrowStoreFormat().open(path, layout)
+
+
+def test_a_closed_store_answers_no_more(store: ArrowStore) -> None:
+    store.close()
+    with pytest.raises(InvalidInputError, match="is closed"):
+        store.find(_keys(3))
+
+
+def test_a_store_whose_rows_fail_is_not_left_behind(tmp_path: Path) -> None:
+    def rows() -> Iterator[pa.Table]:
+        yield _rows(0, 10)
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        ArrowStoreFormat().write(tmp_path / "store", _LAYOUT, rows())
+    assert os.listdir(tmp_path) == []
+
+
+def test_threads_and_forked_processes_ask_one_store(store: ArrowStore) -> None:
+    ids = np.random.default_rng(1).integers(0, _ROWS, 1000)
+    expected = [None if number % 7 == 0 else f"name {number}" for number in ids.tolist()]
+    answers: list[bool] = []
+
+    def ask() -> None:
+        answers.append(store.find(_keys(*(3 * ids).tolist())).rows.column("name").to_pylist() == expected)
+
+    threads = [Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [True] * 8
+    child = os.fork()
+    if not child:
+        os._exit(0 if store.find_one((600,)) == [("name 200", [200, None])] else 1)
+    assert os.waitpid(child, 0)[1] == 0
