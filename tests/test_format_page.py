@@ -24,6 +24,7 @@ from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
 from lakelsm.format.row.compacted_row import encode_compacted
 from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.options.file_index_options import BLOOM_FILTER, ColumnIndex
 from lakelsm.options.option_enums import BucketFunction, ChangelogProducer, MergeEngine, ScanMode, SortOrder
 from lakelsm.schema.file_index_rules import can_have_index
@@ -154,6 +155,11 @@ def test_an_example_of_a_compacted_row_has_its_bytes(row: str, expected: str) ->
     types, values = parsed(row)
     columns = [pa.array([value], to_arrow(kind)) for value, kind in zip(values, types)]
     assert encode_compacted(columns, types)[0].as_py().hex() == expected.strip("`").replace(" ", "")
+
+
+def test_compressions_of_blocks_have_the_codes_of_the_page() -> None:
+    found = {text: int(code) for code, text, how in rows("20.2") if how != "not read"}
+    assert found == {member.name.lower(): member.value for member in BlockCompression}
 
 
 @pytest.mark.parametrize(("key", "hashed", "of_4", "of_16"), [tuple(row) for row in rows("9.4")], ids=lambda cell: cell)

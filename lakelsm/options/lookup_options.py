@@ -60,7 +60,6 @@ class LookupOptions:
         low=64,
         high=1 << 30,
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_cache_spill_compression: str = option(
         "lookup.cache-spill-compression",
@@ -68,7 +67,6 @@ class LookupOptions:
         "zstd",
         "Compression of the blocks of 'sort' stores, and of the values of 'hash' stores.",
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_cache_bloom_filter_enabled: bool = option(
         "lookup.cache.bloom.filter.enabled",
@@ -76,7 +74,6 @@ class LookupOptions:
         True,
         "Whether 'sort' and 'hash' stores have a bloom filter.",
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_cache_bloom_filter_fpp: float = option(
         "lookup.cache.bloom.filter.fpp",
@@ -86,7 +83,6 @@ class LookupOptions:
         low=0.000001,
         high=0.9,
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_cache_max_memory_size: int = option(
         "lookup.cache-max-memory-size",

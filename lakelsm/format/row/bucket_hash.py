@@ -17,6 +17,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.format.row.binary_row import Column, column_blocks, encode_rows, row_header
 from lakelsm.format.row.binary_row_slots import (
     FieldSlots,
+    Longs,
     byte_layout,
     field_slots,
     normalise,
@@ -25,6 +26,7 @@ from lakelsm.format.row.binary_row_slots import (
     require_row_type,
 )
 from lakelsm.format.row.hive_hash import hive_hashes
+from lakelsm.format.row.row_bytes import RowBytes, load_numbers
 from lakelsm.types import DataType
 
 Hashes = npt.NDArray[np.int32]
@@ -245,6 +247,35 @@ def _mix_longs(mixer: _Mixer, longs: npt.NDArray[np.uint64]) -> None:
     halves = np.ascontiguousarray(longs).view(np.uint32)
     mixer.mix(halves[0::2])
     mixer.mix(halves[1::2])
+
+
+def hash_bytes(rows: RowBytes) -> Hashes:
+    """Hash of byte strings of any lengths, as the bloom filters of Paimon's lookup files take it of keys."""
+    out = np.empty(len(rows.starts), dtype=np.int32)
+    for first in range(0, len(out), _BLOCK_ROWS):
+        block = slice(first, first + _BLOCK_ROWS)
+        starts, lengths = rows.starts[block], rows.lengths[block]
+        for tail in range(4):  # strings with as many bytes behind their last four
+            here = np.flatnonzero((lengths & 3) == tail)
+            if len(here):
+                out[first + here] = _hash_strings(rows.buffer, starts[here], lengths[here], tail)
+    return out
+
+
+def _hash_strings(buffer: npt.NDArray[np.uint8], starts: Longs, lengths: Longs, tail: int) -> Hashes:
+    """Hashes of strings that have ``tail`` bytes behind a multiple of four: the longest first, as :func:`_hash_block`."""
+    mixer = _Mixer(len(starts))
+    order = np.argsort(-lengths, kind="stable")
+    places, counts = starts[order], lengths[order] >> 2
+    for step in range(int(counts[0])):
+        active = int(np.searchsorted(-counts, -step, side="left"))
+        mixer.mix(load_numbers(buffer, places[:active] + 4 * step, "<u4"))
+    for byte in range(tail):
+        # A byte is mixed as a number of its own, with its sign.
+        mixer.mix(buffer[places + (counts << 2) + byte].view(np.int8).astype(np.int32).view(np.uint32))
+    hashes = np.empty(len(starts), dtype=np.int32)
+    hashes[order] = mixer.finish(lengths[order].astype(np.uint32))
+    return hashes
 
 
 def _hash_block(words: UInts, starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> Hashes:

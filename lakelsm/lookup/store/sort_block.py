@@ -1,0 +1,192 @@
+"""Blocks of a sort store: keys and values in order, how they are found in it, and how it lies in the file.
+
+Layout facts: docs/format.md 20.1 and 20.2.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
+from lakelsm.format.row.binary_row_slots import Longs
+from lakelsm.format.row.row_bytes import PADDING, RowBytes, check_rows, load_numbers, load_varints
+
+Bytes = npt.NDArray[np.uint8]
+
+TRAILER_BYTES = 5  # Persisted: do not change
+_TAIL = struct.Struct("<iB")  # Persisted: do not change
+_TRAILER = struct.Struct("<BI")  # Persisted: do not change
+_LZ4_HEADER = struct.Struct("<ii")  # Persisted: do not change
+_ALIGNED, _UNALIGNED = 0, 1  # Persisted: do not change
+_ZSTD_LEVEL = 1
+#: No block is larger in memory: a length that says so is wrong.
+_MOST_BYTES = 1 << 30
+
+
+class BlockCompression(Enum):
+    """How a block's bytes are stored, with its code. Persisted: do not change."""
+
+    NONE = 0
+    ZSTD = 1
+    LZ4 = 2
+
+
+def block_ends(sizes: Longs, page_size: int) -> list[int]:
+    """After which entries a block ends, given their sizes: as soon as it has more than ``page_size`` bytes.
+
+    Entries behind the last end are of a block that is not full yet.
+    """
+    ends = np.cumsum(sizes)
+    with_places = ends + np.arange(4, 4 * len(sizes) + 1, 4)
+    changes = np.append(np.flatnonzero(sizes[1:] != sizes[:-1]) + 1, len(sizes))
+    found: list[int] = []
+    start, room = 0, page_size - _TAIL.size
+    while start < len(sizes):
+        before = int(ends[start - 1]) if start else 0
+        unlike = int(changes[np.searchsorted(changes, start, side="right")])
+        last = int(np.searchsorted(ends[:unlike], before + room, side="right"))
+        if last == unlike:
+            last = max(int(np.searchsorted(with_places, before + 4 * start + room, side="right")), unlike)
+        if last >= len(sizes):
+            break
+        start = last + 1
+        found.append(start)
+    return found
+
+
+def block_bytes(entries: bytes, sizes: Longs) -> bytes:
+    """A block of entries that lie one behind the other: they, and how each is found."""
+    if len(sizes) and (sizes == sizes[0]).all():
+        return entries + _TAIL.pack(int(sizes[0]), _ALIGNED)
+    places = (np.cumsum(sizes) - sizes).astype("<i4")
+    return entries + places.tobytes() + _TAIL.pack(len(sizes), _UNALIGNED)
+
+
+def stored_block(block: bytes, compression: BlockCompression) -> bytes:
+    """A block as it lies in the file: compressed where that saves more than an eighth, with its trailer."""
+    packed = _compressed(block, compression)
+    if len(packed) >= len(block) - len(block) // 8:
+        packed, compression = block, BlockCompression.NONE
+    body = packed + bytes([compression.value])
+    return body + zlib.crc32(body).to_bytes(4, "little")
+
+
+def plain_block(stored: memoryview) -> Bytes:
+    """The block that was stored, checked. Raises CorruptTableError for bytes that are damaged."""
+    code, checksum = _TRAILER.unpack(stored[-TRAILER_BYTES:])
+    if zlib.crc32(stored[:-4]) != checksum:
+        raise CorruptTableError("its checksum is not that of its bytes")
+    packed = stored[:-TRAILER_BYTES]
+    if code == BlockCompression.NONE.value:
+        return np.array(np.frombuffer(packed, np.uint8))  # A copy: what was read with it is not kept.
+    if code not in (BlockCompression.ZSTD.value, BlockCompression.LZ4.value):
+        raise UnsupportedFeatureError(f"its compression has the code {code}; lakelsm has none, zstd and lz4 (0, 1, 2)")
+    data = np.frombuffer(packed, np.uint8)
+    (length,), (size,) = load_varints(np.append(data, np.zeros(PADDING, np.uint8)), *np.array([[0], [len(data)]]))
+    if length > _MOST_BYTES:
+        raise CorruptTableError(f"it would have {length} bytes")
+    return _decompressed(packed[int(size) :], int(length), BlockCompression(code))
+
+
+def _compressed(block: bytes, compression: BlockCompression) -> bytes:
+    if compression is BlockCompression.NONE:
+        return block
+    if compression is BlockCompression.ZSTD:
+        packed: bytes = pa.Codec("zstd", compression_level=_ZSTD_LEVEL).compress(block, asbytes=True)
+    else:
+        raw = pa.Codec("lz4_raw").compress(block, asbytes=True)
+        packed = _LZ4_HEADER.pack(len(raw), len(block)) + raw
+    return _varint(len(block)) + packed
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _decompressed(packed: memoryview, length: int, compression: BlockCompression) -> Bytes:
+    codec = "zstd"
+    if compression is BlockCompression.LZ4:
+        codec = "lz4_raw"
+        if len(packed) < _LZ4_HEADER.size or _LZ4_HEADER.unpack(packed[: _LZ4_HEADER.size]) != (
+            len(packed) - _LZ4_HEADER.size,
+            length,
+        ):
+            raise CorruptTableError("its lengths contradict each other")
+        packed = packed[_LZ4_HEADER.size :]
+    try:
+        plain = pa.Codec(codec).decompress(pa.py_buffer(packed), length)
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptTableError(f"it cannot be decompressed: {error}") from error
+    if len(plain) != length:
+        raise CorruptTableError(f"it has {len(plain)} bytes instead of {length}")
+    found: Bytes = np.frombuffer(plain, np.uint8)
+    return found
+
+
+@dataclass(frozen=True)
+class BlockGroup:
+    """Plain blocks one behind the other in a padded buffer, so that many entries are found in one step.
+
+    For each block: where it begins and its entries end, how many there are, the size of each (0: they differ), and
+    where the list of their places is.
+    """
+
+    buffer: Bytes
+    _: KW_ONLY
+    starts: Longs
+    ends: Longs
+    counts: Longs
+    sizes: Longs
+    lists: Longs
+
+    @classmethod
+    def of(cls, blocks: Sequence[Bytes]) -> BlockGroup:
+        """Raises CorruptTableError for blocks that contradict themselves."""
+        buffer = np.concatenate([*blocks, np.zeros(PADDING, np.uint8)])
+        bounds = np.cumsum([0, *map(len, blocks)])
+        starts, tails = bounds[:-1], bounds[1:] - _TAIL.size
+        check_rows(tails < starts, "is shorter than its tail")
+        numbers = load_numbers(buffer, tails, "<i4").astype(np.int64)
+        kinds = buffer[bounds[1:] - 1]
+        aligned = kinds == _ALIGNED
+        check_rows((kinds > _UNALIGNED) | (numbers < 0) | (aligned & (numbers == 0)), "has a tail that no block has")
+        ends = np.where(aligned, tails, tails - 4 * numbers)
+        check_rows(ends < starts, "has more entries than bytes")
+        sizes = np.where(aligned, numbers, 0)
+        fits = (ends - starts) % np.maximum(sizes, 1) == 0
+        check_rows(aligned & ~fits, "has entries of another size than it says")
+        counts = np.where(aligned, (ends - starts) // np.maximum(sizes, 1), numbers)
+        lists = np.where(aligned, starts, ends)
+        return cls(buffer, starts=starts, ends=ends, counts=counts, sizes=sizes, lists=lists)
+
+    def keys(self, blocks: Longs, entries: Longs) -> RowBytes:
+        """The keys of some entries (their numbers in their blocks)."""
+        sizes = self.sizes[blocks]
+        listed = self.lists[blocks] + np.where(sizes, 0, 4 * entries)
+        places = np.where(sizes, entries * sizes, load_numbers(self.buffer, listed, "<i4"))
+        ends = self.ends[blocks]
+        places = places + self.starts[blocks]
+        check_rows((places < self.starts[blocks]) | (places >= ends), "has an entry outside its block")
+        return self._counted(places, ends)
+
+    def values(self, blocks: Longs, keys: RowBytes) -> RowBytes:
+        """The values that lie behind keys."""
+        return self._counted(keys.starts + keys.lengths, self.ends[blocks])
+
+    def _counted(self, places: Longs, ends: Longs) -> RowBytes:
+        lengths, sizes = load_varints(self.buffer, places, ends)
+        check_rows(lengths > ends - places - sizes, "has an entry that goes on behind its block")
+        return RowBytes(self.buffer, places + sizes, lengths)

@@ -1,0 +1,52 @@
+"""The bloom filter of a sort store: bits that tell, mostly, that a key is not in it (docs/format.md 20.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Hashes = npt.NDArray[np.int32]
+
+#: Java counts bits in 32-bit integers: it cannot read a filter of more bytes.
+_MOST_BYTES = (1 << 28) - 1
+
+
+@dataclass(frozen=True)
+class SortBloom:
+    """The filter of ``entries`` keys."""
+
+    bits: npt.NDArray[np.uint8]
+    entries: int
+
+    @classmethod
+    def of(cls, hashes: Iterable[Hashes], entries: int, fpp: float) -> SortBloom | None:
+        """The filter of some keys, which lets one in ``1 / fpp`` others through. None without keys, or with too many."""
+        size = math.ceil(int(-entries * math.log(fpp) / math.log(2) ** 2) / 8)
+        if not entries or size > _MOST_BYTES:
+            return None
+        bloom = cls(np.zeros(max(size, 1), np.uint8), entries)
+        for some in hashes:
+            for places in bloom._places(some):
+                np.bitwise_or.at(bloom.bits, places >> 3, np.uint8(1) << (places & 7).astype(np.uint8))
+        return bloom
+
+    def may_have(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """Whether there may be a key of each hash."""
+        found = np.ones(len(hashes), bool)
+        for places in self._places(hashes):
+            found &= (self.bits[places >> 3] >> (places & 7).astype(np.uint8)) & np.uint8(1) != 0
+        return found
+
+    def _places(self, hashes: Hashes) -> Iterable[npt.NDArray[np.uint32]]:
+        """The bits of each hash, one after the other."""
+        size = 8 * len(self.bits)
+        count = max(1, math.floor(size / self.entries * math.log(2) + 0.5))
+        first = hashes.view(np.uint32)
+        step = first >> np.uint32(16)
+        for number in range(1, count + 1):
+            combined = first + np.uint32(number) * step
+            yield np.where(combined >> np.uint32(31), ~combined, combined) % np.uint32(size)

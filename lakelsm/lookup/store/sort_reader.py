@@ -1,0 +1,158 @@
+"""A sort store's file, read by ranges: footer, bloom filter, index block, and data blocks as they are asked for."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from lakelsm.errors import CorruptStoreError, CorruptTableError, UnsupportedFeatureError
+from lakelsm.format.row.binary_row_slots import Longs
+from lakelsm.format.row.row_bytes import RowBytes, load_varints
+from lakelsm.lookup.store.block_cache import BlockCache
+from lakelsm.lookup.store.sort_block import TRAILER_BYTES, BlockGroup, Bytes, plain_block
+from lakelsm.lookup.store.sort_bloom import SortBloom
+from lakelsm.lookup.store.sort_writer import FOOTER, MAGIC, MARK_BYTES, marked
+
+_MARKED_BYTES = MARK_BYTES + 4
+#: Blocks that lie side by side are read in one go, up to so many bytes.
+_READ_BYTES = 1 << 20
+_EMPTY = np.zeros(0, np.int64)
+
+
+class SortFileReader:
+    """An open file. Each block is checked when it is read, and kept in the ``cache``. Threads may share it.
+
+    ``mark`` is what the file must have (None: none is asked for). ``bloom`` is None where the file has no filter, or one
+    without a checksum, as Java's: a bit that flipped would hide a key. ``last_keys`` has the last key of each block.
+    Raises CorruptStoreError, naming file and place, for what is missing or damaged.
+    """
+
+    def __init__(self, path: Path, cache: BlockCache, mark: bytes | None = None) -> None:
+        self.path = path
+        self._cache = cache
+        self._store = cache.new_store()
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self.disk_bytes = os.fstat(self._descriptor).st_size
+        except OSError as error:
+            raise CorruptStoreError(f"{path}: the lookup store cannot be opened: {error}") from error
+        self._close = weakref.finalize(self, os.close, self._descriptor)
+        try:
+            self.bloom = self._open(mark)
+        except BaseException:
+            self.close()
+            raise
+
+    def blocks(self, numbers: Sequence[int]) -> Iterator[Bytes]:
+        """Plain blocks by their numbers, which ascend."""
+        at = 0
+        while at < len(numbers):
+            kept = self._cache.get(self._store, numbers[at])
+            if kept is not None:
+                yield kept
+                at += 1
+                continue
+            run = self._run(numbers, at)
+            first, last = numbers[at], numbers[at + run - 1]
+            start = int(self._offsets[first])
+            stored = self._read(start, int(self._offsets[last] + self._sizes[last]) + TRAILER_BYTES - start)
+            for number in numbers[at : at + run]:
+                place = int(self._offsets[number])
+                part = stored[place - start : place - start + int(self._sizes[number]) + TRAILER_BYTES]
+                with self.told_of(f"block {number} at byte {place}"):
+                    block = plain_block(part)
+                self._cache.put(self._store, number, block)
+                yield block
+            at += run
+
+    @contextmanager
+    def told_of(self, part: str) -> Iterator[None]:
+        """What is found to be damaged within is told of this file and its part."""
+        try:
+            yield
+        except CorruptStoreError:
+            raise
+        except CorruptTableError as error:
+            raise CorruptStoreError(f"{self.path}: {part} of the lookup store is damaged: {error}") from error
+        except UnsupportedFeatureError as error:
+            raise UnsupportedFeatureError(f"{self.path}: {part} of the lookup store: {error}") from error
+
+    def close(self) -> None:
+        """Close the file, and let go of its blocks."""
+        self._cache.drop(self._store)
+        self._close()
+
+    def _run(self, numbers: Sequence[int], at: int) -> int:
+        """How many blocks from there on lie side by side and are read in one go."""
+        size = 0
+        for run, number in enumerate(numbers[at:]):
+            size += int(self._sizes[number])
+            if run and (number != numbers[at] + run or size > _READ_BYTES):
+                return run
+        return len(numbers) - at
+
+    def _read(self, start: int, size: int) -> memoryview:
+        try:
+            data = os.pread(self._descriptor, size, start)
+        except OSError as error:
+            raise CorruptStoreError(f"{self.path}: the lookup store cannot be read: {error}") from error
+        if len(data) != size:
+            raise CorruptStoreError(f"{self.path}: the lookup store ends before byte {start + size}")
+        return memoryview(data)
+
+    def _open(self, mark: bytes | None) -> SortBloom | None:
+        if self.disk_bytes < FOOTER.size:
+            raise CorruptStoreError(f"{self.path}: the lookup store has {self.disk_bytes} bytes, and no footer")
+        footer = FOOTER.unpack(self._read(self.disk_bytes - FOOTER.size, FOOTER.size))
+        bloom_place, bloom_size, entries, index_place, index_size, magic = footer
+        end = self.disk_bytes - FOOTER.size
+        with self.told_of("the footer"):
+            if magic != MAGIC:
+                raise CorruptTableError(f"it ends with {magic} instead of {MAGIC}")
+            if index_place < 0 or index_size < 0 or index_place + index_size + TRAILER_BYTES != end:
+                raise CorruptTableError(f"its index block would be at {index_place}, of {index_size} bytes")
+        with self.told_of("the index block"):
+            block = plain_block(self._read(index_place, index_size + TRAILER_BYTES))
+            self.last_keys, self._offsets, self._sizes = _index(BlockGroup.of([block]))
+            data_end = int(self._offsets[-1] + self._sizes[-1]) + TRAILER_BYTES if len(self._offsets) else 0
+        with self.told_of("the bloom filter"):
+            if (bloom_place, bloom_size, entries) == (0, 0, 0):
+                bloom_place = data_end
+            if bloom_place != data_end or bloom_size < 0 or entries < 0 or (bloom_size > 0) != (entries > 0):
+                raise CorruptTableError(f"it would be at {bloom_place}, of {bloom_size} bytes and {entries} keys")
+            rest = index_place - bloom_place - bloom_size
+            if rest not in (0, _MARKED_BYTES) or (rest == 0 and mark is not None):
+                raise CorruptTableError(f"it is followed by {rest} bytes instead of {_MARKED_BYTES}")
+            if rest == 0:
+                return None
+            bits = bytes(self._read(bloom_place, bloom_size))
+            found = bytes(self._read(bloom_place + bloom_size, rest))
+            if found != marked(bits, entries, found[:MARK_BYTES]):
+                raise CorruptTableError("its checksum is not that of its bytes")
+            if mark is not None and found[:MARK_BYTES] != mark:
+                raise CorruptTableError("the file is of other rows")
+        return SortBloom(np.frombuffer(bits, np.uint8), entries) if entries else None
+
+
+def _index(group: BlockGroup) -> tuple[RowBytes, Longs, Longs]:
+    """The last key of each data block, where it begins, and its bytes without the trailer."""
+    count = int(group.counts[0])
+    if 4 * count > len(group.buffer):
+        raise CorruptTableError(f"it would have {count} entries")
+    numbers: npt.NDArray[np.int64] = np.arange(count)
+    zeros = np.zeros(count, np.int64)
+    keys = group.keys(zeros, numbers)
+    handles = group.values(zeros, keys)
+    ends = handles.starts + handles.lengths
+    offsets, taken = load_varints(group.buffer, handles.starts, ends)
+    sizes, _ = load_varints(group.buffer, handles.starts + taken, ends)
+    expected = np.concatenate([[0], (offsets + sizes + TRAILER_BYTES)[:-1]])[:count]
+    if (offsets != expected).any():
+        raise CorruptTableError("blocks overlap, or leave gaps between them")
+    return keys, offsets, sizes

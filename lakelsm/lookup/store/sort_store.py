@@ -1,0 +1,202 @@
+"""Paimon's sort store (`lookup.local-file-type` = `sort`): rows in blocks, in the order of their keys.
+
+A batch of keys is asked of the bloom filter, then of the index, and of the blocks by one search of all keys at once. Keys
+are compared as what they are, NULL first, not as bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.format.row.binary_row_slots import Longs
+from lakelsm.format.row.bucket_hash import hash_bytes
+from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted, require_compacted_type
+from lakelsm.format.row.row_bytes import RowBytes, check_rows
+from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.store.block_cache import BlockCache
+from lakelsm.lookup.store.lookup_store import StoreLayout
+from lakelsm.lookup.store.new_file import new_file
+from lakelsm.lookup.store.sort_block import BlockCompression, BlockGroup, Bytes
+from lakelsm.lookup.store.sort_reader import SortFileReader
+from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
+from lakelsm.merge.key_order import order_keys, stable_order
+from lakelsm.options.lookup_options import LookupOptions
+from lakelsm.types import DataField, DataType, to_arrow
+
+#: Plain bytes of blocks, at least, that are searched in one step.
+_STEP_BYTES = 8 << 20
+_BATCH_ROWS = 1 << 16
+#: Up to so many entries, and so many a key, are all decoded instead of a dozen of each key's.
+_FEW_ROWS, _ROWS_OF_A_KEY = 1 << 13, 8
+
+
+@dataclass(frozen=True)
+class SortStoreFormat:
+    """Writes and opens sort stores, which share a cache of blocks."""
+
+    form: SortFileForm
+    cache: BlockCache
+
+    @classmethod
+    def of(cls, options: LookupOptions, cache: BlockCache) -> SortStoreFormat:
+        """Stores as a table's options have them."""
+        form = SortFileForm(
+            options.cache_page_size,
+            compression=BlockCompression[options.lookup_cache_spill_compression.upper()],
+            bloom_fpp=options.lookup_cache_bloom_filter_fpp if options.lookup_cache_bloom_filter_enabled else None,
+        )
+        return cls(form, cache)
+
+    def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
+        """As `StoreFormat.write`. UnsupportedFeatureError for columns of types that rows of such stores do not hold."""
+        for field in (*layout.keys, *layout.values):
+            require_compacted_type(field.name, field.type)
+        with new_file(path) as file:
+            writer = SortFileWriter(file, self.form, layout.mark)
+            for table in rows:
+                for start in range(0, len(table), _BATCH_ROWS):
+                    batch = table.slice(start, _BATCH_ROWS)
+                    keys = _single(encode_compacted(canonical_keys(batch, layout.keys), _types(layout.keys)))
+                    values = [batch.column(field.name) for field in layout.values]
+                    writer.put(keys, _single(encode_compacted(values, _types(layout.values))))
+            writer.finish()
+
+    def open(self, path: Path, layout: StoreLayout) -> SortStore:
+        """As `StoreFormat.open`."""
+        return SortStore(SortFileReader(path, self.cache, layout.mark), layout)
+
+
+class SortStore:
+    """An open sort store."""
+
+    def __init__(self, reader: SortFileReader, layout: StoreLayout) -> None:
+        self._reader = reader
+        self._layout = layout
+        self._types = _types(layout.keys)
+        with reader.told_of("the index block"):
+            self._last_keys = decode_compacted(reader.last_keys, self._types)
+
+    @property
+    def disk_bytes(self) -> int:
+        """The size of the file."""
+        return self._reader.disk_bytes
+
+    def close(self) -> None:
+        """Close the file; the file itself stays."""
+        self._reader.close()
+
+    def find(self, keys: pa.Table) -> FoundRows:
+        """As `LookupStore.find`."""
+        columns = canonical_keys(keys, self._layout.keys)
+        probes = np.arange(len(keys))
+        if self._reader.bloom is not None and len(keys):
+            encoded = _single(encode_compacted(columns, self._types))
+            probes = np.flatnonzero(self._reader.bloom.may_have(hash_bytes(RowBytes.of(encoded))))
+            columns = [column.take(pa.array(probes)) for column in columns]
+        columns, probes, blocks = self._placed(columns, probes)
+        found: list[Longs] = [np.zeros(0, np.int64)]
+        tables = [_table(self._layout.values, [pa.array([], to_arrow(field.type)) for field in self._layout.values])]
+        for numbers, group in self._groups(np.unique(blocks).tolist()):
+            start, end = np.searchsorted(blocks, [numbers[0], numbers[-1] + 1]).tolist()
+            some = [column.slice(start, end - start) for column in columns]
+            with self._reader.told_of(f"one of the blocks {numbers[0]} to {numbers[-1]}"):
+                hits, values = self._search(group, np.searchsorted(numbers, blocks[start:end]), some)
+                for at in range(0, len(hits), _BATCH_ROWS):
+                    rows = values.take(np.arange(at, min(at + _BATCH_ROWS, len(hits))))
+                    tables.append(_table(self._layout.values, decode_compacted(rows, _types(self._layout.values))))
+            found.append(probes[start:end][hits])
+        places = np.concatenate(found)
+        order = np.argsort(places, kind="stable")
+        return FoundRows(places[order], pa.concat_tables(tables).take(pa.array(order)))
+
+    def _placed(self, columns: list[pa.Array], probes: Longs) -> tuple[list[pa.Array], Longs, Longs]:
+        """Keys in their order, which probe each is, and the block where it would be; none behind the last."""
+        last = len(self._reader.last_keys.starts)
+        ordered = order_keys(_behind(self._last_keys, columns))
+        order = stable_order(ordered[last:])
+        blocks = np.searchsorted(ordered[:last], ordered[last:][order], side="left")
+        order, blocks = order[blocks < last], blocks[blocks < last]
+        return [column.take(pa.array(order)) for column in columns], probes[order], blocks
+
+    def _groups(self, numbers: list[int]) -> Iterator[tuple[list[int], BlockGroup]]:
+        """Blocks to be searched, as many at once as a step has."""
+        held: list[Bytes] = []
+        size = first = 0
+        for at, block in enumerate(self._reader.blocks(numbers)):
+            held.append(block)
+            size += len(block)
+            if size >= _STEP_BYTES or at + 1 == len(numbers):
+                some = numbers[first : at + 1]
+                with self._reader.told_of(f"one of the blocks {some[0]} to {some[-1]}"):
+                    group = BlockGroup.of(held)
+                yield some, group
+                held, size, first = [], 0, at + 1
+
+    def _search(self, group: BlockGroup, blocks: Longs, probes: list[pa.Array]) -> tuple[Longs, RowBytes]:
+        """Which of the keys are in their blocks, and the values of these."""
+        check_rows(group.counts == 0, "has no entries")
+        rows = int(group.counts.sum())
+        few = rows <= max(_FEW_ROWS, _ROWS_OF_A_KEY * len(blocks))
+        keys, hits = (self._among_all if few else self._by_halves)(group, blocks, probes)
+        return hits, group.values(blocks[hits], keys)
+
+    def _among_all(self, group: BlockGroup, blocks: Longs, probes: list[pa.Array]) -> tuple[RowBytes, Longs]:
+        """The entries of keys, and which keys have one, from all entries."""
+        of_blocks = np.repeat(np.arange(len(group.counts)), group.counts)
+        firsts = np.cumsum(group.counts) - group.counts
+        keys = group.keys(of_blocks, np.arange(len(of_blocks)) - firsts[of_blocks])
+        ordered = order_keys(_behind(decode_compacted(keys, self._types), probes))
+        here, wanted = ordered[: len(of_blocks)], ordered[len(of_blocks) :]
+        places = np.minimum(np.searchsorted(here, wanted, side="left"), len(here) - 1)
+        hits = np.flatnonzero((here[places] == wanted) & (of_blocks[places] == blocks))
+        return keys.take(places[hits]), hits
+
+    def _by_halves(self, group: BlockGroup, blocks: Longs, probes: list[pa.Array]) -> tuple[RowBytes, Longs]:
+        """The same by a binary search in the block of each key, which decodes few entries of many."""
+        counts = group.counts[blocks]
+        low, high = np.zeros(len(blocks), np.int64), counts
+        while True:
+            entries = np.minimum((low + high) >> 1, counts - 1)
+            keys = group.keys(blocks, entries)
+            ordered = order_keys(_behind(decode_compacted(keys, self._types), probes))
+            here, wanted = ordered[: len(blocks)], ordered[len(blocks) :]
+            going = low < high
+            if not going.any():
+                hits = np.flatnonzero(here == wanted)
+                return keys.take(hits), hits
+            below = here < wanted
+            low = np.where(going & below, entries + 1, low)
+            high = np.where(going & ~below, entries, high)
+
+
+def canonical_keys(rows: pa.Table, keys: Sequence[DataField]) -> list[pa.Array]:
+    """The key columns of rows, floats as keys have them (docs/keys.md): 0.0 for -0.0, and one NaN."""
+    columns = [_single(rows.column(field.name)) for field in keys]
+    return [_one_zero_and_nan(column) if pa.types.is_floating(column.type) else column for column in columns]
+
+
+def _one_zero_and_nan(column: pa.Array) -> pa.Array:
+    zero, nan = pa.scalar(0.0, column.type), pa.scalar(float("nan"), column.type)
+    return pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))
+
+
+def _behind(first: Sequence[pa.Array], second: Sequence[pa.Array]) -> list[pa.Array]:
+    return [pa.concat_arrays([one, other]) for one, other in zip(first, second, strict=True)]
+
+
+def _single(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
+def _table(fields: Sequence[DataField], columns: Sequence[pa.Array]) -> pa.Table:
+    return pa.Table.from_arrays(list(columns), names=[field.name for field in fields])
+
+
+def _types(fields: Sequence[DataField]) -> list[DataType]:
+    return [field.type for field in fields]

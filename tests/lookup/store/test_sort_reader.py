@@ -1,0 +1,112 @@
+"""Files of sort stores as they are opened and read: only what is asked for, and nothing that is damaged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import CorruptStoreError
+from lakelsm.lookup.store.block_cache import BlockCache
+from lakelsm.lookup.store.sort_block import BlockCompression
+from lakelsm.lookup.store.sort_reader import SortFileReader
+from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
+from tests.lookup.store.test_sort_writer import written
+
+MARK = b"m" * 16
+ENTRIES = [(b"%06d" % number, b"value %d" % number) for number in range(120)]
+FORM = SortFileForm(300, compression=BlockCompression.ZSTD, bloom_fpp=0.05)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    file = tmp_path / "f.sort"
+    file.write_bytes(written(ENTRIES, FORM, MARK))
+    yield file
+
+
+def read_all(path: Path, mark: bytes | None = MARK) -> int:
+    reader = SortFileReader(path, BlockCache(1 << 20), mark)
+    try:
+        return sum(len(block) for block in reader.blocks(range(len(reader.last_keys.starts))))
+    finally:
+        reader.close()
+
+
+def test_blocks_that_are_kept_are_not_read_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[tuple[int, int]] = []
+    pread = os.pread
+
+    def counted(descriptor: int, size: int, place: int) -> bytes:
+        reads.append((size, place))
+        return pread(descriptor, size, place)
+
+    reader = SortFileReader(path, BlockCache(1 << 20), MARK)
+    monkeypatch.setattr(os, "pread", counted)
+    found = [bytes(block) for block in reader.blocks([0, 1, 2, 5])]
+    assert len(reads) == 2, "blocks side by side are read in one go"
+    assert [bytes(block) for block in reader.blocks([0, 1, 2, 5])] == found
+    assert [bytes(block) for block in reader.blocks([1])] == found[1:2]
+    assert len(reads) == 2
+    assert len(list(reader.blocks([1, 2, 3, 4, 5, 6]))) == 6
+    assert len(reads) == 3, "a block among others is read with them"
+    reader.close()
+
+
+def test_each_byte_that_changes_is_found_by_name(path: Path) -> None:
+    whole = path.read_bytes()
+    for place in [*range(0, len(whole) - 80, 5), *range(len(whole) - 80, len(whole))]:
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x10
+        path.write_bytes(damaged)
+        with pytest.raises(CorruptStoreError, match=r"f\.sort: .*"):
+            read_all(path)
+
+
+def test_a_file_that_was_cut_is_found_at_every_length(path: Path) -> None:
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 7):
+        path.write_bytes(whole[:size])
+        with pytest.raises(CorruptStoreError, match=r"f\.sort"):
+            read_all(path)
+
+
+def test_a_file_that_is_cut_while_it_is_open_is_found(path: Path) -> None:
+    reader = SortFileReader(path, BlockCache(0), MARK)
+    os.truncate(path, 10)
+    with pytest.raises(CorruptStoreError, match="ends before byte"):
+        list(reader.blocks([3]))
+    reader.close()
+
+
+def test_a_file_of_other_rows_or_without_a_mark_or_that_is_missing_is_not_opened(path: Path) -> None:
+    with pytest.raises(CorruptStoreError, match="of other rows"):
+        read_all(path, b"n" * 16)
+    path.write_bytes(written(ENTRIES, FORM))
+    with pytest.raises(CorruptStoreError, match="followed by 0 bytes instead of 20"):
+        read_all(path)
+    assert read_all(path, None) > 0
+    path.unlink()
+    with pytest.raises(CorruptStoreError, match="cannot be opened"):
+        read_all(path)
+
+
+def test_a_bloom_filter_without_a_checksum_is_not_asked(path: Path) -> None:
+    reader = SortFileReader(path, BlockCache(0), MARK)
+    assert reader.bloom is not None and reader.bloom.entries == len(ENTRIES)
+    reader.close()
+    path.write_bytes(written(ENTRIES, FORM))
+    reader = SortFileReader(path, BlockCache(0))
+    assert reader.bloom is None
+    reader.close()
+
+
+def test_an_index_that_is_compressed_is_read(path: Path) -> None:
+    with path.open("wb") as file:
+        writer = SortFileWriter(file, SortFileForm(20, compression=BlockCompression.LZ4), MARK)
+        writer.put(pa.array([b"k" * 500 + b"%03d" % n for n in range(9)]), pa.array([b"v"] * 9))
+        writer.finish()
+    assert read_all(path) > 9 * 500
