@@ -1,8 +1,9 @@
-"""What the operations that change a table return: one frozen result each."""
+"""What the operations on a table return: one frozen result each."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from enum import Enum
 
 
@@ -134,6 +135,26 @@ class CountResult:
 
     def __int__(self) -> int:
         return self.rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staleness:
+    """How fresh the answers of a lookup are.
+
+    ``snapshot_id`` is the snapshot that answers (None: the table had none), committed at ``committed_at`` (UTC),
+    ``age_seconds`` ago. ``newest_snapshot_id`` is the table's newest now, ``snapshots_behind`` how many lie between the
+    two: 0 where the answers are the newest, negative where the table was rolled back. ``seconds_since_look``: since a
+    lookup or a refresh looked for a newer one. ``cache`` is 'full', 'partial' or 'remote'.
+    """
+
+    table: str
+    cache: str
+    snapshot_id: int | None
+    committed_at: datetime | None
+    age_seconds: float | None
+    newest_snapshot_id: int | None
+    snapshots_behind: int
+    seconds_since_look: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,5 +27,9 @@ class LookupSpec:
 
     @property
     def by_primary_key(self) -> bool:
-        """Whether a key has at most one row: its columns are those of the primary key, in any order."""
-        return set(self.key) == set(self.store.schema.primary_keys)
+        """Whether a key has at most one row: its columns are those of the primary key, in any order.
+
+        In a table whose primary key lacks a partition column each partition may have a row of a key.
+        """
+        schema = self.store.schema
+        return set(self.key) == set(schema.primary_keys) and not schema.cross_partition

@@ -5,7 +5,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelsm.options.option import BOOLEAN, DOUBLE, DURATION, INT, LONG, SIZE, TEXT, choice_kind, enum_kind, option
+from lakelsm.options.option import (
+    BOOLEAN,
+    DOUBLE,
+    DURATION,
+    INT,
+    LONG,
+    PERIODS,
+    SIZE,
+    TEXT,
+    choice_kind,
+    enum_kind,
+    option,
+)
 from lakelsm.options.option_enums import Feature, LookupCache, StoreKind
 
 _UNLIMITED = 2**63 - 1
@@ -32,7 +44,6 @@ class LookupOptions:
         "Rows, of single lookups, that are kept as they were handed out.",
         low=0,
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_local_file_type: StoreKind = option(
         "lookup.local-file-type",
@@ -115,7 +126,6 @@ class LookupOptions:
         "How often lookups look for a newer snapshot.",
         default_text="continuous.discovery-interval",
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     continuous_discovery_interval: int = option(
         "continuous.discovery-interval",
@@ -123,15 +133,13 @@ class LookupOptions:
         10_000,
         "How often lookups look for a newer snapshot, where they have no interval of their own.",
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_refresh_async: bool = option(
         "lookup.refresh.async",
         BOOLEAN,
         False,
-        "Whether a 'full' cache is refreshed in the background while it answers from the snapshot before.",
+        "Whether lookups answer from the snapshot before while their cache is refreshed in the background.",
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_refresh_async_pending_snapshot_count: int = option(
         "lookup.refresh.async.pending-snapshot-count",
@@ -140,7 +148,6 @@ class LookupOptions:
         "Snapshots that a cache may be behind while it is refreshed in the background; beyond, lookups wait.",
         low=0,
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_refresh_full_load_threshold: int = option(
         "lookup.refresh.full-load-threshold",
@@ -151,13 +158,13 @@ class LookupOptions:
         per_call=False,
         acts_from=Feature.LOOKUP_TABLES,
     )
-    lookup_refresh_time_periods_blacklist: str | None = option(
+    lookup_refresh_time_periods_blacklist: tuple[tuple[int, int], ...] = option(
         "lookup.refresh.time-periods-blacklist",
-        TEXT,
-        None,
+        PERIODS,
+        (),
         "Periods of the local clock without a refresh: 'yyyy-MM-dd HH:mm->yyyy-MM-dd HH:mm', several joined by ','.",
+        default_text="none",
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_bootstrap_parallelism: int = option(
         "lookup.bootstrap-parallelism",
@@ -176,7 +183,6 @@ class LookupOptions:
         "'max_two_pt()', 'year=max_pt(),month=max_pt()'.",
         fallback_keys=("lookup.dynamic-partition",),
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_dynamic_partition_refresh_interval: int = option(
         "lookup.dynamic-partition.refresh-interval",
@@ -184,7 +190,6 @@ class LookupOptions:
         3_600_000,
         "How often the greatest partitions of `scan.partitions` are looked for.",
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     # Of lakelsm alone: other engines ignore them.
     lakelsm_lookup_service_token_file: str | None = option(

@@ -16,6 +16,7 @@ from lakelsm.options.option_values import (
     parse_int,
     parse_long,
     parse_names,
+    parse_periods,
     parse_size,
     parse_stats_mode,
     parse_text,
@@ -38,6 +39,7 @@ SIZE = Kind("size", parse_size)
 DURATION = Kind("duration", parse_duration)
 TEXT = Kind("text", parse_text)
 NAMES = Kind("column names", parse_names)
+PERIODS = Kind("periods", parse_periods)
 STATS_MODE = Kind("statistics mode", parse_stats_mode)
 
 

@@ -1,4 +1,4 @@
-"""Parsing of option texts as Paimon does: whole numbers, sizes, durations, booleans, lists and maps.
+"""Parsing of option texts as Paimon does: whole numbers, sizes, durations, periods, booleans, lists and maps.
 
 Every parser raises ValueError with the reason; `Option.parse` adds the key, the value and the remedy.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime, timezone
 
 _INT_LIMIT = 2**31
 _LONG_LIMIT = 2**63
@@ -28,6 +29,7 @@ _DURATION_UNITS = {
     1_000: ("µs", "micro", "micros", "microsecond", "microseconds"),
     1: ("ns", "nano", "nanos", "nanosecond", "nanoseconds"),
 }
+_PERIODS = "write 'yyyy-MM-dd HH:mm->yyyy-MM-dd HH:mm', the earlier time first, several joined by ','"
 _AMOUNT = re.compile(r"([0-9]+)\s*(\D*)")
 
 
@@ -92,6 +94,31 @@ def parse_stats_mode(text: str) -> str:
     if match is None or int(match.group(1)) < 1:
         raise ValueError("it must be 'none', 'counts', 'full' or 'truncate(<length of 1 or more>)'")
     return f"truncate({int(match.group(1))})"
+
+
+def parse_periods(text: str) -> tuple[tuple[int, int], ...]:
+    """Periods of a local clock, 'yyyy-MM-dd HH:mm->yyyy-MM-dd HH:mm' joined by ',': first and last milliseconds.
+
+    They count from 1970 as the clock shows them; the last ones are within the periods.
+    """
+    periods = []
+    for period in text.split(",") if text.strip() else ():
+        times = [_wall_clock(time) for time in period.split("->")]
+        if len(times) != 2 or times[0] > times[1]:
+            raise ValueError(f"'{period.strip()}' is no period: {_PERIODS}")
+        periods.append((times[0], times[1]))
+    return tuple(periods)
+
+
+def _wall_clock(text: str) -> int:
+    """Milliseconds since 1970 of a minute that a clock shows."""
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}", text.strip()) is None:
+        raise ValueError(f"'{text.strip()}' is no minute: {_PERIODS}")
+    try:
+        shown = datetime.strptime(text.strip(), "%Y-%m-%d %H:%M").replace(tzinfo=timezone.utc)
+    except ValueError:
+        raise ValueError(f"the calendar has no '{text.strip()}'") from None
+    return int(shown.timestamp()) * 1000
 
 
 def _whole(text: str, limit: int) -> int:

@@ -18,3 +18,8 @@ def test_a_key_is_the_primary_key_by_its_columns_in_any_order(
 ) -> None:
     table = LocalTable(tmp_path, "id INT NOT NULL, dt STRING NOT NULL, v STRING", ["id", "dt"], ["dt"])
     assert LookupSpec(table.store, key, ("v",)).by_primary_key is expected
+
+
+def test_a_primary_key_that_lacks_a_partition_column_may_have_many_rows(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path, "id INT NOT NULL, dt STRING, v STRING", ["id"], ["dt"])
+    assert not LookupSpec(table.store, ("id",), ("v",)).by_primary_key

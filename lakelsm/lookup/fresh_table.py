@@ -1,0 +1,266 @@
+"""A lookup table that goes on to newer snapshots, schemas and partitions as its policy says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock, Thread
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.cancellation import WorkCancelled, cancelled_by
+from lakelsm.errors import InvalidInputError, LakelsmError
+from lakelsm.format.row.binary_row import decode_rows
+from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.lookup_request import LookupRequest, RequestedLookup
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.opened_cache import OpenedCache
+from lakelsm.lookup.refresh_policy import RefreshPolicy
+from lakelsm.lookup.row_cache import Key, RowCache, Rows
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import Surroundings
+from lakelsm.types import arrow_field
+
+#: Opens a cache for a spec.
+Opener: TypeAlias = Callable[[LookupSpec], OpenedCache]
+
+
+class OpenedTable:
+    """A cache as it is used: closed when it is neither the newest one nor used any more."""
+
+    def __init__(self, cache: OpenedCache, requested: RequestedLookup, partitions: tuple[bytes, ...] | None) -> None:
+        self.cache = cache
+        self.table = cache.table
+        self.requested = requested
+        self.partitions = partitions
+        fields = [requested.table.schema.field(name) for name in requested.key]
+        self.rows = RowCache(fields, requested.table.options.lookup_cache_rows)
+        self._added: pa.Table | None = None
+        self._added_keys: list[Key] | None = None
+        if partitions is not None and requested.adds_partitions:
+            columns = decode_rows(list(partitions), requested.table.partition_types)
+            self._added = pa.table(dict(zip(requested.table.schema.partition_keys, columns)))
+            self._added_keys = list(zip(*(column.to_pylist() for column in columns)))
+        self._users = 1
+        self._lock = Lock()
+
+    def find(self, keys: pa.Table) -> FoundRows:
+        """The rows of keys in stored types; where they leave out partition columns, of all chosen partitions."""
+        if self._added is None:
+            return self.table.find(keys)
+        found = [self.table.find(self._within(keys, at)) for at in range(len(self._added))]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            shown = [self.requested.table.schema.field(name) for name in self.requested.columns]
+            return FoundRows(np.empty(0, np.int64), pa.schema(map(arrow_field, shown)).empty_table())
+        probes = np.concatenate([each.probes for each in found])
+        order = np.argsort(probes, kind="stable")
+        rows = pa.concat_tables([each.rows for each in found]).combine_chunks()
+        return FoundRows(probes[order], rows.take(pa.array(order)))
+
+    def find_one(self, key: Key) -> Rows:
+        """The rows of one key, from those that are kept where they are."""
+        found = self.rows.get(key)
+        if found is None:
+            era = self.rows.era
+            keys = [key] if self._added_keys is None else [(*key, *added) for added in self._added_keys]
+            found = [row for each in keys for row in self.table.find_one(each)]
+            self.rows.put(key, found, era)
+        return found
+
+    def hold(self) -> None:
+        """Say that there is one more user."""
+        with self._lock:
+            self._users += 1
+
+    def release(self) -> None:
+        """Say that one of its users is done."""
+        with self._lock:
+            self._users -= 1
+            last = self._users == 0
+        if last:
+            self.cache.close()
+
+    def _within(self, keys: pa.Table, at: int) -> pa.Table:
+        """Keys with the values of one of the partitions."""
+        assert self._added is not None
+        for name, column in zip(self._added.column_names, self._added.columns):
+            keys = keys.append_column(name, pa.repeat(column[at], len(keys)))
+        return keys
+
+
+class FreshTable:
+    """Keeps a cache that answers a request on a table. Several threads may use it.
+
+    ``store`` is the table without the options of the request.
+    """
+
+    def __init__(
+        self,
+        store: TableStore,
+        request: LookupRequest,
+        policy: RefreshPolicy,
+        opener: Opener,
+        *,
+        surroundings: Surroundings,
+    ) -> None:
+        self._store = store
+        self._request = request
+        self._policy = policy
+        self._opener = opener
+        self._surroundings = surroundings
+        self._refreshing = Lock()
+        self._switching = Lock()
+        self._closed = Event()
+        self._failure: BaseException | None = None
+        self._behind: Thread | None = None
+        self._looked = self._chose = surroundings.monotonic()
+        self._opened: OpenedTable | None = self._open(request.of_table(store))
+        self._due = self._next_due()
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self._store.name
+
+    @property
+    def seconds_since_look(self) -> float:
+        """How long ago anyone looked for a newer snapshot."""
+        return self._surroundings.monotonic() - self._looked
+
+    @contextmanager
+    def current(self) -> Iterator[OpenedTable]:
+        """The cache to ask, refreshed where that is due. Raises InvalidInputError once it is closed."""
+        now = self._surroundings.monotonic()
+        if now >= self._due:
+            self._when_due(now)
+        with self.held() as opened:
+            yield opened
+
+    @contextmanager
+    def held(self) -> Iterator[OpenedTable]:
+        """The cache as it is. Raises InvalidInputError once it is closed."""
+        opened = self._hold()
+        try:
+            yield opened
+        finally:
+            opened.release()
+
+    def refresh(self) -> None:
+        """Go on to the newest snapshot now."""
+        self._raise_failure()
+        with self._refreshing:
+            self._go_on(partitions=True)
+
+    def close(self) -> None:
+        """End what works in the background, and close the cache as soon as no lookup uses it any more."""
+        with self._switching:
+            self._closed.set()
+            behind = self._behind
+        if behind is not None:
+            behind.join()
+        with self._switching:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.release()
+
+    def _hold(self) -> OpenedTable:
+        with self._switching:
+            opened = self._opened
+            if opened is None or self._closed.is_set():
+                raise InvalidInputError(
+                    f"Table {self.name}: the lookup is closed; open another one with Table.lookup."
+                )
+            opened.hold()
+        return opened
+
+    def _next_due(self) -> float:
+        interval = self._policy.interval
+        return float("inf") if interval is None else self._looked + interval
+
+    def _when_due(self, asked: float) -> None:
+        """Refresh, or begin to in the background."""
+        self._raise_failure()
+        if self._closed.is_set() or self._policy.is_quiet(self._surroundings):
+            return
+        if self._policy.in_background and not self._is_far_behind():
+            self._begin_behind(asked)
+            return
+        with self._refreshing:
+            if self._looked <= asked and self._due <= asked:  # Else another thread has looked since.
+                self._go_on()
+
+    def _is_far_behind(self) -> bool:
+        with self.held() as opened:
+            snapshot, newest = opened.table.snapshot, self._store.snapshots.latest_id() or 0
+            return newest - (0 if snapshot is None else snapshot.id) > self._policy.most_pending
+
+    def _begin_behind(self, asked: float) -> None:
+        """Refresh in a thread that ends with the process, unless one does already."""
+        with self._switching:
+            if self._closed.is_set() or (self._behind is not None and self._behind.is_alive()):
+                return
+            self._looked = asked
+            self._due = self._next_due()
+            self._behind = Thread(target=self._work_behind, name="lakelsm-lookup-refresh", daemon=True)
+            self._behind.start()
+
+    def _work_behind(self) -> None:
+        try:
+            with self._refreshing, cancelled_by(self._closed.is_set):
+                self._go_on()
+        except WorkCancelled:
+            pass
+        except BaseException as error:  # noqa: BLE001  Whatever it is, the next lookup raises it.
+            self._failure = error
+            self._due = float("-inf")
+
+    def _raise_failure(self) -> None:
+        """Raise what failed in the background, once."""
+        with self._switching:
+            failure, self._failure = self._failure, None
+            if failure is None:
+                return
+            self._due = self._next_due()
+        if isinstance(failure, LakelsmError):
+            raise type(failure)(f"A refresh in the background failed: {failure}") from failure
+        raise failure
+
+    def _go_on(self, partitions: bool = False) -> None:
+        """Refresh the cache, or open one anew where the schema or the chosen partitions are others."""
+        self._looked = self._surroundings.monotonic()
+        self._due = self._next_due()
+        with self.held() as opened:
+            requested = self._request.of_table(self._store.refreshed())
+            if not requested.is_as_before(opened.requested) or self._chooses_others(opened, partitions):
+                self._replace(self._open(requested))
+            else:
+                opened.rows.drop(opened.table.refresh().changed)
+
+    def _chooses_others(self, opened: OpenedTable, now: bool) -> bool:
+        """Whether it is time to look for the greatest partitions, and they are others."""
+        choice, time = opened.requested.choice, self._surroundings.monotonic()
+        if choice is None or not choice.moves:
+            return False
+        if not now and time < self._chose + self._policy.partition_interval:
+            return False
+        self._chose = time
+        store = opened.requested.table
+        return choice.partitions(store, store.snapshots.latest()) != opened.partitions
+
+    def _open(self, requested: RequestedLookup) -> OpenedTable:
+        store, choice = requested.table, requested.choice
+        partitions = None if choice is None else choice.partitions(store, store.snapshots.latest())
+        return OpenedTable(self._opener(requested.spec(partitions)), requested, partitions)
+
+    def _replace(self, opened: OpenedTable) -> None:
+        with self._switching:
+            if self._closed.is_set():
+                before: OpenedTable | None = opened
+            else:
+                before, self._opened = self._opened, opened
+        if before is not None:
+            before.release()

@@ -1,0 +1,293 @@
+"""A user's keys, as the table stores values. A value that no row can have is no error: it finds nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.arguments import wrong_argument
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError, told_of
+from lakelsm.format.data_file.column_evolution import cast_column
+from lakelsm.local.arrow_input import ArrowInput
+from lakelsm.local.arrow_rows import one_bit_pattern
+from lakelsm.local.arrow_values import plain_array, plain_type, value_type
+from lakelsm.schema.identifiers import folded
+from lakelsm.schema.row_rules import OnlyNull, is_assignable
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.types import INTEGER_ROOTS, DataField, DataType, python_arrow, shown_arrow, to_arrow
+
+_INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+#: Holds the numbers of all integers and decimals, of which the greatest are below `_ALL_DIGITS`.
+_WHOLE = pa.decimal256(76, 38)
+_ALL_DIGITS = 10**38
+
+
+@dataclass(frozen=True)
+class GivenKeys:
+    """Keys as a user gave them, in ``rows`` whose columns are in the order of the key; ``stored`` are those that rows of
+    the table can have, and ``places`` where these stand among them (None: all of them can).
+    """
+
+    rows: pa.Table
+    stored: pa.Table
+    places: npt.NDArray[np.int64] | None
+
+
+@dataclass(frozen=True)
+class LookupKeys:
+    """The key of a lookup: ``fields`` are its columns in their order; ``partitioned`` has those that name partitions."""
+
+    fields: tuple[DataField, ...]
+    partitioned: frozenset[str]
+
+    @staticmethod
+    def of(schema: TableSchema, names: Sequence[str]) -> LookupKeys:
+        """The key of some columns. Raises InvalidInputError for a column of a type whose values are never equal."""
+        fields = tuple(map(schema.field, names))
+        nested = next((field for field in fields if pa.types.is_nested(to_arrow(field.type))), None)
+        if nested is not None:
+            raise InvalidInputError(
+                f"key has column '{nested.name}', which is {nested.type.sql()}: look rows up by columns of plain types."
+            )
+        return LookupKeys(fields, frozenset(schema.partition_keys))
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names, as the table has them."""
+        return [field.name for field in self.fields]
+
+    @property
+    def text(self) -> str:
+        """The columns for a message."""
+        return ", ".join(self.names)
+
+    def single(self) -> Callable[[tuple[Any, ...], Mapping[str, Any]], tuple[Any, ...] | None]:
+        """What makes the stored form of one key of values by place, or by name: None where no row can have it."""
+        makers = [_maker(field, field.name in self.partitioned) for field in self.fields]
+        if len(makers) == 1:
+            (make,) = makers
+
+            def one(values: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...] | None:
+                found = make(values[0] if len(values) == 1 and not named else self._ordered(values, named)[0])
+                return None if found is None else (found,)
+
+            return one
+
+        def many(values: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...] | None:
+            given = values if len(values) == len(makers) and not named else self._ordered(values, named)
+            found = tuple([make(value) for make, value in zip(makers, given)])
+            return None if None in found else found
+
+        return many
+
+    def _ordered(self, values: tuple[Any, ...], named: Mapping[str, Any]) -> Sequence[Any]:
+        """The values in the order of the key. Raises InvalidInputError for missing and for unknown ones."""
+        known = {folded(name): name for name in self.names}
+        given = dict(zip(self.names, values))
+        for name, value in named.items():
+            column = known.get(folded(name))
+            if column is None:
+                raise InvalidInputError(f"'{name}' is no column of the lookup's key: it has {self.text}.")
+            if column in given:
+                raise InvalidInputError(f"key column '{column}' is given twice: give it once, by place or by name.")
+            given[column] = value
+        missing = [name for name in self.names if name not in given]
+        if missing or len(values) > len(self.fields):
+            wrong = f"{', '.join(missing)} is missing" if missing else f"{len(values)} values are given"
+            raise InvalidInputError(f"The lookup's key has {self.text}: {wrong}.")
+        return [given[name] for name in self.names]
+
+    def many(self, frame: object) -> GivenKeys:
+        """The keys of rows in any form that a write takes (but Spark's).
+
+        Raises InvalidInputError for other columns than the key's, and for types whose values these cannot have.
+        """
+        given = ArrowInput.of(frame, "keys")
+        places = self._places(given.schema.names)
+        rows = pa.Table.from_batches(given.batches, given.schema).select(places)
+        stored = [self._stored(field, column) for field, column in zip(self.fields, rows.columns)]
+        table = pa.Table.from_arrays(stored, self.names)
+        if not any(column.null_count for column in stored):
+            return GivenKeys(rows, table, None)
+        known = np.ones(len(table), np.bool_)
+        for column in stored:
+            known &= column.is_valid().to_numpy()
+        return GivenKeys(rows, table.filter(pa.array(known)), np.flatnonzero(known))
+
+    def _places(self, given: Sequence[str]) -> list[int]:
+        """Where the columns of the key stand among those given, which are found in any case."""
+        counts = Counter(map(folded, given))
+        twice = sorted({name for name in given if counts[folded(name)] > 1})
+        if twice:
+            raise InvalidInputError(f"keys have column {', '.join(twice)} more than once: rename or drop one.")
+        at = {folded(name): place for place, name in enumerate(given)}
+        missing = [name for name in self.names if folded(name) not in at]
+        if missing:
+            raise InvalidInputError(
+                f"keys lack column {', '.join(missing)} of the lookup's key ({self.text}); they have {_text(given)}: "
+                "rename the column that has its values."
+            )
+        wanted = {folded(name) for name in self.names}
+        others = [name for name in given if folded(name) not in wanted]
+        if others:
+            raise InvalidInputError(
+                f"keys have column {', '.join(others)}, which is none of the lookup's key ({self.text}): "
+                f"keys.select({self.names}) leaves it out."
+            )
+        return [at[folded(name)] for name in self.names]
+
+    def _stored(self, field: DataField, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """A column of keys in the table's stored type, NULL where no row can have the value."""
+        wanted = to_arrow(field.type)
+        with told_of(f"key column '{field.name}'"):
+            source = value_type(plain_type(column.type))
+        zeros = field.name in self.partitioned
+        if not _is_comparable(source, field.type):
+            raise _mistyped(field, str(column.type))
+        try:
+            chunks = [one_bit_pattern(_as_stored(chunk, source, field.type), zeros) for chunk in column.chunks]
+        except pa.ArrowException as error:
+            what = f"a value of key column '{field.name}' is none of {field.type.sql()}"
+            raise InvalidInputError(f"{what}: {' '.join(str(error).split())}") from error
+        return pa.chunked_array(chunks, wanted)
+
+
+def _is_comparable(source: DataType, target: DataType) -> bool:
+    """Whether values of the types are equal or not by what they are, without a cast that a user should ask for."""
+    numbers = (*INTEGER_ROOTS, "DECIMAL")
+    return is_assignable(source, target) or (source.root in numbers and target.root in numbers)
+
+
+def _as_stored(given: pa.Array, source: DataType, target: DataType) -> pa.Array:
+    given.validate(full=True)
+    values, wanted = plain_array(given), to_arrow(target)
+    if values.type.equals(wanted):
+        return values
+    if isinstance(source, OnlyNull):
+        return pa.nulls(len(values), wanted)
+    if pa.types.is_decimal(values.type) or pa.types.is_decimal(wanted):
+        return _equal_decimals(values, wanted)
+    try:
+        stored = cast_column(values, wanted)
+    except UnsupportedFeatureError:  # A time that no column can hold.
+        return pa.nulls(len(values), wanted)
+    if pa.types.is_integer(values.type) and pa.types.is_integer(wanted):
+        return _where_equal(stored, stored.cast(values.type, safe=False), values)
+    finer = (pa.types.is_timestamp(values.type) and pa.types.is_timestamp(wanted)) or pa.types.is_time64(values.type)
+    if finer:
+        return _where_equal(stored, stored.cast(values.type, safe=False), values)
+    return stored
+
+
+def _where_equal(stored: pa.Array, back: pa.Array, values: pa.Array) -> pa.Array:
+    """The stored values, NULL where they are not those that were given."""
+    same = pc.equal(back, values)
+    return stored if same.false_count == 0 else pc.if_else(same, stored, pa.scalar(None, stored.type))
+
+
+def _equal_decimals(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Whole numbers and decimals as another type of them, NULL where it does not have the number."""
+    numbers = inside = values.cast(_WHOLE)
+    if pa.types.is_integer(wanted):
+        beyond = 1 << wanted.bit_width - 1
+        least = -beyond - 1
+    else:
+        beyond = 10 ** (wanted.precision - wanted.scale)
+        least = -beyond
+    if beyond < _ALL_DIGITS:
+        fits = pc.and_(pc.greater(numbers, pa.scalar(least, _WHOLE)), pc.less(numbers, pa.scalar(beyond, _WHOLE)))
+        inside = pc.if_else(fits, numbers, pa.scalar(None, _WHOLE))
+    stored = inside.cast(wanted, safe=False)
+    return _where_equal(stored, stored.cast(_WHOLE), numbers)
+
+
+def _mistyped(field: DataField, given: str) -> InvalidInputError:
+    target = shown_arrow(field.type)
+    return InvalidInputError(
+        f"Key column '{field.name}' is {given} in the keys and {target} in the table ({field.type.sql()}): cast it to "
+        f"{target} before the lookup."
+    )
+
+
+def _maker(field: DataField, zeros: bool) -> Callable[[Any], Any]:
+    """What makes the stored form of one value, as `pa.Array.to_pylist` has it: None where no row can have it."""
+    plain, root = _PLAIN.get(field.type.root), field.type.root
+    least, most = 0, 0
+    if root in _INTEGER_BITS:
+        most = (1 << _INTEGER_BITS[root] - 1) - 1
+        least = -most - 1
+
+    def whole(value: Any) -> Any:
+        if type(value) is int:
+            return value if least <= value <= most else None
+        return _one(field, value, zeros)
+
+    def text(value: Any) -> Any:
+        if type(value) is str and value.isascii():
+            return value
+        return _one(field, value, zeros)
+
+    def other(value: Any) -> Any:
+        return value if type(value) is plain else _one(field, value, zeros)
+
+    return whole if most else text if plain is str else other
+
+
+#: Values of these types are stored as they are.
+_PLAIN: dict[str, type] = {
+    "BOOLEAN": bool,
+    "CHAR": str,
+    "VARCHAR": str,
+    "BINARY": bytes,
+    "VARBINARY": bytes,
+    "DATE": date,
+}
+
+
+def _one(field: DataField, value: Any, zeros: bool) -> Any:
+    """One value of Python's in its stored form. Raises InvalidInputError for NULL, and for one of another type."""
+    wanted = f"a value of {field.type.sql()} ({shown_arrow(field.type)})"
+    argument = f"key column '{field.name}'"
+    if hasattr(type(value), "__iter__") and not isinstance(value, (str, bytes, bytearray)):
+        raise wrong_argument(argument, value, wanted)
+    try:
+        scalar = value if isinstance(value, pa.Scalar) else _scalar(value, field.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise wrong_argument(argument, value, wanted) from error
+    if scalar is None:
+        return None
+    if not scalar.is_valid:
+        raise wrong_argument(argument, None, f"{wanted}: NULL is equal to no value, and get_many finds no row for it")
+    with told_of(argument):
+        source = value_type(plain_type(scalar.type))
+    if not _is_comparable(source, field.type):
+        raise wrong_argument(argument, value, wanted)
+    try:
+        stored = one_bit_pattern(_as_stored(pa.repeat(scalar, 1), source, field.type), zeros)
+    except pa.ArrowException as error:
+        raise wrong_argument(argument, value, wanted) from error
+    return stored[0].as_py()
+
+
+def _scalar(value: Any, kind: DataType) -> pa.Scalar | None:
+    """A value of Python's or numpy's as Arrow has it, unchanged; None for a number that no column can have."""
+    if type(value) is int and kind.root == "DECIMAL":
+        return pa.scalar(Decimal(value)) if abs(value) < _ALL_DIGITS else None
+    if kind.root in ("FLOAT", "DOUBLE"):
+        return pa.scalar(value, python_arrow(kind))
+    if getattr(value, "nanosecond", 0):  # A time of pandas: Arrow takes it for one of Python's.
+        return pa.scalar(value, pa.timestamp("ns", None if value.tzinfo is None else "UTC"))
+    return pa.scalar(value)
+
+
+def _text(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"

@@ -1,0 +1,87 @@
+"""A lookup cache that is a read of the table: what any other must answer."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.local.arrow_scan import ArrowScan
+from lakelsm.local.shown_rows import shown_rows, shown_schema
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.lookup_table import Refreshed
+from lakelsm.lookup.opened_cache import OpenedCache
+from lakelsm.runner.local_runner import LocalRunner
+
+
+class ScannedCache:
+    """Fulfils `LookupTable`. ``changed`` is what the next refreshes say, ``failure`` what they raise."""
+
+    def __init__(self, spec: LookupSpec) -> None:
+        self.spec = spec
+        self.changed: pa.Table | None = None
+        self.failure: BaseException | None = None
+        self.refreshes = self.asked = 0
+        self.closed = False
+        self._read()
+
+    def _read(self) -> None:
+        spec, names = self.spec, tuple(dict.fromkeys((*self.spec.key, *self.spec.columns)))
+        self.snapshot = spec.store.snapshots.latest()
+        scan = ArrowScan.of(spec.store, self.snapshot, names, spec.predicate)
+        batches = list(scan.stored_batches(LocalRunner()))
+        fields = [spec.store.schema.field(name) for name in names]
+        self.rows = pa.Table.from_batches(batches) if batches else _empty(spec, names)
+        self.shown = shown_rows(self.rows, shown_schema(fields)).select(list(spec.columns)).to_pylist()
+        self.places: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        for place, key in enumerate(zip(*(self.rows.column(name).to_pylist() for name in spec.key))):
+            self.places[key].append(place)
+
+    def find(self, keys: pa.Table) -> FoundRows:
+        assert not self.closed and keys.column_names == list(self.spec.key)
+        assert keys.schema.types == [self.rows.schema.field(name).type for name in self.spec.key]
+        found = [
+            (probe, place)
+            for probe, key in enumerate(zip(*(column.to_pylist() for column in keys.columns)))
+            for place in self.places.get(key, ())
+        ]
+        probes, places = (np.array([pair[at] for pair in found], np.int64) for at in (0, 1))
+        return FoundRows(probes, self.rows.select(list(self.spec.columns)).take(pa.array(places)))
+
+    def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        assert not self.closed
+        self.asked += 1
+        return [tuple(self.shown[place].values()) for place in self.places.get(key, ())]
+
+    def refresh(self) -> Refreshed:
+        self.refreshes += 1
+        if self.failure is not None:
+            raise self.failure
+        self._read()
+        return Refreshed(self.snapshot, changed=self.changed)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Opened:
+    """An `Opener` of scanned caches that keeps them."""
+
+    def __init__(self) -> None:
+        self.caches: list[ScannedCache] = []
+
+    def __call__(self, spec: LookupSpec) -> OpenedCache:
+        self.caches.append(ScannedCache(spec))
+        return OpenedCache("full", self.caches[-1], CacheDirectory.shared(Path(tempfile.gettempdir())))
+
+
+def _empty(spec: LookupSpec, names: tuple[str, ...]) -> pa.Table:
+    from lakelsm.local.arrow_scan import stored_schema
+
+    return stored_schema(spec.store, names).empty_table()

@@ -1,0 +1,298 @@
+"""Caches that go on to newer snapshots: when, and what lookups see meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import AddColumn, Catalog, RenameColumn, Table
+from lakelsm.errors import InvalidInputError, StorageError
+from lakelsm.lookup.fresh_table import FreshTable
+from lakelsm.lookup.lookup_request import LookupRequest
+from lakelsm.lookup.refresh_policy import RefreshPolicy
+from lakelsm.surroundings import Surroundings
+from lakelsm.types import parse_type
+from tests.lookup.scanned_cache import Opened, ScannedCache
+
+PERIOD = (0, 10_000)
+
+
+class Clock:
+    """Time that tests move, in seconds."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def surroundings(self) -> Surroundings:
+        return Surroundings(
+            monotonic=lambda: self.now, clock=lambda: int(self.now * 1000), local_offset=lambda _: 0
+        )
+
+
+class World:
+    """A table of keys and texts, and lookups of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.catalog = Catalog(str(folder))
+        self.table: Table = self.catalog.create_table(
+            "db.t", "p STRING, k INT, v STRING", primary_key=["p", "k"], partition_by=["p"], options={"bucket": 1}
+        )
+        self.clock, self.opened = Clock(), Opened()
+        self.fresh: list[FreshTable] = []
+        self.write("a", 1, "old")
+
+    def write(self, p: str, k: int, v: str) -> None:
+        self.table.write(pa.table({"p": [p], "k": pa.array([k], pa.int32()), "v": [v]}))
+
+    def lookup(self, request: dict[str, Any] | None = None, **policy: Any) -> FreshTable:
+        asked = LookupRequest(**{"options": {}, "columns": ("v",), **(request or {})})
+        kept = RefreshPolicy(**{"interval": 10.0, **policy})
+        self.fresh.append(
+            FreshTable(self.table._store(), asked, kept, self.opened, surroundings=self.clock.surroundings())
+        )
+        return self.fresh[-1]
+
+    @property
+    def cache(self) -> ScannedCache:
+        return self.opened.caches[-1]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    found = World(tmp_path)
+    yield found
+    for fresh in found.fresh:
+        fresh.close()
+
+
+def value(fresh: FreshTable, *key: Any) -> list[str]:
+    with fresh.current() as opened:
+        return [row[0] for row in opened.find_one(key or ("a", 1))]
+
+
+def test_it_looks_for_a_newer_snapshot_each_interval(world: World) -> None:
+    fresh = world.lookup()
+    world.write("a", 1, "new")
+    world.clock.now += 9.9
+    assert value(fresh) == ["old"]
+    world.clock.now += 0.1
+    assert value(fresh) == ["new"]
+    assert (world.cache.refreshes, fresh.seconds_since_look) == (1, 0.0)
+
+
+def test_with_no_interval_each_lookup_looks_and_without_one_none_does(world: World) -> None:
+    always, never = world.lookup(interval=0.0), world.lookup(interval=None)
+    world.write("a", 1, "new")
+    world.clock.now += 1e9
+    assert (value(always), value(never)) == (["new"], ["old"])
+    never.refresh()
+    assert value(never) == ["new"]
+
+
+def test_nothing_is_refreshed_in_quiet_periods_but_when_asked(world: World) -> None:
+    world.clock.now = 5.0
+    fresh = world.lookup(interval=1.0, quiet=(PERIOD,))
+    world.write("a", 1, "new")
+    world.clock.now = 10.0
+    assert value(fresh) == ["old"]
+    fresh.refresh()
+    assert value(fresh) == ["new"]
+    world.write("a", 1, "newer")
+    world.clock.now = 10.5
+    assert value(fresh) == ["new"]
+    world.clock.now = 11.1
+    assert value(fresh) == ["newer"]
+
+
+def test_a_refresh_that_fails_is_told_once_and_tried_again_after_the_interval(world: World) -> None:
+    fresh = world.lookup()
+    world.write("a", 1, "new")
+    world.cache.failure = StorageError("full")
+    world.clock.now += 10
+    with pytest.raises(StorageError, match="full"):
+        value(fresh)
+    assert value(fresh) == ["old"]
+    world.cache.failure = None
+    world.clock.now += 10
+    assert value(fresh) == ["new"]
+
+
+def test_kept_rows_of_changed_keys_go_and_others_stay(world: World) -> None:
+    world.write("a", 2, "other")
+    fresh = world.lookup()
+    assert (value(fresh), value(fresh, "a", 2), value(fresh, "a", 3)) == (["old"], ["other"], [])
+    world.write("a", 1, "new")
+    world.cache.changed = pa.table({"p": ["a"], "k": pa.array([1], pa.int32())})
+    fresh.refresh()
+    asked = world.cache.asked
+    assert (value(fresh), value(fresh, "a", 2), value(fresh, "a", 3)) == (["new"], ["other"], [])
+    assert world.cache.asked == asked + 1
+
+
+class Held(ScannedCache):
+    """A cache whose refresh waits."""
+
+    def __init__(self, spec: Any) -> None:
+        self.begun, self.go = threading.Event(), threading.Event()
+        super().__init__(spec)
+
+    def refresh(self) -> Any:
+        self.begun.set()
+        assert self.go.wait(20)
+        return super().refresh()
+
+
+@pytest.fixture
+def held(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setattr("tests.lookup.scanned_cache.ScannedCache", Held)
+    return world
+
+
+def wait_for_refresh(fresh: FreshTable) -> None:
+    thread = fresh._behind
+    assert thread is not None
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_in_the_background_lookups_answer_from_the_snapshot_before(held: World) -> None:
+    fresh = held.lookup(in_background=True, most_pending=5)
+    held.write("a", 1, "new")
+    held.clock.now += 10
+    assert value(fresh) == ["old"]
+    assert held.cache.begun.wait(20)  # type: ignore[attr-defined]
+    assert value(fresh) == ["old"]
+    held.cache.go.set()  # type: ignore[attr-defined]
+    wait_for_refresh(fresh)
+    assert value(fresh) == ["new"]
+    assert held.cache.refreshes == 1
+
+
+def test_in_the_background_lookups_wait_when_too_many_snapshots_are_pending(world: World) -> None:
+    fresh = world.lookup(in_background=True, most_pending=1)
+    world.write("a", 1, "new")
+    world.write("a", 1, "newer")
+    world.clock.now += 10
+    assert value(fresh) == ["newer"]
+    assert fresh._behind is None
+
+
+def test_what_fails_in_the_background_is_raised_by_the_next_lookup_once(world: World) -> None:
+    fresh = world.lookup(in_background=True, most_pending=5)
+    world.cache.failure = StorageError("full")
+    world.write("a", 1, "new")
+    world.clock.now += 10
+    assert value(fresh) == ["old"]
+    wait_for_refresh(fresh)
+    with pytest.raises(StorageError, match="A refresh in the background failed: full"):
+        value(fresh)
+    world.cache.failure = None
+    assert value(fresh) == ["old"]
+    world.clock.now += 10
+    value(fresh)
+    wait_for_refresh(fresh)
+    assert value(fresh) == ["new"]
+
+
+def test_closing_waits_for_what_works_in_the_background(held: World) -> None:
+    fresh = held.lookup(in_background=True, most_pending=5)
+    held.clock.now += 10
+    value(fresh)
+    assert held.cache.begun.wait(20)  # type: ignore[attr-defined]
+    closing = threading.Thread(target=fresh.close)
+    closing.start()
+    closing.join(0.1)
+    assert closing.is_alive()
+    assert not held.cache.closed
+    held.cache.go.set()  # type: ignore[attr-defined]
+    closing.join(20)
+    assert held.cache.closed
+    with pytest.raises(InvalidInputError, match=r"Table db.t: the lookup is closed; open another one"):
+        value(fresh)
+    fresh.close()
+
+
+def test_closing_lets_lookups_that_are_under_way_end(world: World) -> None:
+    fresh = world.lookup()
+    with fresh.current() as opened:
+        fresh.close()
+        assert opened.find_one(("a", 1)) == [("old",)]
+        assert not world.cache.closed
+    assert world.cache.closed
+
+
+def test_many_threads_see_old_or_new_rows_and_one_of_them_refreshes(world: World) -> None:
+    fresh = world.lookup()
+    world.write("a", 1, "new")
+    world.clock.now += 10
+    seen: list[str] = []
+    threads = [threading.Thread(target=lambda: seen.extend(value(fresh))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert (set(seen) <= {"old", "new"}, len(seen), world.cache.refreshes) == (True, 8, 1)
+    assert value(fresh) == ["new"]
+
+
+def test_the_greatest_partition_is_looked_for_each_interval_of_its_own(world: World) -> None:
+    request = {"options": {"scan.partitions": "max_pt()"}}
+    fresh = world.lookup(request, interval=1.0, partition_interval=60.0)
+    assert value(fresh, 1) == ["old"]
+    world.write("b", 1, "of b")
+    world.write("a", 1, "new")
+    world.clock.now += 1
+    assert value(fresh, 1) == ["new"]
+    world.clock.now += 60
+    assert value(fresh, 1) == ["of b"]
+    assert [cache.closed for cache in world.opened.caches] == [True, False]
+    with fresh.current() as opened:
+        found = opened.find(pa.table({"k": pa.array([2, 1], pa.int32())}))
+    assert (found.probes.tolist(), found.rows.to_pydict()) == ([1], {"v": ["of b"]})
+    world.write("c", 1, "of c")
+    fresh.refresh()
+    assert value(fresh, 1) == ["of c"]
+
+
+def test_a_key_without_its_partition_has_the_rows_of_all_chosen_ones(world: World) -> None:
+    world.write("b", 1, "of b")
+    world.write("b", 2, "b2")
+    fresh = world.lookup({"options": {"scan.partitions": "max_two_pt()"}})
+    assert value(fresh, 1) == ["of b", "old"]
+    with fresh.current() as opened:
+        found = opened.find(pa.table({"k": pa.array([2, 3, 1], pa.int32())}))
+    assert (found.probes.tolist(), found.rows.to_pydict()) == ([0, 2, 2], {"v": ["b2", "of b", "old"]})
+
+
+def test_where_no_partition_is_chosen_nothing_is_found(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.table.overwrite(world.table.to_arrow().slice(0, 0), partition={"p": "a"})
+    fresh = world.lookup({"options": {"scan.partitions": "max_pt()"}})
+    assert value(fresh, 1) == []
+    with fresh.current() as opened:
+        found = opened.find(pa.table({"k": pa.array([1], pa.int32())}))
+    assert (len(found.probes), found.rows.column_names) == (0, ["v"])
+    fresh.close()
+
+
+def test_the_cache_is_made_anew_where_its_columns_changed(world: World) -> None:
+    fresh = world.lookup({"columns": None})
+    world.catalog.alter_table("db.t", AddColumn("w", parse_type("INT")))
+    world.clock.now += 10
+    with fresh.current() as opened:
+        assert opened.find_one(("a", 1)) == [("a", 1, "old", None)]
+    assert [cache.closed for cache in world.opened.caches] == [True, False]
+
+
+def test_a_column_that_is_gone_is_told_and_the_rows_before_stay(world: World) -> None:
+    fresh = world.lookup()
+    world.catalog.alter_table("db.t", RenameColumn("v", "w"))
+    world.clock.now += 10
+    with pytest.raises(InvalidInputError, match=r"Table db.t: .*'v'"):
+        value(fresh)
+    assert value(fresh) == ["old"]

@@ -1,0 +1,184 @@
+"""Lookups as users call them, on a cache that is a read of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog, Table
+from lakelsm.errors import InvalidInputError
+from lakelsm.lookup.lookup import Lookup
+from lakelsm.lookup.lookup_request import LookupRequest
+from lakelsm.lookup.refresh_policy import RefreshPolicy
+from lakelsm.surroundings import Surroundings
+from tests.lookup.scanned_cache import Opened
+
+ROWS = {
+    "id": [1, 2, 3],
+    "region": ["eu", "us", "eu"],
+    "name": ["ann", None, "cid"],
+    "tags": [["x"], [], None],
+}
+SCHEMA = pa.schema(
+    [("id", pa.int32()), ("region", pa.string()), ("name", pa.string()), ("tags", pa.list_(pa.string()))]
+)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    made = Catalog(str(tmp_path)).create_table(
+        "shop.customers",
+        "id INT, region STRING, name STRING, tags ARRAY<STRING>",
+        primary_key=["id"],
+        options={"bucket": 1},
+    )
+    made.write(pa.table(ROWS, schema=SCHEMA))
+    return made
+
+
+def opened(table: Table, surroundings: Surroundings | None = None, **request: Any) -> Lookup:
+    asked = LookupRequest(**{"options": {}, **request})
+    policy = RefreshPolicy(interval=None)
+    return Lookup(table._store(), asked, policy, Opened(), surroundings=surroundings or Surroundings())
+
+
+@pytest.fixture
+def lookup(table: Table) -> Iterator[Lookup]:
+    with opened(table, columns=("name", "region")) as found:
+        yield found
+
+
+def test_get_gives_the_row_of_a_key_or_none(lookup: Lookup) -> None:
+    assert lookup.get(1) == {"name": "ann", "region": "eu"}
+    assert lookup.get(id=2) == lookup.get(ID=2) == {"name": None, "region": "us"}
+    assert lookup.get(4) is None
+    assert lookup.get(2**40) is None
+    assert lookup.get_all(3) == [{"name": "cid", "region": "eu"}]
+    assert lookup.get_all(4) == []
+
+
+def test_all_columns_are_given_without_a_choice_under_the_users_names(table: Table) -> None:
+    with opened(table) as lookup:
+        assert lookup.get(1) == {"id": 1, "region": "eu", "name": "ann", "tags": ["x"]}
+    with opened(table, columns=("NAME",)) as lookup:
+        assert lookup.get(1) == {"NAME": "ann"}
+        assert lookup.get_many(pa.table({"Id": [1]})).to_pydict() == {"Id": [1], "NAME": ["ann"]}
+
+
+def test_what_is_handed_out_may_be_changed(table: Table) -> None:
+    with opened(table) as lookup:
+        row = lookup.get(1)
+        assert row is not None
+        row["tags"].append("y")
+        row["name"] = "z"
+        assert lookup.get(1) == {"id": 1, "region": "eu", "name": "ann", "tags": ["x"]}
+
+
+def test_a_key_that_may_have_many_rows_is_for_get_all(table: Table) -> None:
+    with opened(table, key=("region",), columns=("id",)) as lookup:
+        with pytest.raises(InvalidInputError, match=r"of region may have several rows, .* key \(id\): get_all"):
+            lookup.get("eu")
+        assert lookup.get_all("eu") == [{"id": 1}, {"id": 3}]
+        found = lookup.get_many(pa.table({"region": ["us", "xx", "eu"]}))
+        assert found.to_pydict() == {"region": ["us", "xx", "eu", "eu"], "id": [2, None, 1, 3]}
+        assert lookup.get_many(pa.table({"region": ["xx", "eu"]}), "inner").to_pydict() == {
+            "region": ["eu", "eu"],
+            "id": [1, 3],
+        }
+
+
+def test_get_many_gives_the_keys_as_they_are_and_their_rows_in_their_order(lookup: Lookup) -> None:
+    keys = pa.table({"id": [3, 9, None, 1, 3, 2**40]})
+    found = lookup.get_many(keys)
+    assert found.schema.types == [pa.int64(), pa.string(), pa.string()]
+    assert found.to_pydict() == {
+        "id": [3, 9, None, 1, 3, 2**40],
+        "name": ["cid", None, None, "ann", "cid", None],
+        "region": ["eu", None, None, "eu", "eu", None],
+    }
+    assert lookup.get_many(keys, how="inner").to_pydict() == {
+        "id": [3, 1, 3],
+        "name": ["cid", "ann", "cid"],
+        "region": ["eu", "eu", "eu"],
+    }
+    assert lookup.get_many(pa.table({"id": [3, 1]}), how="inner")["name"].to_pylist() == ["cid", "ann"]
+    assert lookup.get_many(pd.DataFrame({"ID": [2]})).column_names == ["ID", "name", "region"]
+    assert lookup.get_many(pa.table({"id": pa.array([], pa.int64())})).num_rows == 0
+    assert lookup.get_many(pa.table({"id": [7]}), how="inner").num_rows == 0
+
+
+def test_columns_of_the_key_are_not_given_again(table: Table) -> None:
+    with opened(table, columns=("id", "name")) as lookup:
+        assert lookup.get_many(pa.table({"id": [1, 8]})).to_pydict() == {"id": [1, 8], "name": ["ann", None]}
+        assert lookup.get(1) == {"id": 1, "name": "ann"}
+
+
+def test_rows_that_a_condition_leaves_out_are_not_found(table: Table) -> None:
+    with opened(table, columns=("name",), where="region = 'eu'") as lookup:
+        assert (lookup.get(1), lookup.get(2)) == ({"name": "ann"}, None)
+
+
+@pytest.mark.parametrize(
+    ("call", "fault"),
+    [
+        (lambda lookup: lookup.get(None), "key column 'id' is None; it must be a value of INT"),
+        (lambda lookup: lookup.get("1"), "key column 'id' is '1'; it must be a value of INT"),
+        (lambda lookup: lookup.get(), "id is missing"),
+        (lambda lookup: lookup.get(1, 2), "2 values are given"),
+        (lambda lookup: lookup.get(name="ann"), "'name' is no column of the lookup's key: it has id"),
+        (lambda lookup: lookup.get_all(None), "key column 'id' is None"),
+        (lambda lookup: lookup.get_many(pa.table({"name": ["ann"]})), "keys lack column id"),
+        (lambda lookup: lookup.get_many(pa.table({"id": ["1"]})), "cast it to int32"),
+        (lambda lookup: lookup.get_many([1]), "keys is a list; it must be rows in memory"),
+        (lambda lookup: lookup.get_many(pa.table({}), how="outer"), "how is 'outer'; it must be 'left' or 'inner'"),
+        (lambda lookup: lookup.get_many(pa.table({"id": [1]}), None), "how is None; it must be 'left' or 'inner'"),
+    ],
+)
+def test_wrong_keys_are_refused_with_what_is_wrong(lookup: Lookup, call: Any, fault: str) -> None:
+    with pytest.raises(InvalidInputError) as told:
+        call(lookup)
+    assert fault in str(told.value)
+
+
+def test_staleness_says_which_snapshot_answers_and_how_old_it_is(table: Table) -> None:
+    seconds = [5.0]
+    store = table._store()
+    first = store.snapshots.latest()
+    assert first is not None
+    surroundings = Surroundings(clock=lambda: first.time_millis + 90_000, monotonic=lambda: seconds[0])
+    with opened(table, surroundings) as lookup:
+        table.write(pa.table(ROWS, schema=SCHEMA).slice(0, 1))
+        seconds[0] = 7.5
+        found = lookup.staleness()
+        assert (found.table, found.cache, found.snapshot_id, found.newest_snapshot_id) == ("shop.customers", "full", 1, 2)
+        assert (found.snapshots_behind, found.age_seconds, found.seconds_since_look) == (1, 90.0, 2.5)
+        assert found.committed_at == datetime.fromtimestamp(first.time_millis / 1000, timezone.utc)
+        lookup.refresh()
+        again = lookup.staleness()
+        assert (again.snapshot_id, again.snapshots_behind, again.seconds_since_look) == (2, 0, 0.0)
+
+
+def test_an_empty_table_has_no_rows_and_no_snapshot(tmp_path: Path) -> None:
+    made = Catalog(str(tmp_path)).create_table("db.t", "k INT, v STRING", primary_key=["k"], options={"bucket": 1})
+    with opened(made) as lookup:
+        assert lookup.get(1) is None
+        assert lookup.get_many(pa.table({"k": [1]})).to_pydict() == {"k": [1], "v": [None]}
+        found = lookup.staleness()
+        assert (found.snapshot_id, found.committed_at, found.age_seconds, found.snapshots_behind) == (None, None, None, 0)
+
+
+def test_a_closed_lookup_says_so(table: Table) -> None:
+    lookup = opened(table)
+    lookup.close()
+    lookup.close()
+    calls = (lambda: lookup.get(1), lambda: lookup.get_many(pa.table({"id": [1]})), lookup.refresh, lookup.staleness)
+    for call in calls:
+        with pytest.raises(InvalidInputError, match=r"Table shop.customers: the lookup is closed"):
+            call()
+    assert repr(lookup) == "Lookup('shop.customers')"

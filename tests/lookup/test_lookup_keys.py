@@ -1,0 +1,239 @@
+"""Keys of users, as the table stores values."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.lookup.lookup_keys import LookupKeys
+from lakelsm.schema.table_schema import create_schema
+from lakelsm.types import to_arrow
+from tests.nano_times import times_of_nanos
+
+UTC = datetime.timezone.utc
+
+
+class Stream:
+    """Rows as frames of other libraries hand them over."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def __arrow_c_stream__(self, requested: object = None) -> object:
+        return self._rows.__arrow_c_stream__(requested)
+
+
+def keys_of(types: str, names: list[str], partitions: tuple[str, ...] = ()) -> LookupKeys:
+    return LookupKeys.of(create_schema(types, names, partitions), names)
+
+
+def one(kind: str, value: Any) -> Any:
+    found = keys_of(f"k {kind}", ["k"]).single()((value,), {})
+    return None if found is None else found[0]
+
+
+def many(kind: str, values: pa.Array) -> tuple[list[Any], list[int]]:
+    keys = keys_of(f"k {kind}", ["k"])
+    found = keys.many(pa.table({"k": values}))
+    assert found.stored.schema.types == [to_arrow(keys.fields[0].type)]
+    assert found.rows.column("k").to_pylist() == values.to_pylist()
+    places = list(range(len(values))) if found.places is None else found.places.tolist()
+    return found.stored.column("k").to_pylist(), places
+
+
+DAY = datetime.date(2026, 1, 2)
+NOON = datetime.datetime(2026, 1, 2, 12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("INT", 5, 5),
+        ("INT", np.int64(5), 5),
+        ("INT", 2**31, None),
+        ("INT", -(2**31), -(2**31)),
+        ("INT", np.uint64(2**40), None),
+        ("INT", 10**30, None),
+        ("TINYINT", 128, None),
+        ("BIGINT", 2**63, None),
+        ("BIGINT", Decimal("7"), 7),
+        ("BIGINT", Decimal("7.5"), None),
+        ("STRING", "é", "é"),
+        ("VARCHAR(2)", "abc", "abc"),
+        ("BYTES", b"x", b"x"),
+        ("BYTES", bytearray(b"x"), b"x"),
+        ("BOOLEAN", True, True),
+        ("BOOLEAN", np.bool_(False), False),
+        ("DATE", DAY, DAY),
+        ("DECIMAL(5, 2)", Decimal("1.5"), Decimal("1.50")),
+        ("DECIMAL(5, 2)", 3, Decimal("3.00")),
+        ("DECIMAL(5, 2)", Decimal("1.555"), None),
+        ("DECIMAL(5, 2)", 1000, None),
+        ("DECIMAL(5, 2)", 10**40, None),
+        ("DECIMAL(38, 0)", 10**37, Decimal(10**37)),
+        ("DECIMAL(38, 38)", Decimal("0.5"), Decimal("0.5" + "0" * 37)),
+        ("DOUBLE", 1, 1.0),
+        ("DOUBLE", -0.0, 0.0),
+        ("FLOAT", 0.5, 0.5),
+        ("TIMESTAMP(3)", NOON, NOON),
+        ("TIMESTAMP(3)", NOON.replace(microsecond=7), None),
+        ("TIMESTAMP(6)", pd.Timestamp(NOON), NOON),
+        ("TIMESTAMP(6)", DAY, datetime.datetime(2026, 1, 2)),
+        ("TIMESTAMP(3) WITH LOCAL TIME ZONE", NOON.replace(tzinfo=UTC), NOON.replace(tzinfo=UTC)),
+        ("TIME", datetime.time(1), datetime.time(1)),
+        ("TIME", datetime.time(1, microsecond=1), None),
+        ("INT", pa.scalar(5, pa.int8()), 5),
+    ],
+)
+def test_one_value_is_stored_as_the_column_has_it_and_none_where_no_row_can(kind: str, value: Any, expected: Any) -> None:
+    found = one(kind, value)
+    assert found == expected
+    assert type(found) is type(expected)
+    if kind == "DOUBLE":
+        assert str(found) == str(expected)
+
+
+def test_times_of_nanoseconds_keep_them() -> None:
+    stored = times_of_nanos([1_000_000_001])[0].as_py()
+    assert one("TIMESTAMP(9)", pd.Timestamp(1_000_000_001)) == stored
+    assert many("TIMESTAMP(9)", pa.array([1_000_000_001], pa.timestamp("ns")))[0] == [stored]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("INT", "5"),
+        ("INT", 5.0),
+        ("INT", float("nan")),
+        ("INT", True),
+        ("INT", None),
+        ("INT", pd.NA),
+        ("INT", [5]),
+        ("INT", range(10**18)),
+        ("INT", iter([5])),
+        ("INT", {"k": 5}),
+        ("INT", pa.scalar(None, pa.int32())),
+        ("STRING", 5),
+        ("STRING", b"x"),
+        ("STRING", "\ud800"),
+        ("BYTES", "x"),
+        ("BOOLEAN", 1),
+        ("DATE", NOON),
+        ("DATE", "2026-01-02"),
+        ("DOUBLE", "1"),
+        ("DECIMAL(5, 2)", 1.5),
+        ("TIMESTAMP(3)", NOON.replace(tzinfo=UTC)),
+        ("TIMESTAMP(3) WITH LOCAL TIME ZONE", NOON),
+        ("TIMESTAMP(3)", pd.NaT),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_the_column_and_the_type(kind: str, value: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"key column 'k' is .*; it must be a value of ") as told:
+        one(kind, value)
+    assert kind.split("(")[0] in str(told.value) or kind == "STRING" or kind == "BYTES"
+
+
+def test_null_says_why() -> None:
+    with pytest.raises(InvalidInputError, match=r"key column 'k' is None.*NULL is equal to no value, and get_many"):
+        one("INT", None)
+
+
+def test_values_are_given_by_place_or_by_name_in_any_case() -> None:
+    single = keys_of("a INT, b STRING", ["a", "b"]).single()
+    for values, named in (((1, "x"), {}), ((1,), {"B": "x"}), ((), {"b": "x", "a": 1})):
+        assert single(values, named) == (1, "x")
+    assert single((2**40, "x"), {}) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "named", "fault"),
+    [
+        ((), {}, "key has a, b: a, b is missing"),
+        ((1,), {}, "key has a, b: b is missing"),
+        ((1, "x", 2), {}, "3 values are given"),
+        ((1, "x"), {"c": 1}, "'c' is no column of the lookup's key: it has a, b"),
+        ((1, "x"), {"A": 1}, "key column 'a' is given twice"),
+        (((1, "x"),), {}, "b is missing"),
+    ],
+)
+def test_missing_and_surplus_values_are_refused(values: tuple[Any, ...], named: dict[str, Any], fault: str) -> None:
+    with pytest.raises(InvalidInputError, match=fault):
+        keys_of("a INT, b STRING", ["a", "b"]).single()(values, named)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "expected", "places"),
+    [
+        ("INT", pa.array([1, 2**40, None, 3]), [1, 3], [0, 3]),
+        ("INT", pa.array([1, 255], pa.uint8()), [1, 255], [0, 1]),
+        ("BIGINT", pa.array([1, 2**64 - 1], pa.uint64()), [1], [0]),
+        ("INT", pa.nulls(2), [], []),
+        ("INT", pa.array([Decimal("1.5"), Decimal(2)]), [2], [1]),
+        ("STRING", pa.array(["a", None, "a"]).dictionary_encode(), ["a", "a"], [0, 2]),
+        ("STRING", pa.array(["x"], pa.large_string()), ["x"], [0]),
+        ("TIMESTAMP(3)", pa.array([0, 1_001], pa.timestamp("us")), [datetime.datetime(1970, 1, 1)], [0]),
+        ("DECIMAL(4, 1)", pa.array([1, 1000]), [Decimal("1.0")], [0]),
+        ("DOUBLE", pa.array([0.5], pa.float32()), [0.5], [0]),
+    ],
+)
+def test_many_values_are_stored_where_a_row_can_have_them(
+    kind: str, values: pa.Array, expected: list[Any], places: list[int]
+) -> None:
+    assert many(kind, values) == (expected, places)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [("INT", ["1"]), ("INT", [1.0]), ("STRING", [1]), ("FLOAT", [0.1]), ("INT", [True]), ("DATE", [NOON])],
+)
+def test_columns_of_other_types_are_refused_with_a_remedy(kind: str, values: list[Any]) -> None:
+    with pytest.raises(InvalidInputError, match=r"Key column 'k' is \w+.* in the keys and .* in the table .*: cast it"):
+        many(kind, pa.array(values))
+
+
+@pytest.mark.parametrize(
+    ("columns", "fault"),
+    [
+        ({"x": [1]}, r"keys lack column k of the lookup's key \(k\); they have x: rename"),
+        ({"k": [1], "x": [1]}, r"keys have column x, which is none of the lookup's key \(k\): keys.select\(\['k'\]\)"),
+        ({"k": [1], "K": [1]}, "keys have column K, k more than once"),
+    ],
+)
+def test_missing_and_surplus_columns_are_refused(columns: dict[str, list[int]], fault: str) -> None:
+    with pytest.raises(InvalidInputError, match=fault):
+        keys_of("k INT", ["k"]).many(pa.table(columns))
+
+
+def test_keys_come_in_any_form_and_case_and_order() -> None:
+    keys = keys_of("a INT, b STRING", ["a", "b"])
+    given = pa.table({"B": ["x", "y"], "A": [1, 2]})
+    forms = [given, given.to_batches()[0], given.to_reader(), given.to_pandas(), Stream(given)]
+    for form in forms:
+        found = keys.many(form)
+        assert found.stored.to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
+        assert found.rows.column_names == ["A", "B"]
+    for wrong in (given.to_pylist(), [1], "k", None, 5, {"a": [1]}):
+        with pytest.raises(InvalidInputError, match=r"keys is a .*; it must be rows in memory"):
+            keys.many(wrong)
+
+
+def test_no_keys_are_no_rows() -> None:
+    assert many("INT", pa.array([], pa.int64())) == ([], [])
+
+
+def test_partitions_keep_both_zeros_as_they_lie_in_two() -> None:
+    found = keys_of("p DOUBLE, k DOUBLE", ["p", "k"], ("p",)).many(pa.table({"p": [-0.0], "k": [-0.0]}))
+    assert str(found.stored.to_pydict()) == "{'p': [-0.0], 'k': [0.0]}"
+
+
+def test_keys_of_nested_types_are_refused() -> None:
+    schema = create_schema("k INT, v ARRAY<INT>", ["k"], ())
+    with pytest.raises(InvalidInputError, match="key has column 'v', which is ARRAY<INT>: look rows up by columns"):
+        LookupKeys.of(schema, ["v"])

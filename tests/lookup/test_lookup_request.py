@@ -1,0 +1,140 @@
+"""What a lookup is asked for, for a table as it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelsm import Catalog, RenameColumn, SetOption, Table, UpdateColumnComment, UpdateColumnType
+from lakelsm.errors import InvalidInputError
+from lakelsm.lookup.lookup_request import LookupRequest, RequestedLookup, checked_lookup_options
+from lakelsm.predicate.predicate import Compare
+from lakelsm.types import parse_type
+
+Options = dict[str, str]
+
+
+def made(folder: Path, **options: str) -> Table:
+    return Catalog(str(folder)).create_table(
+        "db.t",
+        "dt STRING, id INT, name STRING, n INT",
+        primary_key=["id", "dt"],
+        partition_by=["dt"],
+        options={"bucket": 1, **{key.replace("_", "."): text for key, text in options.items()}},
+    )
+
+
+def asked(table: Table, **request: Any) -> RequestedLookup:
+    return LookupRequest(**{"options": {}, **request}).of_table(table._store())
+
+
+def test_the_key_is_the_primary_key_in_its_order_and_columns_are_all(tmp_path: Path) -> None:
+    found = asked(made(tmp_path))
+    assert (found.key, found.columns) == (("id", "dt"), ("dt", "id", "name", "n"))
+    assert found.one_row_a_key
+    assert not found.adds_partitions
+
+
+def test_names_are_found_in_any_case_and_kept_as_labels(tmp_path: Path) -> None:
+    found = asked(made(tmp_path), columns=("NAME",), key=("Dt", "ID"), where="N > 1")
+    assert (found.key, found.columns, found.labels) == (("dt", "id"), ("name",), ("NAME",))
+    assert found.spec(None).predicate == Compare("n", ">", 1)
+
+
+@pytest.mark.parametrize(("key", "expected"), [(("name",), False), (("id",), False), (("id", "dt", "n"), True)])
+def test_a_key_with_all_columns_of_the_primary_key_has_one_row(
+    key: tuple[str, ...], expected: bool, tmp_path: Path
+) -> None:
+    assert asked(made(tmp_path), key=key).one_row_a_key is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "spec_key", "one_row"),
+    [
+        ("max_pt()", None, ("id", "dt"), True),
+        ("max_two_pt()", None, ("id", "dt"), False),
+        ("dt=a", None, ("id", "dt"), True),
+        ("dt=a;dt=b", ("id",), ("id", "dt"), False),
+        ("dt=a;dt=b", ("id", "dt"), ("id", "dt"), True),
+        ("dt=a", ("name",), ("name",), False),
+    ],
+)
+def test_chosen_partitions_complete_the_key(
+    text: str, key: tuple[str, ...] | None, spec_key: tuple[str, ...], one_row: bool, tmp_path: Path
+) -> None:
+    found = asked(made(tmp_path), key=key, options={"scan.partitions": text})
+    assert found.choice is not None
+    spec = found.spec(found.choice.partitions(found.table, None))
+    assert (spec.key, found.one_row_a_key) == (spec_key, one_row)
+    assert spec.predicate is not None
+
+
+def test_a_primary_key_without_the_partition_may_have_many_rows_and_gets_no_partitions(tmp_path: Path) -> None:
+    table = Catalog(str(tmp_path)).create_table(
+        "db.t", "dt STRING, id INT", primary_key=["id"], partition_by=["dt"], options={"bucket": 1}
+    )
+    assert not asked(table).one_row_a_key
+    found = asked(table, options={"scan.partitions": "max_pt()"})
+    assert found.one_row_a_key
+    assert not found.adds_partitions
+
+
+@pytest.mark.parametrize(
+    ("request_of", "fault"),
+    [
+        ({"columns": ("nope",)}, "nope"),
+        ({"key": ("nope",)}, "nope"),
+        ({"columns": ("n", "N")}, "columns names n, n: name each column once"),
+        ({"key": ("id", "ID")}, "key names id, id: name each column once"),
+        ({"options": {"lookup.cache": "rocks"}}, "option 'lookup.cache' cannot be 'rocks'"),
+        ({"options": {"scan.partitions": "x=1"}}, "'x' is no partition column; the table has dt"),
+    ],
+)
+def test_what_the_table_does_not_have_is_refused_with_its_name(
+    request_of: dict[str, Any], fault: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidInputError, match=re.escape(fault)) as told:
+        asked(made(tmp_path), **request_of)
+    assert "scan.partitions" in str(told.value) or "Table db.t" in str(told.value)
+
+
+def test_options_of_the_call_come_before_those_of_the_table(tmp_path: Path) -> None:
+    table = made(tmp_path, lookup_cache="full", **{"lookup_dynamic-partition": "max_pt()"})
+    found = asked(table, options=checked_lookup_options({"lookup.dynamic-partition": "dt=a"}))
+    assert found.table.options.scan_partitions == "dt=a"
+    assert found.table.options.lookup_cache.value == "full"
+    assert asked(table).table.options.scan_partitions == "max_pt()"
+
+
+@pytest.mark.parametrize("key", ["bucket", "merge-engine", "nope", "lookup.merge-buffer-size"])
+def test_options_of_anything_else_are_refused_by_name(key: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"options of lookups .*'{key}' is none"):
+        checked_lookup_options({"lookup.cache": "full", key: "1"})
+
+
+def test_an_option_by_two_keys_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="options by one of their keys each"):
+        checked_lookup_options({"scan.partitions": "dt=a", "lookup.dynamic-partition": "dt=b"})
+
+
+@pytest.mark.parametrize(
+    ("columns", "change", "same"),
+    [
+        (("n",), SetOption("lookup.cache-rows", "5"), True),
+        (("n",), UpdateColumnComment("n", "x"), True),
+        (("n",), UpdateColumnType("n", parse_type("BIGINT")), False),
+        (("name",), UpdateColumnType("n", parse_type("BIGINT")), True),
+        (("name",), RenameColumn("n", "m"), True),
+        (None, RenameColumn("n", "m"), False),
+    ],
+)
+def test_other_schemas_ask_for_another_cache_only_where_they_change_what_is_read(
+    columns: tuple[str, ...] | None, change: Any, same: bool, tmp_path: Path
+) -> None:
+    table = made(tmp_path)
+    before = asked(table, columns=columns)
+    Catalog(str(tmp_path)).alter_table("db.t", change)
+    assert asked(table, columns=columns).is_as_before(before) is same
