@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakelsm.arguments import wrong_argument
+from lakelsm.arguments import checked_text, wrong_argument
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.lookup.fresh_table import FreshTable, OpenedTable, Opener
@@ -23,6 +23,8 @@ from lakelsm.results import Staleness
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import to_arrow
+
+_HOW = "'left' or 'inner'"
 
 
 class Lookup:
@@ -77,8 +79,8 @@ class Lookup:
         looked up, 'inner' leaves it out. Columns of the key are not given again. Raises InvalidInputError for other
         columns or types than the key's.
         """
-        if not isinstance(how, str) or how not in ("left", "inner"):
-            raise wrong_argument("how", how, "'left' or 'inner'")
+        if checked_text("how", how, _HOW) not in ("left", "inner"):
+            raise wrong_argument("how", how, _HOW)
         with self._table.current() as opened:
             face = self._face_of(opened)
             given = face.keys.many(keys)
