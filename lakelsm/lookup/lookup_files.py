@@ -74,12 +74,13 @@ class LookupFiles:
         kind = self.spec.store.options.lookup_local_file_type.value
         return f"{table}-{self.stored.layout(file).mark.hex()}.{kind}"
 
-    def find(self, requests: Sequence[tuple[RunFile, pa.Table]]) -> Iterator[FoundRows]:
-        """Yield what each data file has of some keys.
+    def find(self, requests: Sequence[tuple[RunFile, pa.Table]]) -> list[FoundRows]:
+        """Return what each data file has of some keys.
 
         A store that is missing is made, one that is damaged is made again, with a warning. Raises CorruptStoreError where
         that one is damaged too, CorruptTableError for a damaged data file, StorageError where the disk is full.
         """
+        found: list[FoundRows] = []
         runner = LocalRunner(memory=self.spec.store.options.lookup_cache_max_memory_size)
         wave = _WAVE * runner.cores
         for first in range(0, len(requests), wave):
@@ -87,13 +88,14 @@ class LookupFiles:
             with self._leased([file for file, _ in some], runner) as opened:
                 for (file, keys), one in zip(some, opened):
                     try:
-                        yield one.store.find(keys)
+                        found.append(one.store.find(keys))
                     except CorruptStoreError as error:
                         self._warn(file, error)
                         self._drop([one])
                         with self._leased([file], runner) as (again,):
-                            yield again.store.find(keys)
+                            found.append(again.store.find(keys))
             self._keep_to_bounds()
+        return found
 
     def keep_only(self, live: Collection[RunFile]) -> None:
         """Drop the files of all other data files, and those that have not been used for long."""

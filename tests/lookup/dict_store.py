@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,21 @@ from lakelsm.types import arrow_field
 
 
 class DictStore:
-    def __init__(self, path: Path, layout: StoreLayout) -> None:
+    def __init__(self, path: Path, layout: StoreLayout, on_find: Callable[[], None] | None = None) -> None:
         data = path.read_bytes()
         if len(data) < 20 or data[:16] != layout.mark or zlib.crc32(data[20:]).to_bytes(4, "big") != data[16:20]:
             raise CorruptStoreError(f"{path} is damaged")
         rows = pa.ipc.open_stream(data[20:]).read_all()
         self.disk_bytes = len(data)
         self.closed = False
+        self._on_find = on_find
         self._keys = [field.name for field in layout.keys]
         self._values = rows.select([field.name for field in layout.values])
         self._places = {key: at for at, key in enumerate(_keys(rows.select(self._keys)))}
 
     def find(self, keys: pa.Table) -> FoundRows:
+        if self._on_find is not None:
+            self._on_find()
         assert not self.closed
         found = [(at, self._places[key]) for at, key in enumerate(_keys(keys.select(self._keys))) if key in self._places]
         probes = np.array([at for at, _ in found], np.int64)
@@ -43,6 +46,7 @@ class DictFormat:
 
     def __init__(self) -> None:
         self.written = 0
+        self.on_find: Callable[[], None] | None = None
 
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
         self.written += 1
@@ -55,7 +59,7 @@ class DictFormat:
         path.write_bytes(layout.mark + zlib.crc32(data).to_bytes(4, "big") + data)
 
     def open(self, path: Path, layout: StoreLayout) -> DictStore:
-        return DictStore(path, layout)
+        return DictStore(path, layout, self.on_find)
 
 
 def _keys(rows: pa.Table) -> list[tuple[Any, ...]]:

@@ -117,12 +117,9 @@ def test_files_of_data_files_that_left_the_table_go(tmp_path: Path) -> None:
 
 def test_a_file_that_is_searched_is_dropped_but_closed_later(tmp_path: Path) -> None:
     with _opened(tmp_path) as opened:
-        search = opened.files.find([(opened.data[0], _KEYS), (opened.data[1], _KEYS)])
-        assert next(search).rows.column("v").to_pylist() == ["0-2", "0-7"]
-        opened.files.keep_only([])
+        opened.format.on_find = lambda: opened.files.keep_only([])
+        assert opened.values(0, 1) == [["0-2", "0-7"], ["1-2", "1-7"]]
         assert opened.directory.names() == []
-        assert next(search).rows.column("v").to_pylist() == ["1-2", "1-7"]
-        assert list(search) == []
 
 
 def _cut(path: Path) -> None:
@@ -182,7 +179,7 @@ def test_a_store_that_turns_out_damaged_is_made_again_and_the_second_time_it_is_
                 assert [len(one.rows) for one in files.find([(opened.data[0], _KEYS)])] == [2]
             else:
                 with pytest.raises(CorruptStoreError, match="is damaged"):
-                    list(files.find([(opened.data[0], _KEYS)]))
+                    files.find([(opened.data[0], _KEYS)])
         files.close()
 
 

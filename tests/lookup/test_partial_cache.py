@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,13 +16,15 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
+from lakelsm.errors import CorruptTableError, InvalidInputError
 from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partial_cache import PartialCache
 from lakelsm.predicate.parser import parse_where
-from lakelsm.schema.changes import AddColumn
+from lakelsm.schema.changes import AddColumn, RenameColumn, SetOption
 from lakelsm.schema.evolution import apply_changes
+from lakelsm.snapshots.manifest_scan import read_live_entries
 from tests.lookup.dict_store import DictFormat
 
 #: Of random histories; other ones were run by hand.
@@ -174,3 +179,201 @@ def test_lookups_give_what_a_read_gives_after_each_step_of_a_history(name: str, 
                 single = keys.slice(0, 1)
                 expected = [row for _, row in _expected(table, one, single, condition)]
                 assert lookup.find_one(tuple(single.to_pylist()[0].values())) == expected
+
+
+_ROWS = pa.table({
+    "id": pa.array(range(50), pa.int32()), "k": [f"k{at}" for at in range(50)], "v": ["a"] * 50,
+    "n": pa.array(range(50), pa.int64()), "t": pa.array(range(50), pa.int32()),
+})  # fmt: skip
+
+
+def _written(root: Path, **options: str) -> Table:
+    table = _table(root, **options)
+    table.write(_ROWS)
+    return table
+
+
+def _all(cache: PartialCache, spec: LookupSpec) -> list[tuple[Any, ...]]:
+    return [row for _, row in _found(cache, spec, _ROWS.select(list(spec.key)))]
+
+
+def test_a_cache_is_of_the_whole_primary_key(tmp_path: Path) -> None:
+    table = _written(tmp_path)
+    spec = LookupSpec(table._store(), ("id",), ("v",))
+    with pytest.raises(InvalidInputError, match=r"shop\.things.*primary key \(id, k\), not by \(id\).*'full'"):
+        PartialCache.open(spec, CacheDirectory.private(), format=DictFormat())
+
+
+def test_an_empty_table_has_no_rows_until_it_is_written_to(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    spec = _spec(table)
+    with _opened(spec) as cache:
+        assert cache.snapshot is None
+        assert _all(cache, spec) == []
+        assert cache.find_one((1, "k1")) == []
+        table.write(_ROWS)
+        assert _all(cache, spec) == []
+        refreshed = cache.refresh()
+        assert refreshed.changed is None
+        assert refreshed.snapshot == cache.snapshot
+        assert len(_all(cache, spec)) == 50
+        again = cache.refresh()
+        assert again.changed is not None
+        assert (len(again.changed), again.changed.column_names) == (0, ["id", "k"])
+
+
+def test_a_closed_cache_says_so(tmp_path: Path) -> None:
+    spec = _spec(_written(tmp_path))
+    with _opened(spec) as cache:
+        _all(cache, spec)
+        cache.close()
+        cache.close()
+        for ask in (lambda: cache.find_one((1, "k1")), cache.refresh, lambda: _all(cache, spec)):
+            with pytest.raises(InvalidInputError, match="closed"):
+                ask()
+
+
+def _expire(table: Table, snapshot: int) -> None:
+    """Remove a snapshot, and the data files that no later one has."""
+    store = table._store()
+    kept = {entry.file.file_name for entry in _live(table)}
+    for path in Path(store.paths.root).glob("bucket-*/data-*"):
+        if path.name not in kept:
+            path.unlink()
+    Path(store.paths.root, "snapshot", f"snapshot-{snapshot}").unlink()
+
+
+def _live(table: Table) -> list[Any]:
+    store = table._store()
+    latest = store.snapshots.latest()
+    return [] if latest is None else read_live_entries(store.file_io, store.paths, latest)
+
+
+def test_where_the_snapshot_of_the_cache_expired_it_goes_on_with_the_newest_and_says_so(tmp_path: Path) -> None:
+    table = _written(tmp_path, **{"write-only": "true"})
+    spec = _spec(table)
+    with _opened(spec) as cache:
+        table.overwrite(_ROWS.slice(0, 7))
+        _expire(table, 1)
+        with pytest.warns(RuntimeWarning, match=r"shop\.things: snapshot 1 is gone.*go on with snapshot 2"):
+            assert len(_all(cache, spec)) == 7
+        assert cache.snapshot == table._store().snapshots.latest()
+        assert cache.refresh().changed is None  # Though it is at the newest snapshot already.
+        assert cache.refresh().changed is not None
+
+
+def test_a_data_file_that_is_missing_though_its_snapshot_is_there_is_told(tmp_path: Path) -> None:
+    table = _written(tmp_path)
+    spec = _spec(table)
+    with _opened(spec) as cache:
+        for path in tmp_path.rglob("data-*"):
+            path.unlink()
+        with pytest.raises(CorruptTableError, match="data-"):
+            _all(cache, spec)
+
+
+def test_a_table_that_was_rolled_back_and_written_again_is_followed(tmp_path: Path) -> None:
+    table = _written(tmp_path, **{"write-only": "true"})
+    spec = _spec(table)
+    table.write(_ROWS.slice(0, 10).set_column(2, "v", pa.array(["b"] * 10)))
+    with _opened(spec) as cache:
+        assert {row[0] for row in _all(cache, spec)} == {"a", "b"}
+        store = table._store()
+        Path(store.paths.root, "snapshot", "snapshot-2").unlink()
+        table.write(_ROWS.slice(0, 10).set_column(2, "v", pa.array(["c"] * 10)))
+        cache.refresh()
+        assert {row[0] for row in _all(cache, spec)} == {"a", "c"}
+
+
+def test_a_column_of_the_lookup_that_was_renamed_is_told_and_the_cache_answers_on(tmp_path: Path) -> None:
+    table = _written(tmp_path)
+    spec = _spec(table)
+    with _opened(spec) as cache:
+        table._store().schemas.change(lambda schema: apply_changes(schema, [RenameColumn("v", "w")], 0, True))
+        with pytest.raises(InvalidInputError, match=r"calls column 'v' 'w'.*open another one"):
+            cache.refresh()
+        assert len(_all(cache, spec)) == 50
+
+
+def test_vectors_that_are_switched_on_later_are_followed(tmp_path: Path) -> None:
+    table = _written(tmp_path)
+    spec = _spec(table)
+    with _opened(spec) as cache:
+        assert len(_all(cache, spec)) == 50
+        table._store().schemas.change(
+            lambda schema: apply_changes(schema, [SetOption("deletion-vectors.enabled", "true")], 0, True)
+        )
+        table = Table.for_path(table._store().paths.root)
+        for step in range(3):
+            table.write(_ROWS.slice(step, 5).set_column(2, "v", pa.array([f"s{step}"] * 5)))
+            table.compact(full=not step)
+            cache.refresh()
+            keys = _ROWS.select(["id", "k"])
+            assert _found(cache, spec, keys) == _expected(table, spec, keys)
+
+
+def test_lookups_while_the_cache_is_refreshed_each_see_one_state(tmp_path: Path) -> None:
+    table = _written(tmp_path, bucket="3")
+    spec = _spec(table)
+    done = threading.Event()
+    failures: list[object] = []
+
+    def look_up() -> None:
+        while not done.is_set():
+            values = {row[0] for row in _all(cache, spec)}
+            if len(values) != 1:
+                failures.append(values)
+
+    with _opened(spec) as cache:
+        readers = [threading.Thread(target=look_up) for _ in range(3)]
+        for reader in readers:
+            reader.start()
+        for step in range(8):
+            table.write(_ROWS.set_column(2, "v", pa.array([f"s{step}"] * 50)))
+            cache.refresh()
+        done.set()
+        for reader in readers:
+            reader.join()
+        assert {row[0] for row in _all(cache, spec)} == {"s7"}
+    assert failures == []
+
+
+_PROCESS = """
+import sys
+from pathlib import Path
+from lakelsm import Table
+from lakelsm.lookup.cache_directory import CacheDirectory
+from tests.lookup.test_partial_cache import PartialCache, _all, _spec
+from tests.lookup.dict_store import DictFormat
+
+spec = _spec(Table.for_path(sys.argv[1]))
+made = DictFormat()
+cache = PartialCache.open(spec, CacheDirectory.shared(Path(sys.argv[2])), format=made)
+for _ in range(20):
+    assert len(_all(cache, spec)) == 50
+    cache.refresh()
+print(made.written)
+"""
+
+
+def test_processes_that_share_a_directory_make_each_file_once(tmp_path: Path) -> None:
+    table = _written(tmp_path / "wh", bucket="4")
+    arguments = [sys.executable, "-c", _PROCESS, table._store().paths.root, str(tmp_path / "cache")]
+    running = [subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    made = [int(process.communicate(timeout=60)[0]) for process in running]
+    assert sum(made) == 4
+    assert len(CacheDirectory.shared(tmp_path / "cache").names()) == 4
+
+
+def test_lookups_keep_to_the_disk_space_of_the_table(tmp_path: Path) -> None:
+    rows = 40_000
+    table = _table(tmp_path, bucket="4", **{"lookup.cache-max-disk-size": "1 mb"})
+    ids = pa.array(range(rows), pa.int32())
+    text = pa.array([f"{at:040}" for at in range(rows)])
+    table.write(pa.table({"id": ids, "k": text, "v": text, "n": pa.nulls(rows, pa.int64()), "t": ids}))
+    spec = _spec(table)
+    with _opened(spec) as cache:
+        for _ in range(2):
+            found = cache.find(pa.table({"id": ids, "k": text}))
+            assert len(found.rows) == rows
+            assert cache._current().files.disk_bytes <= 1 << 20
