@@ -11,10 +11,11 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from lakelsm.format.paths import TablePaths
+from lakelsm.lookup.store.lookup_store import StoreLayout
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.storage import open_storage
-from lakelsm.types import DataField, parse_columns, parse_type, type_to_json
+from lakelsm.types import DataField, field_to_json, parse_columns, parse_type, type_to_json
 from tests.interop.side import Side
 from tests.interop.value_form import (
     Rows,
@@ -35,6 +36,8 @@ Where = tuple[str, str, Any]
 Batch = tuple[pa.Table, Sequence[str] | None]
 #: Rows of a changelog in the order of the read: (kind, value ...), values as in Rows.
 Changes = list[tuple[Any, ...]]
+#: Of a lookup file: bytes of a block, compression, error rate of the bloom filter (None: it has none).
+LookupForm = tuple[int, str, float | None]
 
 
 class Peer(Protocol):
@@ -79,6 +82,10 @@ def _java_change(verb: str, column: str, *word: str) -> list[Any]:
     """A change with the column as a path, and a type as schema files have it."""
     typed = [type_to_json(parse_type(text)) for text in word] if verb in ("add", "type") else list(word)
     return [verb, column.split("."), *typed]
+
+
+def _field_nodes(fields: Sequence[DataField]) -> list[Any]:
+    return [field_to_json(field) for field in fields]
 
 
 def _fields(path: Path) -> tuple[DataField, ...]:
@@ -191,6 +198,35 @@ class JavaPaimon(_Engine):
         `full-compaction` producer needs it.
         """
         self._side.call("write", path=str(path), batches=_sent(path, batches), options=dict(options or {}), full=full)
+
+    def compacted_rows(self, rows: pa.Table, fields: Sequence[DataField]) -> list[bytes]:
+        """The bytes of Java's RowCompactedSerializer of each row."""
+        found = self._side.call("compacted_rows", types=_field_nodes(fields), rows=to_wire(rows, fields))
+        return [bytes.fromhex(text.removeprefix("hex:")) for text in found]
+
+    def write_lookup_file(self, path: Path, layout: StoreLayout, rows: pa.Table, form: LookupForm) -> None:
+        """Write a lookup file of Java's, of rows in the order of their keys."""
+        keys, values = to_wire(rows, layout.keys), to_wire(rows, layout.values)
+        self._side.call(
+            "write_lookup_file",
+            file=str(path),
+            keys=_field_nodes(layout.keys),
+            values=_field_nodes(layout.values),
+            rows=list(zip(keys, values)),
+            form=form,
+        )
+
+    def read_lookup_file(self, path: Path, layout: StoreLayout, keys: pa.Table, form: LookupForm) -> list[Any]:
+        """What Java's reader finds for each key: the values as `unordered_of_notation` has them, or None."""
+        found = self._side.call(
+            "read_lookup_file",
+            file=str(path),
+            keys=_field_nodes(layout.keys),
+            values=_field_nodes(layout.values),
+            asked=to_wire(keys, layout.keys),
+            form=form,
+        )
+        return [None if row is None else unordered_of_notation([row], layout.values)[0] for row in found]
 
     def overwrite(
         self,

@@ -3,12 +3,17 @@
 
 import java.util.*;
 
+import org.apache.paimon.compression.CompressOptions;
 import org.apache.paimon.data.*;
 import org.apache.paimon.data.serializer.*;
 import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.fs.Path;
 import org.apache.paimon.fs.local.LocalFileIO;
 import org.apache.paimon.index.HashBucketAssigner;
+import org.apache.paimon.io.cache.CacheManager;
+import org.apache.paimon.lookup.*;
+import org.apache.paimon.lookup.sort.*;
+import org.apache.paimon.options.MemorySize;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
 import org.apache.paimon.reader.RecordReader;
@@ -22,6 +27,7 @@ import org.apache.paimon.table.source.*;
 import org.apache.paimon.table.source.snapshot.*;
 import org.apache.paimon.table.system.AuditLogTable;
 import org.apache.paimon.types.*;
+import org.apache.paimon.utils.BloomFilter;
 
 public class JavaPaimonSide {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -220,6 +226,71 @@ public class JavaPaimonSide {
             plan = scan.plan();
         }
         return JSON.writeValueAsString(plans);
+    }
+
+    // Lookup files. types: the fields of a row as in a schema file; form: block size, compression, error rate of the
+    // bloom filter (null: none). A row is the key's values and then the others.
+
+    private RowType rowType(JsonNode fields) throws Exception {
+        List made = new ArrayList();
+        for (int i = 0; i < fields.size(); i++) made.add(DataTypeJsonParser.parseDataField(at(fields, i)));
+        return new RowType(made);
+    }
+
+    public String compactedRows(String types, String rows) throws Exception {
+        RowType type = rowType(JSON.readTree(types));
+        RowCompactedSerializer serializer = new RowCompactedSerializer(type);
+        JsonNode nodes = JSON.readTree(rows);
+        ArrayNode result = JSON.createArrayNode();
+        for (int i = 0; i < nodes.size(); i++) {
+            result.add(hex(serializer.serializeToBytes((InternalRow) row(at(nodes, i), type))));
+        }
+        return JSON.writeValueAsString(result);
+    }
+
+    private LookupStoreFactory lookupStores(RowType key, JsonNode form) {
+        return new SortLookupStoreFactory(
+            new RowCompactedSerializer(key).createSliceComparator(), new CacheManager(MemorySize.ofMebiBytes(4)),
+            at(form, 0).asInt(), new CompressOptions(at(form, 1).asText(), 1));
+    }
+
+    public void writeLookupFile(String file, String keyTypes, String valueTypes, String rows, String form)
+            throws Exception {
+        RowType key = rowType(JSON.readTree(keyTypes));
+        RowType value = rowType(JSON.readTree(valueTypes));
+        JsonNode nodes = JSON.readTree(rows);
+        JsonNode fpp = at(JSON.readTree(form), 2);
+        BloomFilter.Builder bloom = fpp.isNull() ? null : BloomFilter.builder((long) nodes.size(), fpp.asDouble());
+        RowCompactedSerializer keys = new RowCompactedSerializer(key);
+        RowCompactedSerializer values = new RowCompactedSerializer(value);
+        LookupStoreWriter writer = lookupStores(key, JSON.readTree(form)).createWriter(new java.io.File(file), bloom);
+        for (int i = 0; i < nodes.size(); i++) {
+            writer.put(
+                keys.serializeToBytes((InternalRow) row(at(at(nodes, i), 0), key)),
+                values.serializeToBytes((InternalRow) row(at(at(nodes, i), 1), value)));
+        }
+        writer.close();
+    }
+
+    public String readLookupFile(String file, String keyTypes, String valueTypes, String asked, String form)
+            throws Exception {
+        RowType key = rowType(JSON.readTree(keyTypes));
+        RowType value = rowType(JSON.readTree(valueTypes));
+        RowCompactedSerializer keys = new RowCompactedSerializer(key);
+        RowCompactedSerializer values = new RowCompactedSerializer(value);
+        LookupStoreReader reader = lookupStores(key, JSON.readTree(form)).createReader(new java.io.File(file));
+        JsonNode nodes = JSON.readTree(asked);
+        ArrayNode result = JSON.createArrayNode();
+        for (int i = 0; i < nodes.size(); i++) {
+            byte[] found = reader.lookup(keys.serializeToBytes((InternalRow) row(at(nodes, i), key)));
+            if (found == null) {
+                result.addNull();
+            } else {
+                result.add(array((DataGetters) values.deserialize(found), value));
+            }
+        }
+        reader.close();
+        return JSON.writeValueAsString(result);
     }
 
     private Predicate predicate(JsonNode where, RowType type) throws Exception {

@@ -39,5 +39,12 @@ serve(
         "read": lambda path, where: json.loads(_java.read(path, json.dumps(where))),
         "changes": lambda path, after, upto, mode: json.loads(_java.changes(path, after, upto, mode)),
         "stream": lambda path, first: json.loads(_java.stream(path, first)),
+        "compacted_rows": lambda types, rows: json.loads(_java.compactedRows(json.dumps(types), json.dumps(rows))),
+        "write_lookup_file": lambda file, keys, values, rows, form: _java.writeLookupFile(
+            file, json.dumps(keys), json.dumps(values), json.dumps(rows), json.dumps(form)
+        ),
+        "read_lookup_file": lambda file, keys, values, asked, form: json.loads(
+            _java.readLookupFile(file, json.dumps(keys), json.dumps(values), json.dumps(asked), json.dumps(form))
+        ),
     }
 )

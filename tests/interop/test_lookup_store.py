@@ -1,0 +1,133 @@
+"""Lookup files both ways: Java's are read here, those of lakelsm are read by Java, and rows have the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted, require_compacted_type
+from lakelsm.format.row.row_bytes import RowBytes
+from lakelsm.lookup.store.block_cache import BlockCache
+from lakelsm.lookup.store.lookup_store import StoreLayout
+from lakelsm.lookup.store.sort_block import BlockCompression
+from lakelsm.lookup.store.sort_reader import SortFileReader
+from lakelsm.lookup.store.sort_store import SortStore, SortStoreFormat
+from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
+from lakelsm.types import DataField, DataType, parse_columns
+from tests.interop.peers import JavaPaimon, LookupForm, Peer
+from tests.interop.samples import all_types_columns, all_types_rows, rows_of
+from tests.interop.value_form import unordered_of_arrow
+
+FORMS: list[LookupForm] = [(300, "none", None), (300, "zstd", 0.05), (4096, "lz4", 0.01), (65536, "none", 0.05)]
+KEYS, VALUES = "region STRING, id BIGINT", "name STRING, price DECIMAL(20, 2), at TIMESTAMP(6), on_sale BOOLEAN"
+ALIGNED = ("id BIGINT", "price DOUBLE, n INT")
+
+
+@pytest.fixture
+def java(peers: Callable[[str], Peer]) -> JavaPaimon:
+    found = peers("java-paimon")
+    assert isinstance(found, JavaPaimon)
+    return found
+
+
+def layout_of(keys: str, values: str) -> StoreLayout:
+    parsed = parse_columns(f"{keys}, {values}")
+    fields = tuple(DataField(number, field.name, field.type) for number, field in enumerate(parsed))
+    return StoreLayout(fields[: keys.count(",") + 1], fields[keys.count(",") + 1 :])
+
+
+def unaligned_rows(count: int) -> tuple[StoreLayout, pa.Table]:
+    """Rows of different sizes, in the order of their keys, NULLs among the values."""
+    numbers = range(count)
+    values = {
+        "region": ["e" * (number * 3 // count) + "x" for number in numbers],
+        "id": [number * 2 for number in numbers],
+        "name": [None if number % 7 == 0 else "n" * (number % 40) for number in numbers],
+        "price": [None if number % 11 == 0 else number for number in numbers],
+        "at": [number * 999 for number in numbers],
+        "on_sale": [number % 2 == 0 for number in numbers],
+    }
+    rows = rows_of(f"{KEYS}, {VALUES}", values)
+    return layout_of(KEYS, VALUES), rows.sort_by([("region", "ascending"), ("id", "ascending")])
+
+
+def aligned_rows(count: int) -> tuple[StoreLayout, pa.Table]:
+    values = {"id": [n * 2 for n in range(count)], "price": [n / 3 for n in range(count)], "n": list(range(count))}
+    return layout_of(*ALIGNED), rows_of(", ".join(ALIGNED), values)
+
+
+def with_misses(layout: StoreLayout, rows: pa.Table) -> pa.Table:
+    """All keys of the rows, and as many that they lack."""
+    keys = rows.select([field.name for field in layout.keys])
+    odd = pa.array([number + 1 for number in keys["id"].to_pylist()], pa.int64())
+    return pa.concat_tables([keys, keys.set_column(keys.schema.get_field_index("id"), "id", odd)])
+
+
+def own_form(form: LookupForm) -> SortFileForm:
+    page_size, compression, fpp = form
+    return SortFileForm(page_size, compression=BlockCompression[compression.upper()], bloom_fpp=fpp)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("make", [aligned_rows, unaligned_rows])
+def test_lookup_files_are_read_by_the_other_side(
+    java: JavaPaimon, tmp_path: Path, make: Callable[[int], tuple[StoreLayout, pa.Table]], form: LookupForm
+) -> None:
+    layout, rows = make(300)
+    asked = with_misses(layout, rows)
+    values = unordered_of_arrow(rows.select([field.name for field in layout.values]), layout.values)
+    own = SortStoreFormat(own_form(form), BlockCache(1 << 20))
+
+    own.write(tmp_path / "ours", layout, [rows])
+    assert java.read_lookup_file(tmp_path / "ours", layout, asked, form) == [*values, *[None] * len(rows)]
+
+    java.write_lookup_file(tmp_path / "javas", layout, rows, form)
+    store = SortStore(SortFileReader(tmp_path / "javas", own.cache), layout)
+    found = store.find(asked)
+    assert found.probes.tolist() == list(range(len(rows)))
+    assert unordered_of_arrow(found.rows, layout.values) == values
+    store.close()
+
+
+@pytest.mark.parametrize("fpp", [None, 0.05, 0.3])
+@pytest.mark.parametrize("make", [aligned_rows, unaligned_rows])
+def test_files_without_compression_have_javas_bytes(
+    java: JavaPaimon, tmp_path: Path, make: Callable[[int], tuple[StoreLayout, pa.Table]], fpp: float | None
+) -> None:
+    layout, rows = make(300)
+    form = (1000, "none", fpp)
+    java.write_lookup_file(tmp_path / "javas", layout, rows, form)
+    with (tmp_path / "ours").open("wb") as file:
+        writer = SortFileWriter(file, own_form(form))
+        writer.put(*(encoded(rows, fields) for fields in (layout.keys, layout.values)))
+        writer.finish()
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "javas").read_bytes()
+
+
+def test_rows_of_every_type_have_javas_bytes(java: JavaPaimon) -> None:
+    rows = all_types_rows()
+    fields = tuple(field for field in parse_columns(all_types_columns()) if has_form(field.type))
+    assert len(fields) > 25
+    rows = rows.select([field.name for field in fields])
+    expected = java.compacted_rows(rows, fields)
+    assert encoded(rows, fields).to_pylist() == expected
+    found = decode_compacted(RowBytes.of(pa.array(expected)), [field.type for field in fields])
+    table = pa.table(found, names=rows.column_names)
+    assert unordered_of_arrow(table, fields) == unordered_of_arrow(rows, fields)
+
+
+def has_form(data_type: DataType) -> bool:
+    try:
+        require_compacted_type("c", data_type)
+    except UnsupportedFeatureError:
+        return False
+    return True
+
+
+def encoded(rows: pa.Table, fields: tuple[DataField, ...]) -> pa.Array:
+    columns = [rows.column(field.name) for field in fields]
+    return encode_compacted(columns, [field.type for field in fields]).combine_chunks()
