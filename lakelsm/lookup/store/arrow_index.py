@@ -151,7 +151,8 @@ class HashIndex:
         slots = (hashes >> np.uint32(32 - self._bits)).astype(np.int64) if self._bits else np.zeros(len(hashes), np.int64)
         directory, entries = self._sections
         directory.check_values(slots, slots + 1, 4)
-        first, stop = self._directory[slots].astype(np.int64), self._directory[slots + 1].astype(np.int64)
+        first = self._directory.take(slots).astype(np.int64)
+        stop = self._directory.take(slots + 1).astype(np.int64)
         if not entries.is_checked:
             some = stop > first
             entries.check_values(first[some], stop[some] - 1, 8)
@@ -159,12 +160,13 @@ class HashIndex:
         if len(counts) and int(counts.max()) > _FEW:
             self._narrow(hashes, first, stop)
             counts = stop - first
-        probes = np.repeat(np.arange(len(hashes)), counts)
         places = np.repeat(first - (np.cumsum(counts) - counts), counts)
         places += np.arange(len(places))
-        found = self._sorted[places]
-        hit = (found >> np.uint64(32)).astype(np.uint32) == hashes[probes]
-        return probes[hit], (found[hit] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        rows = self._sorted.take(places, mode="clip")  # None is outside, and no check is the fastest.
+        rows ^= np.repeat(hashes.astype(np.uint64) << np.uint64(32), counts)
+        hit = np.flatnonzero(rows <= np.uint64(0xFFFFFFFF))
+        probes = np.repeat(np.arange(len(hashes)), counts)
+        return probes.take(hit), rows.take(hit).view(np.int64)
 
     def rows_of(self, key_hash: int) -> list[int]:
         """The rows of one hash, ascending. The caller looks at the file's stamp before."""

@@ -13,6 +13,7 @@ import mmap
 import os
 import struct
 import zlib
+from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -250,6 +251,10 @@ class Section:
         """Check the pieces of values of so many bytes in `whole`: those from ``first[i]`` to ``last[i]`` included."""
         if self._state.all or not len(first):
             return
+        if len(first) >= len(self.pieces):  # Most are touched: each is looked at.
+            for number in range(len(self.pieces)):
+                self.check(number)
+            return
         origin = self.pieces[0].start
         touched = np.zeros(len(self.pieces) + 1, dtype=np.int64)
         np.add.at(touched, np.searchsorted(self._ends, origin + first * width, side="right"), 1)
@@ -260,7 +265,11 @@ class Section:
     def check_value(self, first: int, last: int, width: int) -> None:
         """As `check_values`, of one range."""
         if not self._state.all:
-            self.check_values(np.array([first]), np.array([last]), width)
+            origin = self.pieces[0].start
+            number = bisect_right(self._ends, origin + first * width)
+            while number < len(self.pieces) and self.pieces[number].start <= origin + last * width:
+                self.check(number)
+                number += 1
 
 
 class _Checked:
