@@ -80,7 +80,7 @@ class ArrowScan:
     def _in_key_order(self) -> Iterator[pa.RecordBatch]:
         keys = self.store.schema.primary_keys
         stored = stored_schema(self.store, dict.fromkeys((*keys, *self.names)))
-        chains = key_chains(self.store, self._units)
+        chains = key_chains(self.store, self.units)
         task = self._task(stored, max(TASK_MEMORY // max(len(chains), 1), _LEAST_MEMORY))
         for rows in in_key_order([self._chained(task, chain) for chain in chains], keys):
             yield from shown_rows(rows, self.schema).to_batches()
@@ -88,6 +88,10 @@ class ArrowScan:
     def stored_batches(self, runner: Runner) -> Iterator[pa.RecordBatch]:
         """Yield the rows as the engine has them, of `stored_schema`, to be written again."""
         yield from self._run(runner, stored_schema(self.store, self.names))
+
+    def stored_task(self) -> ScanTask:
+        """The task that yields the rows of one of the `units` as `stored_batches` has them."""
+        return self._task(stored_schema(self.store, self.names))
 
     def reader(
         self, runner: Runner, limit: int | None = None, names: Sequence[str] | None = None
@@ -99,12 +103,13 @@ class ArrowScan:
         return pa.RecordBatchReader.from_batches(schema, named)
 
     @property
-    def _units(self) -> list[RunFile | MergeUnit]:
+    def units(self) -> list[RunFile | MergeUnit]:
+        """What the task of a scan works off, each alone."""
         return [*self.plan.raw_files, *self.plan.units]
 
     def _run(self, runner: Runner, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        if self._units:
-            yield from runner.batches(self._units, self._task(schema), schema, self.store.paths)
+        if self.units:
+            yield from runner.batches(self.units, self._task(schema), schema, self.store.paths)
 
     def _task(self, schema: pa.Schema, memory: int = TASK_MEMORY) -> ScanTask:
         store, wanted = self.store, dict.fromkeys((*schema.names, *sorted(columns(self.predicate or Constant(True)))))

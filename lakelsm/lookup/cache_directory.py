@@ -87,6 +87,10 @@ class CacheDirectory:
         finally:
             _unlock(descriptor)
 
+    def new_name(self) -> str:
+        """A name that no file of the directory begins with."""
+        return self._surroundings.new_uuid().replace("-", "")
+
     def file(self, name: str) -> Path:
         """Where a file of this name lies."""
         return self.path / name

@@ -156,7 +156,6 @@ class LookupOptions:
         "Snapshots behind which a 'full' cache is loaded anew instead of following the changes.",
         low=1,
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_refresh_time_periods_blacklist: tuple[tuple[int, int], ...] = option(
         "lookup.refresh.time-periods-blacklist",
@@ -173,7 +172,6 @@ class LookupOptions:
         "Tasks, at most, that load a 'full' cache.",
         low=1,
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     scan_partitions: str | None = option(
         "scan.partitions",

@@ -1,0 +1,188 @@
+"""Generations: rows that a full cache took over together, with an index of each key, and which of them are dead since.
+
+The files of a generation never change. A row whose key is written again dies, and its new row is one of a younger
+generation: so every row of the cache is in one generation, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.store.arrow_index import HashIndex, write_index
+from lakelsm.lookup.store.arrow_segment import Segment, SegmentRows, SegmentWriter, hashes_path
+from lakelsm.lookup.store.keyed_rows import KeyedRows
+from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter
+from lakelsm.types import DataField, to_arrow
+
+Longs = npt.NDArray[np.int64]
+Bits = npt.NDArray[np.uint8]
+
+_DEAD = "dead"
+#: Rows that are read at once to be written again.
+_COPIED_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class CacheLayout:
+    """The ``fields`` of the rows of a cache, and those of each of its ``keys``: the primary key is the first one."""
+
+    fields: tuple[DataField, ...]
+    keys: tuple[tuple[DataField, ...], ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as they are stored."""
+        return pa.schema([(field.name, to_arrow(field.type)) for field in self.fields])
+
+
+@dataclass(frozen=True)
+class SealedFile:
+    """A file of a generation; ``seal`` is a number that no other file of the name has."""
+
+    name: str
+    seal: int
+
+
+@dataclass(frozen=True)
+class GenerationFiles:
+    """The files of a generation: its segments, an index for each key, and the dead rows (None: none are)."""
+
+    segments: tuple[SealedFile, ...]
+    indexes: tuple[SealedFile, ...]
+    dead: SealedFile | None
+    _: KW_ONLY
+    rows: int
+    dead_rows: int
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all."""
+        return [file.name for file in (*self.segments, *self.indexes, *((self.dead,) if self.dead else ()))]
+
+
+class Generation:
+    """A generation that is open. It never changes, and several threads may ask it.
+
+    Its methods raise CorruptStoreError for a file that is damaged.
+    """
+
+    def __init__(self, files: GenerationFiles, keyed: Sequence[KeyedRows], dead: Bits | None) -> None:
+        self.files = files
+        self.keyed = tuple(keyed)
+        self.rows = keyed[0].rows
+        self._dead = dead
+
+    @staticmethod
+    def open(directory: CacheDirectory, layout: CacheLayout, files: GenerationFiles) -> Generation:
+        """Open the files. Raises CorruptStoreError where one is missing, damaged or another one."""
+        rows = SegmentRows(layout.fields, [Segment(_opened(directory, file)) for file in files.segments])
+        indexes = [HashIndex(file, file.facts) for file in (_opened(directory, each) for each in files.indexes)]
+        keyed = [KeyedRows(rows, index, key) for index, key in zip(indexes, layout.keys, strict=True)]
+        dead = None
+        if files.dead is not None:
+            with _opened(directory, files.dead) as file:
+                dead = np.frombuffer(bytes(file.section(_DEAD).piece(0)), np.uint8)
+        if len(rows) != files.rows or (dead is not None and len(dead) != -(-files.rows // 8)):
+            raise indexes[0].file.damaged("it has not the rows that the cache's state says")
+        return Generation(files, keyed, dead)
+
+    @property
+    def live_rows(self) -> int:
+        """How many rows are not dead."""
+        return self.files.rows - self.files.dead_rows
+
+    @property
+    def disk_bytes(self) -> int:
+        """The size of its files, but for that of the dead rows."""
+        segments = sum(segment.file.size for segment in self.rows.segments)
+        return segments + sum(keyed.index.file.size for keyed in self.keyed)
+
+    def places(self, key: int, keys: pa.Table) -> tuple[Longs, Longs]:
+        """The places of keys that have live rows, ascending, and those rows; ``key`` is the number of the index."""
+        probes, rows = self.keyed[key].places(keys)
+        if self._dead is None or not len(rows):
+            return probes, rows
+        live = ~self._are_dead(rows)
+        return probes[live], rows[live]
+
+    def live_rows_of(self, key: int, values: Sequence[Any]) -> list[int]:
+        """The live rows that have one key, given as Python values."""
+        rows = self.keyed[key].rows_of(values)
+        dead = self._dead
+        if dead is None or not rows:
+            return rows
+        return [row for row in rows if not dead[row >> 3] >> (row & 7) & 1]
+
+    def live(self) -> Iterator[pa.Table]:
+        """The live rows in their order, with all columns."""
+        names = self.rows.schema.names
+        for start in range(0, self.files.rows, _COPIED_ROWS):
+            rows = np.arange(start, min(start + _COPIED_ROWS, self.files.rows))
+            if self._dead is not None:
+                rows = rows[~self._are_dead(rows)]
+            if len(rows):
+                yield self.rows.take(rows, names)
+
+    def without(self, directory: CacheDirectory, name: str, rows: Longs) -> Generation:
+        """The same generation with more dead rows, each given once; ``name`` is that of the file of all dead ones."""
+        bits: Bits = np.zeros(-(-self.files.rows // 8), dtype=np.uint8) if self._dead is None else self._dead.copy()
+        np.bitwise_or.at(bits, rows >> 3, np.left_shift(1, rows & 7).astype(np.uint8))
+        with PieceWriter(directory.file(name)) as writer:
+            writer.append(_DEAD, bits)
+            seal = writer.finish({})
+        old = self.files
+        files = GenerationFiles(
+            old.segments, old.indexes, SealedFile(name, seal), rows=old.rows, dead_rows=old.dead_rows + len(rows)
+        )
+        return Generation(files, self.keyed, bits)
+
+    def _are_dead(self, rows: Longs) -> npt.NDArray[np.bool_]:
+        assert self._dead is not None
+        dead: npt.NDArray[np.bool_] = (self._dead[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)
+        return dead
+
+
+def write_segment(directory: CacheDirectory, name: str, layout: CacheLayout, rows: Iterable[pa.Table]) -> int:
+    """Write a segment of a generation; `index_segments` makes a generation of some. Returns how many rows it has."""
+    with SegmentWriter(directory.file(name), layout.fields, layout.keys) as writer:
+        for table in rows:
+            writer.write(table)
+        writer.finish()
+        return writer.rows
+
+
+def index_segments(
+    directory: CacheDirectory, name: str, layout: CacheLayout, segments: Sequence[str], threads: int = 1
+) -> Generation:
+    """Make a generation of segments: write its indexes, whose names begin with ``name``, and open it."""
+    opened = [Segment.open(directory.file(segment)) for segment in segments]
+    rows = SegmentRows(layout.fields, opened)
+    indexes = []
+    for key in range(len(layout.keys)):
+        index = f"{name}.{key}.index"
+        with ExitStack() as stack:
+            paths = [hashes_path(directory.file(segment), key) for segment in segments]
+            sources = [stack.enter_context(PieceFile(path)) for path in paths]
+            writer = stack.enter_context(PieceWriter(directory.file(index)))
+            facts = write_index(writer, list(zip(sources, rows.first_rows, strict=True)), threads)
+            indexes.append(SealedFile(index, writer.finish(facts)))
+        for path in paths:
+            directory.discard(path.name)
+    sealed = tuple(SealedFile(name, segment.file.seal) for name, segment in zip(segments, opened, strict=True))
+    files = GenerationFiles(sealed, tuple(indexes), None, rows=len(rows), dead_rows=0)
+    return Generation.open(directory, layout, files)
+
+
+def _opened(directory: CacheDirectory, file: SealedFile) -> PieceFile:
+    opened = PieceFile(directory.file(file.name))
+    if opened.seal != file.seal:
+        raise opened.damaged("it is another file than the cache's state names")
+    return opened

@@ -1,0 +1,168 @@
+"""The next state of a full cache: rows whose keys changed die, and their new rows are a generation of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.format.row_kinds import is_retract
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.cache_state import CacheState
+from lakelsm.lookup.generation import CacheLayout, Generation, index_segments, write_segment
+from lakelsm.merge.functions.value_codes import differs
+from lakelsm.predicate.evaluation import matching
+from lakelsm.predicate.predicate import Predicate
+from lakelsm.schema.system_columns import VALUE_KIND
+
+Longs = npt.NDArray[np.int64]
+
+#: Generations that a lookup asks at most.
+_MOST_GENERATIONS = 8
+#: A generation is written again with younger ones that have more than this share of its rows.
+_MERGED_SHARE = 0.5
+#: Changed keys beyond these bytes are not told one by one.
+_MOST_KEY_BYTES = 64 << 20
+_KEYS_AT_ONCE = 1 << 16
+
+
+@dataclass
+class StateChange:
+    """Works changes off (`lakelsm.lookup.changed_rows`) beside a state, which stays as it is.
+
+    ``predicate``: rows that do not match are none of the cache. Memory: a batch of changes, and eight bytes for each row
+    that died.
+    """
+
+    state: CacheState
+    layout: CacheLayout
+    directory: CacheDirectory
+    _: KW_ONLY
+    predicate: Predicate | None = None
+    _killed: list[list[Longs]] = field(init=False)
+    _kept: list[list[Longs]] = field(init=False)
+    _keys: _ChangedKeys = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._killed = [[] for _ in self.state.generations]
+        self._kept = [[] for _ in self.state.generations]
+        schema = self.layout.schema
+        self._keys = _ChangedKeys(pa.schema([schema.field(field.name) for field in self.layout.keys[-1]]))
+
+    def applied(self, changes: Iterable[pa.RecordBatch], snapshot: Snapshot, name: str) -> CacheState:
+        """The state of a newer snapshot, of this name, with which the names of its new files begin."""
+        segment = f"{name}.rows"
+        rows = write_segment(self.directory, segment, self.layout, self._new_rows(changes))
+        generations = []
+        for at, generation in enumerate(self.state.generations):
+            dead = self._dead(at)
+            if len(dead):
+                self._keys.add_rows(generation, dead)
+                generation = generation.without(self.directory, f"{name}.{at}.dead", dead)
+            if generation.live_rows:
+                generations.append(generation)
+        if rows:
+            generations.append(index_segments(self.directory, name, self.layout, [segment]))
+        return CacheState(name, snapshot, tuple(self._merged(generations, name)), content=self.state.content)
+
+    @property
+    def changed(self) -> pa.Table | None:
+        """The keys of rows that died or are new, each once, after `applied`; None where they are too many to be told."""
+        return self._keys.found
+
+    def _new_rows(self, changes: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """The rows to write, while those that they replace are noted."""
+        for batch in changes:
+            rows = pa.Table.from_batches([batch])
+            added = ~is_retract(rows.column(VALUE_KIND))
+            if self.predicate is not None:
+                added &= matching(self.predicate, rows).to_numpy(zero_copy_only=False)
+            new = rows.select(self.layout.schema.names)
+            changed = self._replaced(new, added)
+            if not changed.all():
+                new = new.filter(pa.array(changed))
+            if len(new):
+                self._keys.add(new)
+                yield new
+
+    def _replaced(self, rows: pa.Table, added: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Note the rows that die by some changes; tell which of these are new rows, other than the ones that were."""
+        changed: npt.NDArray[np.bool_] = added.copy()
+        for at, generation in enumerate(self.state.generations):
+            probes, found = generation.places(0, rows)
+            if not len(found):
+                continue
+            names = rows.column_names
+            old, new = generation.rows.take(found, names), rows.take(pa.array(probes))
+            same = added[probes] & ~differs(old, new, names)
+            changed[probes[same]] = False
+            self._kept[at].append(found[same])
+            self._killed[at].append(found[~same])
+        return changed
+
+    def _dead(self, generation: int) -> Longs:
+        """The rows of a generation that die, ascending: not those that came again as they were."""
+        killed = np.unique(np.concatenate([np.empty(0, np.int64), *self._killed[generation]]))
+        kept = np.concatenate([np.empty(0, np.int64), *self._kept[generation]])
+        return killed[~np.isin(killed, kept)] if len(kept) else killed
+
+    def _merged(self, generations: Sequence[Generation], name: str) -> list[Generation]:
+        """The same rows in few generations, none of which is half dead."""
+        merged: list[Generation] = []
+        for place, run in enumerate(_runs_to_merge(generations)):
+            if len(run) == 1 and run[0].files.dead_rows <= run[0].files.rows // 2:
+                merged += run
+                continue
+            own = f"{name}.{place}.merged"
+            live = (rows for generation in run for rows in generation.live())
+            write_segment(self.directory, f"{own}.rows", self.layout, live)
+            merged.append(index_segments(self.directory, own, self.layout, [f"{own}.rows"]))
+        return merged
+
+
+def _runs_to_merge(generations: Sequence[Generation]) -> list[list[Generation]]:
+    """Generations, oldest first, as those that stay alone and the youngest ones that are written again together.
+
+    A generation has more than twice the live rows of all younger ones, so that they are few, and a row is seldom copied.
+    """
+    first, rows = len(generations), 0
+    for at in range(len(generations) - 1, -1, -1):
+        live = generations[at].live_rows
+        if rows > live * _MERGED_SHARE:
+            first = at
+        rows += live
+    first = min(first, _MOST_GENERATIONS - 1)
+    alone = [[generation] for generation in generations[:first]]
+    return [*alone, list(generations[first:])] if first < len(generations) else alone
+
+
+class _ChangedKeys:
+    """Keys that changed, up to a number of bytes."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._tables = [schema.empty_table()]
+        self._bytes = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Add the keys of rows."""
+        if self._bytes <= _MOST_KEY_BYTES:
+            self._tables.append(rows.select(self._schema.names).cast(self._schema).combine_chunks())
+            self._bytes += self._tables[-1].nbytes
+
+    def add_rows(self, generation: Generation, rows: Longs) -> None:
+        """Add the keys of rows of a generation."""
+        for start in range(0, len(rows), _KEYS_AT_ONCE):
+            self.add(generation.rows.take(rows[start : start + _KEYS_AT_ONCE], self._schema.names))
+
+    @property
+    def found(self) -> pa.Table | None:
+        """The keys, each once, without those that have a NULL; None where they are too many."""
+        if self._bytes > _MOST_KEY_BYTES:
+            return None
+        keys = pa.concat_tables(self._tables).drop_null()
+        return keys.group_by(self._schema.names, use_threads=False).aggregate([])
