@@ -65,7 +65,7 @@ def checked_name(argument: str, value: Given, wanted: str, *, optional: bool = F
 
 def checked_choice(argument: str, value: Given, choices: Sequence[str]) -> Given:
     """One of some words, or None."""
-    if value is None or value in choices:
+    if value is None or (isinstance(value, str) and value in choices):  # Other values may not even be compared.
         return value
     raise wrong_argument(argument, value, f"one of {', '.join(map(repr, choices))}, or left out")
 

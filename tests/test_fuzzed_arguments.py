@@ -153,6 +153,10 @@ class World:
     frame: DataFrame
     pool: list[Any]
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """How it is shown beside an example that fails: some values of the pool fail themselves when they are shown."""
+        printer.text(f"World({str(self.warehouse)!r})")
+
     @property
     def table(self) -> Path:
         return self.warehouse / "db.db" / "t"
