@@ -125,6 +125,14 @@ class LiveBuckets:
         """Whether a deletion vector masks rows."""
         return any(file.vector is not None for file in self.files)
 
+    @cached_property
+    def merges(self) -> bool:
+        """Whether rows of several files may have to be merged."""
+        if not _newest_wins(self.spec.store.options):
+            return True
+        buckets = (bucket for some in self.partitions.values() for bucket in some.values())
+        return any(len(runs) > 1 for bucket in buckets for runs in bucket.generations)
+
     def places(self, keys: pa.RecordBatch) -> Iterator[tuple[LiveBucket, Places]]:
         """Yield each bucket that may have some of the ``keys`` (the columns of the primary key), with their places."""
         schema = self.spec.store.schema
@@ -171,10 +179,10 @@ def _live_bucket(
 
 def _generations(options: TableOptions, files: Sequence[FileRange]) -> tuple[tuple[Run, ...], ...]:
     runs = _runs(files)
-    if one_row_a_key(options) and not is_shown(options, 0):
+    if _no_key_twice(options):
         # No key is in two of them.
         return tuple((_numbers(files, run),) for run in reversed(runs))
-    if options.merge_engine is not MergeEngine.DEDUPLICATE or options.sequence_field:
+    if not _newest_wins(options):
         return (tuple(_numbers(files, run) for run in runs),)
     generations: list[tuple[Run, ...]] = []
     newest = list(accumulate((max(file.max_seq for file in run) for run in runs), max))
@@ -185,6 +193,15 @@ def _generations(options: TableOptions, files: Sequence[FileRange]) -> tuple[tup
             generations.append(tuple(_numbers(files, run) for run in runs[first:at]))
             first = at
     return tuple(reversed(generations))
+
+
+def _no_key_twice(options: TableOptions) -> bool:
+    return one_row_a_key(options) and not is_shown(options, 0)
+
+
+def _newest_wins(options: TableOptions) -> bool:
+    """Whether the newest run that has a key decides on it alone, where sequence numbers tell which one that is."""
+    return _no_key_twice(options) or (options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_field)
 
 
 def _runs(files: Sequence[FileRange]) -> list[tuple[FileRange, ...]]:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.local.arrow_rows import one_bit_pattern
+from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.live_buckets import KeyRanges, LiveBucket, LiveBuckets, Places, Run
 from lakelsm.lookup.lookup_files import LookupFiles
 from lakelsm.lookup.row_masks import RowMasks
+from lakelsm.lookup.single_key_query import SingleKeyQuery
 from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.levels import merge_candidates
@@ -26,7 +29,7 @@ from lakelsm.merge.merge_unit import RunFile
 from lakelsm.options import MergeEngine
 from lakelsm.predicate.evaluation import matching
 from lakelsm.schema.system_columns import POSITION, ROW, VALUE_KIND
-from lakelsm.types import arrow_field
+from lakelsm.types import arrow_field, to_arrow
 
 #: Slots, and a row of each.
 _Found: TypeAlias = tuple[Places, pa.Table]
@@ -82,6 +85,22 @@ class LocalTableQuery:
     live: LiveBuckets
     files: LookupFiles
     masks: RowMasks
+
+    @cached_property
+    def _single(self) -> SingleKeyQuery:
+        return SingleKeyQuery(self.live, self.files, self.masks)
+
+    def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """The rows of one key; see `LookupTable.find_one`."""
+        found = self._single.find(key)
+        if found is not None:
+            return found
+        spec = self.live.spec
+        fields = [spec.store.schema.field(name) for name in spec.key]
+        probe = pa.table([pa.array([value], to_arrow(field.type)) for value, field in zip(key, fields)], spec.key)
+        shown = shown_schema([spec.store.schema.field(name) for name in spec.columns])
+        rows = shown_rows(self.find(probe).rows, shown)
+        return list(zip(*(column.to_pylist() for column in rows.columns)))
 
     def find(self, keys: pa.Table) -> FoundRows:
         """The rows of some keys; see `LookupTable.find`."""

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from hashlib import blake2b
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,7 +21,7 @@ from lakelsm.errors import CorruptStoreError
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.store.lookup_store import LookupStore, StoreFormat
+from lakelsm.lookup.store.lookup_store import LookupStore, SingleKeyStore, StoreFormat
 from lakelsm.lookup.store_build import StoreBuild, StoredColumns
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.runner.local_runner import LocalRunner
@@ -40,6 +41,7 @@ class _OpenFile:
     name: str
     path: str
     _: KW_ONLY
+    single: SingleKeyStore | None
     used: float
     leases: int = 0
     dropped: bool = False
@@ -60,6 +62,8 @@ class LookupFiles:
     surroundings: Surroundings = SYSTEM
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
     _open: OrderedDict[str, _OpenFile] = field(default_factory=OrderedDict, init=False, repr=False)
+    _names: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    _grown: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
     _closed: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
 
     @property
@@ -70,9 +74,13 @@ class LookupFiles:
 
     def name_of(self, file: RunFile) -> str:
         """The name of a data file's store in the directory. It begins with a mark of the table."""
+        known = self._names.get(file.path)
+        if known is not None:
+            return known
         table = blake2b(self.spec.store.paths.root.encode(), digest_size=8).hexdigest()
         kind = self.spec.store.options.lookup_local_file_type.value
-        return f"{table}-{self.stored.layout(file).mark.hex()}.{kind}"
+        name = self._names[file.path] = f"{table}-{self.stored.layout(file).mark.hex()}.{kind}"
+        return name
 
     def find(self, requests: Sequence[tuple[RunFile, pa.Table]]) -> list[FoundRows]:
         """Return what each data file has of some keys.
@@ -94,14 +102,33 @@ class LookupFiles:
                         self._drop([one])
                         with self._leased([file], runner) as (again,):
                             found.append(again.store.find(keys))
-            self._keep_to_bounds()
+            if self._grown.is_set():
+                self._grown.clear()
+                self._keep_to_bounds()
         return found
+
+    def find_one(self, file: RunFile, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
+        """What a data file has of one key, as `SingleKeyStore.find_one` has it; None where its store cannot tell.
+
+        Whatever is wrong is left to `find`.
+        """
+        one = self._lease(self.name_of(file))
+        if one is None:
+            return None
+        try:
+            return None if one.single is None else one.single.find_one(key)
+        except CorruptStoreError:
+            return None
+        finally:
+            self._release(one)
 
     def keep_only(self, live: Collection[RunFile]) -> None:
         """Drop the files of all other data files, and those that have not been used for long."""
         paths = {file.path for file in live}
         with self._lock:
             gone = [one for one in self._open.values() if one.path not in paths]
+            for path in {*self._names} - paths:
+                del self._names[path]
         self._drop(gone)
         self._keep_to_bounds()
 
@@ -178,7 +205,8 @@ class LookupFiles:
             self.directory.discard(name)
             self._build({name: file}, runner)
             store = self.format.open(self.directory.file(name), self.stored.layout(file))
-        one = _OpenFile(store, name, file.path, used=self.surroundings.monotonic(), leases=1)
+        single = store if isinstance(store, SingleKeyStore) else None
+        one = _OpenFile(store, name, file.path, single=single, used=self.surroundings.monotonic(), leases=1)
         with self._lock:
             other = self._open.get(name)
             if other is not None:
@@ -187,6 +215,7 @@ class LookupFiles:
                 one.dropped = True
             else:
                 self._open[name] = one
+        self._grown.set()
         if other is None:
             return one
         store.close()

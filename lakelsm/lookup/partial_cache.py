@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from lakelsm.errors import CorruptStoreError, CorruptTableError, InvalidInputError
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.followed_schema import followed
 from lakelsm.lookup.found_rows import FoundRows
@@ -24,7 +23,7 @@ from lakelsm.lookup.row_masks import RowMasks
 from lakelsm.lookup.store.lookup_store import StoreFormat
 from lakelsm.lookup.store_build import StoredColumns
 from lakelsm.surroundings import SYSTEM, Surroundings
-from lakelsm.types import arrow_field, python_arrow
+from lakelsm.types import arrow_field
 
 Answer = TypeVar("Answer")
 
@@ -75,11 +74,7 @@ class PartialCache:
 
     def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """See `LookupTable.find_one`."""
-        spec = self._current().live.spec
-        fields = [spec.store.schema.field(name) for name in spec.key]
-        probe = pa.table([pa.array([value], python_arrow(field.type)) for value, field in zip(key, fields)], spec.key)
-        shown = shown_schema([spec.store.schema.field(name) for name in spec.columns])
-        return [tuple(row.values()) for row in shown_rows(self.find(probe).rows, shown).to_pylist()]
+        return self._answered(lambda query: query.find_one(key))
 
     def refresh(self) -> Refreshed:
         """See `LookupTable.refresh`. Which keys changed is known only where none did."""
@@ -146,8 +141,12 @@ def _query_of(
 ) -> LocalTableQuery:
     """The query of a state, with the open files of the one before where they have the columns that it needs."""
     options = live.spec.store.options
-    positions = options.deletion_vectors_enabled or live.has_vectors
-    stored = StoredColumns.of(live.spec, positions or (before is not None and before.files.stored.positions))
+    kept = None if before is None else before.files.stored  # What was needed once is needed again.
+    stored = StoredColumns.of(
+        live.spec,
+        merged=live.merges or (kept is not None and kept.merged),
+        positions=options.deletion_vectors_enabled or live.has_vectors or (kept is not None and kept.positions),
+    )
     if before is not None and before.files.spec is live.spec and before.files.stored == stored:
         return LocalTableQuery(live, before.files, before.masks)
     files = LookupFiles(live.spec, stored, format=format, directory=directory, surroundings=surroundings)

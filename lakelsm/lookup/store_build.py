@@ -16,7 +16,7 @@ from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.predicate.predicate import columns
-from lakelsm.schema.system_columns import POSITION, SYSTEM_FIELDS
+from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, SYSTEM_FIELDS
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import DataField, parse_type
 
@@ -37,19 +37,29 @@ class StoredColumns:
     values: tuple[DataField, ...]
     _: KW_ONLY
     merge: MergeSpec
-    positions: bool
 
     @staticmethod
-    def of(spec: LookupSpec, positions: bool) -> StoredColumns:
-        """What a lookup needs; ``positions``: deletion vectors may mask rows."""
+    def of(spec: LookupSpec, *, merged: bool, positions: bool) -> StoredColumns:
+        """What a lookup needs; ``merged``: rows of several files may be; ``positions``: vectors may mask rows."""
         schema = spec.store.schema
         wanted = {*spec.columns, *(columns(spec.predicate) if spec.predicate is not None else ())}
         merge = MergeSpec.of(schema, spec.store.options).of_columns(wanted)
         wanted.update(merge.read_columns)
         values = [schema.field(name) for name in schema.field_names if name in wanted - {*schema.primary_keys}]
-        system = (*SYSTEM_FIELDS, _POSITION_FIELD) if positions else SYSTEM_FIELDS
+        number, kind = SYSTEM_FIELDS
+        system = [*([number] if merged else []), kind, *([_POSITION_FIELD] if positions else [])]
         keys = tuple(map(schema.field, schema.trimmed_primary_keys))
-        return StoredColumns(keys, (*values, *system), merge=merge, positions=positions)
+        return StoredColumns(keys, (*values, *system), merge=merge)
+
+    @property
+    def merged(self) -> bool:
+        """Whether rows of several files can be merged."""
+        return SEQUENCE_NUMBER in self.value_names
+
+    @property
+    def positions(self) -> bool:
+        """Whether rows have their positions."""
+        return POSITION in self.value_names
 
     def layout(self, file: RunFile) -> StoreLayout:
         """The layout of the store of one data file. It tells files apart that only share their path."""

@@ -28,7 +28,7 @@ def directory() -> Iterator[CacheDirectory]:
 
 def _query(table: LocalTable, directory: CacheDirectory, columns: tuple[str, ...]) -> LocalTableQuery:
     spec = LookupSpec(table.store, table.store.schema.primary_keys, columns)
-    stored = StoredColumns.of(spec, positions=False)
+    stored = StoredColumns.of(spec, merged=True, positions=False)
     files = LookupFiles(spec, stored, format=DictFormat(), directory=directory)
     return LocalTableQuery(
         LiveBuckets.of(spec, table.store.snapshots.latest()), files, RowMasks(table.store.file_io, memory_bytes=1)

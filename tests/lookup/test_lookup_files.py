@@ -39,7 +39,7 @@ class _Files:
         self.directory = directory
         self.files = LookupFiles(
             spec,
-            StoredColumns.of(spec, positions=False),
+            StoredColumns.of(spec, merged=True, positions=False),
             format=self.format,
             directory=directory,
             surroundings=surroundings,

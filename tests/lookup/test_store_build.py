@@ -19,7 +19,7 @@ from tests.lookup.dict_store import DictFormat
 def test_a_store_has_the_columns_that_the_lookup_its_condition_and_the_merge_need(tmp_path: Path) -> None:
     table = LocalTable(tmp_path, "id INT NOT NULL, v STRING, w INT, x INT, y INT", sequence__field="y")
     spec = LookupSpec(table.store, ("id",), ("id", "v"), predicate=IsNotNull("w"))
-    stored = StoredColumns.of(spec, positions=True)
+    stored = StoredColumns.of(spec, merged=True, positions=True)
     assert stored.names == ("id", "v", "w", "y", "_SEQUENCE_NUMBER", "_VALUE_KIND", "_KEY__POSITION")
 
 
@@ -29,7 +29,7 @@ def test_all_rows_of_the_file_are_in_its_store_retractions_too_and_partition_col
     table.alter(AddColumn("w", "INT"))
     table.delete(("a", 3, None, None))
     spec = LookupSpec(table.store, ("dt", "id"), ("v", "w"))
-    stored = StoredColumns.of(spec, positions=True)
+    stored = StoredColumns.of(spec, merged=True, positions=True)
     files = sorted(LiveBuckets.of(spec, table.latest).files, key=lambda file: file.schema_id)
     directory = CacheDirectory.private()
     build = StoreBuild(
@@ -61,5 +61,5 @@ def test_another_column_of_the_same_name_is_another_store(tmp_path: Path) -> Non
     table.alter(DropColumn("v"), AddColumn("v", "STRING"))
     after = LookupSpec(table.store, ("id",), ("v",))
     (file,) = LiveBuckets.of(before, table.latest).files
-    marks = [StoredColumns.of(spec, positions=False).layout(file).mark for spec in (before, after)]
+    marks = [StoredColumns.of(spec, merged=True, positions=False).layout(file).mark for spec in (before, after)]
     assert marks[0] != marks[1]

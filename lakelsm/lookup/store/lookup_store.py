@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -49,6 +49,14 @@ class LookupStore(Protocol):
 
     def close(self) -> None:
         """Close the file; the file itself stays."""
+
+
+@runtime_checkable
+class SingleKeyStore(LookupStore, Protocol):
+    """A store that finds one key without arrays."""
+
+    def find_one(self, key: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The layout's values, as users get them, of the rows of one key, which is as `pa.Array.to_pylist` has it."""
 
 
 class StoreFormat(Protocol):
