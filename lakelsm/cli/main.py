@@ -6,11 +6,12 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 
 from lakelsm.cli.compact import COMPACT
+from lakelsm.cli.query_service import QUERY_SERVICE
 from lakelsm.cli.verb import Verb, parser_options, run_alone, run_parsed
 from lakelsm.engine import stop_session
 from lakelsm.version import VERSION
 
-VERBS: tuple[Verb, ...] = (COMPACT,)
+VERBS: tuple[Verb, ...] = (COMPACT, QUERY_SERVICE)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -285,6 +285,10 @@ class TablePaths:
         """File that holds the addresses of the servers that answer lookups by primary key."""
         return f"{self.root}/service/service-primary-key-lookup"
 
+    def lookup_lease(self, uuid: str) -> str:
+        """Return the path of the file for as long as which the servers of one service on a cluster run."""
+        return f"{self.root}/service/.lakelsm-servers-{uuid}"
+
     def schema_file(self, schema_id: int) -> str:
         """Return the path of a schema file."""
         return f"{self.schema_dir}/{_SCHEMA_PREFIX}{schema_id}"

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, LookupServiceError
+from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.lookup.found_rows import FoundRows
@@ -25,6 +26,7 @@ from lakelsm.lookup.service.service_access import ClientAccess
 from lakelsm.lookup.service.service_addresses import published_addresses
 from lakelsm.predicate.evaluation import matching
 from lakelsm.predicate.predicate import columns as columns_of
+from lakelsm.types import python_arrow, to_arrow
 
 Answer = TypeVar("Answer")
 
@@ -89,8 +91,9 @@ class RemoteCache:
 
     def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """The rows of one key as Python values."""
-        types = {field.name: field.type for field in self._key_schema}
-        keys = pa.table({name: pa.array([value], types[name]) for name, value in zip(self._spec.key, key)})
+        fields = map(self._spec.store.schema.field, self._spec.key)
+        columns = (cast_column(pa.array([v], python_arrow(f.type)), to_arrow(f.type)) for v, f in zip(key, fields))
+        keys = pa.table(list(columns), names=list(self._spec.key))
         rows = shown_rows(self.find(keys).rows, self._shown)
         return list(zip(*(column.to_pylist() for column in rows.columns))) if rows.num_columns else [()] * len(rows)
 

@@ -63,22 +63,23 @@ class ServedTable:
 
     def snapshot(self, schema: int, columns: Sequence[str], *, refreshed: bool) -> Snapshot | None:
         """The snapshot that answers for these columns, after a refresh if one is asked for."""
+        if refreshed:
+            with self._cache(schema, columns) as cache:
+                self._refreshed(schema, cache)
         with self._cache(schema, columns) as cache:
-            if refreshed:
-                cache.table.refresh()
             return cache.table.snapshot
 
     def refresh(self) -> None:
         """Go on to the newest snapshot in every cache."""
         with self._lock:
-            caches = list(self._caches.values())
-            for cache in caches:
+            caches = list(self._caches.items())
+            for _, cache in caches:
                 cache.users += 1
         try:
-            for cache in caches:
-                cache.table.refresh()
+            for schema, cache in caches:
+                self._refreshed(schema, cache)
         finally:
-            for cache in caches:
+            for _, cache in caches:
                 self._released(cache)
 
     def close(self) -> None:
@@ -88,6 +89,19 @@ class ServedTable:
             schemas = list(self._caches)
         for schema in schemas:
             self._retire(schema)
+
+    def _refreshed(self, schema: int, cache: _Cache) -> None:
+        """Go on in one cache. One that cannot, as a column of it is another now, gives way to one that nobody has asked
+        for that column yet; who does is told.
+        """
+        try:
+            cache.table.refresh()
+        except InvalidInputError:
+            with self._lock:
+                if self._caches.get(schema) is not cache:
+                    return
+                del self._caches[schema]
+            self._close_unused(cache)
 
     @contextmanager
     def _cache(self, schema: int, columns: Sequence[str]) -> Iterator[_Cache]:

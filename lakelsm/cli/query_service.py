@@ -1,0 +1,122 @@
+"""``lakelsm query-service``, and ``jobs/query_service.py``: servers that answer lookups of a table until they are told to
+end.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lakelsm.arguments import checked_seconds
+from lakelsm.cli.arguments import checked, positive
+from lakelsm.cli.exit_status import ExitStatus
+from lakelsm.cli.report import Report
+from lakelsm.cli.verb import Verb
+from lakelsm.engine import ENGINES, has_session
+from lakelsm.format.paths import table_path
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.table import Table
+
+_DETAILS = """\
+Servers run until SIGTERM or SIGINT (Ctrl-C); the table's file service/service-primary-key-lookup has
+their addresses meanwhile. A service that is started for the same table later takes over, and this
+one ends. What happens is told on standard error.
+
+exit status:
+  0  ended as it was told to, or another service took over
+  1  failed; one line on standard error says why and what to do
+  2  the command line is wrong
+
+examples:
+  lakelsm query-service --warehouse file:///tmp/wh --table shop.customers --servers 2
+
+  spark-submit --properties-file spark-defaults.conf jobs/query_service.py \\
+      --warehouse file:///tmp/wh --table shop.customers --servers 4 --token-file token.txt
+"""
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    servers = parser.add_argument_group("the servers")
+    servers.add_argument(
+        "--servers",
+        metavar="N",
+        type=checked(positive),
+        default=1,
+        help="how many share the buckets: processes of this machine, or tasks of one Spark stage (default: 1)",
+    )
+    servers.add_argument(
+        "--host",
+        help="the address that they answer at (default: 127.0.0.1; with a token on Spark the machine of each)",
+    )
+    servers.add_argument(
+        "--refresh",
+        metavar="TIME",
+        type=checked(checked_seconds),
+        help="how often they look for a newer snapshot: seconds, or a duration such as '1 min' (default: the table's "
+        "lookup.continuous.discovery-interval)",
+    )
+    servers.add_argument(
+        "--engine",
+        choices=ENGINES,
+        help="where they run: spark, or local, this machine (default: spark under spark-submit, else local)",
+    )
+    access = parser.add_argument_group("who may ask (by default anybody on this machine)")
+    access.add_argument("--token-file", metavar="FILE", help="a file with the token that clients must show")
+    access.add_argument("--tls-cert", metavar="FILE", help="the servers' certificate (PEM); clients ask by TLS then")
+    access.add_argument("--tls-key", metavar="FILE", help="the certificate's key (PEM)")
+
+
+def _run(table: Table, arguments: Namespace) -> Report:
+    # Flight is loaded by this verb alone.
+    from lakelsm.lookup.service.query_service import QueryService
+    from lakelsm.lookup.service.service_access import ServerAccess
+
+    on_spark = arguments.engine == "spark" or (arguments.engine is None and has_session(None))
+    service = QueryService.of(
+        _store(table, arguments),
+        arguments.servers,
+        host=arguments.host,
+        access=ServerAccess.of_files(arguments.token_file, arguments.tls_cert, arguments.tls_key),
+        refresh=arguments.refresh,
+        spark=table.spark if on_spark else None,
+    )
+    with _told_to_end() as stop:
+        stopped = service.run(stop, _say)
+    text = f"{table.name}: the query service has ended" + ("" if stopped else ", as another one has taken over")
+    return Report(ExitStatus.DONE, text, {"table": table.name, "status": "stopped" if stopped else "replaced"})
+
+
+def _store(table: Table, arguments: Namespace) -> TableStore:
+    if arguments.path is not None:
+        return TableStore.open(arguments.path)
+    database, _, name = table.name.partition(".")
+    return TableStore.open(table_path(arguments.warehouse, database, name), table.name)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _told_to_end() -> Iterator[threading.Event]:
+    """An event that SIGTERM and SIGINT set."""
+    stop = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+QUERY_SERVICE = Verb(
+    name="query-service",
+    summary="Answer lookups of a table's rows by primary key for other processes.",
+    details=_DETAILS,
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,116 @@
+"""Servers in the tasks of one Spark stage, on the machines of a cluster."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lakelsm.engine import spark_errors
+from lakelsm.errors import InvalidInputError, LakelsmError, LookupServiceError
+from lakelsm.json_document import parse_texts
+from lakelsm.lookup.service.server_setup import ServerSetup
+from lakelsm.lookup.service.service_addresses import ServerAddress
+from lakelsm.lookup.service.service_run import Addresses
+from lakelsm.storage import FileIO
+from lakelsm.surroundings import SYSTEM, Surroundings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Seconds between two looks of a task for its lease.
+_TICK = 0.5
+#: Seconds that tasks have to end by themselves.
+_LONGEST_END = 15.0
+_MAX_LEASE = 4 << 20
+
+
+class ClusterServers:
+    """Fulfils `Servers`.
+
+    The *lease* is a file beside that of the addresses, for as long as which servers run. When all have started, the first
+    task writes their addresses into it; where Spark begins the stage anew, it does so again.
+    """
+
+    def __init__(self, setup: ServerSetup, spark: SparkSession, surroundings: Surroundings = SYSTEM) -> None:
+        if setup.access.token is None and not str(spark.sparkContext.master).startswith("local"):
+            raise InvalidInputError(
+                "Servers on a cluster are reached from other machines, and without a token anybody could read the table "
+                "there: give a token file."
+            )
+        self._store = setup.store
+        self._spark = spark
+        uuid = surroundings.new_uuid()
+        self._tag = f"lakelsm-{uuid}"
+        self._lease = setup.store.paths.lookup_lease(uuid)
+        self._task = ServerTask(setup, self._lease)
+        self._error: Exception | None = None
+        _write_lease(self._store.file_io, self._lease, [])
+        self._job = threading.Thread(target=self._run, name="query-service", daemon=True)
+        self._job.start()
+
+    def addresses(self) -> Addresses | None:
+        """See `Servers.addresses`."""
+        if not self._job.is_alive():
+            reason = self._error
+            if isinstance(reason, LakelsmError):
+                raise reason
+            raise LookupServiceError(
+                f"Table {self._store.name}: the stage of its query service has ended"
+                + ("" if reason is None else f" ({str(reason).splitlines()[0]})")
+                + ": start the service again."
+            ) from reason
+        try:
+            texts = parse_texts(self._store.file_io.read(self._lease, _MAX_LEASE), self._lease)
+        except FileNotFoundError:
+            return None
+        found = [ServerAddress.parse(text) for text in texts]
+        return tuple(address for address in found if address is not None) or None
+
+    def stop(self) -> None:
+        """See `Servers.stop`."""
+        self._store.file_io.delete(self._lease)
+        self._job.join(_LONGEST_END)
+        if self._job.is_alive():
+            self._spark.sparkContext.cancelJobsWithTag(self._tag)
+            self._job.join(_LONGEST_END)
+
+    def _run(self) -> None:
+        from lakelsm.spark.barrier_stage import run_together
+        from lakelsm.spark.task_errors import translated
+
+        known: tuple[type[Exception], ...] = (LakelsmError, *spark_errors())
+        try:
+            with translated(self._store.paths.root):
+                run_together(self._spark, self._task.setup.servers, self._task, self._tag)
+        except known as error:  # It is raised where the service asks for addresses.
+            self._error = error
+
+
+@dataclass(frozen=True)
+class ServerTask:
+    """What each task of the stage does: it answers as the server of its number for as long as the lease is there."""
+
+    setup: ServerSetup
+    lease: str
+
+    def __call__(self, number: int, host: str, gather: Callable[[str], list[str]]) -> None:
+        """``host`` is the machine that the task runs on."""
+        server = self.setup.server(number, host if self.setup.access.token is not None else None)
+        try:
+            addresses = gather(str(server.address))
+            file_io = self.setup.store.file_io
+            if number == 0 and file_io.exists(self.lease):
+                _write_lease(file_io, self.lease, addresses)
+            gather("")  # The first task has written.
+            never = threading.Event()
+            while file_io.exists(self.lease):
+                never.wait(_TICK)
+        finally:
+            server.stop()
+
+
+def _write_lease(file_io: FileIO, path: str, addresses: list[str]) -> None:
+    file_io.write(path, json.dumps(addresses).encode(), durable=False)

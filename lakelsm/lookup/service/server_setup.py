@@ -1,0 +1,41 @@
+"""What all servers of a service have in common, wherever they run. It pickles, to reach the processes that run them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelsm.lookup.service.query_server import QueryServer
+from lakelsm.lookup.service.served_table import Opened, ServedTable
+from lakelsm.lookup.service.service_access import ServerAccess
+from lakelsm.snapshots.table_store import TableStore
+
+#: Where servers are that no other machine reaches.
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSetup:
+    """``servers`` of a table. ``host`` is the address of each (None: see `LOOPBACK`), ``refresh`` the seconds between two
+    looks for a newer snapshot; ``opened`` makes the caches that they answer from.
+    """
+
+    store: TableStore
+    servers: int
+    host: str | None
+    access: ServerAccess
+    refresh: float
+    opened: Opened
+
+    def __post_init__(self) -> None:
+        self.access.check_host(self.host or LOOPBACK)
+
+    def server(self, number: int, host: str | None = None) -> QueryServer:
+        """A new server; ``host``: where it is, unless the setup says so."""
+        return QueryServer(
+            ServedTable(self.store, self.opened),
+            number=number,
+            servers=self.servers,
+            host=self.host or host or LOOPBACK,
+            access=self.access,
+            refresh=self.refresh,
+        )

@@ -1,0 +1,191 @@
+"""The service as it runs: answers of partial caches for every merge engine, its ends, and several client processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.lookup.service.query_server import QueryServer
+from lakelsm.lookup.service.query_service import QueryService, opened_partial_cache
+from lakelsm.lookup.service.remote_cache import RemoteCache
+from lakelsm.lookup.service.served_table import ServedTable
+from lakelsm.lookup.service.service_access import ServerAccess
+from lakelsm.lookup.service.service_addresses import ServerAddress, publish, published_addresses
+from lakelsm.table import Table
+from tests.compact.local_table import LocalTable
+from tests.lookup.service.test_local_servers import until
+from tests.lookup.service.test_remote_cache import ids, simple, spec_of
+from tests.lookup.service.whole_table import OPEN
+
+ROOT = Path(__file__).resolve().parents[3]
+COMMAND = "import sys; from lakelsm.cli.main import console; sys.exit(console())"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"merge-engine": "partial-update"},
+        {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
+        {"merge-engine": "first-row"},
+        {"deletion-vectors.enabled": "true"},
+        {"sequence.field": "n"},
+    ],
+)
+def test_rows_are_those_of_a_read_for_every_engine_while_the_table_changes(
+    tmp_path: Path, options: dict[str, str]
+) -> None:
+    columns = "dt STRING NOT NULL, id INT NOT NULL, n INT, v STRING"
+    table = LocalTable(tmp_path / "t", columns, ("dt", "id"), ("dt",), **{"bucket": "3", **options})
+    draw = np.random.default_rng(3)
+    keys = pa.table(
+        {"dt": [f"d{number % 4}" for number in range(400)], "id": pa.array(np.arange(400) // 4, pa.int32())}
+    )
+    servers = [
+        QueryServer(
+            ServedTable(table.store, opened_partial_cache),
+            number=number,
+            servers=2,
+            host="127.0.0.1",
+            access=OPEN,
+            refresh=60.0,
+        )
+        for number in range(2)
+    ]
+    publish(table.store, [server.address for server in servers])
+    cache = RemoteCache.open(spec_of(table))
+    for step in range(4):
+        some = zip(draw.integers(0, 3, 90), draw.integers(0, 110, 90), draw.integers(0, 9, 90))
+        rows = {(f"d{day}", int(key)): (f"d{day}", int(key), int(n), f"{step}") for day, key, n in some}
+        table.write(*rows.values())
+        if step % 2:
+            table.compact(full=step == 3)
+        cache.refresh()
+        expected = {(row["dt"], row["id"]): row for row in Table.for_path(str(table.root)).to_arrow().to_pylist()}
+        found = cache.find(keys)
+        asked = [(row["dt"], row["id"]) for row in keys.to_pylist()]
+        assert found.probes.tolist() == [place for place, key in enumerate(asked) if key in expected]
+        assert found.rows.to_pylist() == [expected[key] for key in asked if key in expected]
+        assert cache.snapshot == table.latest
+    for server in servers:
+        server.stop()
+
+
+def test_the_interval_of_refreshes_is_the_tables_unless_it_is_given(tmp_path: Path) -> None:
+    def seconds(refresh: float | None, **options: str) -> float:
+        store = LocalTable(tmp_path / str(len(list(tmp_path.iterdir()))), **options).store
+        service = QueryService.of(store, 1, host=None, access=ServerAccess(), refresh=refresh, spark=None)
+        return service.setup.refresh
+
+    assert seconds(None) == 10.0
+    assert seconds(None, **{"continuous.discovery-interval": "3 s"}) == 3.0
+    assert seconds(None, **{"lookup.continuous.discovery-interval": "4 s", "continuous.discovery-interval": "3 s"}) == 4.0
+    assert seconds(0.5) == 0.5
+    with pytest.raises(InvalidInputError, match="refresh is 0 seconds"):
+        seconds(0.0)
+
+
+@contextmanager
+def running(root: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The command for a table, in a process of its own."""
+    command = [sys.executable, "-c", COMMAND, "query-service", "--path", str(root), "--report", "json", *arguments]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    found: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return found
+
+
+CLIENT = """
+import sys
+import numpy as np
+import pyarrow as pa
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.service.remote_cache import RemoteCache
+from lakelsm.snapshots.table_store import TableStore
+
+cache = RemoteCache.open(LookupSpec(TableStore.open(sys.argv[1]), ("id",), ("id", "v")))
+draw = np.random.default_rng(int(sys.argv[2]))
+for _ in range(20):
+    asked = draw.integers(0, 2000, 3000)
+    found = cache.find(pa.table({"id": pa.array(asked, pa.int32())}))
+    assert found.probes.tolist() == np.flatnonzero(asked < 1000).tolist()
+    assert found.rows.column("v").to_pylist() == [f"row {key}" for key in asked[asked < 1000]]
+"""
+
+
+def test_several_client_processes_are_answered_at_once_until_a_signal_ends_the_service(tmp_path: Path) -> None:
+    table = simple(tmp_path / "t", 1000)
+    with running(table.root, "--servers", "2") as process:
+        until(lambda: published_addresses(table.store) or process.poll() is not None)
+        clients = [
+            subprocess.Popen([sys.executable, "-c", CLIENT, str(table.root), str(seed)], cwd=ROOT, stderr=subprocess.PIPE)
+            for seed in range(3)
+        ]
+        assert [(client.communicate(timeout=120)[1], client.returncode) for client in clients] == [(b"", 0)] * 3
+        process.send_signal(signal.SIGTERM)
+        assert ended(process) == {"table": str(table.root), "status": "stopped", "exit_status": 0}
+    assert published_addresses(table.store) is None
+
+
+def test_a_killed_service_leaves_no_server_and_the_next_one_takes_its_place(tmp_path: Path) -> None:
+    table = simple(tmp_path / "t")
+    with running(table.root) as first, running(table.root) as second:
+        until(lambda: published_addresses(table.store) or first.poll() is not None)
+        cache = RemoteCache.open(spec_of(table))
+        assert cache.find_one((5,)) == [(5, "row 5")]
+        # The one that published first sees the addresses of the other, and ends.
+        until(lambda: first.poll() is not None or second.poll() is not None)
+        older, newer = (first, second) if first.poll() is not None else (second, first)
+        assert ended(older)["status"] == "replaced"
+        stale = published_addresses(table.store)
+        assert stale is not None
+        newer.kill()
+        newer.wait()
+        until(lambda: not answers(stale[0]))
+        with running(table.root) as third:
+            until(lambda: published_addresses(table.store) != stale)
+            assert cache.find(ids(5)).rows.to_pylist() == [{"id": 5, "v": "row 5"}]
+            third.send_signal(signal.SIGINT)
+            assert ended(third)["status"] == "stopped"
+
+
+def answers(address: ServerAddress) -> bool:
+    try:
+        socket.create_connection((address.host, address.port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_a_service_that_cannot_be_had_as_asked_for_ends_with_1(tmp_path: Path) -> None:
+    table = simple(tmp_path / "t")
+    with running(table.root, "--host", "0.0.0.0") as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "give a token file" in err
+    assert json.loads(out.splitlines()[-1])["error_kind"] == "fix"
