@@ -24,6 +24,7 @@ from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
 from lakelsm.format.row.compacted_row import encode_compacted
 from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.lookup.store.persisted_values import ValueProcessor
 from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.options.file_index_options import BLOOM_FILTER, ColumnIndex
 from lakelsm.options.option_enums import BucketFunction, ChangelogProducer, MergeEngine, ScanMode, SortOrder
@@ -155,6 +156,10 @@ def test_an_example_of_a_compacted_row_has_its_bytes(row: str, expected: str) ->
     types, values = parsed(row)
     columns = [pa.array([value], to_arrow(kind)) for value, kind in zip(values, types)]
     assert encode_compacted(columns, types)[0].as_py().hex() == expected.strip("`").replace(" ", "")
+
+
+def test_processors_of_lookup_files_have_the_identifiers_of_the_page() -> None:
+    assert [name for row in rows("20.5") for name in named(row[0])] == [member.value for member in ValueProcessor]
 
 
 def test_compressions_of_blocks_have_the_codes_of_the_page() -> None:

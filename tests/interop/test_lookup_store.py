@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from lakelsm import Table
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted, require_compacted_type
 from lakelsm.format.row.row_bytes import RowBytes
+from lakelsm.lookup.remote_lookup_file import RemoteLookupFile
 from lakelsm.lookup.store.block_cache import BlockCache
 from lakelsm.lookup.store.lookup_store import StoreLayout
+from lakelsm.lookup.store.persisted_values import CompactedValues
 from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.lookup.store.sort_store import SortStore, SortStoreFormat
 from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
+from lakelsm.schema.system_columns import SYSTEM_FIELDS
 from lakelsm.types import DataField, DataType, parse_columns
 from tests.interop.peers import JavaPaimon, LookupForm, Peer
 from tests.interop.samples import all_types_columns, all_types_rows, rows_of
 from tests.interop.value_form import unordered_of_arrow
+from tests.table_files import live_entries
 
 FORMS: list[LookupForm] = [(300, "none", None), (300, "zstd", 0.05), (4096, "lz4", 0.01), (65536, "none", 0.05)]
 KEYS, VALUES = "region STRING, id BIGINT", "name STRING, price DECIMAL(20, 2), at TIMESTAMP(6), on_sale BOOLEAN"
@@ -86,7 +93,7 @@ def test_lookup_files_are_read_by_the_other_side(
     assert java.read_lookup_file(tmp_path / "ours", layout, asked, form) == [*values, *[None] * len(rows)]
 
     java.write_lookup_file(tmp_path / "javas", layout, rows, form)
-    store = SortStore(SortFileReader(tmp_path / "javas", own.cache), layout)
+    store = SortStore(SortFileReader(tmp_path / "javas", own.cache), layout, CompactedValues(layout.values))
     found = store.find(asked)
     assert found.probes.tolist() == list(range(len(rows)))
     assert unordered_of_arrow(found.rows, layout.values) == values
@@ -131,3 +138,51 @@ def has_form(data_type: DataType) -> bool:
 def encoded(rows: pa.Table, fields: tuple[DataField, ...]) -> pa.Array:
     columns = [rows.column(field.name) for field in fields]
     return encode_compacted(columns, [field.type for field in fields]).combine_chunks()
+
+
+@pytest.mark.parametrize(
+    ("options", "processor"),
+    [
+        ({"changelog-producer": "lookup"}, "value"),
+        ({"changelog-producer": "lookup", "deletion-vectors.enabled": "true"}, "position-and-value"),
+        ({"deletion-vectors.enabled": "true"}, "position"),
+        ({"merge-engine": "first-row", "changelog-producer": "lookup"}, "empty"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_lookup_files_beside_data_files_of_javas_tables_are_known_and_answer(
+    java: JavaPaimon, tmp_path: Path, options: dict[str, str], processor: str
+) -> None:
+    path = tmp_path / "db.db" / "t"
+    java.create(
+        path,
+        "id BIGINT NOT NULL, name STRING, price DECIMAL(20, 2)",
+        ["id"],
+        options={"bucket": "1", "lookup.remote-file.enabled": "true", "cache-page-size": "1 kb", **options},
+    )
+    columns = "id BIGINT, name STRING, price DECIMAL(20, 2)"
+    numbers = range(200)
+    values = {"id": list(numbers), "name": [f"name {n}" for n in numbers], "price": [Decimal(n) / 4 for n in numbers]}
+    java.write(path, rows_of(columns, values))
+    java.write(path, rows_of(columns, {name: some[50:100] for name, some in values.items()}))
+
+    table = Table.for_path(str(path))
+    entries = [entry for entry in live_entries(table) if entry.file.level > 0]
+    found = [RemoteLookupFile.among(entry.file.extra_files) for entry in entries]
+    assert found and all(file is not None and file.processor.value == processor for file in found)
+    schema = table.schema
+    layout = StoreLayout((schema.field("id"),), (schema.field("name"), schema.field("price"), *SYSTEM_FIELDS))
+    asked = pa.table({"id": pa.array([-1, *numbers, 1000])})
+    for entry, file in zip(entries, found):
+        assert file is not None
+        assert file.serves(layout, schema, schema) == ("value" in processor)
+        if "value" not in processor:
+            continue
+        local = path / "bucket-0" / file.name
+        store = file.store(local, layout, schema, row_count=entry.file.row_count, cache=BlockCache(1 << 20))
+        rows = store.find(asked)
+        expected = pq.read_table(path / "bucket-0" / entry.file.file_name, columns=[f.name for f in layout.values])
+        keys = pq.read_table(path / "bucket-0" / entry.file.file_name, columns=["id"])["id"].to_pylist()
+        assert [probe - 1 for probe in rows.probes.tolist()] == keys
+        assert rows.rows.cast(expected.schema).equals(expected)
+        store.close()

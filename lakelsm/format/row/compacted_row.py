@@ -93,10 +93,10 @@ def encode_compacted(columns: Sequence[Column], types: Sequence[DataType]) -> pa
 
 
 def decode_compacted(rows: RowBytes, types: Sequence[DataType]) -> list[pa.Array]:
-    """Columns of type ``to_arrow(type)``, one a type. Bytes behind the last field are passed over.
+    """Columns of type ``to_arrow(type)``, one a type.
 
-    Raises CorruptTableError where bytes contradict the layout, and UnsupportedFeatureError for a timestamp that 64-bit
-    microseconds cannot hold.
+    Raises CorruptTableError where bytes contradict the layout or are left behind the last field, and
+    UnsupportedFeatureError for a timestamp that 64-bit microseconds cannot hold.
     """
     ends = rows.starts + rows.lengths
     header = header_bytes(len(types))
@@ -111,6 +111,9 @@ def decode_compacted(rows: RowBytes, types: Sequence[DataType]) -> list[pa.Array
         columns.append(column)
         cursor = cursor + np.where(nulls, 0, sizes)
         check_rows(cursor > ends, "ends before its last field")
+    check_rows(cursor < ends, "goes on behind its last field")
+    more = (1 << (HEADER_BITS + len(types)) % 8) - 1 if (HEADER_BITS + len(types)) % 8 else 0xFF
+    check_rows(rows.buffer[rows.starts + header - 1] > more, "has more fields than its schema")
     return columns
 
 

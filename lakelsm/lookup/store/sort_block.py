@@ -164,13 +164,24 @@ class BlockGroup:
         aligned = kinds == _ALIGNED
         check_rows((kinds > _UNALIGNED) | (numbers < 0) | (aligned & (numbers == 0)), "has a tail that no block has")
         ends = np.where(aligned, tails, tails - 4 * numbers)
-        check_rows(ends < starts, "has more entries than bytes")
+        check_rows(ends < starts + np.where(aligned, 0, numbers), "has more entries than bytes")
         sizes = np.where(aligned, numbers, 0)
         fits = (ends - starts) % np.maximum(sizes, 1) == 0
         check_rows(aligned & ~fits, "has entries of another size than it says")
         counts = np.where(aligned, (ends - starts) // np.maximum(sizes, 1), numbers)
         lists = np.where(aligned, starts, ends)
         return cls(buffer, starts=starts, ends=ends, counts=counts, sizes=sizes, lists=lists)
+
+    @property
+    def entry_blocks(self) -> Longs:
+        """The block of each entry, in order."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    def all_keys(self) -> RowBytes:
+        """The keys of all entries, in order."""
+        blocks = self.entry_blocks
+        firsts = np.cumsum(self.counts) - self.counts
+        return self.keys(blocks, np.arange(len(blocks)) - firsts[blocks])
 
     def keys(self, blocks: Longs, entries: Longs) -> RowBytes:
         """The keys of some entries (their numbers in their blocks)."""

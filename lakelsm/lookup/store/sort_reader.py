@@ -13,16 +13,18 @@ import numpy.typing as npt
 
 from lakelsm.errors import CorruptStoreError, CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.row.binary_row_slots import Longs
+from lakelsm.format.row.bucket_hash import hash_bytes
 from lakelsm.format.row.row_bytes import RowBytes, load_varints
 from lakelsm.lookup.store.block_cache import BlockCache
 from lakelsm.lookup.store.sort_block import TRAILER_BYTES, BlockGroup, Bytes, plain_block
-from lakelsm.lookup.store.sort_bloom import SortBloom
+from lakelsm.lookup.store.sort_bloom import Hashes, SortBloom
 from lakelsm.lookup.store.sort_writer import FOOTER, MAGIC, MARK_BYTES, marked
 
 _MARKED_BYTES = MARK_BYTES + 4
 #: Blocks that lie side by side are read in one go, up to so many bytes.
 _READ_BYTES = 1 << 20
-_EMPTY = np.zeros(0, np.int64)
+#: Blocks are verified in steps of so many plain bytes.
+_VERIFIED_BYTES = 4 << 20
 
 
 class SortFileReader:
@@ -70,6 +72,27 @@ class SortFileReader:
                 self._cache.put(self._store, number, block)
                 yield block
             at += run
+
+    def verify(self, entries: int, fpp: float | None) -> None:
+        """Check all blocks, and that they have so many entries; then make a bloom filter of their keys."""
+        held: list[Bytes] = []
+        hashes: list[Hashes] = []
+        count = size = 0
+        last = len(self._offsets) - 1
+        for number, block in enumerate(self.blocks(range(last + 1))):
+            held.append(block)
+            size += len(block)
+            if size < _VERIFIED_BYTES and number < last:
+                continue
+            with self.told_of(f"one of the blocks up to {number}"):
+                group = BlockGroup.of(held)
+                keys = group.all_keys()
+            count += len(keys.starts)
+            hashes.append(hash_bytes(keys))
+            held, size = [], 0
+        if count != entries:
+            raise CorruptStoreError(f"{self.path}: the lookup store has {count} entries instead of {entries}")
+        self.bloom = None if fpp is None else SortBloom.of(hashes, count, fpp)
 
     @contextmanager
     def told_of(self, part: str) -> Iterator[None]:
@@ -143,8 +166,6 @@ class SortFileReader:
 def _index(group: BlockGroup) -> tuple[RowBytes, Longs, Longs]:
     """The last key of each data block, where it begins, and its bytes without the trailer."""
     count = int(group.counts[0])
-    if 4 * count > len(group.buffer):
-        raise CorruptTableError(f"it would have {count} entries")
     numbers: npt.NDArray[np.int64] = np.arange(count)
     zeros = np.zeros(count, np.int64)
     keys = group.keys(zeros, numbers)

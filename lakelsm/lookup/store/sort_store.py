@@ -22,6 +22,7 @@ from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.store.block_cache import BlockCache
 from lakelsm.lookup.store.lookup_store import StoreLayout
 from lakelsm.lookup.store.new_file import new_file
+from lakelsm.lookup.store.persisted_values import CompactedValues, ValueForm, single
 from lakelsm.lookup.store.sort_block import BlockCompression, BlockGroup, Bytes
 from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
@@ -57,27 +58,28 @@ class SortStoreFormat:
         """As `StoreFormat.write`. UnsupportedFeatureError for columns of types that rows of such stores do not hold."""
         for field in (*layout.keys, *layout.values):
             require_compacted_type(field.name, field.type)
+        values = CompactedValues(layout.values)
         with new_file(path) as file:
             writer = SortFileWriter(file, self.form, layout.mark)
             for table in rows:
                 for start in range(0, len(table), _BATCH_ROWS):
                     batch = table.slice(start, _BATCH_ROWS)
-                    keys = _single(encode_compacted(canonical_keys(batch, layout.keys), _types(layout.keys)))
-                    values = [batch.column(field.name) for field in layout.values]
-                    writer.put(keys, _single(encode_compacted(values, _types(layout.values))))
+                    keys = encode_compacted(canonical_keys(batch, layout.keys), _types(layout.keys))
+                    writer.put(single(keys), values.encode(batch))
             writer.finish()
 
     def open(self, path: Path, layout: StoreLayout) -> SortStore:
         """As `StoreFormat.open`."""
-        return SortStore(SortFileReader(path, self.cache, layout.mark), layout)
+        return SortStore(SortFileReader(path, self.cache, layout.mark), layout, CompactedValues(layout.values))
 
 
 class SortStore:
-    """An open sort store."""
+    """An open sort store, whose ``values`` may have more columns than the layout."""
 
-    def __init__(self, reader: SortFileReader, layout: StoreLayout) -> None:
+    def __init__(self, reader: SortFileReader, layout: StoreLayout, values: ValueForm) -> None:
         self._reader = reader
         self._layout = layout
+        self._values = values
         self._types = _types(layout.keys)
         with reader.told_of("the index block"):
             self._last_keys = decode_compacted(reader.last_keys, self._types)
@@ -96,12 +98,13 @@ class SortStore:
         columns = canonical_keys(keys, self._layout.keys)
         probes = np.arange(len(keys))
         if self._reader.bloom is not None and len(keys):
-            encoded = _single(encode_compacted(columns, self._types))
+            encoded = single(encode_compacted(columns, self._types))
             probes = np.flatnonzero(self._reader.bloom.may_have(hash_bytes(RowBytes.of(encoded))))
             columns = [column.take(pa.array(probes)) for column in columns]
         columns, probes, blocks = self._placed(columns, probes)
         found: list[Longs] = [np.zeros(0, np.int64)]
-        tables = [_table(self._layout.values, [pa.array([], to_arrow(field.type)) for field in self._layout.values])]
+        tables = [pa.schema([(field.name, to_arrow(field.type)) for field in self._layout.values]).empty_table()]
+        names = tables[0].column_names
         for numbers, group in self._groups(np.unique(blocks).tolist()):
             start, end = np.searchsorted(blocks, [numbers[0], numbers[-1] + 1]).tolist()
             some = [column.slice(start, end - start) for column in columns]
@@ -109,7 +112,7 @@ class SortStore:
                 hits, values = self._search(group, np.searchsorted(numbers, blocks[start:end]), some)
                 for at in range(0, len(hits), _BATCH_ROWS):
                     rows = values.take(np.arange(at, min(at + _BATCH_ROWS, len(hits))))
-                    tables.append(_table(self._layout.values, decode_compacted(rows, _types(self._layout.values))))
+                    tables.append(self._values.decode(rows).select(names))
             found.append(probes[start:end][hits])
         places = np.concatenate(found)
         order = np.argsort(places, kind="stable")
@@ -148,9 +151,7 @@ class SortStore:
 
     def _among_all(self, group: BlockGroup, blocks: Longs, probes: list[pa.Array]) -> tuple[RowBytes, Longs]:
         """The entries of keys, and which keys have one, from all entries."""
-        of_blocks = np.repeat(np.arange(len(group.counts)), group.counts)
-        firsts = np.cumsum(group.counts) - group.counts
-        keys = group.keys(of_blocks, np.arange(len(of_blocks)) - firsts[of_blocks])
+        of_blocks, keys = group.entry_blocks, group.all_keys()
         ordered = order_keys(_behind(decode_compacted(keys, self._types), probes))
         here, wanted = ordered[: len(of_blocks)], ordered[len(of_blocks) :]
         places = np.minimum(np.searchsorted(here, wanted, side="left"), len(here) - 1)
@@ -177,7 +178,7 @@ class SortStore:
 
 def canonical_keys(rows: pa.Table, keys: Sequence[DataField]) -> list[pa.Array]:
     """The key columns of rows, floats as keys have them (docs/keys.md): 0.0 for -0.0, and one NaN."""
-    columns = [_single(rows.column(field.name)) for field in keys]
+    columns = [single(rows.column(field.name)) for field in keys]
     return [_one_zero_and_nan(column) if pa.types.is_floating(column.type) else column for column in columns]
 
 
@@ -188,14 +189,6 @@ def _one_zero_and_nan(column: pa.Array) -> pa.Array:
 
 def _behind(first: Sequence[pa.Array], second: Sequence[pa.Array]) -> list[pa.Array]:
     return [pa.concat_arrays([one, other]) for one, other in zip(first, second, strict=True)]
-
-
-def _single(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
-
-
-def _table(fields: Sequence[DataField], columns: Sequence[pa.Array]) -> pa.Table:
-    return pa.Table.from_arrays(list(columns), names=[field.name for field in fields])
 
 
 def _types(fields: Sequence[DataField]) -> list[DataType]:

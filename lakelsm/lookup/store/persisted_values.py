@@ -1,0 +1,131 @@
+"""What lookup files have for a key: a row of the layout's values, or what Paimon's own keep of a data file's row.
+
+Facts: docs/format.md 20.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted, join_bytes
+from lakelsm.format.row.row_bytes import RowBytes, check_rows, fixed_bytes, load_numbers, load_varints, varint_bytes
+from lakelsm.format.row_kinds import ROW_KINDS
+from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, VALUE_KIND
+from lakelsm.types import DataField
+
+_POSITION_BYTES, _SEQUENCE_BYTES, _KIND_BYTES = 8, 8, 1  # Persisted: do not change
+
+
+class ValueForm(Protocol):
+    """How the values of a lookup file lie in it."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it has."""
+
+    def encode(self, rows: pa.Table) -> pa.BinaryArray:
+        """The bytes of each row."""
+
+    def decode(self, values: RowBytes) -> pa.Table:
+        """The columns of some values. Raises CorruptTableError for bytes that are none."""
+
+
+@dataclass(frozen=True)
+class CompactedValues:
+    """Compacted rows of some fields."""
+
+    fields: tuple[DataField, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return tuple(field.name for field in self.fields)
+
+    def encode(self, rows: pa.Table) -> pa.BinaryArray:
+        """As `ValueForm.encode`."""
+        columns = [rows.column(field.name) for field in self.fields]
+        return single(encode_compacted(columns, [field.type for field in self.fields]))
+
+    def decode(self, values: RowBytes) -> pa.Table:
+        """As `ValueForm.decode`."""
+        columns = decode_compacted(values, [field.type for field in self.fields])
+        return pa.table(columns, names=self.columns)
+
+
+class ValueProcessor(Enum):
+    """What Paimon keeps of a data file's row, by its identifier in the name of a file. Persisted: do not change."""
+
+    VALUE = "value"
+    VALUE_AND_POSITION = "position-and-value"
+    POSITION = "position"
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True)
+class PersistedValues:
+    """What a processor keeps of a data file's rows: all of their ``fields``, sequence number and kind, their position."""
+
+    processor: ValueProcessor
+    fields: tuple[DataField, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that rows are made of."""
+        if self.processor is ValueProcessor.EMPTY:
+            return ()
+        if self.processor is ValueProcessor.POSITION:
+            return (POSITION,)
+        position = (POSITION,) if self.processor is ValueProcessor.VALUE_AND_POSITION else ()
+        return (*(field.name for field in self.fields), *position, SEQUENCE_NUMBER, VALUE_KIND)
+
+    def encode(self, rows: pa.Table) -> pa.BinaryArray:
+        """As `ValueForm.encode`."""
+        if self.processor is ValueProcessor.EMPTY:
+            return pa.repeat(pa.scalar(b""), len(rows))
+        if self.processor is ValueProcessor.POSITION:
+            return varint_bytes(_numbers(rows, POSITION))
+        parts = [CompactedValues(self.fields).encode(rows)]
+        if self.processor is ValueProcessor.VALUE_AND_POSITION:
+            parts.append(fixed_bytes(_numbers(rows, POSITION), _POSITION_BYTES))
+        parts.append(fixed_bytes(_numbers(rows, SEQUENCE_NUMBER), _SEQUENCE_BYTES))
+        parts.append(fixed_bytes(_numbers(rows, VALUE_KIND).astype(np.int8), _KIND_BYTES))
+        return join_bytes(parts)
+
+    def decode(self, values: RowBytes) -> pa.Table:
+        """As `ValueForm.decode`."""
+        ends = values.starts + values.lengths
+        if self.processor is ValueProcessor.EMPTY:
+            check_rows(values.lengths > 0, "has a value, and should have none")
+            return pa.table({})
+        if self.processor is ValueProcessor.POSITION:
+            positions, sizes = load_varints(values.buffer, values.starts, ends)
+            check_rows(sizes != values.lengths, "goes on behind its position")
+            return pa.table({POSITION: positions})
+        positioned = self.processor is ValueProcessor.VALUE_AND_POSITION
+        tail = _SEQUENCE_BYTES + _KIND_BYTES + (_POSITION_BYTES if positioned else 0)
+        check_rows(values.lengths < tail, "is shorter than its sequence number and kind")
+        table = CompactedValues(self.fields).decode(RowBytes(values.buffer, values.starts, values.lengths - tail))
+        if positioned:
+            positions = load_numbers(values.buffer, ends - tail, "<i8")
+            table = table.append_column(POSITION, pa.array(positions))
+        sequence = load_numbers(values.buffer, ends - _SEQUENCE_BYTES - _KIND_BYTES, "<i8")
+        kinds = values.buffer[ends - _KIND_BYTES]
+        check_rows(kinds >= len(ROW_KINDS), "has a kind that no row has")
+        table = table.append_column(SEQUENCE_NUMBER, pa.array(sequence))
+        return table.append_column(VALUE_KIND, pa.array(kinds.astype(np.int8)))
+
+
+def single(column: pa.ChunkedArray) -> pa.Array:
+    """The values of a column in one piece."""
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
+def _numbers(rows: pa.Table, name: str) -> npt.NDArray[np.int64]:
+    numbers: npt.NDArray[np.int64] = rows.column(name).to_numpy().astype(np.int64, copy=False)
+    return numbers
