@@ -10,8 +10,9 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
@@ -66,6 +67,11 @@ class LookupFiles:
     _grown: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
     _closed: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
 
+    @cached_property
+    def _table_mark(self) -> str:
+        """What the names of all lookup files of the table begin with."""
+        return blake2b(self.spec.store.paths.root.encode(), digest_size=8).hexdigest() + "-"
+
     @property
     def disk_bytes(self) -> int:
         """What the files take that are in use."""
@@ -75,12 +81,10 @@ class LookupFiles:
     def name_of(self, file: RunFile) -> str:
         """The name of a data file's store in the directory. It begins with a mark of the table."""
         known = self._names.get(file.path)
-        if known is not None:
-            return known
-        table = blake2b(self.spec.store.paths.root.encode(), digest_size=8).hexdigest()
-        kind = self.spec.store.options.lookup_local_file_type.value
-        name = self._names[file.path] = f"{table}-{self.stored.layout(file).mark.hex()}.{kind}"
-        return name
+        if known is None:
+            kind = self.spec.store.options.lookup_local_file_type.value
+            known = self._names[file.path] = f"{self._table_mark}{self.stored.layout(file).mark.hex()}.{kind}"
+        return known
 
     def find(self, requests: Sequence[tuple[RunFile, pa.Table]]) -> list[FoundRows]:
         """Return what each data file has of some keys.
@@ -131,6 +135,7 @@ class LookupFiles:
                 del self._names[path]
         self._drop(gone)
         self._keep_to_bounds()
+        self._remove_left_behind()
 
     def close(self) -> None:
         """Close all files, each when nobody uses it. They stay in the directory, where others may use them."""
@@ -242,6 +247,20 @@ class LookupFiles:
                     gone.append(one)
                     size -= one.store.disk_bytes
         self._drop(gone)
+
+    def _remove_left_behind(self) -> None:
+        """Remove old files of the table that are not open here: those of processes that are gone, in a shared directory.
+
+        Who has one open reads on, and who opens it later makes it again.
+        """
+        oldest = self.surroundings.clock() / 1000 - self.spec.store.options.lookup_cache_file_retention / 1000
+        with self._lock:
+            known = {*self._open}
+        for name in self.directory.names():
+            if name.startswith(self._table_mark) and name not in known:
+                with suppress(FileNotFoundError):
+                    if self.directory.file(name).stat().st_mtime < oldest:
+                        self.directory.discard(name)
 
     def _drop(self, files: Sequence[_OpenFile]) -> None:
         """Remove files, and close those that nobody uses; the others are closed by who uses them last."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +13,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakelsm.errors import CorruptStoreError, CorruptTableError
+from lakelsm.errors import CorruptStoreError, CorruptTableError, StorageError
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.live_buckets import LiveBuckets
 from lakelsm.lookup.lookup_files import LookupFiles
 from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.store.lookup_store import StoreLayout
 from lakelsm.lookup.store_build import StoredColumns
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.surroundings import SYSTEM, Surroundings
@@ -120,6 +123,33 @@ def test_a_file_that_is_searched_is_dropped_but_closed_later(tmp_path: Path) -> 
         opened.format.on_find = lambda: opened.files.keep_only([])
         assert opened.values(0, 1) == [["0-2", "0-7"], ["1-2", "1-7"]]
         assert opened.directory.names() == []
+
+
+def test_old_files_that_a_process_left_behind_go_and_those_of_other_tables_stay(tmp_path: Path) -> None:
+    with _opened(tmp_path, lookup__cache_file_retention="1 h") as opened:
+        opened.values(0, 1)
+        opened.files.close()
+        other = opened.directory.file("0123456789abcdef-1.arrow")
+        other.touch()
+        for path in (other, opened.path(0)):
+            os.utime(path, (0, 0))
+        replace(opened.files).keep_only(opened.data)
+        assert opened.directory.names() == sorted([other.name, opened.path(1).name])
+
+
+class _FullDisk(DictFormat):
+    def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
+        super().write(path, layout, rows)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_told_with_the_file_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    with _opened(tmp_path) as opened:
+        files = replace(opened.files, format=_FullDisk())
+        with pytest.raises(StorageError, match=str(opened.directory.path)):
+            files.find([(opened.data[0], _KEYS)])
+        assert opened.directory.names() == []
+        assert [len(one.rows) for one in opened.files.find([(opened.data[0], _KEYS)])] == [2]
 
 
 def _cut(path: Path) -> None:
