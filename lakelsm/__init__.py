@@ -35,6 +35,7 @@ from lakelsm.results import (
     CompactionStatus,
     CountResult,
     PlannedCompaction,
+    Staleness,
     TableStatus,
 )
 from lakelsm.schema.changes import (
@@ -56,6 +57,7 @@ from lakelsm.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from lakelsm.catalog import Catalog
+    from lakelsm.lookup.lookup import Lookup
     from lakelsm.plan.read_plan import ReadPlan
     from lakelsm.table import Table
 
@@ -79,6 +81,7 @@ __all__ = [
     "ErrorKind",
     "InvalidInputError",
     "LakelsmError",
+    "Lookup",
     "LookupServiceError",
     "MoveColumn",
     "OutOfMemoryError",
@@ -92,6 +95,7 @@ __all__ = [
     "SetOption",
     "SnapshotNotFoundError",
     "SparkUnavailableError",
+    "Staleness",
     "StorageError",
     "Table",
     "TableAlreadyExistsError",
@@ -108,12 +112,14 @@ __all__ = [
     "__version__",
 ]
 
-if not TYPE_CHECKING:  # A type checker knows these three from above, and no other names.
+if not TYPE_CHECKING:  # A type checker knows these four from above, and no other names.
 
     def __getattr__(name: str) -> object:
         """What knows all operations is loaded when it is asked for: a task, which imports the package too, runs one."""
         if name == "Catalog":
             from lakelsm.catalog import Catalog as found
+        elif name == "Lookup":
+            from lakelsm.lookup.lookup import Lookup as found
         elif name == "ReadPlan":
             from lakelsm.plan.read_plan import ReadPlan as found
         elif name == "Table":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -55,6 +56,8 @@ from lakelsm.write.batch_write import BatchResult, BatchWriter, ChangedRows
 if TYPE_CHECKING:
     import pandas
     from pyspark.sql import DataFrame, SparkSession
+
+    from lakelsm.lookup.lookup import Lookup
 
 #: Writes one batch as a commit user and identifier.
 _Write: TypeAlias = Callable[[BatchWriter[Any], str, int], BatchResult]
@@ -305,6 +308,42 @@ class Table:
                 tag=tag,
                 fresh=fresh,
             )
+        )
+
+    def lookup(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        key: Sequence[str] | None = None,
+        where: str | None = None,
+        refresh: float | str | None = None,
+        cache: str | None = None,
+        options: Mapping[str, object] | None = None,
+        directory: str | PathLike[str] | None = None,
+    ) -> Lookup:
+        """Rows by key, kept at hand in this process and fresh as the table changes: no session is needed. Close it.
+
+        ``columns`` are those of the rows (all by default), ``key`` those that rows are found by: the primary key by
+        default, without the partition columns where ``scan.partitions`` chooses partitions. ``where`` is as in
+        `to_reader`; only rows for which it is true are found. ``refresh`` is how often lookups look for a newer snapshot,
+        in seconds (or '10s'): 0 is each time, 'never' is only by `Lookup.refresh`; by default
+        ``lookup.continuous.discovery-interval``. ``cache`` is 'full', 'partial', 'memory' or 'auto', in place of
+        ``lookup.cache``. ``options`` are other ones of lookups (docs/lookup.md) that hold for this one. ``directory`` is
+        where the cache's files lie, for processes of this machine to share; by default a temporary one. Raises
+        InvalidInputError for columns, types and options that the table cannot have, UnsupportedFeatureError for a part
+        of ``where`` that is not understood.
+        """
+        from lakelsm.lookup.open_lookup import open_lookup
+
+        return open_lookup(
+            self._store(),
+            columns=columns,
+            key=key,
+            where=where,
+            refresh=refresh,
+            cache=cache,
+            options=options,
+            directory=directory,
         )
 
     def plan(

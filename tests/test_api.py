@@ -27,7 +27,9 @@ from lakelsm import (
     CompactionStatus,
     CountResult,
     ErrorKind,
+    Lookup,
     PlannedCompaction,
+    Staleness,
     Table,
     TableStatus,
 )
@@ -36,9 +38,15 @@ from lakelsm.frames.system_frames import _FILES, _SNAPSHOTS
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
 CODE = re.findall(r"`([^`]+)`", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
-RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction]
-#: What the modules of the public face name in types alone, as they do not load PySpark, nor pandas.
-SPARK = {"DataFrame": DataFrame, "SparkSession": SparkSession, "StructType": StructType, "pandas": pandas}
+RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction, Staleness]
+#: What the modules of the public face name in types alone, as they load it when it is asked for.
+LATE = {
+    "DataFrame": DataFrame,
+    "Lookup": Lookup,
+    "SparkSession": SparkSession,
+    "StructType": StructType,
+    "pandas": pandas,
+}
 _EMPTY = inspect.Parameter.empty
 
 
@@ -47,7 +55,7 @@ def public_methods(kind: type) -> dict[str, Callable[..., Any]]:
     return {name: each.__func__ if isinstance(each, staticmethod) else each for name, each in found.items()}
 
 
-FACE = [(kind, name, each) for kind in (Catalog, Table) for name, each in public_methods(kind).items()]
+FACE = [(kind, name, each) for kind in (Catalog, Table, Lookup) for name, each in public_methods(kind).items()]
 METHODS = [(kind, name, each) for kind, name, each in FACE if not isinstance(each, property)]
 
 
@@ -94,7 +102,7 @@ def test_every_parameter_is_told_of_where_its_method_is(kind: type, name: str, e
 @pytest.mark.parametrize(("kind", "name", "each"), FACE)
 def test_every_type_that_a_public_method_takes_or_returns_is_exported(kind: type, name: str, each: Any) -> None:
     function = each.fget if isinstance(each, property) else each
-    hints = typing.get_type_hints(function, {**SPARK, **vars(importlib.import_module(kind.__module__))})
+    hints = typing.get_type_hints(function, {**LATE, **vars(importlib.import_module(kind.__module__))})
     assert "return" in hints
     found = {part for hint in hints.values() for part in classes_in(hint) if part.__module__.startswith("lakelsm")}
     assert sorted(part.__name__ for part in found if part not in EXPORTED.values()) == []

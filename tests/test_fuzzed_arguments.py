@@ -7,6 +7,7 @@ import inspect
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lakelsm import Catalog, LakelsmError, Table
+from lakelsm import Catalog, LakelsmError, Lookup, Table
 from lakelsm.schema import changes
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import parse_type
@@ -27,7 +28,9 @@ from tests.hostile_values import plain_values, spark_values
 
 ROWS = [("a", 1, "x"), ("a", 2, "y"), ("b", 1, "z")]
 CHANGES = get_args(changes.SchemaChange)
-OWNERS = [Catalog, Table, *CHANGES]
+OWNERS = [Catalog, Table, Lookup, *CHANGES]
+#: Who is made by a method of another alone.
+MADE = (Lookup,)
 
 
 @dataclass(frozen=True)
@@ -47,12 +50,28 @@ class Method:
         found = inspect.signature(called.__func__ if isinstance(called, staticmethod) else called).parameters
         return {name: parameter for name, parameter in found.items() if name != "self"}
 
+    def arguments(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Values as the method takes them: one that may come many times is given once."""
+        by_place: list[Any] = []
+        named: dict[str, Any] = {}
+        for name, value in values.items():
+            kind = self.parameters[name].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                by_place.append(value)
+            elif kind is inspect.Parameter.VAR_KEYWORD:
+                texts = type(value) is dict and all(type(key) is str for key in value)
+                named.update(value if texts else {"k": value})
+            else:
+                named[name] = value
+        return by_place, named
+
 
 def public_methods() -> Iterator[Method]:
     """All of them, so that a new one cannot be forgotten."""
     for owner in OWNERS:
         for name, member in vars(owner).items():
-            if name == "__init__" or (not name.startswith("_") and callable(getattr(owner, name)) and callable(member)):
+            public = not name.startswith("_") and callable(getattr(owner, name)) and callable(member)
+            if public or (name == "__init__" and owner not in MADE):
                 yield Method(owner, name)
 
 
@@ -103,6 +122,18 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
         "Table.delete": {"where": ["k = 1"], "keys": [None], **COMMIT, **ENGINE},
         "Table.update": {"set": [{"v": "upper(v)"}], "where": ["k = 1"], **COMMIT},
         "Table.read": {**WHERE, "columns": [None, ["k"]], **TRAVEL, "fresh": [False, True]},
+        "Table.lookup": {
+            "columns": [None, ["v"]],
+            "key": [None, ["dt", "k"]],
+            **WHERE,
+            "refresh": [None, "10s", 5, "never"],
+            "cache": [None, "full", "partial"],
+            "options": [None, {"lookup.cache-rows": 5}],
+            "directory": [None],
+        },
+        "Lookup.get": {"key": ["a"], "named": [{"k": 1}]},
+        "Lookup.get_all": {"key": ["a"], "named": [{"k": 1}]},
+        "Lookup.get_many": {"keys": [pa.table({"dt": ["a"], "k": [1]})], "how": ["left", "inner"]},
         "Table.plan": {**WHERE, **TRAVEL, "fresh": [False, True]},
         "Table.to_reader": ARROW,
         "Table.to_arrow": ARROW,
@@ -174,15 +205,22 @@ class World:
 
     def call(self, method: Method, values: Mapping[str, Any]) -> object:
         """Call a method; a DataFrame is computed, as some of a read's work is done only then."""
-        given, more = dict(values), ()
-        if "changes" in given:
-            changes = given.pop("changes")
-            given, more = {}, (given["name"], changes)
-        called: Callable[..., Any] = method.owner
-        if method.name != "__init__":
-            holder = Catalog(str(self.warehouse), self.spark) if method.owner is Catalog else self.opened()
-            called = getattr(holder, method.name)
-        result = called(*more, **given)
+        more, given = method.arguments(values)
+        if given.get("directory") == "/":
+            given["directory"] = "/dev/null"  # A lookup of root's would keep its files there.
+        if "changes" in values:
+            more, given = [given["name"], *more], {}
+        with ExitStack() as stack:
+            called: Callable[..., Any] = method.owner
+            if method.owner is Lookup:
+                called = getattr(stack.enter_context(self.opened().lookup()), method.name)
+            elif method.name != "__init__":
+                holder = Catalog(str(self.warehouse), self.spark) if method.owner is Catalog else self.opened()
+                called = getattr(holder, method.name)
+            result = called(*more, **given)
+        if isinstance(result, Lookup):
+            with result:
+                return result.staleness()
         if isinstance(result, pa.RecordBatchReader):
             return result.read_all()
         return result.limit(2).collect() if isinstance(result, DataFrame) else result

@@ -14,7 +14,7 @@ from lakelsm.cancellation import WorkCancelled, cancelled_by
 from lakelsm.errors import InvalidInputError, LakelsmError
 from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.lookup.found_rows import FoundRows
-from lakelsm.lookup.lookup_request import LookupRequest, RequestedLookup
+from lakelsm.lookup.lookup_definition import DefinedLookup, LookupDefinition
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.opened_cache import OpenedCache
 from lakelsm.lookup.refresh_policy import RefreshPolicy
@@ -30,18 +30,18 @@ Opener: TypeAlias = Callable[[LookupSpec], OpenedCache]
 class OpenedTable:
     """A cache as it is used: closed when it is neither the newest one nor used any more."""
 
-    def __init__(self, cache: OpenedCache, requested: RequestedLookup, partitions: tuple[bytes, ...] | None) -> None:
+    def __init__(self, cache: OpenedCache, defined: DefinedLookup, partitions: tuple[bytes, ...] | None) -> None:
         self.cache = cache
         self.table = cache.table
-        self.requested = requested
+        self.defined = defined
         self.partitions = partitions
-        fields = [requested.table.schema.field(name) for name in requested.key]
-        self.rows = RowCache(fields, requested.table.options.lookup_cache_rows)
+        fields = [defined.table.schema.field(name) for name in defined.key]
+        self.rows = RowCache(fields, defined.table.options.lookup_cache_rows)
         self._added: pa.Table | None = None
         self._added_keys: list[Key] | None = None
-        if partitions is not None and requested.adds_partitions:
-            columns = decode_rows(list(partitions), requested.table.partition_types)
-            self._added = pa.table(dict(zip(requested.table.schema.partition_keys, columns)))
+        if partitions is not None and defined.adds_partitions:
+            columns = decode_rows(list(partitions), defined.table.partition_types)
+            self._added = pa.table(dict(zip(defined.table.schema.partition_keys, columns)))
             self._added_keys = list(zip(*(column.to_pylist() for column in columns)))
         self._users = 1
         self._lock = Lock()
@@ -54,7 +54,7 @@ class OpenedTable:
         if len(found) == 1:
             return found[0]
         if not found:
-            shown = [self.requested.table.schema.field(name) for name in self.requested.columns]
+            shown = [self.defined.table.schema.field(name) for name in self.defined.columns]
             return FoundRows(np.empty(0, np.int64), pa.schema(map(arrow_field, shown)).empty_table())
         probes = np.concatenate([each.probes for each in found])
         order = np.argsort(probes, kind="stable")
@@ -93,22 +93,22 @@ class OpenedTable:
 
 
 class FreshTable:
-    """Keeps a cache that answers a request on a table. Several threads may use it.
+    """Keeps a cache that answers a lookup. Several threads may use it.
 
-    ``store`` is the table without the options of the request.
+    ``store`` is the table without the options of the lookup.
     """
 
     def __init__(
         self,
         store: TableStore,
-        request: LookupRequest,
+        definition: LookupDefinition,
         policy: RefreshPolicy,
         opener: Opener,
         *,
         surroundings: Surroundings,
     ) -> None:
         self._store = store
-        self._request = request
+        self._definition = definition
         self._policy = policy
         self._opener = opener
         self._surroundings = surroundings
@@ -118,7 +118,7 @@ class FreshTable:
         self._failure: BaseException | None = None
         self._behind: Thread | None = None
         self._looked = self._chose = surroundings.monotonic()
-        self._opened: OpenedTable | None = self._open(request.of_table(store))
+        self._opened: OpenedTable | None = self._open(definition.of_table(store))
         self._due = self._next_due()
 
     @property
@@ -234,27 +234,27 @@ class FreshTable:
         self._looked = self._surroundings.monotonic()
         self._due = self._next_due()
         with self.held() as opened:
-            requested = self._request.of_table(self._store.refreshed())
-            if not requested.is_as_before(opened.requested) or self._chooses_others(opened, partitions):
-                self._replace(self._open(requested))
+            defined = self._definition.of_table(self._store.refreshed())
+            if not defined.is_as_before(opened.defined) or self._chooses_others(opened, partitions):
+                self._replace(self._open(defined))
             else:
                 opened.rows.drop(opened.table.refresh().changed)
 
     def _chooses_others(self, opened: OpenedTable, now: bool) -> bool:
         """Whether it is time to look for the greatest partitions, and they are others."""
-        choice, time = opened.requested.choice, self._surroundings.monotonic()
+        choice, time = opened.defined.choice, self._surroundings.monotonic()
         if choice is None or not choice.moves:
             return False
         if not now and time < self._chose + self._policy.partition_interval:
             return False
         self._chose = time
-        store = opened.requested.table
+        store = opened.defined.table
         return choice.partitions(store, store.snapshots.latest()) != opened.partitions
 
-    def _open(self, requested: RequestedLookup) -> OpenedTable:
-        store, choice = requested.table, requested.choice
+    def _open(self, defined: DefinedLookup) -> OpenedTable:
+        store, choice = defined.table, defined.choice
         partitions = None if choice is None else choice.partitions(store, store.snapshots.latest())
-        return OpenedTable(self._opener(requested.spec(partitions)), requested, partitions)
+        return OpenedTable(self._opener(defined.spec(partitions)), defined, partitions)
 
     def _replace(self, opened: OpenedTable) -> None:
         with self._switching:

@@ -15,8 +15,8 @@ from lakelsm.arguments import checked_text, wrong_argument
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.lookup.fresh_table import FreshTable, OpenedTable, Opener
+from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.lookup_keys import LookupKeys
-from lakelsm.lookup.lookup_request import LookupRequest
 from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.lookup.row_cache import Rows
 from lakelsm.results import Staleness
@@ -36,7 +36,7 @@ class Lookup:
     def __init__(
         self,
         store: TableStore,
-        request: LookupRequest,
+        definition: LookupDefinition,
         policy: RefreshPolicy,
         opener: Opener,
         *,
@@ -44,7 +44,7 @@ class Lookup:
     ) -> None:
         self._store = store
         self._surroundings = surroundings
-        self._table = FreshTable(store, request, policy, opener, surroundings=surroundings)
+        self._table = FreshTable(store, definition, policy, opener, surroundings=surroundings)
         with self._table.held() as opened:
             self._face = _Face(opened)
 
@@ -59,7 +59,7 @@ class Lookup:
             if not face.one_row:
                 raise InvalidInputError(
                     f"Table {self._store.name}: a key of {face.keys.text} may have several rows, as it is not the "
-                    f"primary key ({', '.join(opened.requested.table.schema.primary_keys)}): get_all gives them all."
+                    f"primary key ({', '.join(opened.defined.table.schema.primary_keys)}): get_all gives them all."
                 )
             rows = face.found(key, named)
             return face.shown(rows[0]) if rows else None
@@ -137,17 +137,17 @@ class _Face:
     """How users see one cache: their names of its columns, and Arrow's types that they get."""
 
     def __init__(self, opened: OpenedTable) -> None:
-        requested = opened.requested
-        schema = requested.table.schema
+        defined = opened.defined
+        schema = defined.table.schema
         self.opened = opened
-        self.keys = LookupKeys.of(schema, requested.key)
+        self.keys = LookupKeys.of(schema, defined.key)
         self.single = self.keys.single()
-        self.one_row = requested.one_row_a_key
-        self.labels = requested.labels
-        others = [(name, label) for name, label in zip(requested.columns, requested.labels) if name not in requested.key]
+        self.one_row = defined.one_row_a_key
+        self.labels = defined.labels
+        others = [(name, label) for name, label in zip(defined.columns, defined.labels) if name not in defined.key]
         self.columns = shown_schema([schema.field(name) for name, _ in others], all_nullable=True)
         self.column_labels = [label for _, label in others]
-        self._nested = any(pa.types.is_nested(to_arrow(schema.field(name).type)) for name in requested.columns)
+        self._nested = any(pa.types.is_nested(to_arrow(schema.field(name).type)) for name in defined.columns)
 
     def found(self, values: tuple[Any, ...], named: dict[str, Any]) -> Rows:
         """The rows of a key."""

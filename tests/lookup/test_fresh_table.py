@@ -13,7 +13,7 @@ import pytest
 from lakelsm import AddColumn, Catalog, RenameColumn, Table
 from lakelsm.errors import InvalidInputError, StorageError
 from lakelsm.lookup.fresh_table import FreshTable
-from lakelsm.lookup.lookup_request import LookupRequest
+from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.surroundings import Surroundings
 from lakelsm.types import parse_type
@@ -50,7 +50,7 @@ class World:
         self.table.write(pa.table({"p": [p], "k": pa.array([k], pa.int32()), "v": [v]}))
 
     def lookup(self, request: dict[str, Any] | None = None, **policy: Any) -> FreshTable:
-        asked = LookupRequest(**{"options": {}, "columns": ("v",), **(request or {})})
+        asked = LookupDefinition(**{"options": {}, "columns": ("v",), **(request or {})})
         kept = RefreshPolicy(**{"interval": 10.0, **policy})
         self.fresh.append(
             FreshTable(self.table._store(), asked, kept, self.opened, surroundings=self.clock.surroundings())

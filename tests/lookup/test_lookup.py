@@ -14,7 +14,7 @@ import pytest
 from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError
 from lakelsm.lookup.lookup import Lookup
-from lakelsm.lookup.lookup_request import LookupRequest
+from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.surroundings import Surroundings
 from tests.lookup.scanned_cache import Opened
@@ -43,7 +43,7 @@ def table(tmp_path: Path) -> Table:
 
 
 def opened(table: Table, surroundings: Surroundings | None = None, **request: Any) -> Lookup:
-    asked = LookupRequest(**{"options": {}, **request})
+    asked = LookupDefinition(**{"options": {}, **request})
     policy = RefreshPolicy(interval=None)
     return Lookup(table._store(), asked, policy, Opened(), surroundings=surroundings or Surroundings())
 

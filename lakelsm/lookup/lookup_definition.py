@@ -36,7 +36,7 @@ def checked_lookup_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class LookupRequest:
+class LookupDefinition:
     """The ``columns`` (None: all) of rows found by a ``key`` (None: the primary key), as the user names them.
 
     ``where``: only rows for which it is true are found. ``options`` are those of the call, on top of the table's.
@@ -48,7 +48,7 @@ class LookupRequest:
     where: str | None = None
     options: Mapping[str, str]
 
-    def of_table(self, table: TableStore) -> RequestedLookup:
+    def of_table(self, table: TableStore) -> DefinedLookup:
         """What it is for a table. Raises InvalidInputError for columns and options that it does not have."""
         schema = table.schema
         if self.options:
@@ -67,12 +67,12 @@ class LookupRequest:
                     raise InvalidInputError(f"{argument} names {', '.join(names)}: name each column once.")
         condition = LocalEngine().exact(table, self.where)
         labels = tuple(self.columns or found)
-        return RequestedLookup(table, tuple(key), tuple(found), labels=labels, condition=condition, choice=choice)
+        return DefinedLookup(table, tuple(key), tuple(found), labels=labels, condition=condition, choice=choice)
 
 
 @dataclass(frozen=True)
-class RequestedLookup:
-    """A request resolved against a table: ``labels`` are what the user calls the ``columns``."""
+class DefinedLookup:
+    """A definition on a table as it is: ``labels`` are what the user calls the ``columns``."""
 
     table: TableStore
     key: tuple[str, ...]
@@ -109,16 +109,16 @@ class RequestedLookup:
                 key = (*key, *self.table.schema.partition_keys)
         return LookupSpec(self.table, key, self.columns, predicate=all_of(conditions) if conditions else None)
 
-    def is_as_before(self, other: RequestedLookup) -> bool:
+    def is_as_before(self, other: DefinedLookup) -> bool:
         """Whether a cache made for another state of the table's schema answers this too."""
         asked = [(each.key, each.columns, each.condition, each.choice) for each in (self, other)]
         return asked[0] == asked[1] and _read_fields(self) == _read_fields(other)
 
 
-def _read_fields(request: RequestedLookup) -> list[tuple[int, DataType]]:
-    schema = request.table.schema
-    judged = () if request.condition is None else sorted(columns(request.condition))
-    read = map(schema.field, (*schema.primary_keys, *request.key, *request.columns, *judged))
+def _read_fields(lookup: DefinedLookup) -> list[tuple[int, DataType]]:
+    schema = lookup.table.schema
+    judged = () if lookup.condition is None else sorted(columns(lookup.condition))
+    read = map(schema.field, (*schema.primary_keys, *lookup.key, *lookup.columns, *judged))
     return [(field.id, field.type) for field in read]
 
 

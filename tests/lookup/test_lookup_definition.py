@@ -10,7 +10,7 @@ import pytest
 
 from lakelsm import Catalog, RenameColumn, SetOption, Table, UpdateColumnComment, UpdateColumnType
 from lakelsm.errors import InvalidInputError
-from lakelsm.lookup.lookup_request import LookupRequest, RequestedLookup, checked_lookup_options
+from lakelsm.lookup.lookup_definition import DefinedLookup, LookupDefinition, checked_lookup_options
 from lakelsm.predicate.predicate import Compare
 from lakelsm.types import parse_type
 
@@ -27,8 +27,8 @@ def made(folder: Path, **options: str) -> Table:
     )
 
 
-def asked(table: Table, **request: Any) -> RequestedLookup:
-    return LookupRequest(**{"options": {}, **request}).of_table(table._store())
+def asked(table: Table, **request: Any) -> DefinedLookup:
+    return LookupDefinition(**{"options": {}, **request}).of_table(table._store())
 
 
 def test_the_key_is_the_primary_key_in_its_order_and_columns_are_all(tmp_path: Path) -> None:

@@ -1,0 +1,55 @@
+"""Which cache answers a lookup (`lookup.cache`), opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.executor_lookups import cache_name
+from lakelsm.lookup.full_cache import FullCache
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.lookup_table import LookupTable
+from lakelsm.lookup.opened_cache import OpenedCache
+from lakelsm.lookup.partial_cache import PartialCache
+from lakelsm.lookup.service.remote_cache import RemoteCache
+from lakelsm.lookup.service.service_addresses import is_service_available
+from lakelsm.lookup.store.store_formats import store_format
+from lakelsm.options import LookupCache
+
+_FULL, _PARTIAL, _REMOTE = "full", "partial", "remote"
+
+
+def chosen_cache(spec: LookupSpec) -> str:
+    """The kind of cache that the table's options ask for.
+
+    'auto' is Paimon's choice: by the whole primary key the table's query service where there is one, else files indexed
+    on demand; by other keys all rows at hand.
+    """
+    asked = spec.store.options.lookup_cache
+    if asked is LookupCache.AUTO and spec.by_primary_key:
+        return _REMOTE if is_service_available(spec.store) else _PARTIAL
+    return _PARTIAL if asked is LookupCache.PARTIAL else _FULL
+
+
+def open_lookup_table(spec: LookupSpec, directory: CacheDirectory) -> LookupTable:
+    """What answers lookups of a spec, with its files in a directory, which stays the caller's."""
+    return _opened(chosen_cache(spec), spec, directory)
+
+
+def opened_cache(spec: LookupSpec, shared: Path | None) -> OpenedCache:
+    """A cache with a directory of its own: below one that processes share, or (None) a private one."""
+    kind = chosen_cache(spec)
+    directory = CacheDirectory.private() if shared is None else CacheDirectory.shared(shared / cache_name(spec))
+    try:
+        return OpenedCache(kind, _opened(kind, spec, directory), directory)
+    except BaseException:
+        directory.close()
+        raise
+
+
+def _opened(kind: str, spec: LookupSpec, directory: CacheDirectory) -> LookupTable:
+    if kind == _REMOTE:
+        return RemoteCache.open(spec)
+    if kind == _PARTIAL:
+        return PartialCache.open(spec, directory, format=store_format(spec.store.options))
+    return FullCache.open(spec, directory)
