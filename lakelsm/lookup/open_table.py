@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.executor_lookups import cache_name
-from lakelsm.lookup.full_cache import FullCache
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.lookup_table import LookupTable
 from lakelsm.lookup.opened_cache import OpenedCache
 from lakelsm.lookup.partial_cache import PartialCache
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.service_addresses import is_service_available
-from lakelsm.lookup.store.store_formats import store_format
+from lakelsm.lookup.store.arrow_store import ArrowStoreFormat
 from lakelsm.options import LookupCache
 
 _FULL, _PARTIAL, _REMOTE = "full", "partial", "remote"
@@ -51,5 +51,5 @@ def _opened(kind: str, spec: LookupSpec, directory: CacheDirectory) -> LookupTab
     if kind == _REMOTE:
         return RemoteCache.open(spec)
     if kind == _PARTIAL:
-        return PartialCache.open(spec, directory, format=store_format(spec.store.options))
-    return FullCache.open(spec, directory)
+        return PartialCache.open(spec, directory, format=ArrowStoreFormat())
+    raise UnsupportedFeatureError(f"Table {spec.store.name}: 'full' lookup caches are not built yet")

@@ -35,7 +35,6 @@ class LookupOptions:
         "first touched ('partial', by the full primary key only), or 'auto': a query service of the table where there is "
         "one and else 'partial' by the full primary key, 'full' by other keys.",
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     lookup_cache_rows: int = option(
         "lookup.cache-rows",

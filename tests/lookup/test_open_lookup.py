@@ -1,0 +1,125 @@
+"""Table.lookup: what it takes, and lookups by the caches that it opens."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog, Lookup, Table
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    made = Catalog(str(tmp_path / "wh")).create_table(
+        "db.t",
+        "p STRING, k INT, v STRING",
+        primary_key=["p", "k"],
+        partition_by=["p"],
+        options={"bucket": 2, "lookup.continuous.discovery-interval": "1 h"},
+    )
+    made.write(pa.table({"p": ["a", "a", "b"], "k": pa.array([1, 2, 1], pa.int32()), "v": ["x", "y", "z"]}))
+    return made
+
+
+def write(table: Table, p: str, k: int, v: str) -> None:
+    table.write(pa.table({"p": [p], "k": pa.array([k], pa.int32()), "v": [v]}))
+
+
+def test_rows_are_found_by_the_primary_key(table: Table) -> None:
+    with table.lookup(columns=["v"]) as lookup:
+        assert isinstance(lookup, Lookup)
+        assert (lookup.get("a", 1), lookup.get("a", k=2), lookup.get("c", 1)) == ({"v": "x"}, {"v": "y"}, None)
+        keys = pa.table({"K": [1, 2, 9], "P": ["b", "a", "a"]})
+        assert lookup.get_many(keys).to_pydict() == {"P": ["b", "a", "a"], "K": [1, 2, 9], "v": ["z", "y", None]}
+        assert lookup.staleness().cache == "partial"
+
+
+def test_a_lookup_is_refreshed_as_its_argument_says_or_else_the_tables_option(table: Table) -> None:
+    with table.lookup(refresh=0) as each, table.lookup(refresh="never") as never, table.lookup() as hourly:
+        write(table, "a", 1, "new")
+        found = [lookup.get("a", 1) for lookup in (each, never, hourly)]
+        assert [row and row["v"] for row in found] == ["new", "x", "x"]
+        never.refresh()
+        assert never.get("a", 1) == {"p": "a", "k": 1, "v": "new"}
+
+
+def test_rows_of_other_partitions_than_the_greatest_are_not_found(table: Table) -> None:
+    with table.lookup(columns=["v"], options={"scan.partitions": "max_pt()"}) as lookup:
+        assert (lookup.get(1), lookup.get(2)) == ({"v": "z"}, None)
+        write(table, "c", 2, "of c")
+        lookup.refresh()
+        assert (lookup.get(1), lookup.get(2)) == (None, {"v": "of c"})
+
+
+def test_rows_that_a_condition_leaves_out_are_not_found(table: Table) -> None:
+    with table.lookup(where="v = 'x' OR p = 'b'") as lookup:
+        assert [lookup.get(*key) is None for key in (("a", 1), ("a", 2), ("b", 1))] == [False, True, False]
+
+
+def test_files_lie_in_the_directory_that_is_named_or_in_one_that_goes(
+    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = sorted(tmp_path.iterdir())
+    with table.lookup() as lookup:
+        lookup.get("a", 1)
+        assert len(list(tmp_path.iterdir())) == len(before) + 1
+    assert sorted(tmp_path.iterdir()) == before
+    for directory in (tmp_path / "kept", str(tmp_path / "kept")):
+        with table.lookup(directory=directory) as lookup:
+            assert lookup.get("a", 1) == {"p": "a", "k": 1, "v": "x"}
+    assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ({"columns": "v"}, "columns is 'v'; it must be a list: write ['v']"),
+        ({"columns": []}, "columns is []"),
+        ({"columns": ["nope"]}, "nope"),
+        ({"key": "k"}, "key is 'k'; it must be a list: write ['k']"),
+        ({"key": []}, "key is []; it must be a list of column names (leave it out for the primary key)"),
+        ({"key": ["nope"]}, "nope"),
+        ({"where": 5}, "where is 5"),
+        ({"where": "nope = 1"}, "nope"),
+        ({"refresh": "soon"}, "refresh is 'soon'; it must be seconds, a duration such as '10 s', 0 to look"),
+        ({"refresh": -1}, "refresh is -1"),
+        ({"refresh": True}, "refresh is True"),
+        ({"cache": "rocks"}, "cache is 'rocks'; it must be one of 'auto', 'full', 'partial', 'memory'"),
+        ({"options": {"bucket": 2}}, "'bucket' is none"),
+        ({"options": {"lookup.cache-rows": "many"}}, "option 'lookup.cache-rows' cannot be 'many'"),
+        ({"options": {"scan.partitions": "q=1"}}, "'q' is no partition column"),
+        ({"options": {"lookup.cache": "full"}, "cache": "full"}, "without 'lookup.cache' where cache is given"),
+        (
+            {"options": {"continuous.discovery-interval": "1 s"}, "refresh": 1},
+            "without 'continuous.discovery-interval' where refresh is given",
+        ),
+        ({"directory": "here"}, "directory is 'here'; it must be the absolute path of a directory"),
+        ({"directory": 5}, "directory is 5"),
+        ({"cache": "partial", "key": ["v"]}, "a 'partial' cache answers lookups by the whole primary key"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_what_is_wrong(arguments: dict[str, Any], fault: str, table: Table) -> None:
+    with pytest.raises(InvalidInputError) as told:
+        table.lookup(**arguments)
+    assert fault in str(told.value)
+
+
+def test_a_condition_that_is_not_understood_is_refused(table: Table) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="length"):
+        table.lookup(where="length(v) = 1")
+
+
+def test_a_lookup_that_cannot_be_opened_leaves_no_directory(
+    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(InvalidInputError):
+        table.lookup(cache="partial", key=["v"])
+    assert sorted(tmp_path.iterdir()) == before
