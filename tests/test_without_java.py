@@ -1,4 +1,4 @@
-"""Without Java: tables are created, written, read, compacted and followed where none can be found."""
+"""Without Java: tables are created, written, read, looked up, compacted and followed where none can be found."""
 
 from __future__ import annotations
 
@@ -24,6 +24,18 @@ first = pa.table({"id": [3, 1, 2], "tier": ["gold", "tin", "gold"], "price": [3.
 table.write(first)
 table.write(pa.table({"id": [2, 4], "tier": ["tin", "gold"], "price": [2.5, 4.0]}).to_reader())
 table.delete(keys=pa.table({"id": [3]}))
+with table.lookup(columns=["tier"], refresh="never") as partial, table.lookup(key=["tier"], refresh="never") as full:
+    keys = pa.table({"id": [4, 3, 1]})
+    looked_up = {
+        "caches": [partial.staleness().cache, full.staleness().cache],
+        "one": [partial.get(2), partial.get(3)],
+        "many": partial.get_many(keys)["tier"].to_pylist(),
+        "by another key": sorted(row["id"] for row in full.get_all("tin")),
+    }
+    table.write(pa.table({"id": [3, 4], "tier": ["tin", "tin"], "price": [3.5, 4.0]}))
+    partial.refresh()
+    full.refresh()
+    looked_up["refreshed"] = [partial.get(3), sorted(row["id"] for row in full.get_all("tin"))]
 loaded = sorted({name.split(".")[0] for name in sys.modules} & {"pyspark", "py4j", "sqlglot"})
 
 def rows(found):
@@ -31,8 +43,9 @@ def rows(found):
 
 seen = {
     "merged": rows(table.to_arrow()),
-    "gold": rows(table.to_arrow(where="tier = 'gold'", columns=["id"])),
+    "dear": rows(table.to_arrow(where="tier = 'tin' AND price > 3.6", columns=["id"])),
     "count": table.count().rows,
+    "looked up": looked_up,
     "status": table.compact(full=True).status,
 }
 seen["compacted"] = rows(table.to_arrow())
@@ -46,21 +59,28 @@ print(json.dumps([seen, loaded]))
 """
 
 
-def test_a_table_is_created_written_read_compacted_and_followed_without_java(tmp_path: Path) -> None:
+def test_a_table_is_created_written_read_looked_up_compacted_and_followed_without_java(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, check=False, env={"PATH": ""}
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     seen, loaded = json.loads(ran.stdout)
     assert loaded == [], "nothing that these calls do not need"
-    rows = [[1, "tin", 1.0], [2, "tin", 2.5], [4, "gold", 4.0]]
+    rows = [[1, "tin", 1.0], [2, "tin", 2.5], [3, "tin", 3.5], [4, "tin", 4.0]]
     assert seen.pop("refused").startswith("Spark needs a Java runtime 17 or newer and none was found")
     assert seen == {
         "merged": rows,
-        "gold": [[4]],
-        "count": 3,
+        "dear": [[4]],
+        "count": 4,
+        "looked up": {
+            "caches": ["partial", "full"],
+            "one": [{"tier": "tin"}, None],
+            "many": ["gold", None, "tin"],
+            "by another key": [1, 2],
+            "refreshed": [{"tier": "tin"}, [1, 2, 3, 4]],
+        },
         "status": "done",
         "compacted": rows,
-        "changes": [["+I", 1, "tin"], ["+I", 2, "tin"], ["+I", 4, "gold"]],
-        "streamed": 3,
+        "changes": [["+I", 1, "tin"], ["+I", 2, "tin"], ["+I", 3, "tin"], ["+I", 4, "tin"]],
+        "streamed": 4,
     }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.executor_lookups import cache_name
+from lakelsm.lookup.full_cache import FullCache
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.lookup_table import LookupTable
 from lakelsm.lookup.opened_cache import OpenedCache
@@ -52,4 +52,4 @@ def _opened(kind: str, spec: LookupSpec, directory: CacheDirectory) -> LookupTab
         return RemoteCache.open(spec)
     if kind == _PARTIAL:
         return PartialCache.open(spec, directory, format=ArrowStoreFormat())
-    raise UnsupportedFeatureError(f"Table {spec.store.name}: 'full' lookup caches are not built yet")
+    return FullCache.open(spec, directory)

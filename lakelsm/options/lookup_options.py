@@ -31,9 +31,10 @@ class LookupOptions:
         "lookup.cache",
         enum_kind(LookupCache),
         LookupCache.AUTO,
-        "What answers lookups: the whole table kept at hand ('full'; 'memory': in memory), files of it indexed when "
-        "first touched ('partial', by the full primary key only), or 'auto': a query service of the table where there is "
-        "one and else 'partial' by the full primary key, 'full' by other keys.",
+        "What answers lookups: the whole table kept at hand ('full', or 'memory', which is the same here: its files are "
+        "mapped into memory), files of it indexed when first touched ('partial', by the full primary key only), or "
+        "'auto': a query service of the table where there is one and else 'partial' by the full primary key, 'full' by "
+        "other keys.",
         per_call=False,
     )
     lookup_cache_rows: int = option(

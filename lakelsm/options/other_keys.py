@@ -42,11 +42,6 @@ WAITING_KEYS: Mapping[Feature, tuple[str, ...]] = MappingProxyType(
             "cross-partition-upsert.bootstrap-parallelism",
             "cross-partition-upsert.index-ttl",
         ),
-        Feature.LOOKUP_TABLES: (
-            "lookup.cache.high-priority-pool-ratio",
-            "lookup.merge-buffer-size",
-            "lookup.merge-records-threshold",
-        ),
         Feature.ORC: (
             "orc.write.batch-size",
         ),
@@ -86,6 +81,9 @@ TUNING_KEYS: tuple[str, ...] = (
     "file-operation.thread-num",
     "file-reader-async-threshold",
     "local-merge-buffer-size",
+    "lookup.cache.high-priority-pool-ratio",
+    "lookup.merge-buffer-size",
+    "lookup.merge-records-threshold",
     "manifest-sort.max-rewrite-size",
     "manifest-sort.partition-field",
     "manifest.merge-optimize.enabled",
