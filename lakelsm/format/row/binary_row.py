@@ -73,8 +73,8 @@ def encode_rows(arrays: Sequence[Column], types: Sequence[DataType]) -> pa.Binar
 
 def with_arity(rows: pa.BinaryArray, fields: int) -> pa.BinaryArray:
     """The rows in their stored form: each preceded by the field count, 4 bytes big-endian."""
-    prefix = pa.scalar(fields.to_bytes(4, "big"), pa.binary())
-    return pc.binary_join_element_wise(prefix, rows, pa.scalar(b"", pa.binary()))
+    prefix = pa.scalar(fields.to_bytes(4, "big"), rows.type)
+    return pc.binary_join_element_wise(prefix, rows, pa.scalar(b"", rows.type))
 
 
 def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:

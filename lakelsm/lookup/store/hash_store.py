@@ -1,0 +1,274 @@
+"""The hash store, after PalDB (Paimon had it up to 1.3): one file, written once, in which a key is found by its hash.
+
+As there: keys and values are row bytes, keys are grouped by their length, each length has a table of slots with open
+addressing, values lie apart from them in pages that are compressed, and a bloom filter is asked first. Otherwise than
+there: slots are in the order of hashes (`hash_slots`), so that a file is written in one pass from runs that were sorted
+in bounded memory; pages are of values alone, so that slots are read where they lie; and every part has a checksum
+(`piece_file`). The format is lakelsm's own, as Java's was private to its caches.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.row.binary_row import decode_rows, encode_rows, header_words, with_arity
+from lakelsm.format.row.binary_row_slots import is_row_type, is_wide_decimal, is_wide_timestamp
+from lakelsm.format.row.bucket_hash import Hashes, hash_rows
+from lakelsm.local.arrow_rows import one_bit_pattern
+from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.store.block_cache import BlockCache
+from lakelsm.lookup.store.hash_slots import filled_slots, find_places, home_count, homes_of
+from lakelsm.lookup.store.key_runs import KeyRuns
+from lakelsm.lookup.store.lookup_store import StoreLayout
+from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter, Section
+from lakelsm.lookup.store.sort_bloom import SortBloom
+from lakelsm.lookup.store.value_pages import ValuePages, ValueWriter, row_words
+from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataField, to_arrow
+
+Longs = npt.NDArray[np.int64]
+
+_KIND = "hash-1"
+_VALUES, _BLOOM = "values", "bloom"
+#: Bytes of slots that are checked as one.
+_PIECE_BYTES = 1 << 16
+#: Rows that are encoded, and keys that are asked for, at once.
+_BLOCK_ROWS = 1 << 16
+_ASKED_ROWS = 1 << 18
+#: Bytes of rows that are encoded, and about as many that are decoded, at once.
+_BLOCK_BYTES = 64 << 20
+_DECODED_BYTES = 1 << 29
+
+
+@dataclass(frozen=True)
+class HashStoreFormat:
+    """Hash stores: ``load_factor`` is `lookup.hash-load-factor`, ``page_bytes`` the size of a page of values,
+    ``compression`` 'none', 'zstd' or 'lz4'; ``bloom_fpp`` None: without a bloom filter. ``cache`` is for the pages of all
+    stores that are opened.
+    """
+
+    cache: BlockCache
+    _: KW_ONLY
+    load_factor: float
+    page_bytes: int
+    compression: str
+    bloom_fpp: float | None
+
+    def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
+        """As `lookup_store.StoreFormat.write`. Memory: 64 MB of keys, and the bits of the bloom filter."""
+        for field in (*layout.keys, *layout.values):
+            if not is_row_type(field.type):
+                raise UnsupportedFeatureError(
+                    f"Column '{field.name}' is {field.type.sql()}: 'hash' stores have no values of this type. Set "
+                    "'lookup.local-file-type' to 'arrow', or leave the column out."
+                )
+        with KeyRuns(path) as keys, PieceWriter(path) as file:
+            length = _value_length(layout.values)
+            page_words = self.page_bytes // 8
+            values = ValueWriter(file, _VALUES, page_words=page_words, compression=self.compression, length=length)
+            for table in rows:
+                for block in _blocks(table, _BLOCK_ROWS):
+                    _add_rows(block, layout, keys, values)
+            values.finish()
+            facts = {"words": values.words, "page_words": page_words, "compression": self.compression}
+            file.finish({"kind": _KIND, "mark": layout.mark.hex(), **facts, **self._write_keys(file, keys)})
+
+    def open(self, path: Path, layout: StoreLayout) -> HashStore:
+        """As `lookup_store.StoreFormat.open`."""
+        file = PieceFile(path)
+        if file.facts.get("kind") != _KIND or file.facts.get("mark") != layout.mark.hex():
+            file.close()
+            raise file.damaged("it has other rows or columns than it should, or is of another version")
+        return HashStore(file, layout, self.cache)
+
+    def _write_keys(self, file: PieceWriter, keys: KeyRuns) -> dict[str, Any]:
+        """Write the slots of each length of keys, and the bloom filter; return what a reader must know of them."""
+        counts = {length: keys.count(length) for length in keys.lengths()}
+        homes = {length: home_count(count, self.load_factor) for length, count in counts.items()}
+        written = (hashes for length in homes for hashes in _written_slots(file, keys, length, homes[length]))
+        if self.bloom_fpp is not None:
+            bloom = SortBloom.of(written, sum(counts.values()), self.bloom_fpp)
+            if bloom is not None:
+                file.append(_BLOOM, bloom.bits)
+        deque(written, maxlen=0)
+        return {"rows": sum(counts.values()), "homes": list(homes.items())}
+
+
+class HashStore:
+    """An open hash store."""
+
+    def __init__(self, file: PieceFile, layout: StoreLayout, cache: BlockCache) -> None:
+        facts = file.facts
+        self._file = file
+        self._layout = layout
+        self._tables = [_SlotTable.of(file, length, homes) for length, homes in facts["homes"]]
+        self._bloom_section = file.section(_BLOOM)
+        self._bloom = SortBloom(self._bloom_section.whole(np.uint8), facts["rows"])
+        self._values = ValuePages(
+            file.section(_VALUES),
+            cache,
+            words=facts["words"],
+            page_words=facts["page_words"],
+            compression=facts["compression"],
+            length=_value_length(layout.values),
+        )
+
+    @property
+    def disk_bytes(self) -> int:
+        """The size of its file."""
+        return self._file.size
+
+    def find(self, keys: pa.Table) -> FoundRows:
+        """As `lookup_store.LookupStore.find`."""
+        self._file.check()
+        probes, tables, start = [np.empty(0, np.int64)], [self._rows([])], 0
+        for block in _blocks(keys, _ASKED_ROWS):
+            places = self._places(_key_bytes(block, self._layout.keys))
+            hits = np.flatnonzero(places >= 0)
+            probes.append(hits + start)
+            tables.append(self._found(places[hits]))
+            start += len(block)
+        return FoundRows(np.concatenate(probes), pa.concat_tables(tables))
+
+    def close(self) -> None:
+        """Close the file and give the memory of its pages back."""
+        self._values.close()
+        self._file.close()
+
+    def _places(self, keys: pa.BinaryArray) -> Longs:
+        """Where the value of each key is, -1 where there is none."""
+        hashes = hash_rows(keys)
+        starts, words = row_words(keys)
+        lengths = np.diff(starts)
+        possible = self._may_have(hashes)
+        places = np.full(len(keys), -1, np.int64)
+        for table in self._tables:
+            asked = np.flatnonzero((lengths == table.length) & possible)
+            if len(asked):
+                own = words[starts[asked][:, None] + np.arange(table.length)]
+                places[asked] = find_places(table.slots, own, homes_of(hashes[asked], table.homes), table.check)
+        return places
+
+    def _may_have(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """For each hash, False where the bloom filter, if there is one, knows that no key has it."""
+        if not self._bloom_section.pieces:
+            return np.ones(len(hashes), bool)
+        self._bloom_section.check(0)
+        return self._bloom.may_have(hashes)
+
+    def _found(self, places: Longs) -> pa.Table:
+        """The rows of places, in their order."""
+        if not self._layout.values:
+            return self._rows([])
+        tables, numbers = [self._rows([])], []
+        for part, values in self._values.values(places):
+            numbers.append(part)
+            group = np.frombuffer(values.buffers()[1], np.int64)[:-1] // _DECODED_BYTES
+            cuts = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(values)]
+            tables += [self._rows([values.slice(start, stop - start)]) for start, stop in itertools.pairwise(cuts)]
+        rows = pa.concat_tables(tables)
+        return rows.take(pa.array(np.argsort(np.concatenate(numbers)))) if len(numbers) > 1 else rows
+
+    def _rows(self, values: Sequence[pa.Array]) -> pa.Table:
+        """Rows from their bytes (none: no rows)."""
+        fields = self._layout.values
+        schema = pa.schema([(field.name, to_arrow(field.type)) for field in fields])
+        if not values:
+            return schema.empty_table()
+        types = [field.type for field in fields]
+        columns = decode_rows(with_arity(values[0], len(types)), types)
+        return pa.Table.from_arrays(columns, schema=schema)
+
+
+@dataclass(frozen=True, eq=False)
+class _SlotTable:
+    """The slots of keys that are ``length`` words long."""
+
+    length: int
+    homes: int
+    section: Section
+    slots: npt.NDArray[np.uint64]
+
+    @staticmethod
+    def of(file: PieceFile, length: int, homes: int) -> _SlotTable:
+        section = file.section(_slots(length))
+        return _SlotTable(length, homes, section, section.whole(np.uint64).reshape(-1, length + 1))
+
+    def check(self, slots: Longs) -> None:
+        """Compare the slots with their checksums before they are read."""
+        self.section.check_values(slots, slots, 8 * (self.length + 1))
+
+
+def _written_slots(file: PieceWriter, keys: KeyRuns, length: int, homes: int) -> Iterator[Hashes]:
+    """Write the slots of the keys of a length; return the keys' hashes, some at a time."""
+    rest = b""
+    for hashes, slots in filled_slots(keys.ordered(length), homes):
+        data = memoryview(rest + slots.tobytes())
+        whole = len(data) - len(data) % _PIECE_BYTES
+        for start in range(0, whole, _PIECE_BYTES):
+            file.append(_slots(length), data[start : start + _PIECE_BYTES])
+        rest = bytes(data[whole:])
+        yield hashes
+    if rest:
+        file.append(_slots(length), rest)
+
+
+def _add_rows(rows: pa.Table, layout: StoreLayout, keys: KeyRuns, values: ValueWriter) -> None:
+    """Write the values of rows and remember their keys with the places of the values."""
+    own = _key_bytes(rows, layout.keys)
+    places = values.add(_value_bytes(rows, layout.values)) if layout.values else np.zeros(len(rows), np.int64)
+    hashes = hash_rows(own).view(np.uint32)
+    starts, words = row_words(own)
+    lengths = np.diff(starts)
+    for length in np.unique(lengths).tolist():
+        these = np.flatnonzero(lengths == length)
+        entries = np.empty((len(these), length + 2), np.uint64)
+        entries[:, 0] = hashes[these]
+        entries[:, 1:-1] = words[starts[these][:, None] + np.arange(length)]
+        entries[:, -1] = places[these]
+        keys.add(entries)
+
+
+def _key_bytes(rows: pa.Table, fields: Sequence[DataField]) -> pa.BinaryArray:
+    """The keys of rows as row bytes: equal keys are equal bytes."""
+    columns = [one_bit_pattern(rows.column(field.name), zeros=False) for field in fields]
+    return encode_rows(columns, [field.type for field in fields])
+
+
+def _value_bytes(rows: pa.Table, fields: Sequence[DataField]) -> pa.BinaryArray:
+    return encode_rows([rows.column(field.name) for field in fields], [field.type for field in fields])
+
+
+def _blocks(rows: pa.Table, most: int) -> Iterator[pa.Table]:
+    """Rows in their order, not too many nor too large to be encoded at once; no empty table."""
+    for start in range(0, len(rows), most):
+        block = rows.slice(start, most)
+        if block.nbytes > _BLOCK_BYTES and len(block) > 1:
+            yield from _blocks(block, -(-len(block) // 2))
+        else:
+            yield block
+
+
+def _value_length(fields: Sequence[DataField]) -> int | None:
+    """How many words the row bytes of these columns have, None where rows differ."""
+    length = header_words(len(fields)) + len(fields)
+    for field in fields:
+        assert isinstance(field.type, AtomicType)
+        if field.type.root in STRING_ROOTS or field.type.root in BINARY_ROOTS:
+            return None
+        length += 2 * is_wide_decimal(field.type) + is_wide_timestamp(field.type)
+    return length
+
+
+def _slots(length: int) -> str:
+    """The section of the slots of keys of a length."""
+    return f"slots-{length}"

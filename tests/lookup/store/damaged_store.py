@@ -1,0 +1,145 @@
+"""Trials of damaged store files, before and while they are open. As a program it runs those of open ones, which could end
+their process, and prints what went wrong: ``python -m tests.lookup.store.damaged_store <kind> <trials> <directory>``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.errors import CorruptStoreError
+from lakelsm.lookup.store.lookup_store import LookupStore, StoreLayout
+from lakelsm.types import DataField, parse_type
+from tests.damage.damages import DAMAGES
+from tests.lookup.store.store_kinds import format_of
+from tests.time_limit import time_limit
+
+_ROWS = 400
+_PATIENCE = 60
+_TYPES = {"k": pa.string(), "n": pa.int32(), "v": pa.string()}
+
+
+class _TookTooLongError(BaseException):
+    """A trial that hangs."""
+
+
+def layout_of(rows_of: str, value: str = "STRING") -> StoreLayout:
+    keys = (DataField(0, "k", parse_type("STRING NOT NULL")), DataField(1, "n", parse_type("INT NOT NULL")))
+    return StoreLayout(keys, (DataField(2, "v", parse_type(value)),), rows_of=rows_of)
+
+
+def rows_of(name: str, first: int = 0) -> pa.Table:
+    numbers = np.arange(first, first + _ROWS)
+    keys = [f"key {number // 3:04}" + "x" * (number // 3 % 5) for number in numbers]
+    values = [f"{name} {number * 7919 % 10_007}" for number in numbers]
+    return pa.table({"k": keys, "n": numbers, "v": values}, schema=pa.schema(_TYPES))
+
+
+class Samples:
+    """A store file, and others that it may be mistaken for."""
+
+    def __init__(self, kind: str, directory: Path) -> None:
+        self.format = format_of(kind)
+        self.layout = layout_of("a")
+        self.rows = rows_of("a")
+        self.path = directory / "store"
+        self.data = self._written("a", self.layout, self.rows)
+        self.others = [
+            self._written("b", layout_of("b"), rows_of("b")),
+            self._written("c", layout_of("c"), rows_of("a", 100)),
+            self._written("d", layout_of("a", "BYTES"), self.rows.cast(pa.schema(_TYPES | {"v": pa.binary()}))),
+            self._written("e", layout_of("e"), self.rows.slice(0, 0)),
+        ]
+
+    def _written(self, name: str, layout: StoreLayout, rows: pa.Table) -> bytes:
+        path = self.path.with_name(name)
+        self.format.write(path, layout, [rows])
+        return path.read_bytes()
+
+    def asks(self, store: LookupStore, at: int) -> bool:
+        """Whether the store finds what it should: all keys, some and others, one."""
+        every = self.rows.select(["k", "n"])
+        others = every.set_column(1, "n", pa.array(np.arange(_ROWS) + 1000, pa.int32()))
+        for asked, expected in ((every.slice(at, 1), [0]), (every, range(_ROWS)), (others, [])):
+            found = store.find(asked)
+            values = self.rows["v"].slice(at if len(asked) == 1 else 0, len(expected)).to_pylist()
+            if found.probes.tolist() != list(expected) or found.rows.to_pydict() != {"v": values}:
+                return False
+        return True
+
+
+def before_open(samples: Samples, chance: Random) -> str:
+    """Damage a file, then open it and ask; say what was wrong ('': nothing)."""
+    samples.path.unlink(missing_ok=True)
+    damage = chance.choice(DAMAGES)
+    damaged = damage(samples.data, samples.others, chance)
+    if damaged is not None:
+        samples.path.write_bytes(damaged)
+
+    def act() -> bool:
+        store = samples.format.open(samples.path, samples.layout)
+        try:
+            return samples.asks(store, chance.randrange(_ROWS))
+        finally:
+            store.close()
+
+    return _judged(damage.__name__, samples.path, act)
+
+
+def while_open(samples: Samples, chance: Random) -> str:
+    """Open a file and perhaps ask, damage it in its place, ask; say what was wrong ('': nothing)."""
+    samples.path.unlink(missing_ok=True)
+    samples.path.write_bytes(samples.data)
+    damage = chance.choice(DAMAGES)
+    damaged = damage(samples.data, samples.others, chance)
+    store = samples.format.open(samples.path, samples.layout)
+    at = chance.randrange(_ROWS)
+    if chance.random() < 0.7:
+        store.find(samples.rows.select(["k", "n"]).slice(at, chance.choice([1, 20, _ROWS])))
+    if damaged is None:
+        samples.path.unlink()
+    else:
+        _overwrite(samples.path, damaged)
+
+    def act() -> bool:
+        return samples.asks(store, at) and samples.asks(store, at)
+
+    said = _judged(damage.__name__, samples.path, act)
+    store.close()
+    return said
+
+
+def _overwrite(path: Path, data: bytes) -> None:
+    """Change the file itself, as no store's writer does."""
+    status = path.stat()
+    while True:  # The system's clock has steps.
+        with path.open("r+b") as file:
+            file.write(data)
+            file.truncate(len(data))
+        if path.stat().st_mtime_ns != status.st_mtime_ns:
+            return
+
+
+def _judged(damage: str, path: Path, act: Callable[[], bool]) -> str:
+    try:
+        with time_limit(_PATIENCE, _TookTooLongError()):
+            return "" if act() else f"{damage}: other rows"
+    except CorruptStoreError as error:
+        return "" if str(path) in str(error) else f"{damage}: no file is named by: {error}"
+    except (Exception, _TookTooLongError) as error:  # noqa: BLE001 Whatever else comes out is what the trial looks for.
+        return f"{damage}: {type(error).__name__}: {error}"
+
+
+if __name__ == "__main__":
+    of, trials, directory = sys.argv[1:]
+    trial_samples = Samples(of, Path(directory))
+    for number in range(int(trials)):
+        wrong = while_open(trial_samples, Random(number))
+        if wrong:
+            print(f"trial {number}, {wrong}")
+    print("done")

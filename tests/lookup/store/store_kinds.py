@@ -1,0 +1,24 @@
+"""The kinds of lookup stores, as tables choose them by their options."""
+
+from __future__ import annotations
+
+from lakelsm.lookup.store.lookup_store import StoreFormat
+from lakelsm.lookup.store.store_formats import store_format
+from lakelsm.options import TableOptions
+
+#: Options of each kind, small enough that few rows have many blocks.
+KINDS = {
+    "hash": {"lookup.local-file-type": "hash", "cache-page-size": "128 b"},
+    "hash, plain": {
+        "lookup.local-file-type": "hash",
+        "cache-page-size": "64 b",
+        "lookup.cache-spill-compression": "none",
+        "lookup.cache.bloom.filter.enabled": "false",
+        "lookup.hash-load-factor": "0.99",
+    },
+}
+
+
+def format_of(kind: str) -> StoreFormat:
+    """A format of a kind of `KINDS`."""
+    return store_format(TableOptions.parse(KINDS[kind]))

@@ -1,0 +1,78 @@
+"""Damaged store files: the right rows or CorruptStoreError, never other rows, another error or the end of the process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from lakelsm.errors import CorruptStoreError
+from tests.lookup.store.damaged_store import Samples, before_open
+from tests.lookup.store.store_kinds import KINDS
+
+_ROOT = Path(__file__).parents[3]
+#: Trials of a run of the tests; `make fuzz` makes more.
+_TRIALS = int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "60"))
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_is_damaged_before_it_is_opened(kind: str, tmp_path: Path) -> None:
+    samples = Samples(kind, tmp_path)
+    wrong = {number: before_open(samples, Random(number)) for number in range(2 * _TRIALS)}
+    assert not {number: said for number, said in wrong.items() if said}
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_is_damaged_while_it_is_open(kind: str, tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "tests.lookup.store.damaged_store", kind, str(_TRIALS), str(tmp_path)]
+    ran = subprocess.run(program, capture_output=True, text=True, check=False, cwd=_ROOT)
+    assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_bit_of_a_file_counts(kind: str, tmp_path: Path) -> None:
+    samples = Samples(kind, tmp_path)
+    chance = Random(3)
+    silent = 0
+    for at in chance.sample(range(8 * len(samples.data)), 60):
+        data = bytearray(samples.data)
+        data[at // 8] ^= 1 << at % 8
+        samples.path.write_bytes(data)
+        try:
+            store = samples.format.open(samples.path, samples.layout)
+            assert samples.asks(store, 0)
+            store.close()
+            silent += 1  # Room between the parts, or a part that these keys do not need.
+        except CorruptStoreError:
+            pass
+    assert silent < 20
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_file_is_told_as_such(kind: str, tmp_path: Path) -> None:
+    samples = Samples(kind, tmp_path)
+    samples.path.mkdir()
+    with pytest.raises(CorruptStoreError):
+        samples.format.open(samples.path, samples.layout)
+    samples.path.rmdir()
+    os.mkfifo(samples.path)
+    with pytest.raises(CorruptStoreError):
+        samples.format.open(samples.path, samples.layout)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_another_replaced_or_removed_is_read_on_while_it_is_open(kind: str, tmp_path: Path) -> None:
+    samples = Samples(kind, tmp_path)
+    samples.path.write_bytes(samples.data)
+    store = samples.format.open(samples.path, samples.layout)
+    samples.path.unlink()
+    assert samples.asks(store, 7)
+    samples.path.write_bytes(samples.others[0])
+    assert samples.asks(store, 8)
+    store.close()

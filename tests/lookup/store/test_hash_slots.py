@@ -1,0 +1,75 @@
+"""Slots of hash stores: each key is found where it was put, and none that was not."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelsm.lookup.store.hash_slots import filled_slots, find_places, home_count, homes_of
+from lakelsm.lookup.store.key_runs import Entries
+
+HASHES = st.integers(0, 50) | st.integers(2**32 - 50, 2**32 - 1) | st.integers(0, 2**32 - 1)
+KEYS = st.tuples(HASHES, st.integers(0, 3), st.integers(0, 2**64 - 1))
+
+
+def entries_of(keys: dict[tuple[int, ...], int]) -> Entries:
+    """Rows of hash, key of two words, and place."""
+    return np.array([[*key, place] for key, place in sorted(keys.items())], np.uint64).reshape(-1, 4)
+
+
+def table_of(entries: Entries, homes: int, cut: int) -> npt.NDArray[np.uint64]:
+    parts = list(filled_slots([entries[:cut], entries[cut:]], homes))
+    hashes = np.concatenate([hashes.view(np.uint32) for hashes, _ in parts])
+    assert hashes.tolist() == entries[:, 0].tolist()
+    return np.concatenate([slots for _, slots in parts])
+
+
+def places_of(slots: npt.NDArray[np.uint64], asked: Entries, homes: int) -> list[int]:
+    seen = np.zeros(len(slots), bool)
+
+    def check(at: npt.NDArray[np.int64]) -> None:
+        seen[at] = True
+
+    hashes = asked[:, 0].astype(np.uint32).view(np.int32)
+    found = find_places(slots, asked[:, 1:3], homes_of(hashes, homes), check).tolist()
+    assert seen.any() == (len(asked) > 0)
+    return found  # type: ignore[no-any-return]
+
+
+TABLES = st.dictionaries(KEYS, st.integers(0, 2**48 - 2), min_size=1)
+
+
+@given(TABLES, st.lists(KEYS), st.sampled_from([0.01, 0.75, 0.99]), st.data())
+def test_a_table_has_exactly_its_keys(
+    keys: dict[tuple[int, ...], int], others: list[tuple[int, ...]], load_factor: float, data: st.DataObject
+) -> None:
+    homes = home_count(len(keys), load_factor)
+    slots = table_of(entries_of(keys), homes, data.draw(st.integers(0, len(keys))))
+    asked = [*keys, *others, *keys]
+    expected = [keys.get(key, -1) for key in asked]
+    assert places_of(slots, np.empty((0, 4), np.uint64), homes) == []
+    assert places_of(slots, np.array([[*key, 0] for key in asked], np.uint64), homes) == expected
+
+
+def test_a_key_far_from_its_home_is_found() -> None:
+    rows = 65_700  # A slot says distances below 65,535.
+    entries = np.zeros((rows, 3), np.uint64)
+    entries[:, 1] = np.arange(rows)
+    entries[:, 2] = np.arange(rows)
+    slots = np.concatenate([slots for _, slots in filled_slots([entries], 10)])
+    asked = [0, 3, rows - 1]
+    keys = np.array([*asked, rows], np.uint64)[:, None]
+    assert find_places(slots, keys, np.zeros(4, np.int64), lambda _: None).tolist() == [*asked, -1]
+
+
+def test_a_table_is_as_full_as_is_said() -> None:
+    assert home_count(750, 0.75) == 1000
+    assert home_count(1, 0.99) == 1
+    chance = np.random.default_rng(1)
+    entries = np.sort(chance.integers(0, 2**32, 75_000).astype(np.uint64)).repeat(3).reshape(-1, 3)
+    slots = np.concatenate([slots for _, slots in filled_slots([entries], 100_000)])
+    assert 100_000 < len(slots) < 101_000
+    homes = homes_of(entries[:, 0].astype(np.uint32).view(np.int32), 100_000)
+    assert np.bincount(homes >> 10).std() < 60, "homes are spread evenly"

@@ -1,0 +1,103 @@
+"""Hash stores: what their options do to a file, their bounds, and what they refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import CorruptStoreError, UnsupportedFeatureError
+from lakelsm.lookup.store import hash_store, key_runs
+from lakelsm.lookup.store.block_cache import BlockCache
+from lakelsm.lookup.store.hash_store import HashStoreFormat
+from lakelsm.lookup.store.lookup_store import StoreLayout
+from lakelsm.types import DataField, parse_type
+
+ROWS = 20_000
+
+
+def layout(key: str = "BIGINT NOT NULL", value: str = "STRING", rows_of: str = "") -> StoreLayout:
+    return StoreLayout((DataField(0, "k", parse_type(key)),), (DataField(1, "v", parse_type(value)),), rows_of=rows_of)
+
+
+def store_format(**given: object) -> HashStoreFormat:
+    options = {"load_factor": 0.75, "page_bytes": 4096, "compression": "zstd", "bloom_fpp": 0.05, **given}
+    return HashStoreFormat(BlockCache(1 << 20), **options)  # type: ignore[arg-type]
+
+
+def numbers(rows: int = ROWS) -> pa.Table:
+    return pa.table({"k": np.arange(rows) * 2, "v": [f"value {at % 100}" for at in range(rows)]})
+
+
+def written(path: Path, **given: object) -> int:
+    path.unlink(missing_ok=True)
+    store_format(**given).write(path, layout(), [numbers()])
+    return path.stat().st_size
+
+
+def test_options_act_on_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    plain = written(path, compression="none", bloom_fpp=None)
+    assert written(path, compression="zstd", bloom_fpp=None) < 0.8 * plain
+    assert written(path, compression="lz4", bloom_fpp=None) < 0.8 * plain
+    slot = 3 * 8
+    looser = written(path, compression="none", bloom_fpp=None, load_factor=0.25)
+    assert looser - plain == pytest.approx(ROWS * (4 - 4 / 3) * slot, rel=0.01)
+    with_bloom = written(path, compression="none", bloom_fpp=0.01)
+    assert with_bloom - plain == pytest.approx(ROWS * 9.585 / 8, rel=0.05)
+
+
+def test_most_missing_keys_are_known_by_the_bloom_filter_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def noted(slots: object, keys: np.ndarray, *rest: object) -> np.ndarray:
+        asked.append(len(keys))
+        return np.full(len(keys), -1)
+
+    monkeypatch.setattr(hash_store, "find_places", noted)
+    misses = pa.table({"k": np.arange(10_000) * 2 + 1})
+    for fpp, most in ((0.05, 700), (0.001, 40), (None, 10_000)):
+        written(tmp_path / "s", bloom_fpp=fpp)
+        store_format().open(tmp_path / "s", layout()).find(misses)
+        assert sum(asked) <= most
+        asked.clear()
+    assert most == 10_000
+
+
+def test_keys_beyond_the_memory_for_them_wait_in_scratch_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "one")
+    monkeypatch.setattr(key_runs.KeyRuns.__init__, "__defaults__", (10_000,))
+    monkeypatch.setattr(key_runs, "_MERGED_BYTES", 50_000)
+    monkeypatch.setattr(hash_store, "_BLOCK_ROWS", 1_000)
+    written(tmp_path / "other")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "other"]
+
+
+def test_large_rows_are_encoded_and_decoded_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hash_store, "_BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(hash_store, "_DECODED_BYTES", 1_000)
+    monkeypatch.setattr(hash_store, "_ASKED_ROWS", 70)
+    rows = pa.table({"k": np.arange(300), "v": ["x" * (at * 37 % 5_000) for at in range(300)]})
+    path = tmp_path / "s"
+    store_format().write(path, layout(), [rows])
+    keys = np.arange(400)[::-1]
+    found = store_format().open(path, layout()).find(pa.table({"k": keys}))
+    assert found.probes.tolist() == list(range(100, 400))
+    assert found.rows["v"].to_pylist() == rows["v"].to_pylist()[::-1]
+
+
+def test_a_file_of_other_rows_or_columns_is_not_opened(tmp_path: Path) -> None:
+    store_format().write(tmp_path / "s", layout(rows_of="data-1"), [numbers(10)])
+    store_format().open(tmp_path / "s", layout(rows_of="data-1")).close()
+    for other in (layout(rows_of="data-2"), layout(value="BYTES", rows_of="data-1")):
+        with pytest.raises(CorruptStoreError, match="other rows or columns"):
+            store_format().open(tmp_path / "s", other)
+
+
+def test_columns_without_row_bytes_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"Column 'v' is ARRAY<INT>: .* to 'arrow'"):
+        store_format().write(tmp_path / "s", layout(value="ARRAY<INT>"), [])
+    assert list(tmp_path.iterdir()) == []
