@@ -61,13 +61,12 @@ class LookupOptions:
         low=0.01,
         high=0.99,
         per_call=False,
-        acts_from=Feature.LOOKUP_TABLES,
     )
     cache_page_size: int = option(
         "cache-page-size",
         SIZE,
         64 * 1024,
-        "Size of the blocks of 'sort' stores.",
+        "Size of the blocks of 'sort' stores, and of the pages of values of 'hash' stores.",
         low=64,
         high=1 << 30,
         per_call=False,

@@ -33,6 +33,7 @@ from lakelsm.lookup.store.lookup_store import StoreLayout
 from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter, Section
 from lakelsm.lookup.store.sort_bloom import SortBloom
 from lakelsm.lookup.store.value_pages import ValuePages, ValueWriter, row_words
+from lakelsm.options.lookup_options import LookupOptions
 from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataField, to_arrow
 
 Longs = npt.NDArray[np.int64]
@@ -62,6 +63,17 @@ class HashStoreFormat:
     page_bytes: int
     compression: str
     bloom_fpp: float | None
+
+    @classmethod
+    def of(cls, options: LookupOptions, cache: BlockCache) -> HashStoreFormat:
+        """Stores as a table's options have them."""
+        return cls(
+            cache,
+            load_factor=options.lookup_hash_load_factor,
+            page_bytes=options.cache_page_size,
+            compression=options.lookup_cache_spill_compression,
+            bloom_fpp=options.lookup_cache_bloom_filter_fpp if options.lookup_cache_bloom_filter_enabled else None,
+        )
 
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
         """As `lookup_store.StoreFormat.write`. Memory: 64 MB of keys, and the bits of the bloom filter."""

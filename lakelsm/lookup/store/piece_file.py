@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lakelsm.errors import CorruptStoreError, InvalidInputError, StorageError
+from lakelsm.lookup.store.open_file import opened
 from lakelsm.storage.refused_writes import refused_write
 
 Longs = npt.NDArray[np.int64]
@@ -121,12 +122,10 @@ class PieceFile:
         """Raises CorruptStoreError for a file that is missing or damaged."""
         self.path = path
         self._descriptor = -1
+        self._descriptor = opened(path)
         try:
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             self._stamp = _stamp(self._descriptor)
             self._open()
-        except FileNotFoundError as error:
-            raise CorruptStoreError(f"{path} is missing: the lookup store is made anew") from error
         except OSError as error:
             self.close()
             reason = error.strerror or error

@@ -16,6 +16,7 @@ from lakelsm.format.row.binary_row_slots import Longs
 from lakelsm.format.row.bucket_hash import hash_bytes
 from lakelsm.format.row.row_bytes import RowBytes, load_varints
 from lakelsm.lookup.store.block_cache import BlockCache
+from lakelsm.lookup.store.open_file import opened
 from lakelsm.lookup.store.sort_block import TRAILER_BYTES, BlockGroup, Bytes, plain_block
 from lakelsm.lookup.store.sort_bloom import Hashes, SortBloom
 from lakelsm.lookup.store.sort_writer import FOOTER, MAGIC, MARK_BYTES, marked
@@ -39,11 +40,8 @@ class SortFileReader:
         self.path = path
         self._cache = cache
         self._store = cache.new_store()
-        try:
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            self.disk_bytes = os.fstat(self._descriptor).st_size
-        except OSError as error:
-            raise CorruptStoreError(f"{path}: the lookup store cannot be opened: {error}") from error
+        self._descriptor = opened(path)
+        self.disk_bytes = os.fstat(self._descriptor).st_size
         self._close = weakref.finalize(self, os.close, self._descriptor)
         try:
             self.bloom = self._open(mark)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from lakelsm.lookup.store.arrow_store import ArrowStoreFormat
 from lakelsm.lookup.store.block_cache import BlockCache
 from lakelsm.lookup.store.hash_store import HashStoreFormat
 from lakelsm.lookup.store.lookup_store import StoreFormat
+from lakelsm.lookup.store.sort_store import SortStoreFormat
 from lakelsm.options import StoreKind, TableOptions
 
 
 def store_format(options: TableOptions) -> StoreFormat:
-    """The format that `lookup.local-file-type` names. Its stores share one cache of decoded blocks."""
-    bloom_fpp = options.lookup_cache_bloom_filter_fpp if options.lookup_cache_bloom_filter_enabled else None
-    if options.lookup_local_file_type is StoreKind.HASH:
-        return HashStoreFormat(
-            BlockCache(options.lookup_cache_max_memory_size),
-            load_factor=options.lookup_hash_load_factor,
-            page_bytes=options.cache_page_size,
-            compression=options.lookup_cache_spill_compression,
-            bloom_fpp=bloom_fpp,
-        )
-    raise NotImplementedError
+    """The format that `lookup.local-file-type` names. The stores that it opens share one cache of decoded blocks."""
+    cache = BlockCache(options.lookup_cache_max_memory_size)
+    formats: dict[StoreKind, StoreFormat] = {
+        StoreKind.ARROW: ArrowStoreFormat(),
+        StoreKind.SORT: SortStoreFormat.of(options, cache),
+        StoreKind.HASH: HashStoreFormat.of(options, cache),
+    }
+    return formats[options.lookup_local_file_type]

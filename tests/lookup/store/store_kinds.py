@@ -8,6 +8,14 @@ from lakelsm.options import TableOptions
 
 #: Options of each kind, small enough that few rows have many blocks.
 KINDS = {
+    "arrow": {"lookup.local-file-type": "arrow"},
+    "sort": {"lookup.local-file-type": "sort", "cache-page-size": "128 b"},
+    "sort, plain": {
+        "lookup.local-file-type": "sort",
+        "cache-page-size": "64 b",
+        "lookup.cache-spill-compression": "none",
+        "lookup.cache.bloom.filter.enabled": "false",
+    },
     "hash": {"lookup.local-file-type": "hash", "cache-page-size": "128 b"},
     "hash, plain": {
         "lookup.local-file-type": "hash",

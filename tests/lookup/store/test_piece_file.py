@@ -109,7 +109,7 @@ def test_a_full_disk_is_told_with_the_file(tmp_path: Path, monkeypatch: pytest.M
 def test_a_place_that_cannot_be_written_or_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot be written"):
         PieceWriter(tmp_path / "no" / "file")
-    with pytest.raises(StorageError, match="cannot be read"):
+    with pytest.raises(CorruptStoreError, match="is no regular file"):
         PieceFile(tmp_path)
     with pytest.raises(CorruptStoreError, match="is missing"):
         PieceFile(tmp_path / "file")

@@ -90,7 +90,7 @@ def test_a_file_of_other_rows_or_without_a_mark_or_that_is_missing_is_not_opened
         read_all(path)
     assert read_all(path, None) > 0
     path.unlink()
-    with pytest.raises(CorruptStoreError, match="cannot be opened"):
+    with pytest.raises(CorruptStoreError, match="is missing"):
         read_all(path)
 
 
