@@ -41,7 +41,8 @@ class SortFileReader:
         self._cache = cache
         self._store = cache.new_store()
         self._descriptor = opened(path)
-        self.disk_bytes = os.fstat(self._descriptor).st_size
+        self._stamp = self._stat()
+        self.disk_bytes = self._stamp[0]
         self._close = weakref.finalize(self, os.close, self._descriptor)
         try:
             self.bloom = self._open(mark)
@@ -125,7 +126,13 @@ class SortFileReader:
             raise CorruptStoreError(f"{self.path}: the lookup store cannot be read: {error}") from error
         if len(data) != size:
             raise CorruptStoreError(f"{self.path}: the lookup store ends before byte {start + size}")
+        if self._stat() != self._stamp:  # Blocks of another file's bytes may be whole, too.
+            raise CorruptStoreError(f"{self.path}: the lookup store was changed since it was opened")
         return memoryview(data)
+
+    def _stat(self) -> tuple[int, int]:
+        status = os.fstat(self._descriptor)
+        return status.st_size, status.st_mtime_ns
 
     def _open(self, mark: bytes | None) -> SortBloom | None:
         if self.disk_bytes < FOOTER.size:

@@ -55,6 +55,20 @@ def test_each_bit_of_a_file_counts(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_became_another_whole_one_while_it_is_open_gives_no_row_of_that(kind: str, tmp_path: Path) -> None:
+    samples = Samples(kind, tmp_path)
+    for other in samples.others[:2]:
+        samples.path.write_bytes(samples.data)
+        os.utime(samples.path, ns=(1, 1))
+        store = samples.format.open(samples.path, samples.layout)
+        with samples.path.open("r+b") as file:
+            file.write(other[: len(samples.data)].ljust(len(samples.data), b"\0"))
+        with pytest.raises(CorruptStoreError):
+            samples.asks(store, 0)
+        store.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_file_is_told_as_such(kind: str, tmp_path: Path) -> None:
     samples = Samples(kind, tmp_path)
     samples.path.mkdir()
