@@ -18,7 +18,7 @@ from lakelsm.options.option import (
     enum_kind,
     option,
 )
-from lakelsm.options.option_enums import Feature, LookupCache, StoreKind
+from lakelsm.options.option_enums import LookupCache, StoreKind
 
 _UNLIMITED = 2**63 - 1
 

@@ -90,7 +90,6 @@ class Feature(Enum):
     COMPACTION_BESIDE_WRITES = "compaction beside writes"
     CROSS_PARTITION = "cross-partition updates"
     EXPLICIT_CASTS = "type changes by explicit casts"
-    LOOKUP_TABLES = "lookup tables"
     ORC = "ORC files"
     OTHER_CATALOGS = "catalogs other than the file system's"
     POSTPONED_BUCKETS = "postponed buckets"
