@@ -346,6 +346,44 @@ class Table:
             directory=directory,
         )
 
+    def lookup_join(
+        self,
+        on: Mapping[str, str] | Sequence[str] | str,
+        columns: Mapping[str, str] | Sequence[str] | None = None,
+        how: str = "left",
+        *,
+        where: str | None = None,
+        refresh: float | str | None = None,
+        cache: str | None = None,
+        options: Mapping[str, object] | None = None,
+        by_bucket: bool = False,
+    ) -> Callable[[DataFrame], DataFrame]:
+        """What joins a DataFrame of facts, or a stream of them, with the rows of a key: ``facts.transform(it)``.
+
+        Neither side is shuffled: each task looks its facts up in a cache that its executor keeps, also from one
+        micro-batch to the next, so that the cost follows the facts and not the table. ``on`` names the fact columns of
+        the key, each by the table's name or as {'fact column': 'table column'}. ``columns`` of the table are added, by
+        default all but the key's; {'name': 'customer_name'} gives them other names. A fact comes once for each row of
+        its key; ``how`` 'left' keeps those without one, with NULL, 'inner' leaves them out. NULL is no key. With
+        ``by_bucket`` facts are shuffled by the table's buckets, so that a task opens only some of them. ``where``,
+        ``refresh`` ('never' excepted), ``cache`` and ``options`` are as in `lookup`: a task answers from the newest
+        snapshot, or one that was within ``refresh``, so that a query may see several. Raises InvalidInputError, where it
+        meets the facts too, for columns that are missing, of another type than the key's, or on both sides.
+        """
+        from lakelsm.lookup.lookup_join import lookup_join
+
+        return lookup_join(
+            self._store(),
+            on=on,
+            columns=columns,
+            how=how,
+            where=where,
+            refresh=refresh,
+            cache=cache,
+            options=options,
+            by_bucket=by_bucket,
+        )
+
     def plan(
         self,
         where: str | None = None,

@@ -22,8 +22,9 @@ from pyspark.sql import types as T
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.row.bucket_hash import hash_rows
 from lakelsm.frames.bucket_expression import with_bucket
-from lakelsm.frames.prepare import as_key, fits
+from lakelsm.frames.prepare import as_key, value_type
 from lakelsm.schema.identifiers import folded, match
+from lakelsm.schema.row_rules import is_comparable
 from lakelsm.schema.system_columns import BUCKET, BUCKET_KEY
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.spark.session import checked_rows
@@ -37,7 +38,7 @@ class JoinTaskMaker(Protocol):
     """Makes the task of a join, which joins one batch of facts, once it is known what the batches are like."""
 
     def __call__(
-        self, keys: tuple[int, ...], found: pa.Schema, groups: int | None
+        self, keys: tuple[int, ...], found: pa.Schema, *, groups: int | None
     ) -> Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]:
         """``keys`` are the places of the key's values in a batch; the columns of ``found`` are added to it.
 
@@ -83,7 +84,7 @@ class FrameJoin:
         if self.buckets is not None:
             groups = min(self.buckets.number, facts.sparkSession.sparkContext.defaultParallelism)
             facts = self._by_bucket(facts, dict(zip((key.name for key in self.keys.values()), keys)), groups)
-        joined = map_batches(facts, self.task(keys, found, groups), added)
+        joined = map_batches(facts, self.task(keys, found, groups=groups), added)
         return joined if groups is None else joined.drop(BUCKET)
 
     def _place(self, name: str, names: list[str]) -> int:
@@ -97,7 +98,7 @@ class FrameJoin:
         return names.index(found)
 
     def _check_type(self, given: T.StructField, key: DataField) -> None:
-        if not fits(given.dataType, key.type):
+        if not _is_comparable(given.dataType, key):
             wanted, kind = to_spark(key.type).simpleString(), given.dataType.simpleString()
             raise InvalidInputError(
                 f"Fact column '{given.name}' is {kind}, and column '{key.name}' of {self.table}, "
@@ -126,12 +127,20 @@ class FrameJoin:
         plain = facts.toDF(*(f"c{at}" for at in range(len(names))))
         hashed = tuple(replace(key, name=BUCKET_KEY.format(at)) for at, key in enumerate(self.buckets.keys))
         keys = [
-            as_key(F.col(f"c{places[own.name]}").cast(to_spark(own.type)), own, self.schema).alias(key.name)
+            as_key(F.col(f"c{places[own.name]}").try_cast(to_spark(own.type)), own, self.schema).alias(key.name)
             for own, key in zip(self.buckets.keys, hashed)
         ]
         placed = with_bucket(plain.select("*", *keys), replace(self.buckets, keys=hashed))
         placed = placed.drop(*(key.name for key in hashed)).toDF(*names, BUCKET)
         return placed.repartition(groups, _partition_of(F.col(BUCKET) % groups, groups))
+
+
+def _is_comparable(given: T.DataType, key: DataField) -> bool:
+    """Whether values of a Spark type are equal to those of a column or not by what they are."""
+    try:
+        return is_comparable(value_type(given), key.type)
+    except InvalidInputError:  # Paimon has no type for it.
+        return False
 
 
 def _partition_of(group: Column, groups: int) -> Column:

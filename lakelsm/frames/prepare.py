@@ -177,21 +177,21 @@ def _literal(value: object, target: T.DataType) -> Column:
 def fits(source: T.DataType, target: DataType) -> bool:
     """Whether every value of a Spark type is one of a column's (NULL is judged row by row)."""
     try:
-        return is_assignable(_value_type(source), target)
+        return is_assignable(value_type(source), target)
     except InvalidInputError:  # Paimon has no type for it.
         return False
 
 
-def _value_type(spark_type: T.DataType) -> DataType:
+def value_type(spark_type: T.DataType) -> DataType:
     """Paimon's type of values of a Spark type; NULL alone is one too."""
     if isinstance(spark_type, T.NullType):
         return OnlyNull()
     if isinstance(spark_type, T.ArrayType):
-        return ArrayType(_value_type(spark_type.elementType))
+        return ArrayType(value_type(spark_type.elementType))
     if isinstance(spark_type, T.MapType):
-        return MapType(_value_type(spark_type.keyType), _value_type(spark_type.valueType))
+        return MapType(value_type(spark_type.keyType), value_type(spark_type.valueType))
     if isinstance(spark_type, T.StructType):
-        members = ((member.name, _value_type(member.dataType)) for member in spark_type.fields)
+        members = ((member.name, value_type(member.dataType)) for member in spark_type.fields)
         return RowType(tuple(DataField(UNASSIGNED_ID, name, kind) for name, kind in members))
     return from_struct(T.StructType([T.StructField("value", spark_type)]))[0].type
 

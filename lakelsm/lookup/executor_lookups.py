@@ -5,103 +5,128 @@ lie in Spark's directory of the executor, so that one of its processes makes the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from threading import Lock
+from typing import TypeAlias
 
-from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.fresh_table import FreshTable, OpenedTable
+from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.lookup_table import LookupTable
+from lakelsm.lookup.opened_cache import OpenedCache
+from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.plan.bucket_count import check_one_bucket_count
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings, executor_directory
 
-#: Opens what answers lookups, with its files in a directory.
-Opens = Callable[[LookupSpec, CacheDirectory], LookupTable]
+#: Opens a cache with its files below a directory that processes share, or (None) in one of its own.
+OpensCache: TypeAlias = Callable[[LookupSpec, Path | None], OpenedCache]
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True)
+class SharedLookup:
+    """What tasks look up: rows of a table by a ``definition``, of some ``buckets`` alone (None: of all). It pickles.
+
+    ``store`` is the table as it is when the query is made, without the options of the definition.
+    """
+
+    store: TableStore
+    definition: LookupDefinition
+    policy: RefreshPolicy
+    _: KW_ONLY
+    opens: OpensCache
+    buckets: frozenset[int] | None = None
+
+    @property
+    def name(self) -> str:
+        """A text that two lookups share only where they ask for the same."""
+        schema, asked = self.store.schema, self.definition
+        table = (self.store.paths.root, schema.id, schema.time_millis)
+        wanted = (asked.key, asked.columns, asked.where, sorted(asked.options.items()))
+        return repr((table, wanted, self.policy, _ordered(self.buckets)))
+
+
+@dataclass
 class _Kept:
-    """An open lookup, and when it was last brought up to date and asked for (seconds of a clock that never goes back)."""
+    """An open lookup; ``used``: when it was asked for last; ``checked``: a snapshot whose buckets were counted."""
 
-    spec: LookupSpec
-    table: LookupTable
-    refreshed: float
+    table: FreshTable
+    retention: float
     used: float
-    lock: Lock = field(default_factory=Lock)
+    checked: int | None = field(default=None, init=False)
 
 
 class ExecutorLookups:
-    """The open lookups of one process."""
+    """The open lookups of one process. Several threads may use them."""
 
     def __init__(self, surroundings: Surroundings = SYSTEM) -> None:
         self._surroundings = surroundings
         self._lock = Lock()
         self._kept: dict[str, _Kept] = {}
 
-    def fresh(self, spec: LookupSpec, opens: Opens) -> LookupTable:
-        """What answers lookups of a spec, as of a snapshot that is as new as the refresh interval says."""
-        name = cache_name(spec)
+    @contextmanager
+    def current(self, lookup: SharedLookup) -> Iterator[OpenedTable]:
+        """The cache to ask, as fresh as the options want it. Where there is none yet, it is made.
+
+        Raises InvalidInputError where rows may lie in other buckets than those of the lookup.
+        """
+        kept = self._of(lookup)
+        with kept.table.current() as opened:
+            snapshot = opened.table.snapshot
+            if lookup.buckets is not None and snapshot is not None and snapshot.id != kept.checked:
+                check_one_bucket_count(lookup.store, snapshot)
+                kept.checked = snapshot.id
+            yield opened
+
+    def close(self) -> None:
+        """Close all of them."""
+        with self._lock:
+            kept, self._kept = self._kept, {}
+        for each in kept.values():
+            each.table.close()
+
+    def _of(self, lookup: SharedLookup) -> _Kept:
+        name = lookup.name
         with self._lock:
             now = self._surroundings.monotonic()
             kept = self._kept.get(name)
             if kept is None:
                 self._close_idle(now)
-                kept = self._kept[name] = self._opened(spec, opens(spec, self._directory(name)))
-        with kept.lock:
+                kept = self._kept[name] = self._opened(lookup, now)
             kept.used = now
-            if now - kept.refreshed >= _interval(spec):
-                kept.table.refresh()
-                _check(kept)
-                kept.refreshed = self._surroundings.monotonic()
-        return kept.table
+            return kept
 
-    def close(self) -> None:
-        """Close all of them."""
-        with self._lock:
-            for kept in self._kept.values():
-                kept.table.close()
-            self._kept.clear()
-
-    def _opened(self, spec: LookupSpec, table: LookupTable) -> _Kept:
-        now = self._surroundings.monotonic()
-        kept = _Kept(spec=spec, table=table, refreshed=now, used=now)
-        _check(kept)
-        return kept
-
-    def _directory(self, name: str) -> CacheDirectory:
+    def _opened(self, lookup: SharedLookup, now: float) -> _Kept:
+        options = lookup.definition.of_table(lookup.store).table.options
         place = executor_directory()
-        if place is None:
-            return CacheDirectory.private(self._surroundings)
-        return CacheDirectory.shared(Path(place) / "lakelsm-lookup" / name, self._surroundings)
+        shared = None if place is None else Path(place) / "lakelsm-lookup"
+
+        def opener(spec: LookupSpec) -> OpenedCache:
+            return lookup.opens(replace(spec, buckets=lookup.buckets), shared)
+
+        table = FreshTable(lookup.store, lookup.definition, lookup.policy, opener, surroundings=self._surroundings)
+        return _Kept(table, options.lookup_cache_file_retention / 1000, now)
 
     def _close_idle(self, now: float) -> None:
-        """Close those that nothing has asked for as long as their files may lie unused."""
+        """Close those that nothing has asked for as long as a file of theirs may lie unused."""
         for name, kept in list(self._kept.items()):
-            if now - kept.used > kept.spec.store.options.lookup_cache_file_retention / 1000:
+            if now - kept.used > kept.retention:
                 del self._kept[name]
                 kept.table.close()
 
 
-def _check(kept: _Kept) -> None:
-    """Raise InvalidInputError where rows may lie in other buckets than the spec has."""
-    if kept.spec.buckets is not None:
-        check_one_bucket_count(kept.spec.store, kept.table.snapshot)
-
-
 def cache_name(spec: LookupSpec) -> str:
-    """A name that two specs share only where one cache may answer both."""
+    """A name of a directory that two specs share only where one cache answers both."""
     store = spec.store
     schema = (store.schema.id, store.schema.time_millis, sorted(store.schema.options.items()))
-    parts = (store.paths.root, schema, spec.key, spec.columns)
-    wanted = (repr(spec.predicate), None if spec.buckets is None else sorted(spec.buckets))
-    return hashlib.sha256(repr((*parts, *wanted)).encode()).hexdigest()[:32]
+    asked = (spec.key, spec.columns, spec.predicate, _ordered(spec.buckets))
+    return hashlib.sha256(repr((store.paths.root, schema, asked)).encode()).hexdigest()[:32]
 
 
-def _interval(spec: LookupSpec) -> float:
-    options = spec.store.options
-    millis = options.lookup_continuous_discovery_interval
-    return (options.continuous_discovery_interval if millis is None else millis) / 1000
+def _ordered(buckets: frozenset[int] | None) -> list[int] | None:
+    return None if buckets is None else sorted(buckets)
 
 
 #: Those of this process.

@@ -9,7 +9,9 @@ from lakelsm.arguments import checked_name, checked_names, wrong_argument
 from lakelsm.errors import InvalidInputError
 from lakelsm.schema.identifiers import folded
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataField
+from lakelsm.write.fixed_buckets import FixedBuckets
 
 _ON = "a fact column, a list of such, or a mapping to the table's, such as {'customer_id': 'id'}"
 _COLUMNS = "a list of the table's columns, or a mapping to their names in the result, such as {'name': 'customer_name'}"
@@ -53,6 +55,25 @@ class JoinColumns:
         if len(set(map(folded, results))) < len(results) or len({field.name for field in chosen}) < len(chosen):
             raise wrong_argument("columns", columns, f"{_COLUMNS}, each name once (Spark ignores case)")
         return JoinColumns(keys, dict(zip(results, chosen)))
+
+    def buckets_of(self, store: TableStore) -> FixedBuckets:
+        """The buckets of a table, for facts that are shuffled by them.
+
+        Raises InvalidInputError where the key does not tell the bucket of its rows.
+        """
+        if store.options.bucket <= 0:
+            raise InvalidInputError(
+                f"by_bucket is True, and table {store.name} has 'bucket' = '{store.options.bucket}', no fixed number: "
+                "leave by_bucket out."
+            )
+        known = {field.name for field in self.keys.values()}
+        missing = [name for name in store.schema.bucket_keys if name not in known]
+        if missing:
+            raise InvalidInputError(
+                f"by_bucket is True, and on lacks {', '.join(missing)} of the bucket key of table {store.name} "
+                f"({', '.join(store.schema.bucket_keys)}): add it to on, or leave by_bucket out."
+            )
+        return FixedBuckets.of(store.schema, store.options)
 
 
 def _mapping(argument: str, value: object, wanted: str) -> dict[str, str]:

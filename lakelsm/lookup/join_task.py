@@ -10,11 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakelsm.errors import InvalidInputError
 from lakelsm.format.data_file.column_evolution import cast_column
-from lakelsm.lookup.executor_lookups import LOOKUPS, Opens
+from lakelsm.lookup.executor_lookups import LOOKUPS, SharedLookup
 from lakelsm.lookup.found_rows import FoundRows
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.stored_keys import StoredKeys
+from lakelsm.lookup.lookup_keys import LookupKeys
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.types import DataField
 
 #: Rows of a batch that is handed on: facts whose keys have many rows become many batches.
 _HANDED_ROWS = 1 << 16
@@ -24,25 +26,26 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class JoinTask:
-    """Joins batches of facts with the rows of ``spec``. It pickles.
+    """Joins batches of facts with the rows of a ``lookup``. It pickles.
 
-    ``keys`` are the places of the values of ``spec.key`` in a batch; the columns of ``found``, those of the spec, are
-    added to it. A fact comes once for each row of its key; one without a row is left out (``inner``), or has NULL there.
-    ``groups``: the last column of the facts is their bucket, of which only the table's that a group needs are opened.
+    ``keys`` are the places of the key's values in a batch. The columns of ``found``, those of the lookup, are added to
+    it; ``fields`` are what they are in the table. A fact comes once for each row of its key; one without a row is left
+    out (``inner``), or has NULL there. ``groups``: the last column of the facts is their bucket, of which only the
+    table's that a group needs are opened.
     """
 
-    spec: LookupSpec
+    lookup: SharedLookup
+    fields: tuple[DataField, ...]
     keys: tuple[int, ...]
     found: pa.Schema
     _: KW_ONLY
-    opens: Opens
     inner: bool
     groups: int | None = None
 
     def __call__(self, facts: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the joined rows, in the order of the facts. The lookup's snapshot is one for the whole batch."""
+        """Yield the joined rows, in the order of the facts of a group, which are looked up in one snapshot."""
         if self.groups is None:
-            yield from self._joined(facts, self.spec)
+            yield from self._joined(facts, self.lookup)
             return
         buckets = facts.column(facts.num_columns - 1)
         # NULL, the bucket of keys with a NULL, goes with those of another group: it opens nothing by itself.
@@ -51,16 +54,37 @@ class JoinTask:
         for group in np.unique(groups).tolist():
             yield from self._joined(facts.take(pa.array(np.flatnonzero(groups == group))), self._of_group(group))
 
-    def _of_group(self, group: int) -> LookupSpec:
+    def _of_group(self, group: int) -> SharedLookup:
         assert self.groups is not None
-        buckets = range(group, self.spec.store.options.bucket, self.groups)
-        return replace(self.spec, buckets=frozenset(buckets))
+        buckets = range(group, self.lookup.store.options.bucket, self.groups)
+        return replace(self.lookup, buckets=frozenset(buckets))
 
-    def _joined(self, facts: pa.RecordBatch, spec: LookupSpec) -> Iterator[pa.RecordBatch]:
-        wanted = StoredKeys.of([facts.column(at) for at in self.keys], spec)
-        answer = LOOKUPS.fresh(spec, self.opens).find(wanted.keys)
-        places, rows = self._matches(len(facts), wanted, answer)
-        columns = [cast_column(answer.rows.column(name), field.type) for name, field in zip(spec.columns, self.found)]
+    def _joined(self, facts: pa.RecordBatch, lookup: SharedLookup) -> Iterator[pa.RecordBatch]:
+        with LOOKUPS.current(lookup) as opened:
+            defined = opened.defined
+            self._check_types(defined.table.schema)
+            keys = LookupKeys.of(defined.table.schema, defined.key)
+            given = keys.many(pa.table([facts.column(at) for at in self.keys], keys.names))
+            answer = opened.find(given.stored)
+        probes = answer.probes if given.places is None else given.places[answer.probes]
+        places, rows = self._matches(len(facts), probes)
+        yield from self._handed(facts, places, answer, rows)
+
+    def _check_types(self, schema: TableSchema) -> None:
+        """Raise InvalidInputError where a column's type is another than it was when the query was made."""
+        for field in self.fields:
+            now = schema.field(field.name).type
+            if now.with_nullable(True) != field.type.with_nullable(True):
+                raise InvalidInputError(
+                    f"Column '{field.name}' of table {self.lookup.store.name} has become {now.sql()}, and was "
+                    f"{field.type.sql()} when the join with it was made: start the query again."
+                )
+
+    def _handed(
+        self, facts: pa.RecordBatch, places: Places, answer: FoundRows, rows: pa.Array
+    ) -> Iterator[pa.RecordBatch]:
+        """The facts at some places, each beside one of the rows found."""
+        columns = [cast_column(answer.rows.column(own.name), to.type) for own, to in zip(self.fields, self.found)]
         found = pa.table(columns, schema=self.found).combine_chunks()
         names = [*facts.schema.names, *self.found.names]
         for start in range(0, len(places), _HANDED_ROWS):
@@ -69,9 +93,11 @@ class JoinTask:
             added = found.take(rows[part]).combine_chunks().columns
             yield pa.RecordBatch.from_arrays([*own, *(_one_chunk(column) for column in added)], names=names)
 
-    def _matches(self, facts: int, wanted: StoredKeys, answer: FoundRows) -> tuple[Places, pa.Array]:
-        """Of each joined row the place of its fact, ascending, and of its row of the table (NULL: there is none)."""
-        places = wanted.places[answer.probes]
+    def _matches(self, facts: int, places: Places) -> tuple[Places, pa.Array]:
+        """Of each joined row the place of its fact, ascending, and of its row among those found (NULL: there is none).
+
+        ``places`` are those of the facts that the rows found are of.
+        """
         rows = np.arange(len(places))
         if self.inner:
             return places, pa.array(rows)

@@ -21,9 +21,9 @@ from lakelsm.local.arrow_input import ArrowInput
 from lakelsm.local.arrow_rows import one_bit_pattern
 from lakelsm.local.arrow_values import plain_array, plain_type, value_type
 from lakelsm.schema.identifiers import folded
-from lakelsm.schema.row_rules import OnlyNull, is_assignable
+from lakelsm.schema.row_rules import OnlyNull, is_comparable
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.types import INTEGER_ROOTS, DataField, DataType, python_arrow, shown_arrow, to_arrow
+from lakelsm.types import DataField, DataType, python_arrow, shown_arrow, to_arrow
 
 _INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 #: Holds the numbers of all integers and decimals, of which the greatest are below `_ALL_DIGITS`.
@@ -151,7 +151,7 @@ class LookupKeys:
         with told_of(f"key column '{field.name}'"):
             source = value_type(plain_type(column.type))
         zeros = field.name in self.partitioned
-        if not _is_comparable(source, field.type):
+        if not is_comparable(source, field.type):
             raise _mistyped(field, str(column.type))
         try:
             chunks = [one_bit_pattern(_as_stored(chunk, source, field.type), zeros) for chunk in column.chunks]
@@ -159,12 +159,6 @@ class LookupKeys:
             what = f"a value of key column '{field.name}' is none of {field.type.sql()}"
             raise InvalidInputError(f"{what}: {' '.join(str(error).split())}") from error
         return pa.chunked_array(chunks, wanted)
-
-
-def _is_comparable(source: DataType, target: DataType) -> bool:
-    """Whether values of the types are equal or not by what they are, without a cast that a user should ask for."""
-    numbers = (*INTEGER_ROOTS, "DECIMAL")
-    return is_assignable(source, target) or (source.root in numbers and target.root in numbers)
 
 
 def _as_stored(given: pa.Array, source: DataType, target: DataType) -> pa.Array:
@@ -269,7 +263,7 @@ def _one(field: DataField, value: Any, zeros: bool) -> Any:
         raise wrong_argument(argument, None, f"{wanted}: NULL is equal to no value, and get_many finds no row for it")
     with told_of(argument):
         source = value_type(plain_type(scalar.type))
-    if not _is_comparable(source, field.type):
+    if not is_comparable(source, field.type):
         raise wrong_argument(argument, value, wanted)
     try:
         stored = one_bit_pattern(_as_stored(pa.repeat(scalar, 1), source, field.type), zeros)

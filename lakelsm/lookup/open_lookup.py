@@ -48,12 +48,10 @@ def open_lookup(
         _names(checked_projection(columns)),  # type: ignore[arg-type]
         key=_key(key),
         where=checked_condition(where),
-        options=_options(options, cache, refresh),
+        options=call_options(options, cache, refresh),
     )
     place = _directory(directory)
-    policy = RefreshPolicy.of(definition.of_table(store).table.options)
-    if refresh is not None:
-        policy = replace(policy, interval=_interval(refresh))
+    policy = call_policy(store, definition, refresh)
     return Lookup(store, definition, policy, partial(opened_cache, shared=place), surroundings=SYSTEM)
 
 
@@ -70,7 +68,16 @@ def _key(key: object) -> tuple[str, ...] | None:
     return names
 
 
-def _options(options: object, cache: str | None, refresh: object) -> Mapping[str, str]:
+def call_policy(store: TableStore, definition: LookupDefinition, refresh: object) -> RefreshPolicy:
+    """How a lookup is kept fresh: as ``refresh`` says, or the options of the call and the table.
+
+    Raises InvalidInputError where the table cannot answer the definition.
+    """
+    policy = RefreshPolicy.of(definition.of_table(store).table.options)
+    return policy if refresh is None else replace(policy, interval=_interval(refresh))
+
+
+def call_options(options: object, cache: str | None, refresh: object) -> Mapping[str, str]:
     """The options of the call, that of ``cache`` among them; none of them is said by another argument too."""
     texts = checked_lookup_options(option_texts("options", options))
     twice = [name for name in texts if cache is not None and name == "lookup.cache"]

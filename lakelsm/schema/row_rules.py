@@ -15,6 +15,7 @@ from lakelsm.schema.identifiers import folded, match
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import (
     BINARY_ROOTS,
+    INTEGER_ROOTS,
     MAX_LENGTH,
     STRING_ROOTS,
     ArrayType,
@@ -160,6 +161,12 @@ def _is_assignable_atom(source: AtomicType, target: AtomicType) -> bool:
         given = source.scale or 0
         return scale >= given and whole >= (source.precision or 0) - given
     return whole >= _INTEGER_DIGITS.get(source.root, MAX_LENGTH)
+
+
+def is_comparable(source: DataType, target: DataType) -> bool:
+    """Whether values of the types are equal or not by what they are, without a cast that a user should ask for."""
+    numbers = (*INTEGER_ROOTS, "DECIMAL")
+    return is_assignable(source, target) or (source.root in numbers and target.root in numbers)
 
 
 def not_assignable(field: DataField, source: str, target: str, remedy: str | None = None) -> InvalidInputError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,15 @@ import pytest
 from lakelsm import Catalog, Table
 from lakelsm.errors import CorruptTableError, InvalidInputError
 from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.executor_lookups import SharedLookup
 from lakelsm.lookup.join_columns import JoinColumns
 from lakelsm.lookup.join_task import JoinTask
+from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.opened_cache import OpenedCache
+from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.write.fixed_buckets import FixedBuckets
-from tests.lookup.read_lookup import ReadLookup
+from tests.lookup.scanned_cache import ScannedCache
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,17 +49,20 @@ def customers(tmp_path: Path) -> Table:
     return table
 
 
-def join_of(table: Table, on: Any, columns: Any, opens: Any = ReadLookup, *, by_bucket: bool = False) -> FrameJoin:
+def scanned(spec: LookupSpec, shared: Path | None) -> OpenedCache:
+    assert shared is not None and shared.parent.name.startswith("blockmgr")
+    return OpenedCache("full", ScannedCache(spec), CacheDirectory.private())
+
+
+def join_of(table: Table, on: Any, columns: Any, opens: Any = scanned, *, by_bucket: bool = False) -> FrameJoin:
     from lakelsm.frames.lookup_join import FrameJoin
 
     store = table._store()
     named = JoinColumns.of(store.schema, on, columns)
     key, found = (tuple(field.name for field in part.values()) for part in (named.keys, named.added))
-    spec = LookupSpec(store, key, found)
-
-    def task(keys: tuple[int, ...], found: pa.Schema, groups: int | None) -> JoinTask:
-        return JoinTask(spec, keys, found, opens=opens, inner=False, groups=groups)
-
+    definition = LookupDefinition(found, key=key, options={})
+    lookup = SharedLookup(store, definition, RefreshPolicy(interval=10.0), opens=opens)
+    task = partial(JoinTask, lookup, tuple(named.added.values()), inner=False)
     buckets = FixedBuckets.of(store.schema, store.options) if by_bucket else None
     return FrameJoin(table.name, store.schema, keys=named.keys, columns=named.added, task=task, buckets=buckets)
 
@@ -104,7 +112,7 @@ def test_an_error_of_a_task_is_told_by_its_text(spark: SparkSession, customers: 
         facts.transform(join_of(customers, ["id", "code"], ["name"], _broken)).collect()
 
 
-def _broken(spec: LookupSpec, directory: CacheDirectory) -> ReadLookup:
+def _broken(spec: LookupSpec, shared: Path | None) -> OpenedCache:
     raise CorruptTableError("file f is gone")
 
 
@@ -113,7 +121,7 @@ def _broken(spec: LookupSpec, directory: CacheDirectory) -> ReadLookup:
     [
         ("id BIGINT", None, "on names 'code', which the facts lack; they have id. Where"),
         ("id STRING, code STRING", None, "Fact column 'id' is string, and column 'id' of db.customers, BIGINT NOT"),
-        ("id DECIMAL(20, 0), code STRING", None, r"cast the facts' before the join, F.col\('id'\).cast\('bigint'\)"),
+        ("id DOUBLE, code STRING", None, r"cast the facts' before the join, F.col\('id'\).cast\('bigint'\)"),
         ("id BIGINT, code STRING, Name INT", None, "The facts have a column 'name', as the rows of db.customers would"),
         ("id BIGINT, code STRING", ["id"], "columns={'id': 'id_of_table', ...}"),
         ("id BIGINT, code STRING, ID INT", ["name"], "The facts have column ID, id more than once"),

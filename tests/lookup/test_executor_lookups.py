@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lakelsm.lookup.executor_lookups import ExecutorLookups, cache_name
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.executor_lookups import ExecutorLookups, SharedLookup, cache_name
+from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.opened_cache import OpenedCache
+from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import LocalTable
-from tests.lookup.read_lookup import ReadLookup
+from tests.lookup.scanned_cache import ScannedCache
 
 
 class Clock:
@@ -25,6 +29,19 @@ class Clock:
         return self.seconds
 
 
+class Opened:
+    """Opens scanned caches and keeps them."""
+
+    def __init__(self) -> None:
+        self.caches: list[ScannedCache] = []
+        self.places: list[Path | None] = []
+
+    def __call__(self, spec: LookupSpec, shared: Path | None) -> OpenedCache:
+        self.caches.append(ScannedCache(spec))
+        self.places.append(shared)
+        return OpenedCache("full", self.caches[-1], CacheDirectory.private())
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> LocalTable:
     made = LocalTable(tmp_path / "t")
@@ -32,64 +49,79 @@ def table(tmp_path: Path) -> LocalTable:
     return made
 
 
-def spec_of(table: LocalTable, **options: str) -> LookupSpec:
-    return LookupSpec(LocalTable(table.root).store.with_options(options), ("id",), ("v",))
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
-def test_a_lookup_is_refreshed_when_its_interval_is_over(table: LocalTable) -> None:
-    clock = Clock()
-    lookups = ExecutorLookups(replace(SYSTEM, monotonic=clock))
-    spec = spec_of(table)
-    found = lookups.fresh(spec, ReadLookup)
-    assert isinstance(found, ReadLookup)
-    for seconds, refreshes in ((9.9, 0), (0.2, 1), (5.0, 1), (5.0, 2)):
+@pytest.fixture
+def lookups(clock: Clock) -> Iterator[ExecutorLookups]:
+    made = ExecutorLookups(replace(SYSTEM, monotonic=clock))
+    yield made
+    made.close()
+
+
+def lookup_of(table: LocalTable, opened: Opened, *columns: str, **options: str) -> SharedLookup:
+    definition = LookupDefinition(columns or ("v",), key=("id",), options=options)
+    return SharedLookup(table.store, definition, RefreshPolicy(interval=10.0), opens=opened)
+
+
+def test_a_lookup_is_opened_once_and_refreshed_when_its_interval_is_over(
+    table: LocalTable, clock: Clock, lookups: ExecutorLookups
+) -> None:
+    opened = Opened()
+    for seconds, refreshes in ((0.0, 0), (9.9, 0), (0.2, 1), (5.0, 1), (5.0, 2)):
         clock.seconds += seconds
-        assert lookups.fresh(spec, ReadLookup) is found
-        assert found.refreshes == refreshes
+        with lookups.current(lookup_of(table, opened)) as found:
+            assert found.table is opened.caches[0]
+        assert [cache.refreshes for cache in opened.caches] == [refreshes]
 
 
-def test_a_lookup_that_is_not_used_any_more_is_closed(table: LocalTable) -> None:
-    clock = Clock()
-    lookups = ExecutorLookups(replace(SYSTEM, monotonic=clock))
-    first = lookups.fresh(spec_of(table), ReadLookup)
-    clock.seconds += 3601
-    second = lookups.fresh(replace(spec_of(table), columns=("id",)), ReadLookup)
-    assert isinstance(first, ReadLookup) and isinstance(second, ReadLookup)
-    assert (first.closed, second.closed) == (True, False)
+def test_a_lookup_that_is_not_used_any_more_is_closed(
+    table: LocalTable, clock: Clock, lookups: ExecutorLookups
+) -> None:
+    opened = Opened()
+    for columns in (("v",), ("id", "v")):
+        with lookups.current(lookup_of(table, opened, *columns)):
+            clock.seconds += 3601
+    assert [cache.closed for cache in opened.caches] == [True, False]
     lookups.close()
-    assert second.closed
+    assert [cache.closed for cache in opened.caches] == [True, True]
 
 
 def test_files_lie_in_the_directory_of_the_executor(
     table: LocalTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path / 'blocks'},{tmp_path / 'more'}")
-    spec = spec_of(table)
-    found = [ExecutorLookups().fresh(spec, ReadLookup) for _ in range(2)]
-    places = {lookup.directory.path for lookup in found if isinstance(lookup, ReadLookup)}
-    assert places == {tmp_path / "blocks" / "lakelsm-lookup" / cache_name(spec)}
+    opened = Opened()
+    for process in (ExecutorLookups(), ExecutorLookups()):
+        with process.current(lookup_of(table, opened)):
+            pass
+        process.close()
+    assert opened.places == [tmp_path / "blocks" / "lakelsm-lookup"] * 2
 
 
-def test_a_process_that_is_no_executor_has_a_directory_of_its_own(
-    table: LocalTable, monkeypatch: pytest.MonkeyPatch
+def test_a_process_that_is_no_executor_shares_none(
+    table: LocalTable, lookups: ExecutorLookups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
-    found = ExecutorLookups().fresh(spec_of(table), ReadLookup)
-    assert isinstance(found, ReadLookup)
-    assert os.path.isdir(found.directory.path)
-    found.directory.close()
-    assert not os.path.exists(found.directory.path)
+    opened = Opened()
+    with lookups.current(lookup_of(table, opened)):
+        assert opened.places == [None]
 
 
-def test_specs_share_a_cache_only_where_one_answers_both(table: LocalTable) -> None:
-    spec = spec_of(table)
+def test_lookups_share_a_cache_only_where_they_ask_for_the_same(table: LocalTable) -> None:
+    opened = Opened()
+    lookup = lookup_of(table, opened)
     others = [
-        replace(spec, columns=("id", "v")),
-        replace(spec, key=("v",)),
-        replace(spec, buckets=frozenset([0])),
-        replace(spec, buckets=frozenset([0, 1])),
-        spec_of(table, **{"source.split.target-size": "1mb"}),
+        lookup_of(table, opened, "id", "v"),
+        lookup_of(table, opened, **{"lookup.cache": "full"}),
+        replace(lookup, buckets=frozenset([0])),
+        replace(lookup, buckets=frozenset([0, 1])),
+        replace(lookup, definition=replace(lookup.definition, key=("v",))),
+        replace(lookup, definition=replace(lookup.definition, where="v = 'x'")),
     ]
-    names = [cache_name(each) for each in (spec, *others)]
-    assert len(set(names)) == len(names)
-    assert cache_name(spec_of(table)) == names[0]
+    assert len({each.name for each in (lookup, *others)}) == len(others) + 1
+    assert lookup_of(table, Opened()).name == lookup.name
+    specs = [replace(each.definition.of_table(each.store).spec(None), buckets=each.buckets) for each in (lookup, *others)]
+    assert len({cache_name(spec) for spec in specs}) == len(specs)

@@ -12,14 +12,19 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
+from lakelsm import SetOption, UpdateColumnType
 from lakelsm.errors import InvalidInputError
 from lakelsm.lookup import join_task
-from lakelsm.lookup.executor_lookups import LOOKUPS
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.executor_lookups import LOOKUPS, SharedLookup
 from lakelsm.lookup.join_task import JoinTask
+from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.opened_cache import OpenedCache
+from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.write.fixed_buckets import FixedBuckets
 from tests.compact.local_table import LocalTable
-from tests.lookup.read_lookup import ReadLookup
+from tests.lookup.scanned_cache import ScannedCache
 
 ALL = pa.schema([("name", pa.string()), ("tier", pa.int32())])
 
@@ -30,11 +35,16 @@ def _no_lookup_is_kept() -> Iterator[None]:
     LOOKUPS.close()
 
 
-def task_of(table: LocalTable, key: Sequence[str] = ("id",), **more: Any) -> JoinTask:
-    spec = LookupSpec(table.store, tuple(key), ("name", "tier"))
-    wanted = {"opens": ReadLookup, "inner": False, **more}
-    made = JoinTask(spec, tuple(range(1, len(key) + 1)), ALL, **wanted)
-    return pickle.loads(cloudpickle.dumps(made))
+def scanned(spec: LookupSpec, shared: Path | None) -> OpenedCache:
+    return OpenedCache("full", ScannedCache(spec), CacheDirectory.private())
+
+
+def task_of(table: LocalTable, key: Sequence[str] = ("id",), opens: Any = scanned, **more: Any) -> JoinTask:
+    definition = LookupDefinition(("name", "tier"), key=tuple(key), options={})
+    lookup = SharedLookup(table.store, definition, RefreshPolicy(interval=more.pop("interval", 10.0)), opens=opens)
+    fields = tuple(map(table.store.schema.field, ("name", "tier")))
+    keys = tuple(range(1, len(key) + 1))
+    return JoinTask(lookup, fields, keys, ALL, **{"inner": False, **more})
 
 
 def joined(task: JoinTask, facts: pa.RecordBatch) -> list[tuple[Any, ...]]:
@@ -108,17 +118,11 @@ def test_a_batch_without_facts_gives_none(customers: LocalTable) -> None:
     assert joined(task_of(customers), FACTS.slice(0, 0)) == []
 
 
-def test_tasks_share_a_lookup_that_is_opened_once(customers: LocalTable) -> None:
-    opened: list[ReadLookup] = []
-
-    def opens(*given: Any) -> ReadLookup:
-        opened.append(ReadLookup(*given))
-        return opened[-1]
-
-    task = JoinTask(LookupSpec(customers.store, ("id",), ("name", "tier")), (1,), ALL, opens=opens, inner=False)
-    for _ in range(3):
-        joined(task, FACTS)
-    assert [table.refreshes for table in opened] == [0]
+def test_a_task_pickles_and_shares_its_lookup_with_the_copy(customers: LocalTable) -> None:
+    task = task_of(customers)
+    copied = pickle.loads(cloudpickle.dumps(task))
+    assert joined(copied, FACTS) == joined(task, FACTS)
+    assert len(LOOKUPS._kept) == 1
 
 
 @pytest.mark.parametrize("function", ["default", "mod"])
@@ -128,13 +132,12 @@ def test_by_bucket_a_task_opens_the_buckets_of_its_groups_alone(function: str, t
     table.write(*((id, f"c{id}", id) for id in range(50)))
     asked: list[frozenset[int] | None] = []
 
-    def opens(spec: LookupSpec, directory: Any) -> ReadLookup:
+    def opens(spec: LookupSpec, shared: Path | None) -> OpenedCache:
         asked.append(spec.buckets)
-        return ReadLookup(spec, directory)
+        return scanned(spec, shared)
 
     store = table.store
-    spec = LookupSpec(store, ("id",), ("name", "tier"))
-    task = JoinTask(spec, (1,), ALL, opens=opens, inner=True, groups=3)
+    task = task_of(table, opens=opens, inner=True, groups=3)
     facts = FixedBuckets.of(store.schema, store.options).added(
         pa.RecordBatch.from_arrays([pa.array([7, 7, 60]), pa.array([7, 7, 60])], names=["n", "id"])
     )
@@ -151,9 +154,15 @@ def test_by_bucket_a_null_key_opens_nothing_of_its_own(tmp_path: Path) -> None:
     table.write((1, "ann", 5))
     facts = facts_of(pa.array([None, 1], pa.int64()))
     facts = facts.append_column("bucket", pa.array([None, 3], pa.int32()))
-    task = task_of(table, groups=4)
+    asked: list[frozenset[int] | None] = []
+
+    def opens(spec: LookupSpec, shared: Path | None) -> OpenedCache:
+        asked.append(spec.buckets)
+        return scanned(spec, shared)
+
+    task = task_of(table, opens=opens, groups=4)
     assert [row["n"] for batch in task(facts) for row in batch.to_pylist()] == [0, 1]
-    assert [kept.spec.buckets for kept in LOOKUPS._kept.values()] == [frozenset([3])]
+    assert asked == [frozenset([3])]
 
 
 def test_a_table_whose_buckets_are_others_by_now_is_refused(tmp_path: Path) -> None:
@@ -162,14 +171,24 @@ def test_a_table_whose_buckets_are_others_by_now_is_refused(tmp_path: Path) -> N
     task = task_of(table, groups=2)
     table.overwrite((1, "ann", 5))
     rescaled = LocalTable(tmp_path)
-    rescaled.alter(_buckets(2))
+    rescaled.alter(SetOption("bucket", "2"))
     rescaled.overwrite((1, "ann", 5))
     facts = facts_of(pa.array([1])).append_column("bucket", pa.array([0], pa.int32()))
     with pytest.raises(InvalidInputError, match="has files of 2 buckets in snapshot 3, and by_bucket places rows by 4"):
         list(task(facts))
 
 
-def _buckets(number: int) -> Any:
-    from lakelsm import SetOption
+def test_columns_of_another_type_than_the_query_has_are_refused(customers: LocalTable) -> None:
+    task = task_of(customers, interval=0.0)
+    assert joined(task, FACTS)
+    customers.alter(UpdateColumnType("tier", "BIGINT"))
+    with pytest.raises(InvalidInputError, match="has become BIGINT, and was INT when the join with"):
+        joined(task, FACTS)
 
-    return SetOption("bucket", str(number))
+
+def test_a_lookup_follows_the_table_within_its_interval(customers: LocalTable) -> None:
+    task = task_of(customers, interval=0.0)
+    assert joined(task, FACTS)[3] == (3, None, None)
+    customers.write((3, "cam", 8))
+    customers.delete((2, None, 6))
+    assert joined(task, FACTS)[:4] == [(0, None, None), (1, None, None), (2, "ann", 5), (3, "cam", 8)]
