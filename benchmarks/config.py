@@ -52,10 +52,16 @@ VECTOR_OPERATIONS = (*VECTOR_READS, CORES_OPERATION, *VECTOR_COMPACTIONS)
 MODE_OPERATIONS = ("mode-write", "mode-read", "mode-where")
 """Merge-on-read, copy-on-write and merge-on-write on the same rows."""
 
+JOINED_FACTS: Mapping[str, int] = {"lookup-join-10k": 10_000, "lookup-join-1m": 1_000_000}
+"""Joins of so many facts with a table by key, beside Spark's own."""
+
+LOOKUP_JOIN_OPERATIONS = tuple(JOINED_FACTS)
+
 OPERATIONS = (
     *SPEED_OPERATIONS,
     *VECTOR_OPERATIONS,
     *MODE_OPERATIONS,
+    *LOOKUP_JOIN_OPERATIONS,
     *METADATA_OPERATIONS,
     *INTEGRITY_OPERATIONS,
     *MEMORY_OPERATIONS,
@@ -66,6 +72,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "engines": ENGINE_OPERATIONS,
     "vectors": VECTOR_OPERATIONS,
     "modes": MODE_OPERATIONS,
+    "lookup-joins": LOOKUP_JOIN_OPERATIONS,
     "metadata": METADATA_OPERATIONS,
     "integrity": INTEGRITY_OPERATIONS,
     "memory": MEMORY_OPERATIONS,

@@ -17,6 +17,8 @@ KEY_SORTED_WRITE = "Spark write sorted on the key alone"
 APPEND = "Spark parquet append"
 SCAN = "Spark parquet scan"
 COPY = "Spark parquet copy"
+SHUFFLE_JOIN = "Spark shuffle join"
+BROADCAST_JOIN = "Spark broadcast join"
 ARROW_SCAN = "pyarrow scan"
 
 # Peers.

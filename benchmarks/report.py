@@ -26,6 +26,8 @@ TITLES = {
     "mode-write": "all runs written in turn, each with the compaction after it",
     "mode-read": "read after these writes, all columns",
     "mode-where": "read after these writes, predicate on a value column",
+    "lookup-join-10k": "lookup join of 10,000 facts, cache warm",
+    "lookup-join-1m": "lookup join of 1,000,000 facts, cache warm",
     "first-row": "a fresh process to the first row of a small table",
     "plan": "planning (metadata only)",
     "count-metadata": "count (metadata only)",

@@ -17,6 +17,7 @@ from benchmarks.config import (
     CORES_OPERATION,
     ENGINE_OPERATIONS,
     INTEGRITY_OPERATIONS,
+    LOOKUP_JOIN_OPERATIONS,
     MEMORY_OPERATIONS,
     METADATA_OPERATIONS,
     MODE_OPERATIONS,
@@ -165,6 +166,13 @@ def _run_modes(runner: Runner, wanted: Collection[str]) -> None:
         runner.lane("modes", "benchmarks.modes_lane", operations)
 
 
+def _run_lookup_joins(runner: Runner, wanted: Collection[str]) -> None:
+    operations = [name for name in LOOKUP_JOIN_OPERATIONS if name in wanted]
+    if operations:
+        runner.lane("prepare", "benchmarks.spark_lane", ("prepare",))
+        runner.lane("lookup-joins", "benchmarks.lookup_join_lane", operations)
+
+
 def _run_own(runner: Runner, wanted: Collection[str]) -> None:
     """The lanes that know no peer."""
     planning = [name for name in METADATA_OPERATIONS if name in wanted]
@@ -197,6 +205,7 @@ def run(config: BenchConfig, only_peers: bool) -> list[Measurement]:
             runner.lane("local", "benchmarks.local_lane", speed)
         _run_vectors(runner, wanted)
         _run_modes(runner, wanted)
+        _run_lookup_joins(runner, wanted)
         _run_own(runner, wanted)
     for name, python in config.peer_pythons.items() if speed else ():
         runner.lane(name, "benchmarks.peer_runner", speed, name, python=python, most_seconds=_PEER_SECONDS)

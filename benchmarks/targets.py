@@ -22,6 +22,7 @@ from benchmarks.names import (
     PARTIAL_UPDATE,
     PYPAIMON,
     SCAN,
+    SHUFFLE_JOIN,
     SORTED_WRITE,
     first,
     merging,
@@ -85,6 +86,7 @@ SPEED = (
         for merge_engine in (PARTIAL_UPDATE, AGGREGATION)
     ),
     Target("first-row", "", 0.8, contender=LOCAL),
+    Target("lookup-join-10k", SHUFFLE_JOIN, 0.2),
 )
 """'Speed to reach' of one engine with two runners: one run, 2 cores, 8 million rows."""
 

