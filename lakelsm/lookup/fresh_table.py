@@ -71,10 +71,13 @@ class OpenedTable:
             self.rows.put(key, found, era)
         return found
 
-    def hold(self) -> None:
-        """Say that there is one more user."""
+    def hold(self) -> bool:
+        """Say that there is one more user: False where it is closed already."""
         with self._lock:
+            if not self._users:
+                return False
             self._users += 1
+            return True
 
     def release(self) -> None:
         """Say that one of its users is done."""
@@ -131,14 +134,15 @@ class FreshTable:
         """How long ago anyone looked for a newer snapshot."""
         return self._surroundings.monotonic() - self._looked
 
-    @contextmanager
-    def current(self) -> Iterator[OpenedTable]:
-        """The cache to ask, refreshed where that is due. Raises InvalidInputError once it is closed."""
+    def current(self) -> OpenedTable:
+        """The cache to ask, refreshed where that is due, which the caller releases.
+
+        Raises InvalidInputError once it is closed.
+        """
         now = self._surroundings.monotonic()
         if now >= self._due:
             self._when_due(now)
-        with self.held() as opened:
-            yield opened
+        return self._hold()
 
     @contextmanager
     def held(self) -> Iterator[OpenedTable]:
@@ -168,14 +172,10 @@ class FreshTable:
             opened.release()
 
     def _hold(self) -> OpenedTable:
-        with self._switching:
-            opened = self._opened
-            if opened is None or self._closed.is_set():
-                raise InvalidInputError(
-                    f"Table {self.name}: the lookup is closed; open another one with Table.lookup."
-                )
-            opened.hold()
-        return opened
+        while (opened := self._opened) is not None:
+            if opened.hold():  # Else it was replaced since.
+                return opened
+        raise InvalidInputError(f"Table {self.name}: the lookup is closed; open another one with Table.lookup.")
 
     def _next_due(self) -> float:
         interval = self._policy.interval

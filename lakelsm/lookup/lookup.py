@@ -54,21 +54,25 @@ class Lookup:
         The key's values are given in the order of its columns, or by their names, in any case. Raises InvalidInputError
         for NULL, for a value of another type, and for a key that may have several rows: `get_all` finds these.
         """
-        with self._table.current() as opened:
+        opened = self._table.current()
+        try:
             face = self._face_of(opened)
             if not face.one_row:
-                raise InvalidInputError(
-                    f"Table {self._store.name}: a key of {face.keys.text} may have several rows, as it is not the "
-                    f"primary key ({', '.join(opened.defined.table.schema.primary_keys)}): get_all gives them all."
-                )
+                raise self._many_rows(face)
             rows = face.found(key, named)
-            return face.shown(rows[0]) if rows else None
+        finally:
+            opened.release()
+        return face.shown(rows[0]) if rows else None
 
     def get_all(self, *key: Any, **named: Any) -> list[dict[str, Any]]:
         """All rows of a key, in no order. The key is given as in `get`."""
-        with self._table.current() as opened:
+        opened = self._table.current()
+        try:
             face = self._face_of(opened)
-            return [face.shown(row) for row in face.found(key, named)]
+            rows = face.found(key, named)
+        finally:
+            opened.release()
+        return [face.shown(row) for row in rows]
 
     def get_many(self, keys: object, how: str = "left") -> pa.Table:
         """The rows of many keys, in their order: the columns of the keys as they are given, then those looked up.
@@ -81,10 +85,13 @@ class Lookup:
         """
         if checked_text("how", how, _HOW) not in ("left", "inner"):
             raise wrong_argument("how", how, _HOW)
-        with self._table.current() as opened:
+        opened = self._table.current()
+        try:
             face = self._face_of(opened)
             given = face.keys.many(keys)
             found = opened.find(given.stored)
+        finally:
+            opened.release()
         places = found.probes if given.places is None else given.places[found.probes]
         rows = shown_rows(found.rows, face.columns).rename_columns(face.column_labels)
         return _joined(given.rows, places, rows, how)
@@ -124,6 +131,13 @@ class Lookup:
 
     def __repr__(self) -> str:
         return f"Lookup({self._store.name!r})"
+
+    def _many_rows(self, face: _Face) -> InvalidInputError:
+        keys = ", ".join(face.opened.defined.table.schema.primary_keys)
+        return InvalidInputError(
+            f"Table {self._store.name}: a key of {face.keys.text} may have several rows, as it is not the primary key "
+            f"({keys}): get_all gives them all."
+        )
 
     def _face_of(self, opened: OpenedTable) -> _Face:
         """How users see a cache: as before, while it is the same."""
