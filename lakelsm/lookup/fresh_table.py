@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from threading import Event, Lock, Thread
 from typing import TypeAlias
 
@@ -28,7 +27,10 @@ Opener: TypeAlias = Callable[[LookupSpec], OpenedCache]
 
 
 class OpenedTable:
-    """A cache as it is used: closed when it is neither the newest one nor used any more."""
+    """A cache as it is used: closed when it is neither the newest one nor used any more.
+
+    Who has it uses it in a ``with``.
+    """
 
     def __init__(self, cache: OpenedCache, defined: DefinedLookup, partitions: tuple[bytes, ...] | None) -> None:
         self.cache = cache
@@ -78,6 +80,12 @@ class OpenedTable:
                 return False
             self._users += 1
             return True
+
+    def __enter__(self) -> OpenedTable:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def release(self) -> None:
         """Say that one of its users is done."""
@@ -135,23 +143,18 @@ class FreshTable:
         return self._surroundings.monotonic() - self._looked
 
     def current(self) -> OpenedTable:
-        """The cache to ask, refreshed where that is due, which the caller releases.
-
-        Raises InvalidInputError once it is closed.
-        """
+        """The cache to ask, refreshed where that is due. Raises InvalidInputError once it is closed."""
         now = self._surroundings.monotonic()
         if now >= self._due:
             self._when_due(now)
-        return self._hold()
+        return self.held()
 
-    @contextmanager
-    def held(self) -> Iterator[OpenedTable]:
+    def held(self) -> OpenedTable:
         """The cache as it is. Raises InvalidInputError once it is closed."""
-        opened = self._hold()
-        try:
-            yield opened
-        finally:
-            opened.release()
+        while (opened := self._opened) is not None:
+            if opened.hold():  # Else it was replaced since.
+                return opened
+        raise InvalidInputError(f"Table {self.name}: the lookup is closed; open another one with Table.lookup.")
 
     def refresh(self) -> None:
         """Go on to the newest snapshot now."""
@@ -170,12 +173,6 @@ class FreshTable:
             opened, self._opened = self._opened, None
         if opened is not None:
             opened.release()
-
-    def _hold(self) -> OpenedTable:
-        while (opened := self._opened) is not None:
-            if opened.hold():  # Else it was replaced since.
-                return opened
-        raise InvalidInputError(f"Table {self.name}: the lookup is closed; open another one with Table.lookup.")
 
     def _next_due(self) -> float:
         interval = self._policy.interval

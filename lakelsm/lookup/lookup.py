@@ -54,24 +54,18 @@ class Lookup:
         The key's values are given in the order of its columns, or by their names, in any case. Raises InvalidInputError
         for NULL, for a value of another type, and for a key that may have several rows: `get_all` finds these.
         """
-        opened = self._table.current()
-        try:
+        with self._table.current() as opened:
             face = self._face_of(opened)
             if not face.one_row:
                 raise self._many_rows(face)
             rows = face.found(key, named)
-        finally:
-            opened.release()
         return face.shown(rows[0]) if rows else None
 
     def get_all(self, *key: Any, **named: Any) -> list[dict[str, Any]]:
         """All rows of a key, in no order. The key is given as in `get`."""
-        opened = self._table.current()
-        try:
+        with self._table.current() as opened:
             face = self._face_of(opened)
             rows = face.found(key, named)
-        finally:
-            opened.release()
         return [face.shown(row) for row in rows]
 
     def get_many(self, keys: object, how: str = "left") -> pa.Table:
@@ -85,13 +79,10 @@ class Lookup:
         """
         if checked_text("how", how, _HOW) not in ("left", "inner"):
             raise wrong_argument("how", how, _HOW)
-        opened = self._table.current()
-        try:
+        with self._table.current() as opened:
             face = self._face_of(opened)
             given = face.keys.many(keys)
             found = opened.find(given.stored)
-        finally:
-            opened.release()
         places = found.probes if given.places is None else given.places[found.probes]
         rows = shown_rows(found.rows, face.columns).rename_columns(face.column_labels)
         return _joined(given.rows, places, rows, how)

@@ -13,7 +13,7 @@ from lakelsm.lookup.opened_cache import OpenedCache
 from lakelsm.lookup.partial_cache import PartialCache
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.service_addresses import is_service_available
-from lakelsm.lookup.store.arrow_store import ArrowStoreFormat
+from lakelsm.lookup.store.store_formats import store_format
 from lakelsm.options import LookupCache
 
 _FULL, _PARTIAL, _REMOTE = "full", "partial", "remote"
@@ -51,5 +51,5 @@ def _opened(kind: str, spec: LookupSpec, directory: CacheDirectory) -> LookupTab
     if kind == _REMOTE:
         return RemoteCache.open(spec)
     if kind == _PARTIAL:
-        return PartialCache.open(spec, directory, format=ArrowStoreFormat())
+        return PartialCache.open(spec, directory, format=store_format(spec.store.options))
     return FullCache.open(spec, directory)

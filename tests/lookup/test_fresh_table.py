@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 
 from lakelsm import AddColumn, Catalog, RenameColumn, Table
 from lakelsm.errors import InvalidInputError, StorageError
-from lakelsm.lookup.fresh_table import FreshTable, OpenedTable
+from lakelsm.lookup.fresh_table import FreshTable
 from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.surroundings import Surroundings
@@ -71,17 +70,8 @@ def world(tmp_path: Path) -> Iterator[World]:
         fresh.close()
 
 
-@contextmanager
-def current(fresh: FreshTable) -> Iterator[OpenedTable]:
-    opened = fresh.current()
-    try:
-        yield opened
-    finally:
-        opened.release()
-
-
 def value(fresh: FreshTable, *key: Any) -> list[str]:
-    with current(fresh) as opened:
+    with fresh.current() as opened:
         return [row[0] for row in opened.find_one(key or ("a", 1))]
 
 
@@ -229,7 +219,7 @@ def test_closing_waits_for_what_works_in_the_background(held: World) -> None:
 
 def test_closing_lets_lookups_that_are_under_way_end(world: World) -> None:
     fresh = world.lookup()
-    with current(fresh) as opened:
+    with fresh.current() as opened:
         fresh.close()
         assert opened.find_one(("a", 1)) == [("old",)]
         assert not world.cache.closed
@@ -261,7 +251,7 @@ def test_the_greatest_partition_is_looked_for_each_interval_of_its_own(world: Wo
     world.clock.now += 60
     assert value(fresh, 1) == ["of b"]
     assert [cache.closed for cache in world.opened.caches] == [True, False]
-    with current(fresh) as opened:
+    with fresh.current() as opened:
         found = opened.find(pa.table({"k": pa.array([2, 1], pa.int32())}))
     assert (found.probes.tolist(), found.rows.to_pydict()) == ([1], {"v": ["of b"]})
     world.write("c", 1, "of c")
@@ -274,7 +264,7 @@ def test_a_key_without_its_partition_has_the_rows_of_all_chosen_ones(world: Worl
     world.write("b", 2, "b2")
     fresh = world.lookup({"options": {"scan.partitions": "max_two_pt()"}})
     assert value(fresh, 1) == ["of b", "old"]
-    with current(fresh) as opened:
+    with fresh.current() as opened:
         found = opened.find(pa.table({"k": pa.array([2, 3, 1], pa.int32())}))
     assert (found.probes.tolist(), found.rows.to_pydict()) == ([0, 2, 2], {"v": ["b2", "of b", "old"]})
 
@@ -284,7 +274,7 @@ def test_where_no_partition_is_chosen_nothing_is_found(tmp_path: Path) -> None:
     world.table.overwrite(world.table.to_arrow().slice(0, 0), partition={"p": "a"})
     fresh = world.lookup({"options": {"scan.partitions": "max_pt()"}})
     assert value(fresh, 1) == []
-    with current(fresh) as opened:
+    with fresh.current() as opened:
         found = opened.find(pa.table({"k": pa.array([1], pa.int32())}))
     assert (len(found.probes), found.rows.column_names) == (0, ["v"])
     fresh.close()
@@ -294,7 +284,7 @@ def test_the_cache_is_made_anew_where_its_columns_changed(world: World) -> None:
     fresh = world.lookup({"columns": None})
     world.catalog.alter_table("db.t", AddColumn("w", parse_type("INT")))
     world.clock.now += 10
-    with current(fresh) as opened:
+    with fresh.current() as opened:
         assert opened.find_one(("a", 1)) == [("a", 1, "old", None)]
     assert [cache.closed for cache in world.opened.caches] == [True, False]
 
