@@ -33,6 +33,8 @@ _MOST_PART_BITS = 12
 _PIECE_BYTES = 1 << 20
 #: Entries of one value of the leading bits up to which they are compared one by one.
 _FEW = 8
+#: Hashes that are looked up at once: the arrays of so many stay in the processor's cache.
+_BLOCK_HASHES = 1 << 13
 
 
 def write_index(file: PieceWriter, sources: Sequence[tuple[PieceFile, int]], threads: int = 1) -> dict[str, Any]:
@@ -148,6 +150,11 @@ class HashIndex:
 
         A hash that has several rows comes as often. The caller looks at the file's stamp before (`PieceFile.check`).
         """
+        blocks = [self._block(hashes, start) for start in range(0, max(len(hashes), 1), _BLOCK_HASHES)]
+        return np.concatenate([probes for probes, _ in blocks]), np.concatenate([rows for _, rows in blocks])
+
+    def _block(self, every: Hashes, start: int) -> tuple[Longs, Longs]:
+        hashes = every[start : start + _BLOCK_HASHES]
         slots = (hashes >> np.uint32(32 - self._bits)).astype(np.int64) if self._bits else np.zeros(len(hashes), np.int64)
         directory, entries = self._sections
         directory.check_values(slots, slots + 1, 4)
@@ -165,7 +172,7 @@ class HashIndex:
         rows = self._sorted.take(places, mode="clip")  # None is outside, and no check is the fastest.
         rows ^= np.repeat(hashes.astype(np.uint64) << np.uint64(32), counts)
         hit = np.flatnonzero(rows <= np.uint64(0xFFFFFFFF))
-        probes = np.repeat(np.arange(len(hashes)), counts)
+        probes = np.repeat(np.arange(start, start + len(hashes)), counts)
         return probes.take(hit), rows.take(hit).view(np.int64)
 
     def rows_of(self, key_hash: int) -> list[int]:

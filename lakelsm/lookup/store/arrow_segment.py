@@ -30,6 +30,8 @@ Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 CHUNKS = "chunks"
+#: What Arrow says of columns of more than 2 GiB, or of lists of more than 2^31 values.
+TOO_LARGE = (pa.ArrowInvalid, pa.ArrowIndexError)
 #: Rows and bytes of a record batch, which is checked as one: a batch of one row may be larger.
 CHUNK_ROWS = 1 << 18
 CHUNK_BYTES = 16 << 20
@@ -206,7 +208,7 @@ class SegmentRows:
         self.check()
         try:
             return self.placed(rows).take(names)
-        except pa.ArrowInvalid:  # More than 2 GiB of a column.
+        except TOO_LARGE:
             if len(rows) < 2:
                 raise
             half = len(rows) // 2

@@ -21,27 +21,23 @@ from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter
 
 
 class ArrowStoreFormat:
-    """Writes and opens columnar stores. While one is written, a file of its keys' hashes stands beside it."""
+    """Writes and opens columnar stores. Beside one that is written stands a file of its keys' hashes, without a name."""
 
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
         """As `StoreFormat.write`; rows may come in any order, and several may have one key."""
-        hashes = hashes_path(path, 0)
-        try:
-            with PieceWriter(path) as file:
-                chunks = ChunkWriter(file, (*layout.keys, *layout.values))
-                with PieceWriter(hashes) as beside:
-                    entries, written = KeyEntries(beside, layout.keys), 0
-                    for table in rows:
-                        entries.add(written, table)
-                        chunks.add(table)
-                        written += len(table)
-                    chunks.flush()
-                    beside.finish({"rows": written})
-                with PieceFile(hashes) as entries_file:
-                    index = write_index(file, [(entries_file, 0)])
-                file.finish(chunks.facts | {"index": index, "mark": layout.mark.hex()})
-        finally:
-            hashes.unlink(missing_ok=True)
+        with PieceWriter(path) as file, PieceWriter(hashes_path(path, 0)) as beside:
+            beside.path.unlink()
+            chunks = ChunkWriter(file, (*layout.keys, *layout.values))
+            entries, written = KeyEntries(beside, layout.keys), 0
+            for table in rows:
+                entries.add(written, table)
+                chunks.add(table)
+                written += len(table)
+            chunks.flush()
+            beside.finish({"rows": written})
+            with beside.reopened() as hashes:
+                index = write_index(file, [(hashes, 0)])
+            file.finish(chunks.facts | {"index": index, "mark": layout.mark.hex()})
 
     def open(self, path: Path, layout: StoreLayout) -> ArrowStore:
         """As `StoreFormat.open`."""

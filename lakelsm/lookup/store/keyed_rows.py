@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow as pa
 from lakelsm.format.row.single_hash import SingleHash
 from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.store.arrow_index import HashIndex
-from lakelsm.lookup.store.arrow_segment import PlacedRows, SegmentRows
+from lakelsm.lookup.store.arrow_segment import TOO_LARGE, PlacedRows, SegmentRows
 from lakelsm.lookup.store.key_entries import hashes_of
 from lakelsm.types import DataField, to_arrow
 
@@ -37,12 +38,10 @@ class KeyedRows:
     def find(self, keys: pa.Table, names: Sequence[str]) -> FoundRows:
         """The columns ``names`` of the rows that have some keys; see `places`."""
         probes, rows, placed = self._found(keys)
-        if placed is None:
-            return FoundRows(probes, self.rows.take(rows, names))
-        try:
-            return FoundRows(probes, placed.take(names))
-        except pa.ArrowInvalid:  # More than 2 GiB of a column: taken in parts.
-            return FoundRows(probes, self.rows.take(rows, names))
+        if placed is not None:
+            with suppress(*TOO_LARGE):  # As one table; `SegmentRows.take` makes several of it.
+                return FoundRows(probes, placed.take(names))
+        return FoundRows(probes, self.rows.take(rows, names))
 
     def places(self, keys: pa.Table) -> tuple[Longs, Longs]:
         """Which rows have some keys: the places of the keys, ascending, and the numbers of the rows, ascending of each.

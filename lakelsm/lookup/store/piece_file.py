@@ -98,6 +98,10 @@ class PieceWriter:
             view, start = view[read:], start + read
         return data
 
+    def reopened(self) -> PieceFile:
+        """The file to be read, once it is finished; it need not have a name any more."""
+        return PieceFile(self.path, os.dup(self._descriptor))
+
     def place(self, section: str, pieces: Sequence[Piece]) -> None:
         """Add pieces that were written by `write_at` to a section."""
         self._sections.setdefault(section, []).extend(pieces)
@@ -118,11 +122,12 @@ class PieceFile:
     ``facts`` are those that it was finished with; ``seal`` is a number that other contents hardly share.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Raises CorruptStoreError for a file that is missing or damaged."""
+    def __init__(self, path: Path, descriptor: int = -1) -> None:
+        """``descriptor`` is the file's where it is open. Raises CorruptStoreError for one that is missing or damaged."""
         self.path = path
-        self._descriptor = -1
-        self._descriptor = opened(path)
+        self._descriptor = descriptor
+        if descriptor < 0:
+            self._descriptor = opened(path)
         try:
             self._stamp = _stamp(self._descriptor)
             self._open()

@@ -68,8 +68,13 @@ def test_keys_are_found_in_the_order_asked_for(store: ArrowStore) -> None:
     assert store.find_one((601,)) == []
 
 
-def test_only_the_store_is_left_on_disk(path: Path) -> None:
-    assert os.listdir(path.parent) == ["store"]
+def test_only_the_store_is_on_disk_while_it_is_written_and_after(tmp_path: Path) -> None:
+    def rows() -> Iterator[pa.Table]:
+        yield _rows(0, 10)
+        assert os.listdir(tmp_path) == ["store"]
+
+    ArrowStoreFormat().write(tmp_path / "store", _LAYOUT, rows())
+    assert os.listdir(tmp_path) == ["store"]
 
 
 def test_a_store_without_rows_finds_nothing(tmp_path: Path) -> None:
