@@ -66,9 +66,11 @@ class CacheState:
     def rows_of(self, key: int, values: Sequence[Any], names: Sequence[str], unique: bool) -> list[tuple[Any, ...]]:
         """Columns of the rows of one key, as Python values as users get them. As `find`."""
         found: list[tuple[Any, ...]] = []
+        key_hash = self.generations[0].keyed[key].hash_of(values) if self.generations else None
         for generation in self.generations:
-            rows = generation.live_rows_of(key, values)
-            found += [generation.rows.row(row, names) for row in rows]
+            rows = generation.live_rows_of(key, values, key_hash)
+            if rows:
+                found += [generation.rows.row(row, names) for row in rows]
             if unique and found:
                 break
         return found

@@ -21,9 +21,9 @@ from lakelsm.schema.system_columns import VALUE_KIND
 
 Longs = npt.NDArray[np.int64]
 
-#: Generations that a lookup asks at most.
-_MOST_GENERATIONS = 8
-#: A generation is written again with younger ones that have more than this share of its rows.
+#: Generations that a lookup asks at most. A miss asks each, in 2 us; a refresh merges the youngest ones beyond.
+_MOST_GENERATIONS = 5
+#: Where there are too many, one is written again with the younger ones if these have more than this share of its rows.
 _MERGED_SHARE = 0.5
 #: Changed keys beyond these bytes are not told one by one.
 _MOST_KEY_BYTES = 64 << 20
@@ -106,7 +106,8 @@ class StateChange:
 
     def _dead(self, generation: int) -> Longs:
         """The rows of a generation that die, ascending: not those that came again as they were."""
-        killed = np.unique(np.concatenate([np.empty(0, np.int64), *self._killed[generation]]))
+        killed = np.sort(np.concatenate([np.empty(0, np.int64), *self._killed[generation]]))
+        killed = killed[np.append(True, killed[1:] != killed[:-1])] if len(killed) else killed
         kept = np.concatenate([np.empty(0, np.int64), *self._kept[generation]])
         return killed[~np.isin(killed, kept)] if len(kept) else killed
 
@@ -125,19 +126,21 @@ class StateChange:
 
 
 def _runs_to_merge(generations: Sequence[Generation]) -> list[list[Generation]]:
-    """Generations, oldest first, as those that stay alone and the youngest ones that are written again together.
+    """Generations, oldest first, as those that stay alone and, where they are too many, those to be written again as one.
 
-    A generation has more than twice the live rows of all younger ones, so that they are few, and a row is seldom copied.
+    These are the youngest ones, back to the oldest that has less than twice the live rows of all younger ones: so the
+    large ones are seldom copied.
     """
-    first, rows = len(generations), 0
-    for at in range(len(generations) - 1, -1, -1):
-        live = generations[at].live_rows
-        if rows > live * _MERGED_SHARE:
+    alone = [[generation] for generation in generations]
+    if len(generations) <= _MOST_GENERATIONS:
+        return alone
+    first, younger = len(generations) - 2, generations[-1].live_rows
+    for at in range(len(generations) - 2, -1, -1):
+        if younger > generations[at].live_rows * _MERGED_SHARE:
             first = at
-        rows += live
+        younger += generations[at].live_rows
     first = min(first, _MOST_GENERATIONS - 1)
-    alone = [[generation] for generation in generations[:first]]
-    return [*alone, list(generations[first:])] if first < len(generations) else alone
+    return [*alone[:first], list(generations[first:])]
 
 
 class _ChangedKeys:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
@@ -13,6 +13,7 @@ from lakelsm.options import MergeEngine
 from lakelsm.plan.bucket_files import BucketId, among_buckets, by_bucket, is_shown
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.snapshots.manifest_scan import read_delta_entries, read_live_entries
+from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence
 from lakelsm.snapshots.table_store import TableStore
 
 
@@ -28,23 +29,34 @@ def plan_newest_rows(
     last_written_wins = options.merge_engine is MergeEngine.DEDUPLICATE and not options.sequence_field
     if not last_written_wins or options.ignore_delete or not is_shown(options, 0):
         return None
-    live = read_live_entries(store.file_io, store.paths, before, keep_buckets=among_buckets(only), stats=False)
-    newest = _newest_numbers(live)
-    added: list[ManifestEntry] = []
+    appends = _appends(store, before, after, only)
+    if appends is None:
+        return None
+    least = table_max_sequence(store.file_io, store.paths, before)
+    if not _are_newer(appends, {}, least):
+        live = read_live_entries(store.file_io, store.paths, before, keep_buckets=among_buckets(only), stats=False)
+        if not _are_newer(appends, _newest_numbers(live), NO_SEQUENCE):
+            return None
+    return _units(store, [entry for entries in appends for entry in entries])
+
+
+def _appends(
+    store: TableStore, before: Snapshot, after: Snapshot, only: Collection[int] | None
+) -> list[list[ManifestEntry]] | None:
+    """What each append after one snapshot up to another added; None where something else may have changed rows."""
+    appends: list[list[ManifestEntry]] = []
     for snapshot_id in range(before.id + 1, after.id + 1):
         snapshot = store.snapshots.try_get(snapshot_id)
         if snapshot is None or snapshot.commit_kind is CommitKind.OVERWRITE:
             return None
-        if snapshot.commit_kind is CommitKind.COMPACT and RecordExpiry.of(options) is not None:
+        if snapshot.commit_kind is CommitKind.COMPACT and RecordExpiry.of(store.options) is not None:
             return None
         if snapshot.commit_kind is CommitKind.APPEND:
             entries = read_delta_entries(store.file_io, store.paths, snapshot)
-            entries = [entry for entry in entries if only is None or entry.bucket in only]
-            if not _are_newer(entries, newest):
+            appends.append([entry for entry in entries if only is None or entry.bucket in only])
+            if any(entry.kind is not FileKind.ADD for entry in appends[-1]):
                 return None
-            newest.update(_newest_numbers(entries))
-            added += entries
-    return _units(store, added)
+    return appends
 
 
 def _newest_numbers(entries: Sequence[ManifestEntry]) -> dict[BucketId, int]:
@@ -56,12 +68,15 @@ def _newest_numbers(entries: Sequence[ManifestEntry]) -> dict[BucketId, int]:
     return newest
 
 
-def _are_newer(entries: Sequence[ManifestEntry], newest: dict[BucketId, int]) -> bool:
-    return all(
-        entry.kind is FileKind.ADD
-        and entry.file.min_sequence_number > newest.get((entry.partition, entry.bucket), -1)
-        for entry in entries
-    )
+def _are_newer(appends: Sequence[Sequence[ManifestEntry]], before: Mapping[BucketId, int], least: int) -> bool:
+    """Whether the sequence numbers of each append are above those that its buckets had (``least``: those not listed)."""
+    newest = dict(before)
+    for entries in appends:
+        for entry in entries:
+            if entry.file.min_sequence_number <= newest.get((entry.partition, entry.bucket), least):
+                return False
+        newest.update(_newest_numbers(entries))
+    return True
 
 
 def _units(store: TableStore, added: Sequence[ManifestEntry]) -> tuple[MergeUnit, ...]:

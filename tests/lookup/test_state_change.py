@@ -107,7 +107,7 @@ def test_generations_stay_few_and_none_is_half_dead(directory: CacheDirectory) -
         changes = [*((INSERT, *item) for item in written.items()), *((DELETE, each, None) for each in gone)]
         state, _ = follow(directory, state, batch(*changes))
         assert rows_of(state) == sorted(model.items())
-        assert len(state.generations) <= 8
+        assert len(state.generations) <= 5
         assert all(one.files.dead_rows <= one.files.rows // 2 for one in state.generations)
     assert len(directory.names()) <= 1 + 4 * len(state.generations), "files of older states are gone"
 

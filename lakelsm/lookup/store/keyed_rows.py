@@ -51,13 +51,20 @@ class KeyedRows:
         probes, rows, _ = self._found(keys)
         return probes, rows
 
-    def rows_of(self, key: Sequence[Any]) -> list[int]:
-        """The numbers of the rows, ascending, that have one key of Python values, as `pa.Array.to_pylist` has them."""
+    def hash_of(self, key: Sequence[Any]) -> int | None:
+        """The hash of one key of Python values, for `rows_of` of others by the same columns; None: it takes arrays."""
+        return self._hash(key) if self._hash.is_plain else None
+
+    def rows_of(self, key: Sequence[Any], key_hash: int | None = None) -> list[int]:
+        """The numbers of the rows, ascending, that have one key of Python values, as `pa.Array.to_pylist` has them.
+
+        ``key_hash`` is its `hash_of` (None: worked out here).
+        """
         if not self._hash.is_plain:
             arrays = [pa.array([value], to_arrow(field.type)) for field, value in zip(self._key, key, strict=True)]
             return [int(row) for row in self.places(pa.table(arrays, names=list(self._names)))[1]]
         self.index.file.check()
-        rows = self.index.rows_of(self._hash(key))
+        rows = self.index.rows_of(self._hash(key) if key_hash is None else key_hash)
         if not rows:
             return rows
         wanted = tuple(key)
