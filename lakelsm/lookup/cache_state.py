@@ -104,10 +104,12 @@ class CacheState:
                 directory.discard(name)
 
 
-def published_state(directory: CacheDirectory, layout: CacheLayout, own: CacheState | None) -> CacheState | None:
+def published_state(
+    directory: CacheDirectory, layout: CacheLayout, content: str, own: CacheState | None
+) -> CacheState | None:
     """The state of a directory, which is ``own`` where it is the same; None: there is none. The directory is locked.
 
-    Raises CorruptStoreError for one that is damaged.
+    One of another ``content`` comes without its generations. Raises CorruptStoreError for one that is damaged.
     """
     path = directory.file(STATE)
     try:
@@ -127,7 +129,8 @@ def published_state(directory: CacheDirectory, layout: CacheLayout, own: CacheSt
         listed = [_files(each) for each in state["generations"]]
     except (LakelsmError, ValueError, KeyError, TypeError) as error:
         raise CorruptStoreError(f"{path} is damaged ({error}): the cache is made anew") from error
-    generations = tuple(Generation.open(directory, layout, files) for files in listed)
+    is_other = state["content"] != content
+    generations = () if is_other else tuple(Generation.open(directory, layout, files) for files in listed)
     return CacheState(state["name"], snapshot, generations, content=state["content"])
 
 

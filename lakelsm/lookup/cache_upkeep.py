@@ -85,7 +85,7 @@ class CacheUpkeep:
     def _published(self, own: CacheState | None) -> CacheState | None:
         """The state of the directory; None where it has none that can be used."""
         try:
-            return published_state(self.directory, self.contents.layout, own)
+            return published_state(self.directory, self.contents.layout, self.contents.mark, own)
         except CorruptStoreError as error:
             self.warn(error)
             return None
@@ -94,7 +94,7 @@ class CacheUpkeep:
         """Why a state cannot follow the table's changes; None where it can."""
         before, most = state.snapshot, self.store.options.lookup_refresh_full_load_threshold
         if state.content != self.contents.mark:
-            return "the table's options have changed"
+            return "it was made for other columns, conditions or options of the table"
         if before is None:
             return None
         if newest is None or newest.id < before.id:

@@ -49,17 +49,19 @@ def test_where_nothing_is_found_the_columns_are_there(directory: CacheDirectory)
 
 
 def test_a_state_that_is_published_is_opened_by_others_and_older_files_go(directory: CacheDirectory) -> None:
-    assert published_state(directory, LAYOUT, None) is None
+    assert published_state(directory, LAYOUT, "c", None) is None
     own = state(directory)
     directory.file("full-old.rows").write_text("of a state before")
     directory.file("other").write_text("of somebody else")
     own.publish(directory)
     assert set(directory.names()) == own.names | {STATE, "other"}
-    assert published_state(directory, LAYOUT, own) is own
-    other = published_state(directory, LAYOUT, None)
+    assert published_state(directory, LAYOUT, "c", own) is own
+    other = published_state(directory, LAYOUT, "c", None)
     assert other is not None and (other.name, other.content, other.rows) == (own.name, own.content, 5)
     assert [each.files for each in other.generations] == [each.files for each in own.generations]
     assert pa.concat_tables(other.generations[0].live())["id"].to_pylist() == [1, 3, 4]
+    another = published_state(directory, LAYOUT, "other columns", None)
+    assert another is not None and another.content == "c" and another.generations == ()
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"state": {}, "checksum": 0}', "cut", "changed", "a directory"])
@@ -74,4 +76,4 @@ def test_a_damaged_state_is_told(directory: CacheDirectory, damage: str) -> None
         changed = json.dumps({**json.loads(text), "checksum": 7})
         path.write_text({"cut": text[:-9], "changed": changed}.get(damage, damage))
     with pytest.raises(CorruptStoreError, match=STATE):
-        published_state(directory, LAYOUT, None)
+        published_state(directory, LAYOUT, "c", None)
