@@ -22,6 +22,7 @@ from lakelsm.format.partition_path import escape_path_name
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
 from lakelsm.format.row.compacted_row import encode_compacted
+from lakelsm.format.row.nested_bytes import nested_bytes
 from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.lookup.store.persisted_values import ValueProcessor
@@ -165,6 +166,14 @@ def test_processors_of_lookup_files_have_the_identifiers_of_the_page() -> None:
 def test_compressions_of_blocks_have_the_codes_of_the_page() -> None:
     found = {text: int(code) for code, text, how in rows("20.2") if how != "not read"}
     assert found == {member.name.lower(): member.value for member in BlockCompression}
+
+
+@pytest.mark.parametrize(("elements", "expected"), [tuple(row) for row in rows("8.6")], ids=lambda cell: cell)
+def test_an_example_of_an_array_has_its_bytes(elements: str, expected: str) -> None:
+    types, values = parsed(elements)
+    array_type = parse_type(f"ARRAY<{types[0].sql()}>")
+    found = nested_bytes(pa.array([values], to_arrow(array_type)), array_type)
+    assert found[0].as_py().hex() == expected.strip("`").replace(" ", "")
 
 
 @pytest.mark.parametrize(("key", "hashed", "of_4", "of_16"), [tuple(row) for row in rows("9.4")], ids=lambda cell: cell)

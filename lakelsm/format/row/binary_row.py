@@ -22,6 +22,7 @@ from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 
 __all__ = [
     "EMPTY_ROW",
+    "assembled_rows",
     "column_blocks",
     "decode_row",
     "decode_rows",
@@ -130,7 +131,11 @@ def _single_value(value: object, data_type: DataType) -> pa.Array:
 
 def _encode_block(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> pa.BinaryArray:
     fields = [field_slots(array, data_type) for array, data_type in zip(arrays, types, strict=True)]
-    rows = len(arrays[0])
+    return assembled_rows(fields, len(arrays[0]))
+
+
+def assembled_rows(fields: Sequence[FieldSlots], rows: int) -> pa.BinaryArray:
+    """Row bytes without the arity from the fields of so many rows. InvalidInputError for more than 2 GiB."""
     if all(isinstance(field.var_words, int) for field in fields):
         words, starts = _assemble_equal(fields, rows)
     else:

@@ -238,7 +238,7 @@ def _bytes_slots(array: pa.Array, nulls: Mask | None) -> FieldSlots:
     slots = np.where(long, lengths.view(np.uint64), slots)
     var_words = np.where(long, (lengths + 7) >> 3, 0)
     return FieldSlots(
-        _zero_nulls(slots, nulls), nulls, _single(var_words), _chunk_words(words, starts, lengths, var_words)
+        _zero_nulls(slots, nulls), nulls, _single(var_words), chunk_words(words, starts, lengths, var_words)
     )
 
 
@@ -247,10 +247,10 @@ def _single(var_words: Longs) -> int | Longs:
     return first if bool((var_words == first).all()) else var_words
 
 
-def _chunk_words(words: Words, starts: Longs, lengths: Longs, var_words: Longs) -> Words:
+def chunk_words(words: Words, starts: Longs, lengths: Longs, var_words: Longs) -> Words:
     """The zero-padded chunks of the long values, one after the other."""
     ends = np.cumsum(var_words)
-    total = int(ends[-1])
+    total = int(ends[-1]) if len(ends) else 0
     positions = np.repeat(starts - ((ends - var_words) << 3), var_words)
     positions += np.arange(0, total << 3, 8, dtype=np.int64)
     chunks = load_words(words, positions)

@@ -24,10 +24,12 @@ from lakelsm.format.row.binary_row_slots import (
     normalise,
     null_mask,
 )
+from lakelsm.format.row.nested_bytes import is_nested_type, nested_bytes
 from lakelsm.format.row.row_bytes import (
     RowBytes,
     check_rows,
     fixed_bytes,
+    join_bytes,
     left_justified,
     load_numbers,
     load_varints,
@@ -43,6 +45,7 @@ from lakelsm.format.row.row_columns import (
     time_column,
     value_column,
 )
+from lakelsm.format.row.slot_columns import nested_column, spread
 from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataType, RowType, to_arrow
 
 HEADER_BITS = 8  # Persisted: do not change. The row kind, 0 in every lookup file.
@@ -74,7 +77,7 @@ def require_compacted_type(name: str, data_type: DataType) -> None:
     if isinstance(data_type, RowType):
         for member in data_type.fields:
             require_compacted_type(name, member.type)
-    elif not is_row_type(data_type):
+    elif not (is_row_type(data_type) or is_nested_type(data_type)):
         raise UnsupportedFeatureError(
             f"column {name!r} is of type {data_type.sql()}, which 'sort' lookup stores do not hold yet: set "
             "'lookup.local-file-type' = 'arrow', or leave the column out"
@@ -133,13 +136,6 @@ def _encode_block(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> pa.B
         raise InvalidInputError("more than 2 GiB of row bytes; encode fewer rows at once") from error
 
 
-def join_bytes(parts: Sequence[pa.Array]) -> pa.BinaryArray:
-    """The strings of each row one behind the other; NULL is empty."""
-    if len(parts) == 1:
-        return parts[0]
-    return pc.binary_join_element_wise(*parts, pa.scalar(b""), null_handling="replace", null_replacement="")
-
-
 def _field_parts(array: pa.Array, data_type: DataType) -> tuple[list[pa.Array], Mask | None]:
     """What a field adds to each row, NULL where nothing, and where it is NULL."""
     if isinstance(data_type, RowType):
@@ -147,7 +143,10 @@ def _field_parts(array: pa.Array, data_type: DataType) -> tuple[list[pa.Array], 
         members = [array.field(index) for index in range(len(data_type.fields))]
         rows = _encode_block(members, [member.type for member in data_type.fields])
         return _counted(rows if nulls is None else with_nulls(rows, nulls), nulls), nulls
-    assert isinstance(data_type, AtomicType)
+    if not isinstance(data_type, AtomicType):
+        nulls = null_mask(array)
+        values = nested_bytes(array, data_type)
+        return _counted(values if nulls is None else with_nulls(values, nulls), nulls), nulls
     if data_type.root in STRING_ROOTS or data_type.root in BINARY_ROOTS:
         plain = normalise(array, data_type)
         nulls = null_mask(plain)
@@ -199,7 +198,9 @@ def _decode_field(
     arrow_type, nulls = to_arrow(data_type), places.nulls
     if isinstance(data_type, RowType):
         return _row_column(buffer, places, data_type)
-    assert isinstance(data_type, AtomicType)
+    if not isinstance(data_type, AtomicType):
+        starts, lengths, sizes = _strings(buffer, places)
+        return nested_column(RowBytes(buffer, starts, lengths), nulls, data_type), sizes
     root = data_type.root
     if root in STRING_ROOTS or root in BINARY_ROOTS:
         starts, lengths, sizes = _strings(buffer, places)
@@ -244,8 +245,4 @@ def _row_column(
     )
     fields = list(to_arrow(data_type))
     column = pa.StructArray.from_arrays(found, fields=fields)
-    if len(present) < len(starts):
-        indices = np.cumsum(~places.nulls) - 1
-        column = column.take(pa.array(indices, mask=places.nulls))
-    return column, sizes
-
+    return spread(column, places.nulls), sizes

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.row.binary_row_slots import Longs, Mask, Words, byte_layout
@@ -107,6 +109,13 @@ def with_nulls(strings: pa.BinaryArray, nulls: Mask) -> pa.BinaryArray:
     _, offsets, data = strings.buffers()
     offset = pa.py_buffer(np.frombuffer(offsets, np.int32, len(strings) + 1, 4 * strings.offset))
     return pa.Array.from_buffers(pa.binary(), len(strings), [_validity(nulls), offset, data])
+
+
+def join_bytes(parts: Sequence[pa.Array]) -> pa.BinaryArray:
+    """The strings of each row one behind the other; NULL is empty."""
+    if len(parts) == 1:
+        return parts[0]
+    return pc.binary_join_element_wise(*parts, pa.scalar(b""), null_handling="replace", null_replacement="")
 
 
 def _strings(data: npt.NDArray[np.uint8], lengths: Longs, nulls: Mask | None) -> pa.BinaryArray:

@@ -13,8 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted, join_bytes
-from lakelsm.format.row.row_bytes import RowBytes, check_rows, fixed_bytes, load_numbers, load_varints, varint_bytes
+from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted
+from lakelsm.format.row.row_bytes import (
+    RowBytes,
+    check_rows,
+    fixed_bytes,
+    join_bytes,
+    load_numbers,
+    load_varints,
+    varint_bytes,
+)
 from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.types import DataField

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from lakelsm.format.row.binary_row_slots import Longs, byte_layout
 from lakelsm.format.row.bucket_hash import hash_bytes
-from lakelsm.format.row.compacted_row import join_bytes
-from lakelsm.format.row.row_bytes import RowBytes, varint_bytes
+from lakelsm.format.row.row_bytes import RowBytes, join_bytes, varint_bytes
 from lakelsm.lookup.store.sort_block import TRAILER_BYTES, BlockCompression, block_bytes, block_ends, stored_block
 from lakelsm.lookup.store.sort_bloom import Hashes, SortBloom
 

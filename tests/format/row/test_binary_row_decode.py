@@ -121,7 +121,7 @@ def test_days_beyond_pythons_range_decode_to_columns_and_are_refused_as_python_v
 
 def test_the_row_that_is_damaged_is_told_by_its_number() -> None:
     good = encode_row([1], [INT])
-    with pytest.raises(CorruptTableError, match=r"^BinaryRow number 2 ends before its last field"):
+    with pytest.raises(CorruptTableError, match=r"^row number 2 ends before its last field"):
         decode_rows([good, good, good[:-1], good], [INT])
     with pytest.raises(CorruptTableError, match="a row's bytes are missing"):
         decode_rows(pa.array([good, None], pa.binary()), [INT])

@@ -1,0 +1,211 @@
+"""Columns from slots: fields of BinaryRows and elements of BinaryArrays, nested ones too (docs/format.md 8.2, 8.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.row.binary_row_slots import (
+    TIMESTAMP_ROOTS,
+    Longs,
+    Mask,
+    Words,
+    is_wide_decimal,
+    is_wide_timestamp,
+)
+from lakelsm.format.row.row_bytes import RowBytes, check_rows, load_numbers
+from lakelsm.format.row.row_columns import (
+    MILLIS_PER_DAY,
+    big_endian_words,
+    bytes_column,
+    decimal_column,
+    sign_words,
+    time_column,
+    validity,
+    value_column,
+)
+from lakelsm.types import (
+    BINARY_ROOTS,
+    STRING_ROOTS,
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    parse_type,
+    to_arrow,
+)
+
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+_NUMPY_TYPES: dict[str, Any] = {
+    "BOOLEAN": np.uint8,
+    "TINYINT": np.uint8,
+    "SMALLINT": np.uint16,
+    "INT": np.uint32,
+    "DATE": np.uint32,
+    "TIME": np.uint32,
+    "FLOAT": np.uint32,
+    "BIGINT": np.uint64,
+    "DOUBLE": np.uint64,
+}
+#: Bytes of an element by the root of its type; 8 of all others. Persisted: do not change
+ELEMENT_BYTES = {"BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "FLOAT": 4, "DATE": 4, "TIME": 4}
+_COUNT = parse_type("INT")
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Slots that were found in rows (or arrays) of a padded buffer.
+
+    ``values`` are 0 where NULL; ``places`` are where the slots lie. Of the row of each: where it begins, how long it is,
+    and where its fixed part ends, beyond which variable parts lie.
+    """
+
+    values: Words
+    nulls: Mask
+    _: KW_ONLY
+    places: Longs
+    rows: RowBytes
+    fixed: Longs
+
+
+def slot_column(slots: Slots, data_type: DataType) -> pa.Array:
+    """The column of type ``to_arrow(data_type)``. Raises CorruptTableError for bytes that contradict the layout."""
+    arrow_type, nulls = to_arrow(data_type), slots.nulls
+    if not isinstance(data_type, AtomicType):
+        return nested_column(_parts(slots, slots.values & _LOW_HALF), nulls, data_type)
+    root = data_type.root
+    if root in STRING_ROOTS or root in BINARY_ROOTS:
+        return _bytes_column(slots, arrow_type)
+    if root == "DECIMAL":
+        wide = is_wide_decimal(data_type)
+        low, high = _wide_decimals(slots) if wide else (slots.values, sign_words(slots.values))
+        return decimal_column(arrow_type, low, high, nulls)
+    if root in TIMESTAMP_ROOTS:
+        return _timestamps(slots, data_type, arrow_type)
+    values = slots.values.astype(_NUMPY_TYPES[root])
+    if root == "BOOLEAN":
+        return value_column(pa.uint8(), values, nulls).cast(arrow_type)
+    if root == "TIME":
+        check_rows(values >= MILLIS_PER_DAY, "has a time of day beyond 24 hours")
+    return value_column(arrow_type, values, nulls)
+
+
+def nested_column(values: RowBytes, nulls: Mask, data_type: DataType) -> pa.Array:
+    """A column of arrays, maps or rows (in BinaryRow form) from the bytes of each, of length 0 where NULL."""
+    arrow_type = to_arrow(data_type)
+    if isinstance(data_type, RowType):
+        present = np.flatnonzero(~nulls)
+        members = _binary_rows(values.take(present), [member.type for member in data_type.fields])
+        rows = pa.StructArray.from_arrays(members, fields=list(arrow_type))
+        return spread(rows, nulls)
+    if isinstance(data_type, ArrayType):
+        offsets, elements = _elements(values, nulls, data_type.element)
+        return _listed(arrow_type, offsets, nulls, elements)
+    if not isinstance(data_type, (MapType, MultisetType)):
+        raise UnsupportedFeatureError(f"a value of type {data_type.root} cannot be read from a row's bytes")
+    key_type = data_type.key if isinstance(data_type, MapType) else data_type.element
+    value_type = data_type.value if isinstance(data_type, MapType) else _COUNT
+    check_rows(~nulls & (values.lengths < 4), "has a map without a size")
+    sizes = np.where(nulls, 0, load_numbers(values.buffer, values.starts, "<i4"))
+    check_rows(~nulls & ((sizes < 0) | (sizes > values.lengths - 4)), "has a map of keys that do not fit")
+    offsets, keys = _elements(RowBytes(values.buffer, values.starts + 4, sizes), nulls, key_type)
+    rest = np.where(nulls, 0, values.lengths - 4 - sizes)
+    others, items = _elements(RowBytes(values.buffer, values.starts + 4 + sizes, rest), nulls, value_type)
+    check_rows(offsets[1:] != others[1:], "has a map with more keys than values, or fewer")
+    check_rows(keys.is_null().to_numpy(zero_copy_only=False), "has a map with a key that is NULL")
+    entries = pa.StructArray.from_arrays([keys, items], fields=[arrow_type.key_field, arrow_type.item_field])
+    return _listed(arrow_type, offsets, nulls, entries)
+
+
+def spread(rows: pa.Array, nulls: Mask) -> pa.Array:
+    """The values of the rows that are not NULL, at their places among all."""
+    if len(rows) == len(nulls):
+        return rows
+    return rows.take(pa.array(np.maximum(np.cumsum(~nulls) - 1, 0), mask=nulls))
+
+
+def _listed(arrow_type: pa.DataType, offsets: Longs, nulls: Mask, elements: pa.Array) -> pa.Array:
+    buffers = [validity(nulls), pa.py_buffer(offsets.astype(np.int32))]
+    return pa.Array.from_buffers(arrow_type, len(nulls), buffers, children=[elements])
+
+
+def _elements(values: RowBytes, nulls: Mask, element_type: DataType) -> tuple[Longs, pa.Array]:
+    """Where the elements of each BinaryArray begin among all, and these."""
+    check_rows(~nulls & (values.lengths < 4), "has an array without a size")
+    starts = np.where(nulls, 0, values.starts)
+    counts = np.where(nulls, 0, load_numbers(values.buffer, starts, "<i4")).astype(np.int64)
+    width = ELEMENT_BYTES.get(element_type.root, 8)
+    header = 4 + 4 * ((counts + 31) // 32)
+    check_rows((counts < 0) | (~nulls & (header + width * counts > values.lengths)), "has an array that does not fit")
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    owners = np.repeat(np.arange(len(counts)), counts)
+    number = np.arange(len(owners)) - offsets[owners]
+    flags = values.buffer[starts[owners] + 4 + (number >> 3)] >> (number & 7).astype(np.uint8)
+    missing: Mask = (flags & np.uint8(1)).astype(bool)
+    places = (starts + header)[owners] + width * number
+    slots = np.where(missing, 0, load_numbers(values.buffer, places, f"<u{width}")).astype(np.uint64)
+    rows = RowBytes(values.buffer, starts[owners], values.lengths[owners])
+    fixed = (header + width * counts)[owners]
+    return offsets, slot_column(Slots(slots, missing, places=places, rows=rows, fixed=fixed), element_type)
+
+
+def _binary_rows(rows: RowBytes, types: Sequence[DataType]) -> list[pa.Array]:
+    """The columns of BinaryRows without arity."""
+    header = ((len(types) + 8 + 63) // 64) * 8
+    fixed = header + 8 * len(types)
+    check_rows(rows.lengths < fixed, "ends before its last field")
+    columns = []
+    for index, data_type in enumerate(types):
+        bit = index + 8
+        nulls = (rows.buffer[rows.starts + (bit >> 3)] & np.uint8(1 << (bit & 7))) != 0
+        places = rows.starts + header + 8 * index
+        values = np.where(nulls, np.uint64(0), load_numbers(rows.buffer, places, "<u8"))
+        ends = np.full(len(places), fixed)
+        columns.append(slot_column(Slots(values, nulls, places=places, rows=rows, fixed=ends), data_type))
+    return columns
+
+
+def _parts(slots: Slots, sizes: Words, absent: Mask | None = None) -> RowBytes:
+    """The variable parts that slots point to; CorruptTableError where one leaves its row."""
+    absent = slots.nulls if absent is None else absent
+    lengths = np.where(absent, 0, sizes).astype(np.int64)
+    offsets = (slots.values >> np.uint64(32)).astype(np.int64)
+    outside = (offsets < slots.fixed) | (offsets + lengths > slots.rows.lengths)
+    check_rows(outside & ~absent, "has a variable-length field that points outside the row")
+    return RowBytes(slots.rows.buffer, np.where(absent, 0, slots.rows.starts + offsets), lengths)
+
+
+def _bytes_column(slots: Slots, arrow_type: pa.DataType) -> pa.Array:
+    marks = (slots.values >> np.uint64(56)).astype(np.int64)
+    inline = marks >= 0x80
+    check_rows(inline & (marks & 0x7F > 7), "has an inline value of more than 7 bytes")
+    parts = _parts(slots, slots.values & _LOW_HALF, inline | slots.nulls)
+    starts = np.where(inline, slots.places, parts.starts)
+    lengths = np.where(inline, marks & 0x7F, parts.lengths)
+    return bytes_column(arrow_type, slots.rows.buffer, starts, lengths, slots.nulls)
+
+
+def _wide_decimals(slots: Slots) -> tuple[Words, Words]:
+    lengths = (slots.values & _LOW_HALF).astype(np.int64)
+    check_rows(~slots.nulls & ((lengths < 1) | (lengths > 16)), "has a decimal that is not 1 to 16 bytes long")
+    parts = _parts(slots, slots.values & _LOW_HALF)
+    # The last word may be cut short by a writer that does not reserve 16 bytes: what is loaded behind is not used.
+    first, second = (load_numbers(parts.buffer, parts.starts + at, "<u8") for at in (0, 8))
+    return big_endian_words(first, second, np.where(slots.nulls, 16, lengths))
+
+
+def _timestamps(slots: Slots, data_type: AtomicType, arrow_type: pa.DataType) -> pa.Array:
+    if not is_wide_timestamp(data_type):
+        return value_column(arrow_type, slots.values, slots.nulls)
+    nanos = (slots.values & _LOW_HALF).astype(np.int64)
+    check_rows(~slots.nulls & (nanos > 999_999), "has a timestamp with more than a millisecond of nanoseconds")
+    parts = _parts(slots, np.full(len(nanos), 8, np.uint64))
+    return time_column(arrow_type, load_numbers(parts.buffer, parts.starts, "<i8"), nanos, slots.nulls)
+
