@@ -21,12 +21,12 @@ from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partial_cache import PartialCache
-from lakelsm.lookup.store.arrow_store import ArrowStoreFormat
 from lakelsm.predicate.parser import parse_where
 from lakelsm.schema.changes import AddColumn, RenameColumn, SetOption
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from tests.lookup.dict_store import DictFormat
+from tests.lookup.store.store_kinds import format_of
 
 #: Of random histories; other ones were run by hand.
 _SEEDS = [1]
@@ -170,7 +170,8 @@ def test_lookups_give_what_a_read_gives_after_each_step_of_a_history(name: str, 
     partitioned = "dt" in table.schema.primary_keys
     where = "n >= 1 AND v IS NOT NULL"
     spec, filtered = _spec(table), _spec(table, ("t", "k"), where)
-    with _opened(spec, format=ArrowStoreFormat()) as cache, _opened(filtered) as narrow:
+    other = format_of(("sort", "hash")[list(_TABLES).index(name) % 2])
+    with _opened(spec, format=format_of("arrow")) as cache, _opened(filtered, format=other) as narrow:
         for _ in range(14):
             _change(chance, table, partitioned)
             keys = _keys(chance, spec)
@@ -346,6 +347,7 @@ from lakelsm import Table
 from lakelsm.lookup.cache_directory import CacheDirectory
 from tests.lookup.test_partial_cache import PartialCache, _all, _spec
 from tests.lookup.dict_store import DictFormat
+from tests.lookup.store.store_kinds import format_of
 
 spec = _spec(Table.for_path(sys.argv[1]))
 made = DictFormat()

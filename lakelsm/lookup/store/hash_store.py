@@ -179,8 +179,6 @@ class HashStore:
 
     def _found(self, places: Longs) -> pa.Table:
         """The rows of places, in their order."""
-        if not self._layout.values:
-            return self._rows([])
         tables, numbers = [self._rows([])], []
         for part, values in self._values.values(places):
             numbers.append(part)
@@ -237,7 +235,7 @@ def _written_slots(file: PieceWriter, keys: KeyRuns, length: int, homes: int) ->
 def _add_rows(rows: pa.Table, layout: StoreLayout, keys: KeyRuns, values: ValueWriter) -> None:
     """Write the values of rows and remember their keys with the places of the values."""
     own = _key_bytes(rows, layout.keys)
-    places = values.add(_value_bytes(rows, layout.values)) if layout.values else np.zeros(len(rows), np.int64)
+    places = values.add(_value_bytes(rows, layout.values))
     hashes = hash_rows(own).view(np.uint32)
     starts, words = row_words(own)
     lengths = np.diff(starts)

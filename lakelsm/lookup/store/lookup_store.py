@@ -16,7 +16,7 @@ from lakelsm.types import DataField
 
 @dataclass(frozen=True)
 class StoreLayout:
-    """The columns of the rows of a store: those of the ``keys``, then the ``values``; no name is in both.
+    """The columns of the rows of a store: those of the ``keys``, then the ``values``, some of each; no name is in both.
 
     ``rows_of`` says which rows they are (the name of a data file, say): a file of other rows is not opened.
     """

@@ -36,6 +36,6 @@ def test_the_options_of_hash_stores_are_those_of_the_table() -> None:
     chosen = store_format(TableOptions.parse(options))
     assert isinstance(chosen, HashStoreFormat)
     assert (chosen.load_factor, chosen.page_bytes, chosen.compression, chosen.bloom_fpp) == (0.5, 4096, "lz4", 0.01)
-    assert chosen.cache.max_bytes == 1 << 20
+    assert chosen.cache.max_bytes == 1 << 19
     without = store_format(TableOptions.parse(options | {"lookup.cache.bloom.filter.enabled": "false"}))
     assert isinstance(without, HashStoreFormat) and without.bloom_fpp is None
