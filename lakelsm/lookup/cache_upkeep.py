@@ -105,6 +105,8 @@ class CacheUpkeep:
             return f"snapshot {before.id} has expired before its changes were read"
         if kept != before:
             return f"snapshot {before.id} is another one now: the table was rolled back, or made anew"
+        if newest.id > before.id and self.store.schema.cross_partition:
+            return "its changes are told by the primary key, which lacks a partition column: it may have several rows"
         if newest.id - before.id > most:
             behind = newest.id - before.id
             return f"it was {behind} snapshots behind, more than 'lookup.refresh.full-load-threshold' ({most})"

@@ -56,6 +56,23 @@ def test_rows_of_other_partitions_than_the_greatest_are_not_found(table: Table) 
         assert (lookup.get(1), lookup.get(2)) == (None, {"v": "of c"})
 
 
+def test_a_key_without_its_partition_column_has_a_row_in_each(tmp_path: Path) -> None:
+    made = Catalog(str(tmp_path / "wh")).create_table(
+        "db.t", "p STRING, k INT, v STRING", primary_key=["k"], partition_by=["p"], options={"bucket": 1}
+    )
+    write(made, "a", 1, "x")
+    write(made, "b", 1, "y")
+    with made.lookup(refresh=0) as lookup, made.lookup(key=["k", "p"], refresh=0) as whole:
+        assert lookup.staleness().cache == "full"
+        with pytest.raises(InvalidInputError, match="get_all gives them all"):
+            lookup.get(1)
+        write(made, "a", 1, "new")
+        assert sorted(row["v"] for row in lookup.get_all(1)) == ["new", "y"]
+        made.delete(where="p = 'b'", engine="local")
+        assert [row["v"] for row in lookup.get_all(1)] == ["new"]
+        assert (whole.get(1, "a"), whole.get(1, "b")) == ({"p": "a", "k": 1, "v": "new"}, None)
+
+
 def test_rows_that_a_condition_leaves_out_are_not_found(table: Table) -> None:
     with table.lookup(where="v = 'x' OR p = 'b'") as lookup:
         assert [lookup.get(*key) is None for key in (("a", 1), ("a", 2), ("b", 1))] == [False, True, False]
