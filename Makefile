@@ -15,7 +15,7 @@ help: ## this list
 setup: ## the virtual environment, the package in it, a check for Java, and an archive of classes for tests and demo
 	@$(RUN) python -m tests.class_archive
 
-demo: ## the main job on real records: a change stream, compacted; four feeds, a changelog and its totals; masked rows
+demo: ## the main job on real records: a change stream, compacted; four feeds, a changelog and its totals; masked rows; joins
 	@$(RUN) bash -c 'JDK_JAVA_OPTIONS="$$(python -m tests.class_archive --options)" exec python jobs/demo.py'
 
 test: ## every test, those without a JVM first, on [WORKERS=2] processes

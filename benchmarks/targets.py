@@ -86,7 +86,6 @@ SPEED = (
         for merge_engine in (PARTIAL_UPDATE, AGGREGATION)
     ),
     Target("first-row", "", 0.8, contender=LOCAL),
-    Target("lookup-join-10k", SHUFFLE_JOIN, 0.2),
 )
 """'Speed to reach' of one engine with two runners: one run, 2 cores, 8 million rows."""
 
@@ -106,13 +105,14 @@ BOUNDS = (
     Target("plan", "", float(1 << 30), "memory"),
     Target("count-metadata", "", 0.3),
     Target("commit", "", 1.0),
+    Target("lookup-join-10k", SHUFFLE_JOIN, 0.2),
     Target("integrity-write", "without checksums", 1.05),
     Target("integrity-read", "without checks", 1.05),
     Target("integrity-scan", "without checks", 1.05),
     Target("memory-compact", "", float(_BARE_WORKER_BYTES + (128 << 20)), "worker memory"),
     Target("memory-read", "", float(_BARE_WORKER_BYTES + (256 << 20)), "worker memory"),
 )
-"""What was reached before and has to stay: of vectors, metadata, integrity and memory."""
+"""What was reached before and has to stay: of vectors, metadata, lookup joins, integrity and memory."""
 
 TARGETS = SPEED + BOUNDS
 

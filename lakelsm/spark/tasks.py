@@ -29,6 +29,10 @@ Unit = TypeVar("Unit")
 #: Seconds to wait for the tasks of a failed job.
 _LONGEST_END = 60.0
 
+#: Rows and bytes from which on batches of a frame are handed to its task.
+_GATHERED_ROWS = 1 << 16
+_GATHERED_BYTES = 8 << 20
+
 _LISTING_JOB_FROM = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
 
@@ -175,11 +179,12 @@ def map_batches(
     """The rows that ``task`` makes of each batch of a frame, which may be a stream: the frame's columns, then those of
     ``added``, all of which can be NULL.
 
-    An error is told as in `read_units`, by a row: the first of the batch, which has a value for each column that must.
+    Spark's batches are gathered into longer ones. An error is told as in `read_units`, by a row: the first of the batch,
+    which has a value for each column that must.
     """
 
     def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
+        for batch in _gathered(batches):
             try:
                 for rows in task(batch):
                     yield _with_error(rows.columns, rows.schema, None)
@@ -192,6 +197,28 @@ def map_batches(
     arrow = to_spark_arrow(from_struct(added))
     schema = StructType([*frame.schema, *added, StructField(ERROR, StringType())])
     return _raising(map_in_arrow(frame, told, schema))
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer batches: Spark's have 10,000 rows, and a task may do much once a batch."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + len(batch), size + batch.nbytes
+        if rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
+            yield from _as_one(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield from _as_one(waiting)
+
+
+def _as_one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Batches as one, or as many as a column's bytes need."""
+    if len(batches) == 1:
+        return batches
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
 
 
 def _raising(frame: DataFrame) -> DataFrame:

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import StorageError
 from lakelsm.format.paths import AttemptNames
+from lakelsm.spark import tasks
 from lakelsm.spark.tasks import collect_messages, literal_path, map_in_arrow, run_units
 from tests.commit.commit_table import add, file, hash_index
 
@@ -104,3 +105,16 @@ def test_a_failed_job_is_ended_and_told_in_lakelsms_words() -> None:
 )
 def test_characters_of_patterns_are_escaped_and_others_stay(path: str, literal: str) -> None:
     assert literal_path(path) == literal
+
+
+@pytest.mark.parametrize(("rows", "size", "expected"), [(100, 1 << 20, [100, 100, 50]), (1 << 20, 160, [20] * 12 + [10])])
+def test_batches_are_gathered_up_to_bounds_of_rows_and_bytes(
+    rows: int, size: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_GATHERED_ROWS", rows)
+    monkeypatch.setattr(tasks, "_GATHERED_BYTES", size)
+    batches = [pa.RecordBatch.from_arrays([pa.array(range(at, at + 10))], ["n"]) for at in range(0, 250, 10)]
+    found = list(tasks._gathered(iter(batches)))
+    assert [len(batch) for batch in found] == expected
+    assert pa.Table.from_batches(found).column("n").to_pylist() == list(range(250))
+    assert list(tasks._gathered(iter([]))) == []
