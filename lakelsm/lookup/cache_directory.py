@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from lakelsm.errors import InvalidInputError, StorageError
+from lakelsm.errors import InvalidInputError, OutOfMemoryError, StorageError, UnsupportedFeatureError
 from lakelsm.storage.local import temporary_name
 from lakelsm.storage.refused_writes import refused_write
 from lakelsm.surroundings import SYSTEM, Surroundings
@@ -24,6 +24,8 @@ from lakelsm.surroundings import SYSTEM, Surroundings
 Result = TypeVar("Result")
 
 _PREFIX = "lakelsm-lookup-"
+#: Where Linux keeps files in memory.
+_MEMORY = Path("/dev/shm")
 #: Locked by the process that a private directory belongs to, for as long as it lives.
 _OWNER = ".owner"
 _LOCK = ".lock"
@@ -35,10 +37,14 @@ _UNHARMED = "The table is unharmed"
 class CacheDirectory:
     """A directory of caches. Several threads, and of a shared one several processes, may use it at a time."""
 
-    def __init__(self, path: Path, surroundings: Surroundings, remove: Callable[[], object] | None) -> None:
+    def __init__(
+        self, path: Path, surroundings: Surroundings, remove: Callable[[], object] | None, most: int | None = None
+    ) -> None:
+        """Use `private`, `in_memory` or `shared`."""
         self.path = path
         self._surroundings = surroundings
         self._remove = remove
+        self._most = most
 
     @staticmethod
     def private(surroundings: Surroundings = SYSTEM) -> CacheDirectory:
@@ -46,7 +52,22 @@ class CacheDirectory:
 
         The next one to be made removes what a killed process left.
         """
-        root = Path(tempfile.gettempdir())
+        return CacheDirectory._private(Path(tempfile.gettempdir()), surroundings, None)
+
+    @staticmethod
+    def in_memory(most: int, surroundings: Surroundings = SYSTEM) -> CacheDirectory:
+        """As `private`, in the machine's memory; its files may have ``most`` bytes.
+
+        Raises UnsupportedFeatureError where the system has no directory in memory.
+        """
+        if not _MEMORY.is_dir():
+            raise UnsupportedFeatureError(
+                f"'lookup.cache' = 'memory' keeps rows in {_MEMORY}, which this system does not have: set it to 'full'."
+            )
+        return CacheDirectory._private(_MEMORY, surroundings, most)
+
+    @staticmethod
+    def _private(root: Path, surroundings: Surroundings, most: int | None) -> CacheDirectory:
         with _told(root / _PREFIX):
             _remove_orphans(root)
             while True:
@@ -56,7 +77,7 @@ class CacheDirectory:
                     break
                 os.close(owner)
         removal = _Removal(path, owner)
-        directory = CacheDirectory(path, surroundings, removal)
+        directory = CacheDirectory(path, surroundings, removal, most)
         weakref.finalize(directory, removal)
         return directory
 
@@ -116,6 +137,18 @@ class CacheDirectory:
                     temporary.unlink()
                 _unlock(writers)
         return result
+
+    def check_space(self) -> None:
+        """Raise OutOfMemoryError where the files of a directory in memory take more than they may."""
+        if self._most is None:
+            return
+        with _told(self.path):
+            taken = sum(entry.stat().st_size for entry in os.scandir(self.path))
+        if taken > self._most:
+            raise OutOfMemoryError(
+                f"The rows of a lookup take {taken} bytes in memory, more than 'lookup.cache-max-memory-size' "
+                f"({self._most}). Raise the option, or keep them on disk: set 'lookup.cache' to 'full'."
+            )
 
     def discard(self, name: str) -> None:
         """Remove a file; it is no error where there is none, and who has it open may read on."""

@@ -155,6 +155,7 @@ def write_segment(directory: CacheDirectory, name: str, layout: CacheLayout, row
     with SegmentWriter(directory.file(name), layout.fields, layout.keys) as writer:
         for table in rows:
             writer.write(table)
+            directory.check_space()
         writer.finish()
         return writer.rows
 
@@ -174,6 +175,7 @@ def index_segments(
             writer = stack.enter_context(PieceWriter(directory.file(index)))
             facts = write_index(writer, list(zip(sources, rows.first_rows, strict=True)), threads)
             indexes.append(SealedFile(index, writer.finish(facts)))
+        directory.check_space()
         for path in paths:
             directory.discard(path.name)
     sealed = tuple(SealedFile(name, segment.file.seal) for name, segment in zip(segments, opened, strict=True))

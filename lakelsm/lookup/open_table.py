@@ -37,9 +37,12 @@ def open_lookup_table(spec: LookupSpec, directory: CacheDirectory) -> LookupTabl
 
 
 def opened_cache(spec: LookupSpec, shared: Path | None) -> OpenedCache:
-    """A cache with a directory of its own: below one that processes share, or (None) a private one."""
-    kind = chosen_cache(spec)
-    directory = CacheDirectory.private() if shared is None else CacheDirectory.shared(shared / cache_name(spec))
+    """A cache with a directory of its own: in memory, below one that processes share, or (None) a private one."""
+    kind, options = chosen_cache(spec), spec.store.options
+    if options.lookup_cache is LookupCache.MEMORY:
+        directory = CacheDirectory.in_memory(options.lookup_cache_max_memory_size)
+    else:
+        directory = CacheDirectory.private() if shared is None else CacheDirectory.shared(shared / cache_name(spec))
     try:
         return OpenedCache(kind, _opened(kind, spec, directory), directory)
     except BaseException:

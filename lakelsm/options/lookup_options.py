@@ -31,10 +31,9 @@ class LookupOptions:
         "lookup.cache",
         enum_kind(LookupCache),
         LookupCache.AUTO,
-        "What answers lookups: the whole table kept at hand ('full', or 'memory', which is the same here: its files are "
-        "mapped into memory), files of it indexed when first touched ('partial', by the full primary key only), or "
-        "'auto': a query service of the table where there is one and else 'partial' by the full primary key, 'full' by "
-        "other keys.",
+        "What answers lookups: the whole table kept at hand ('full' on disk; 'memory' in memory, of each process its "
+        "own), files of it indexed when first touched ('partial', by the full primary key only), or 'auto': a query "
+        "service of the table where there is one and else 'partial' by the full primary key, 'full' by other keys.",
         per_call=False,
     )
     lookup_cache_rows: int = option(
@@ -98,7 +97,8 @@ class LookupOptions:
         "lookup.cache-max-memory-size",
         SIZE,
         256 << 20,
-        "Memory that the caches of one process take for a table beside what the system maps of their files.",
+        "Memory that the caches of one process take for a table beside what the system maps of their files; what a "
+        "'memory' cache has at most.",
         low=1 << 20,
         per_call=False,
     )

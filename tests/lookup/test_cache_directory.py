@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm.errors import InvalidInputError, StorageError
+from lakelsm.errors import InvalidInputError, OutOfMemoryError, StorageError, UnsupportedFeatureError
+from lakelsm.lookup import cache_directory
 from lakelsm.lookup.cache_directory import CacheDirectory
 
 
@@ -182,3 +183,19 @@ def test_a_killed_writer_leaves_no_lock_and_its_file_goes_when_nobody_writes(tmp
     assert [name for name in os.listdir(shared) if name.endswith(".tmp")] == [] and directory.names() == []
     with directory.lock():
         pass
+
+
+def test_a_directory_in_memory_has_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = CacheDirectory.in_memory(10)
+    assert directory.path.parent == Path("/dev/shm")
+    directory.published("a", lambda path: path.write_text("x" * 10))
+    directory.check_space()
+    directory.published("b", lambda path: path.write_text("x"))
+    with pytest.raises(OutOfMemoryError, match=r"11 bytes in memory, more than 'lookup\.cache-max-memory-size' \(10\)"):
+        directory.check_space()
+    directory.close()
+    assert not directory.path.exists()
+    CacheDirectory.private().check_space()
+    monkeypatch.setattr(cache_directory, "_MEMORY", tmp_path / "none")
+    with pytest.raises(UnsupportedFeatureError, match="set it to 'full'"):
+        CacheDirectory.in_memory(10)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
-from lakelsm.errors import CorruptStoreError, InvalidInputError
+from lakelsm.errors import CorruptStoreError, InvalidInputError, OutOfMemoryError
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.cache_state import CacheState
@@ -363,3 +363,23 @@ def test_a_closed_cache_is_told_and_its_directory_goes(tmp_path: Path, temporary
     for call in (lambda: cache.find_one((1,)), cache.refresh):
         with pytest.raises(InvalidInputError, match=r"The lookup of table d\.t is closed"):
             call()
+
+
+def test_a_cache_in_memory_keeps_to_its_bound_and_to_its_rows(tmp_path: Path) -> None:
+    history = History(CASES[0], tmp_path, 5)
+    history.table.write(history.rows(300))
+    spec = LookupSpec(store_of(tmp_path), ("g",), COLUMNS)
+    refused = CacheDirectory.in_memory(1000)
+    with pytest.raises(OutOfMemoryError, match=r"'lookup\.cache-max-memory-size' \(1000\)"):
+        FullCache.open(spec, refused)
+    assert refused.names() == []
+    refused.close()
+    space = CacheDirectory.in_memory(64 << 10)
+    cache = FullCache.open(spec, space)
+    rows = agree(cache, history.table, ("g",))
+    wide = [{"k": k, "t": "a", "g": 1, "v": f"{k}" * 100, "n": 1, "s": 1} for k in range(500, 700)]
+    history.table.write(pa.Table.from_pylist(wide, schema=SCHEMA))
+    with pytest.raises(OutOfMemoryError, match=r"take \d+ bytes in memory"):
+        cache.refresh()
+    assert answers(cache, list(rows), ("g",)) == rows, "what it had answers on"
+    cache.close()

@@ -69,3 +69,10 @@ def test_a_cache_has_a_directory_of_its_own(table: Table, tmp_path: Path) -> Non
     private.close()
     shared.close()
     assert (private.directory.path.exists(), shared.directory.path.exists()) == (False, True)
+
+
+def test_a_cache_in_memory_has_its_own_directory_there(table: Table, tmp_path: Path) -> None:
+    with_memory = opened_cache(spec(table, "memory"), tmp_path / "shared")
+    assert with_memory.kind == "full" and with_memory.directory.path.parent == Path("/dev/shm")
+    with_memory.close()
+    assert not with_memory.directory.path.exists() and not (tmp_path / "shared").exists()
