@@ -13,7 +13,6 @@ from lakelsm.lookup.opened_cache import OpenedCache
 from lakelsm.lookup.partial_cache import PartialCache
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.service_addresses import is_service_available
-from lakelsm.lookup.store.store_formats import store_format
 from lakelsm.options import LookupCache
 
 _FULL, _PARTIAL, _REMOTE = "full", "partial", "remote"
@@ -54,5 +53,5 @@ def _opened(kind: str, spec: LookupSpec, directory: CacheDirectory) -> LookupTab
     if kind == _REMOTE:
         return RemoteCache.open(spec)
     if kind == _PARTIAL:
-        return PartialCache.open(spec, directory, format=store_format(spec.store.options))
+        return PartialCache.open(spec, directory)
     return FullCache.open(spec, directory)

@@ -21,6 +21,7 @@ from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.lookup_table import Refreshed
 from lakelsm.lookup.row_masks import RowMasks
 from lakelsm.lookup.store.lookup_store import StoreFormat
+from lakelsm.lookup.store.store_formats import store_format
 from lakelsm.lookup.store_build import StoredColumns
 from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import arrow_field
@@ -46,10 +47,15 @@ class PartialCache:
 
     @staticmethod
     def open(
-        spec: LookupSpec, directory: CacheDirectory, *, format: StoreFormat, surroundings: Surroundings = SYSTEM
+        spec: LookupSpec,
+        directory: CacheDirectory,
+        *,
+        format: StoreFormat | None = None,
+        surroundings: Surroundings = SYSTEM,
     ) -> PartialCache:
         """A cache of the table's newest snapshot. It reads metadata only.
 
+        Its files are of the ``format`` (None: that which the table's options choose).
         Raises InvalidInputError unless the key is the table's primary key.
         """
         if not spec.by_primary_key:
@@ -59,6 +65,7 @@ class PartialCache:
                 f"({', '.join(spec.key)}): set 'lookup.cache' to 'full'."
             )
         spec = followed(spec)
+        format = store_format(spec.store.options) if format is None else format
         live = LiveBuckets.of(spec, spec.store.snapshots.latest())
         query = _query_of(live, None, format, directory, surroundings)
         return PartialCache(query, format=format, directory=directory, surroundings=surroundings)

@@ -172,7 +172,7 @@ def test_lookups_give_what_a_read_gives_after_each_step_of_a_history(name: str, 
     spec, filtered = _spec(table), _spec(table, ("t", "k"), where)
     other = format_of(("sort", "hash")[list(_TABLES).index(name) % 2])
     with _opened(spec, format=format_of("arrow")) as cache, _opened(filtered, format=other) as narrow:
-        for _ in range(14):
+        for _ in range(10):
             _change(chance, table, partitioned)
             keys = _keys(chance, spec)
             for lookup, one, condition in ((cache, spec, None), (narrow, filtered, where)):

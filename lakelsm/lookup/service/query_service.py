@@ -17,7 +17,6 @@ from lakelsm.lookup.service.local_servers import LocalServers
 from lakelsm.lookup.service.server_setup import ServerSetup
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_run import run_service
-from lakelsm.lookup.store.store_formats import store_format
 from lakelsm.snapshots.table_store import TableStore
 
 if TYPE_CHECKING:
@@ -68,4 +67,4 @@ class QueryService:
 
 def opened_partial_cache(spec: LookupSpec) -> LookupTable:
     """The cache that a server answers from. Its directory goes with it."""
-    return PartialCache.open(spec, CacheDirectory.private(), format=store_format(spec.store.options))
+    return PartialCache.open(spec, CacheDirectory.private())
