@@ -28,7 +28,7 @@ Hashes = npt.NDArray[np.uint32]
 _DIRECTORY = "directory"
 _SORTED = "index"
 #: Entries of a part, which is sorted in memory.
-_PART_ENTRIES = 1 << 21
+_PART_ENTRIES = 1 << 19
 _MOST_PART_BITS = 12
 _PIECE_BYTES = 1 << 20
 #: Entries of one value of the leading bits up to which they are compared one by one.
@@ -41,7 +41,7 @@ def write_index(file: PieceWriter, sources: Sequence[tuple[PieceFile, int]], thr
     """Write the index of the entries of files, each with the number of its first row; return its facts.
 
     The facts are for `PieceWriter.finish`, alone or among others: `HashIndex` is given them. Memory: for each thread
-    twice the entries of a part, 32 MB, and more where a larger share of the rows has one key.
+    twice the entries of a part, 8 MB, and more where a larger share of the rows has one key.
     """
     return _IndexWriter(file, sources).write(threads)
 
