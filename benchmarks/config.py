@@ -57,11 +57,33 @@ JOINED_FACTS: Mapping[str, int] = {"lookup-join-10k": 10_000, "lookup-join-1m": 
 
 LOOKUP_JOIN_OPERATIONS = tuple(JOINED_FACTS)
 
+LOOKUP_HITS: Mapping[str, float] = {
+    "lookup-hits": 1.0,
+    "lookup-half": 0.5,
+    "lookup-misses": 0.0,
+    "lookup-get": 1.0,
+    "lookup-get-miss": 0.0,
+}
+"""Lookups of random keys, warm, by the share of the keys that have a row."""
+
+LOOKUP_BATCH, LOOKUP_BATCHES = 100_000, 10
+"""Keys of a batch, and batches of one measurement."""
+
+LOOKUP_COLUMNS = ["quantity", "status"]
+"""What is looked up."""
+
+LOOKUP_GETS = 1000
+"""Single lookups of one measurement."""
+
+LOOKUP_OPERATIONS = (*LOOKUP_HITS, "lookup-cold", "lookup-bootstrap", "lookup-refresh")
+"""Lookups by key, and what their caches cost."""
+
 OPERATIONS = (
     *SPEED_OPERATIONS,
     *VECTOR_OPERATIONS,
     *MODE_OPERATIONS,
     *LOOKUP_JOIN_OPERATIONS,
+    *LOOKUP_OPERATIONS,
     *METADATA_OPERATIONS,
     *INTEGRITY_OPERATIONS,
     *MEMORY_OPERATIONS,
@@ -73,6 +95,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "vectors": VECTOR_OPERATIONS,
     "modes": MODE_OPERATIONS,
     "lookup-joins": LOOKUP_JOIN_OPERATIONS,
+    "lookups": LOOKUP_OPERATIONS,
     "metadata": METADATA_OPERATIONS,
     "integrity": INTEGRITY_OPERATIONS,
     "memory": MEMORY_OPERATIONS,

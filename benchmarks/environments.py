@@ -26,6 +26,7 @@ PEERS = {
     "pypaimon": PeerPackages("pypaimon", ("pypaimon==2.1.*",)),
     "deltalake": PeerPackages("deltalake", ("deltalake==1.*", "pyarrow")),
     "chdb": PeerPackages("chdb", ("chdb==4.*", "pandas", "pyarrow")),
+    "rocksdb": PeerPackages("rocksdict", ("rocksdict==0.3.*", "numpy", "pyarrow")),
     "duckdb": PeerPackages("duckdb", ("duckdb==2.*", "pyarrow", "pytz")),
 }
 

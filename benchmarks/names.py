@@ -11,6 +11,11 @@ LOCAL = "lakelsm local"
 #: lakelsm on Spark as it was at an earlier revision, on the same tables.
 BEFORE = "lakelsm before"
 
+# What answers lookups.
+FULL_CACHE = "lakelsm full cache"
+PARTIAL_CACHE = "lakelsm partial cache"
+QUERY_SERVICE = "lakelsm query service"
+
 # Floors.
 SORTED_WRITE = "Spark sorted write"
 KEY_SORTED_WRITE = "Spark write sorted on the key alone"
@@ -28,6 +33,7 @@ PYPAIMON = "pypaimon"
 DELTA = "delta-rs"
 CLICKHOUSE = "chdb (ClickHouse)"
 DUCKDB = "DuckDB"
+ROCKSDB = "RocksDB (Python)"
 
 DEDUPLICATE, PARTIAL_UPDATE, AGGREGATION = "deduplicate", "partial-update", "aggregation"
 
@@ -35,6 +41,11 @@ DEDUPLICATE, PARTIAL_UPDATE, AGGREGATION = "deduplicate", "partial-update", "agg
 def first(name: str) -> str:
     """The first query of a snapshot; the bare name is a later one."""
     return f"{name}, first query"
+
+
+def anew(name: str) -> str:
+    """The same from nothing, instead of what was there going on."""
+    return f"{name}, loaded anew"
 
 
 def smaller(name: str) -> str:

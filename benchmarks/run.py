@@ -18,6 +18,7 @@ from benchmarks.config import (
     ENGINE_OPERATIONS,
     INTEGRITY_OPERATIONS,
     LOOKUP_JOIN_OPERATIONS,
+    LOOKUP_OPERATIONS,
     MEMORY_OPERATIONS,
     METADATA_OPERATIONS,
     MODE_OPERATIONS,
@@ -33,6 +34,9 @@ from benchmarks.timing import Measurement
 ROOT = Path(__file__).resolve().parent.parent
 # BEFORE_OPERATIONS share a process with nothing else, as those of the earlier revision do.
 _SPARK_LANES = (("load",), BEFORE_OPERATIONS, ("read", "where"), ("compact",))
+
+#: Peers that look rows up by key, and do nothing else.
+_LOOKUP_PEERS = frozenset({"rocksdb"})
 
 #: A peer that hangs is ended then.
 _PEER_SECONDS = 900
@@ -179,6 +183,9 @@ def _run_own(runner: Runner, wanted: Collection[str]) -> None:
     if planning:
         runner.lane("prepare-metadata", "benchmarks.planning_lane", ("prepare",))
         runner.lane("-".join(planning), "benchmarks.planning_lane", planning)
+    lookups = [name for name in LOOKUP_OPERATIONS if name in wanted]
+    if lookups:
+        runner.lane("lookups", "benchmarks.lookup_lane", lookups)
     integrity = [name for name in INTEGRITY_OPERATIONS if name in wanted]
     if integrity:
         runner.lane("integrity", "benchmarks.integrity_lane", integrity)
@@ -207,8 +214,11 @@ def run(config: BenchConfig, only_peers: bool) -> list[Measurement]:
         _run_modes(runner, wanted)
         _run_lookup_joins(runner, wanted)
         _run_own(runner, wanted)
-    for name, python in config.peer_pythons.items() if speed else ():
-        runner.lane(name, "benchmarks.peer_runner", speed, name, python=python, most_seconds=_PEER_SECONDS)
+    lookups = [name for name in LOOKUP_OPERATIONS if name in wanted]
+    for name, python in config.peer_pythons.items():
+        operations = lookups if name in _LOOKUP_PEERS else speed
+        if operations:
+            runner.lane(name, "benchmarks.peer_runner", operations, name, python=python, most_seconds=_PEER_SECONDS)
     return runner.results
 
 

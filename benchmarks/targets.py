@@ -16,14 +16,19 @@ from benchmarks.names import (
     DEDUPLICATE,
     DELTA,
     ENGINE,
+    FULL_CACHE,
     JAVA,
     KEY_SORTED_WRITE,
     LOCAL,
+    PARTIAL_CACHE,
     PARTIAL_UPDATE,
     PYPAIMON,
+    QUERY_SERVICE,
+    ROCKSDB,
     SCAN,
     SHUFFLE_JOIN,
     SORTED_WRITE,
+    anew,
     first,
     merging,
     smaller,
@@ -89,6 +94,26 @@ SPEED = (
 )
 """'Speed to reach' of one engine with two runners: one run, 2 cores, 8 million rows."""
 
+LOOKUPS = (
+    Target("lookup-join-10k", SHUFFLE_JOIN, 0.2),
+    # A million keys: 2 million a second, over the network half a million.
+    Target("lookup-hits", "", 0.5, contender=FULL_CACHE),
+    Target("lookup-hits", "", 0.5, contender=PARTIAL_CACHE),
+    Target("lookup-hits", "", 2.0, contender=QUERY_SERVICE),
+    *(
+        Target(operation, ROCKSDB, 0.2, contender=cache)
+        for operation in ("lookup-hits", "lookup-half", "lookup-misses")
+        for cache in (FULL_CACHE, PARTIAL_CACHE)
+    ),
+    # A thousand keys: 50 and 10 microseconds each.
+    Target("lookup-get", "", 0.05, contender=FULL_CACHE),
+    Target("lookup-get-miss", "", 0.01, contender=FULL_CACHE),
+    Target("lookup-cold", ARROW_SCAN, 1.3, contender=PARTIAL_CACHE),
+    Target("lookup-bootstrap", ARROW_SCAN, 2.0, contender=FULL_CACHE),
+    Target("lookup-refresh", anew(FULL_CACHE), 0.02, contender=FULL_CACHE),
+)
+"""'Speed and memory' of lookups: the same rows, the same cores."""
+
 BOUNDS = (
     Target("upsert", DELTA, 0.5),
     *(
@@ -105,16 +130,15 @@ BOUNDS = (
     Target("plan", "", float(1 << 30), "memory"),
     Target("count-metadata", "", 0.3),
     Target("commit", "", 1.0),
-    Target("lookup-join-10k", SHUFFLE_JOIN, 0.2),
     Target("integrity-write", "without checksums", 1.05),
     Target("integrity-read", "without checks", 1.05),
     Target("integrity-scan", "without checks", 1.05),
     Target("memory-compact", "", float(_BARE_WORKER_BYTES + (128 << 20)), "worker memory"),
     Target("memory-read", "", float(_BARE_WORKER_BYTES + (256 << 20)), "worker memory"),
 )
-"""What was reached before and has to stay: of vectors, metadata, lookup joins, integrity and memory."""
+"""What was reached before and has to stay: of vectors, metadata, integrity and memory."""
 
-TARGETS = SPEED + BOUNDS
+TARGETS = SPEED + LOOKUPS + BOUNDS
 
 
 @dataclass(frozen=True)
