@@ -72,7 +72,10 @@ class LookupLane:
             if name == QUERY_SERVICE:
                 self.open.enter_context(service(self.path))
             kinds = {FULL_CACHE: "full", PARTIAL_CACHE: "partial", QUERY_SERVICE: "auto"}
-            lookup = open_table(self.path).lookup(LOOKUP_COLUMNS, cache=kinds[name], refresh="never")
+            # A row that was handed out once would not be looked up again.
+            lookup = open_table(self.path).lookup(
+                LOOKUP_COLUMNS, cache=kinds[name], refresh="never", options={"lookup.cache-rows": "0"}
+            )
             self.lookups[name] = self.open.enter_context(lookup)
         return self.lookups[name]
 

@@ -16,6 +16,9 @@ from benchmarks.workspace import build
 
 _BATCH_ROWS = 100_000
 
+#: What lookups of lakelsm have by default.
+_CACHE_BYTES = 256 << 20
+
 
 class RocksdbPeer:
     """One open store."""
@@ -34,6 +37,10 @@ class RocksdbPeer:
     def _opened(self, path: Path) -> Any:
         options = self.rocksdict.Options(raw_mode=True)
         options.increase_parallelism(self.config.cores)
+        blocks = self.rocksdict.BlockBasedOptions()
+        blocks.set_block_cache(self.rocksdict.Cache(_CACHE_BYTES))
+        blocks.set_bloom_filter(10, False)
+        options.set_block_based_table_factory(blocks)
         return self.rocksdict.Rdict(str(path), options)
 
     def _load(self, target: Path) -> None:
