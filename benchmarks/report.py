@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from benchmarks.config import MASKED_PERCENT, OPERATIONS
 from benchmarks.names import DEDUPLICATE, ENGINE, merging
-from benchmarks.targets import BOUNDS, SPEED, Verdict
+from benchmarks.targets import BOUNDS, LOOKUPS, SPEED, Verdict
 from benchmarks.timing import Measurement
 
 TITLES = {
@@ -50,9 +50,9 @@ _MIB = 1 << 20
 
 
 def judged(found: Sequence[Verdict], operations: Collection[str]) -> list[str]:
-    """A line for each target of the operations: those of speed first, then the bounds that have to stay."""
+    """A line for each target of the operations: those of speed first, then lookups, then the bounds that have to stay."""
     lines: list[str] = []
-    for heading, targets in (("Speed to reach:", SPEED), ("Bounds to keep:", BOUNDS)):
+    for heading, targets in (("Speed to reach:", SPEED), ("Lookups:", LOOKUPS), ("Bounds to keep:", BOUNDS)):
         asked = [verdict for verdict in found if verdict.target in targets and verdict.target.operation in operations]
         if asked:
             lines += [heading, *(verdict.text(TITLES[verdict.target.operation]) for verdict in asked), ""]

@@ -10,14 +10,7 @@ import time
 import pytest
 
 from benchmarks import names, timing
-from benchmarks.config import (
-    LOOKUP_JOIN_OPERATIONS,
-    LOOKUP_OPERATIONS,
-    MODE_OPERATIONS,
-    OPERATIONS,
-    SPEED_OPERATIONS,
-    named_operations,
-)
+from benchmarks.config import MODE_OPERATIONS, OPERATIONS, SPEED_OPERATIONS, named_operations
 from benchmarks.names import CLICKHOUSE, COPY, DELTA, ENGINE, LOCAL, SCAN, first
 from benchmarks.report import TITLES, failures, judged, table
 from benchmarks.targets import SPEED, TARGETS, verdicts
@@ -240,14 +233,13 @@ def test_operations_are_named_one_by_one_or_by_their_group() -> None:
 def test_every_operation_has_a_title_and_every_target_an_operation() -> None:
     assert set(TITLES) == set(OPERATIONS)
     assert {target.operation for target in TARGETS} <= set(OPERATIONS)
-    looked_up = {*LOOKUP_OPERATIONS, *LOOKUP_JOIN_OPERATIONS}
-    assert {target.operation for target in SPEED} - looked_up == set(SPEED_OPERATIONS)
+    assert {target.operation for target in SPEED} == set(SPEED_OPERATIONS)
 
 
 def test_targets_of_speed_name_contenders_by_their_constants() -> None:
     known = {value for name, value in vars(names).items() if name.isupper()}
     bare = {
-        name.removesuffix(", first query").removesuffix(" (table / 10)").removesuffix(", loaded anew")
+        name.removesuffix(", first query").removesuffix(" (table / 10)")
         for target in SPEED
         for name in (target.contender, target.beside)
         if name and not target.operation.startswith("engine-")

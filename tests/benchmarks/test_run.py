@@ -87,6 +87,5 @@ def test_the_page_of_the_harness_names_every_contender_and_group() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     constants = {value for name, value in vars(names).items() if name.isupper()} - set(MERGE_ENGINES)
     shown = page.replace("Spark parquet scan, copy, append", "Spark parquet scan Spark parquet copy Spark parquet append")
-    shown = shown.replace("Spark shuffle join, broadcast join", "Spark shuffle join Spark broadcast join")
     assert [name for name in constants if name not in shown] == []
     assert [group for group in GROUPS if f"`{group}`" not in page] == []
