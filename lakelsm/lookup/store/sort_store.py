@@ -32,7 +32,8 @@ from lakelsm.types import DataField, DataType, to_arrow
 
 #: Plain bytes of blocks, at least, that are searched in one step.
 _STEP_BYTES = 8 << 20
-_BATCH_ROWS = 1 << 16
+#: Rows and bytes, at most, that are encoded and decoded at a time (but for a row that is larger).
+_BATCH_ROWS, _BATCH_BYTES = 1 << 16, 16 << 20
 #: Up to so many entries, and so many a key, are all decoded instead of a dozen of each key's.
 _FEW_ROWS, _ROWS_OF_A_KEY = 1 << 13, 8
 
@@ -62,8 +63,9 @@ class SortStoreFormat:
         with new_file(path) as file:
             writer = SortFileWriter(file, self.form, layout.mark)
             for table in rows:
-                for start in range(0, len(table), _BATCH_ROWS):
-                    batch = table.slice(start, _BATCH_ROWS)
+                size = max(min(_BATCH_ROWS, _BATCH_BYTES * len(table) // max(table.nbytes, 1)), 1)
+                for start in range(0, len(table), size):
+                    batch = table.slice(start, size)
                     keys = encode_compacted(canonical_keys(batch, layout.keys), _types(layout.keys))
                     writer.put(single(keys), values.encode(batch))
             writer.finish()
@@ -110,9 +112,8 @@ class SortStore:
             some = [column.slice(start, end - start) for column in columns]
             with self._reader.told_of(f"one of the blocks {numbers[0]} to {numbers[-1]}"):
                 hits, values = self._search(group, np.searchsorted(numbers, blocks[start:end]), some)
-                for at in range(0, len(hits), _BATCH_ROWS):
-                    rows = values.take(np.arange(at, min(at + _BATCH_ROWS, len(hits))))
-                    tables.append(self._values.decode(rows).select(names))
+                for some_values in _batches(values):
+                    tables.append(self._values.decode(some_values).select(names))
             found.append(probes[start:end][hits])
         places = np.concatenate(found)
         order = np.argsort(places, kind="stable")
@@ -174,6 +175,17 @@ class SortStore:
             below = here < wanted
             low = np.where(going & below, entries + 1, low)
             high = np.where(going & ~below, entries, high)
+
+
+def _batches(values: RowBytes) -> Iterator[RowBytes]:
+    """Values a bounded number of rows and bytes at a time."""
+    ends = np.cumsum(values.lengths)
+    start = 0
+    while start < len(ends):
+        room = _BATCH_BYTES + (int(ends[start - 1]) if start else 0)
+        end = max(min(int(np.searchsorted(ends, room, side="right")), start + _BATCH_ROWS), start + 1)
+        yield values.take(np.arange(start, end))
+        start = end
 
 
 def canonical_keys(rows: pa.Table, keys: Sequence[DataField]) -> list[pa.Array]:

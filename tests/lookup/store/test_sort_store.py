@@ -75,6 +75,7 @@ def test_a_store_answers_as_a_dict_does(
         patched.setattr(sort_store, "_FEW_ROWS", few)
         patched.setattr(sort_store, "_ROWS_OF_A_KEY", few)
         patched.setattr(sort_store, "_STEP_BYTES", 500)
+        patched.setattr(sort_store, "_BATCH_BYTES", 100)
         path = Path(folder) / "s"
         stores.write(path, layout, (stored.slice(start, batch) for start in range(0, len(stored), batch)))
         store = stores.open(path, layout)
