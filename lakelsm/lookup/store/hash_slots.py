@@ -70,14 +70,14 @@ def find_places(slots: Words, keys: Words, home: Longs, check: Callable[[Longs],
     while len(asked):
         at = home[asked] + distance
         check(at)
-        read = slots[at]
+        read = slots.take(at, axis=0)
         last = read[:, -1]
         same = last != 0
         own = (last >> np.uint64(_PLACE_BITS)).astype(np.int64)
         # A key whose home is before the slot's own key's would lie before it.
         going = same & ((own >= distance) | (own == _FARTHEST))
         for word in range(keys.shape[1]):
-            same &= read[:, word] == keys[asked, word]
+            same &= read[:, word] == (keys[:, word] if distance == 0 else keys[asked, word])
         places[asked[same]] = (last[same] & _PLACE).astype(np.int64) - 1
         asked = asked[going & ~same]
         distance += 1

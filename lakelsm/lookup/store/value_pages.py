@@ -7,6 +7,7 @@ number of words that follow precedes each.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ Words = npt.NDArray[np.uint64]
 
 _CODECS = {"zstd": "zstd", "lz4": "lz4_raw"}
 #: Bytes of pages that are put together at once.
-_AT_ONCE = 64 << 20
+_AT_ONCE = 16 << 20
 
 
 def row_words(rows: pa.BinaryArray) -> tuple[Longs, Words]:
@@ -75,6 +76,24 @@ class ValueWriter:
         self._file.append(self._section, data)
 
 
+@dataclass(frozen=True, eq=False)
+class _Span:
+    """Some pages of the stream, one after the other; ``rank``: how many of them are before each page of the stream."""
+
+    words: Words
+    rank: Longs
+
+    def has(self, first: Longs, last: Longs) -> bool:
+        """Whether all pages are there from each first one, which is, to the last one."""
+        return bool((self.rank[last] - self.rank[first] == last - first).all())
+
+    def starts(self, places: Longs, page_words: int) -> Longs:
+        """Where places of the stream are among the words."""
+        pages = places // page_words
+        begin: Longs = places - (pages - self.rank[pages]) * page_words
+        return begin
+
+
 class ValuePages:
     """The stream of an open store. Pages that are decoded stay in the cache, up to its bound."""
 
@@ -114,33 +133,32 @@ class ValuePages:
 
     def _gathered(self, places: Longs) -> pa.BinaryArray:
         if self._length is None:
-            words, starts = self._read(places, np.ones(len(places), np.int64))
-            lengths = words[starts].astype(np.int64)
-            words, starts = self._read(places, lengths + 1)
-            starts += 1
+            span = self._span(places, places)
+            starts = span.starts(places, self._page_words) + 1
+            lengths = span.words[starts - 1].astype(np.int64)
+            if not span.has(places // self._page_words, (places + lengths) // self._page_words):
+                span = self._span(places, places + lengths)
+                starts = span.starts(places, self._page_words) + 1
         else:
             lengths = np.full(len(places), self._length)
-            words, starts = self._read(places, lengths)
+            span = self._span(places, places + lengths - 1)
+            starts = span.starts(places, self._page_words)
         offsets = np.zeros(len(places) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         picks = np.repeat(starts - offsets[:-1], lengths)
         picks += np.arange(len(picks))
-        data = pa.py_buffer(words[picks])
+        data = pa.py_buffer(span.words[picks])
         layout = pa.py_buffer(offsets << 3)
         return pa.Array.from_buffers(pa.large_binary(), len(places), [None, layout, data])
 
-    def _read(self, places: Longs, lengths: Longs) -> tuple[Words, Longs]:
-        """The pages that have some ranges of the stream, one after the other, and where in them each range begins."""
-        first, last = places // self._page_words, (places + lengths - 1) // self._page_words
+    def _span(self, first: Longs, last: Longs) -> _Span:
+        """The pages that have some ranges of the stream, from their first word to their last one."""
         edges = np.zeros(self._words // self._page_words + 2, np.int64)
-        np.add.at(edges, first, 1)
-        np.add.at(edges, last + 1, -1)
+        np.add.at(edges, first // self._page_words, 1)
+        np.add.at(edges, last // self._page_words + 1, -1)
         touched = np.cumsum(edges) > 0
-        rank = np.cumsum(touched) - 1
-        # A range of several pages lies in one piece: all of its pages are touched.
         pages = [self._page(number) for number in np.flatnonzero(touched).tolist()]
-        words = pages[0] if len(pages) == 1 else np.concatenate(pages)
-        return words, places - (first - rank[first]) * self._page_words
+        return _Span(pages[0] if len(pages) == 1 else np.concatenate(pages), np.cumsum(touched) - 1)
 
     def _page(self, number: int) -> Words:
         page = self._cache.get(self._store, number)
