@@ -85,6 +85,14 @@ def test_facts_of_a_batch_meet_the_rows_of_a_composite_key(spark: SparkSession, 
     assert [tuple(row) for row in inner.collect()] == [(0, "us", 1, "cem")]
 
 
+def test_facts_of_a_key_that_is_not_unique_meet_all_its_rows(spark: SparkSession, customers: Table) -> None:
+    facts = spark.range(0, 4, 1, 2).selectExpr("id AS n", "IF(id = 3, 9L, id) AS i")
+    found = facts.transform(customers.lookup_join({"i": "id"}, ["region", "name"])).collect()
+    expected = [(1, "eu", "ann"), (1, "us", "cem"), (2, "eu", "bob"), (2, "us", "dee")]
+    assert sorted((row.n, row.region, row.name) for row in found if row.name) == expected
+    assert sorted(row.n for row in found if not row.name) == [0, 3]
+
+
 def test_a_stream_meets_rows_that_change_while_it_runs(spark: SparkSession, customers: Table, tmp_path: Path) -> None:
     landing = tmp_path / "landing"
     landing.mkdir()
