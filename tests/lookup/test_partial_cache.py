@@ -199,6 +199,25 @@ def _all(cache: PartialCache, spec: LookupSpec) -> list[tuple[Any, ...]]:
     return [row for _, row in _found(cache, spec, _ROWS.select(list(spec.key)))]
 
 
+def test_what_a_row_above_level_0_holds_of_older_levels_is_not_merged_twice(tmp_path: Path) -> None:
+    options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "changelog-producer": "lookup"}
+    table = _table(tmp_path, **options)
+    ids = pa.array(range(3000), pa.int32())
+    rows = pa.table({"id": ids, "k": ids.cast(pa.string()), "v": ids.cast(pa.string()), "n": ids.cast("int64"), "t": ids})
+    table.write(rows)
+    table.compact(full=True)
+    for first in (10, 12):
+        table.write(rows.slice(first, 4))
+        table.compact()
+    table.write(rows.slice(13, 1), options={"write-only": "true"})
+    spec = _spec(table)
+    with _opened(spec) as cache:
+        assert len({file.level for file in cache._current().live.files}) > 2
+        keys = rows.select(["id", "k"]).slice(5, 15)
+        assert _found(cache, spec, keys) == _expected(table, spec, keys)
+        assert dict(_found(cache, spec, keys))[8] == ("13", 13, 4 * 13)
+
+
 def test_a_cache_is_of_the_whole_primary_key(tmp_path: Path) -> None:
     table = _written(tmp_path)
     spec = LookupSpec(table._store(), ("id",), ("v",))
