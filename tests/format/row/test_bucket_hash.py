@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.row.binary_row import encode_rows
-from lakelsm.format.row.bucket_hash import _hash_buckets, bucket_ids, hash_rows, key_hashes
+from lakelsm.format.row.bucket_hash import (
+    _hash_buckets,
+    bucket_ids,
+    finished_hash,
+    hash_bytes,
+    hash_rows,
+    key_hashes,
+    mixed_words,
+)
+from lakelsm.format.row.row_bytes import RowBytes
 from lakelsm.types import AtomicType, parse_type
 from tests.format.row.binary_row_cases import (
     BUCKETS_OF_4,
@@ -160,3 +169,17 @@ def test_the_hash_index_of_javas_dynamic_buckets_holds_the_hashes_of_the_keys(
             keys |= set(hash_rows(pa.array([row[4:]], pa.binary())).tolist())
     assert keys
     assert keys <= stored
+
+
+@given(st.lists(st.binary(max_size=40), min_size=1, max_size=30))
+def test_byte_strings_of_any_length_hash_as_in_java(values: list[bytes]) -> None:
+    assert hash_bytes(RowBytes.of(pa.array(values, pa.binary()))).tolist() == [_of_bytes(value) for value in values]
+
+
+def _of_bytes(value: bytes) -> int:
+    """Row by row: words of four bytes, then each byte left over as a number of its own with its sign."""
+    whole = len(value) // 4 * 4
+    words = [int.from_bytes(value[at : at + 4], "little") for at in range(0, whole, 4)]
+    tail = [(byte - 256 if byte >= 128 else byte) & 0xFFFFFFFF for byte in value[whole:]]
+    found = finished_hash(mixed_words([*words, *tail]), len(value))
+    return found - (1 << 32) if found >> 31 else found

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptStoreError
+from lakelsm.format.row.bucket_hash import hash_bytes
+from lakelsm.format.row.row_bytes import RowBytes
 from lakelsm.lookup.store.block_cache import BlockCache
 from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.lookup.store.sort_reader import SortFileReader
@@ -110,3 +112,16 @@ def test_an_index_that_is_compressed_is_read(path: Path) -> None:
         writer.put(pa.array([b"k" * 500 + b"%03d" % n for n in range(9)]), pa.array([b"v"] * 9))
         writer.finish()
     assert read_all(path) > 9 * 500
+
+
+def test_a_file_of_another_engine_is_verified_and_gets_a_bloom_filter_of_its_keys(path: Path) -> None:
+    path.write_bytes(written(ENTRIES, FORM))
+    reader = SortFileReader(path, BlockCache(0))
+    reader.verify(len(ENTRIES), 0.05)
+    assert reader.bloom is not None
+    assert reader.bloom.may_have(hash_bytes(RowBytes.of(pa.array([key for key, _ in ENTRIES])))).all()
+    others = pa.array([b"other %d" % number for number in range(1000)])
+    assert reader.bloom.may_have(hash_bytes(RowBytes.of(others))).mean() < 0.15
+    with pytest.raises(CorruptStoreError, match="has 120 entries instead of 119"):
+        reader.verify(119, None)
+    reader.close()
