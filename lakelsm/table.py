@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -319,7 +319,7 @@ class Table:
         refresh: float | str | None = None,
         cache: str | None = None,
         options: Mapping[str, object] | None = None,
-        directory: str | PathLike[str] | None = None,
+        directory: str | Path | None = None,
     ) -> Lookup:
         """Rows by key, kept at hand in this process and fresh as the table changes: no session is needed. Close it.
 

@@ -216,8 +216,8 @@ class World:
     def call(self, method: Method, values: Mapping[str, Any]) -> object:
         """Call a method; a DataFrame is computed, as some of a read's work is done only then."""
         more, given = method.arguments(values)
-        if given.get("directory") == "/":
-            given["directory"] = "/dev/null"  # A lookup of root's would keep its files there.
+        if isinstance(directory := given.get("directory"), (str, Path)) and Path(directory).is_absolute():
+            given["directory"] = f"{self.warehouse.parent}/caches{directory}"  # Root may make any.
         if "changes" in values:
             more, given = [given["name"], *more], {}
         with ExitStack() as stack:

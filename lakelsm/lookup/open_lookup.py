@@ -101,7 +101,7 @@ def _interval(refresh: object) -> float | None:
 def _directory(directory: object) -> Path | None:
     if directory is None:
         return None
-    path = os.fspath(directory) if isinstance(directory, os.PathLike) else directory
+    path = str(directory) if isinstance(directory, Path) else directory
     if not isinstance(path, str) or not os.path.isabs(path):
         raise wrong_argument("directory", directory, "the absolute path of a directory, such as '/var/tmp/customers'")
     return Path(checked_location("directory", path))
