@@ -50,8 +50,9 @@ def open_lookup(
         where=checked_condition(where),
         options=call_options(options, cache, refresh),
     )
-    place = _directory(directory)
-    policy = call_policy(store, definition, refresh)
+    place, policy = _directory(directory), call_policy(store, definition, refresh)
+    if place is not None and definition.of_table(store).table.options.lookup_cache is LookupCache.MEMORY:
+        raise wrong_argument("directory", directory, "left out with a 'memory' cache: its files are in memory")
     return Lookup(store, definition, policy, partial(opened_cache, shared=place), surroundings=SYSTEM)
 
 

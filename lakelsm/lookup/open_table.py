@@ -30,11 +30,6 @@ def chosen_cache(spec: LookupSpec) -> str:
     return _PARTIAL if asked is LookupCache.PARTIAL else _FULL
 
 
-def open_lookup_table(spec: LookupSpec, directory: CacheDirectory) -> LookupTable:
-    """What answers lookups of a spec, with its files in a directory, which stays the caller's."""
-    return _opened(chosen_cache(spec), spec, directory)
-
-
 def opened_cache(spec: LookupSpec, shared: Path | None) -> OpenedCache:
     """A cache with a directory of its own: in memory, below one that processes share, or (None) a private one."""
     kind, options = chosen_cache(spec), spec.store.options

@@ -118,6 +118,7 @@ def test_files_lie_in_the_directory_that_is_named_or_in_one_that_goes(
         ),
         ({"directory": "here"}, "directory is 'here'; it must be the absolute path of a directory"),
         ({"directory": 5}, "directory is 5"),
+        ({"directory": "/nowhere", "cache": "memory"}, "directory is '/nowhere'; it must be left out with a 'memory'"),
         ({"cache": "partial", "key": ["v"]}, "a 'partial' cache answers lookups by the whole primary key"),
     ],
 )
