@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyroaring import BitMap
 
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.format.snapshot import Snapshot
@@ -34,8 +36,8 @@ _KEYS_AT_ONCE = 1 << 16
 class StateChange:
     """Works changes off (`lakelsm.lookup.changed_rows`) beside a state, which stays as it is.
 
-    ``predicate``: rows that do not match are none of the cache. Memory: a batch of changes, and eight bytes for each row
-    that died.
+    ``predicate``: rows that do not match are none of the cache. Memory: a batch of changes, the keys that changed, and
+    two bitmaps of the rows of the state.
     """
 
     state: CacheState
@@ -43,13 +45,13 @@ class StateChange:
     directory: CacheDirectory
     _: KW_ONLY
     predicate: Predicate | None = None
-    _killed: list[list[Longs]] = field(init=False)
-    _kept: list[list[Longs]] = field(init=False)
+    _killed: list[BitMap] = field(init=False)
+    _kept: list[BitMap] = field(init=False)
     _keys: _ChangedKeys = field(init=False)
 
     def __post_init__(self) -> None:
-        self._killed = [[] for _ in self.state.generations]
-        self._kept = [[] for _ in self.state.generations]
+        self._killed = [BitMap() for _ in self.state.generations]
+        self._kept = [BitMap() for _ in self.state.generations]
         schema = self.layout.schema
         self._keys = _ChangedKeys(pa.schema([schema.field(field.name) for field in self.layout.keys[-1]]))
 
@@ -100,16 +102,13 @@ class StateChange:
             old, new = generation.rows.take(found, names), rows.take(pa.array(probes))
             same = added[probes] & ~differs(old, new, names)
             changed[probes[same]] = False
-            self._kept[at].append(found[same])
-            self._killed[at].append(found[~same])
+            self._kept[at].update(_numbers(found[same]))
+            self._killed[at].update(_numbers(found[~same]))
         return changed
 
     def _dead(self, generation: int) -> Longs:
         """The rows of a generation that die, ascending: not those that came again as they were."""
-        killed = np.sort(np.concatenate([np.empty(0, np.int64), *self._killed[generation]]))
-        killed = killed[np.append(True, killed[1:] != killed[:-1])] if len(killed) else killed
-        kept = np.concatenate([np.empty(0, np.int64), *self._kept[generation]])
-        return killed[~np.isin(killed, kept)] if len(kept) else killed
+        return np.frombuffer((self._killed[generation] - self._kept[generation]).to_array(), np.uint32).astype(np.int64)
 
     def _merged(self, generations: Sequence[Generation], name: str) -> list[Generation]:
         """The same rows in few generations, none of which is half dead."""
@@ -123,6 +122,11 @@ class StateChange:
             write_segment(self.directory, f"{own}.rows", self.layout, live)
             merged.append(index_segments(self.directory, own, self.layout, [f"{own}.rows"]))
         return merged
+
+
+def _numbers(rows: Longs) -> array[int]:
+    """Numbers of rows as bitmaps take them."""
+    return array("I", rows.astype(np.uint32).tobytes())
 
 
 def _runs_to_merge(generations: Sequence[Generation]) -> list[list[Generation]]:

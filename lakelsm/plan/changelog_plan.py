@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import compress
+from typing import TypeVar
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.data_file.vector_place import VectorPlace, masked_alike
@@ -25,6 +26,9 @@ from lakelsm.snapshots.manifest_scan import (
     read_live_entries,
 )
 from lakelsm.snapshots.table_store import TableStore
+
+#: What files of two states are paired by.
+_Name = TypeVar("_Name", bound=Hashable)
 
 
 class ChangelogMode(Enum):
@@ -151,12 +155,10 @@ def live_files(
     return {entry.identity: LiveFile(entry, vector) for entry, vector in zip(entries, vectors.of(entries))}
 
 
-def shown_alike(
-    store: TableStore, old: Mapping[EntryIdentity, LiveFile], new: Mapping[EntryIdentity, LiveFile]
-) -> set[EntryIdentity]:
+def shown_alike(store: TableStore, old: Mapping[_Name, LiveFile], new: Mapping[_Name, LiveFile]) -> set[_Name]:
     """The files of which two states show the same rows. Index files are written anew for the sake of other files too."""
-    alike: set[EntryIdentity] = set()
-    places: dict[EntryIdentity, tuple[VectorPlace, VectorPlace, int]] = {}
+    alike: set[_Name] = set()
+    places: dict[_Name, tuple[VectorPlace, VectorPlace, int]] = {}
     for identity in old.keys() & new.keys():
         one, other = old[identity].vector, new[identity].vector
         if one is not None and other is not None:

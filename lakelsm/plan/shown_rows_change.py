@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from lakelsm.format.data_file.vector_place import VectorPlace
@@ -10,7 +10,7 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.options import TableOptions
 from lakelsm.plan.bucket_files import is_shown, one_row_a_key
-from lakelsm.plan.changelog_plan import live_files, shown_alike
+from lakelsm.plan.changelog_plan import LiveFile, live_files, shown_alike
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.snapshots.table_store import TableStore
 
@@ -37,13 +37,21 @@ def shows_rows_of_files(options: TableOptions) -> bool:
 def plan_shown_rows(
     store: TableStore, before: Snapshot, after: Snapshot, only: Collection[int] | None = None
 ) -> tuple[ShownFile, ...]:
-    """The files of which the two snapshots show different rows. ``only``: the buckets looked at (None: all)."""
-    old, new = (live_files(store, snapshot, None, only) for snapshot in (before, after))
+    """The files of which the two snapshots show different rows; one that moved to another level shows the same.
+
+    ``only``: the buckets looked at (None: all).
+    """
+    old, new = (_by_name(live_files(store, snapshot, None, only).values()) for snapshot in (before, after))
     alike = shown_alike(store, old, new)
-    changed = [(old.get(identity), new.get(identity)) for identity in {**old, **new} if identity not in alike]
+    changed = [(old.get(name), new.get(name)) for name in {**old, **new} if name not in alike]
     listed = [(had, has, live) for had, has in changed if (live := has or had) is not None]
     make = MergeUnits(store, [live.entry for _, _, live in listed])
     return tuple(
         ShownFile(make.file_of(live.entry, live.vector), had is not None, has is not None, had.vector if had else None)
         for had, has, live in listed
     )
+
+
+def _by_name(files: Iterable[LiveFile]) -> dict[tuple[bytes, int, str], LiveFile]:
+    """Files by their place, whatever their level."""
+    return {(file.entry.partition, file.entry.bucket, file.entry.file.file_name): file for file in files}

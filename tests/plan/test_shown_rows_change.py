@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.plan import shown_rows_change
+from lakelsm.plan.changelog_plan import LiveFile, live_files
 from lakelsm.plan.shown_rows_change import ShownFile, plan_shown_rows, shows_rows_of_files
+from lakelsm.snapshots.table_store import TableStore
 from tests.compact.local_table import LocalTable
 
 
@@ -36,3 +43,17 @@ def test_only_tables_that_mask_what_they_replace_show_rows_of_files(tmp_path: Pa
     assert shows("a", **{"deletion-vectors.enabled": "true"}) and shows("b", **{"merge-engine": "first-row"})
     assert not shows("c")
     assert not shows("d", **{"deletion-vectors.enabled": "true", "deletion-vectors.merge-on-read": "true"})
+
+
+def test_a_file_that_moved_to_another_level_shows_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = LocalTable(tmp_path / "t", **{"deletion-vectors.enabled": "true"})
+    table.write((1, "a"))
+    table.compact()
+    table.write((2, "b"))
+
+    def with_moved_files(store: TableStore, snapshot: Snapshot, *rest: Any) -> dict[Any, LiveFile]:
+        files = live_files(store, snapshot, *rest)
+        return {(snapshot.id, *identity): file for identity, file in files.items()}
+
+    monkeypatch.setattr(shown_rows_change, "live_files", with_moved_files)
+    assert table.levels() != [0, 0] and changes(table, 2, 3) == ()
