@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -357,6 +359,42 @@ def test_lookups_while_the_cache_is_refreshed_each_see_one_state(tmp_path: Path)
             reader.join()
         assert {row[0] for row in _all(cache, spec)} == {"s7"}
     assert failures == []
+
+
+def _damage(path: Path, way: str) -> None:
+    data = path.read_bytes()
+    if way == "gone":
+        path.unlink()
+    elif way == "cut":
+        os.truncate(path, len(data) // 2)
+    else:
+        with path.open("r+b") as file:
+            for at in range(0, len(data), 97):
+                file.seek(at)
+                file.write(bytes([data[at] ^ 0x55]))
+
+
+@pytest.mark.parametrize("way", ["gone", "cut", "flipped"])
+@pytest.mark.parametrize("kind", ["arrow", "sort", "hash"])
+def test_lookup_files_that_are_damaged_while_they_are_open_give_no_wrong_row(
+    kind: str, way: str, tmp_path: Path
+) -> None:
+    table = _written(tmp_path / "wh", bucket="2")
+    spec = _spec(table)
+    directory = CacheDirectory.private()
+    opened = _opened(spec, format=format_of(kind), directory=directory)
+    with opened as cache, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        expected = _all(cache, spec)
+        key = dict(zip(spec.key, [7, "k7"]))
+        for name in directory.names():
+            _damage(directory.file(name), way)
+        assert cache.find_one(tuple(key[name] for name in spec.key)) == [expected[7]]
+        assert _all(cache, spec) == expected
+        texts = [str(one.message) for one in told]
+        assert all("shop.things" in text and "is made again" in text for text in texts)
+        if kind == "arrow":  # The others answer from blocks that they hold.
+            assert (way == "gone") == (not texts)
 
 
 _PROCESS = """
