@@ -231,11 +231,13 @@ class FreshTable:
         self._looked = self._surroundings.monotonic()
         self._due = self._next_due()
         with self.held() as opened:
-            defined = self._definition.of_table(self._store.refreshed())
+            newest = self._store.refreshed()
+            defined = opened.defined if newest is self._store else self._definition.of_table(newest)
             if not defined.is_as_before(opened.defined) or self._chooses_others(opened, partitions):
                 self._replace(self._open(defined))
             else:
                 opened.rows.drop(opened.table.refresh().changed)
+            self._store = newest
 
     def _chooses_others(self, opened: OpenedTable, now: bool) -> bool:
         """Whether it is time to look for the greatest partitions, and they are others."""
