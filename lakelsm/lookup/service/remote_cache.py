@@ -57,6 +57,7 @@ class RemoteCache:
         self._key_schema = key_schema(spec.store.schema)
         self._row_schema = row_schema(spec.store.schema, self._needed)
         self._shown = shown_schema([spec.store.schema.field(name) for name in spec.columns])
+        self._closed = False
         self._lock = threading.Lock()
         self._servers = self._connected()
         self._pool = ThreadPoolExecutor(_MOST_ASKED, "lookup")
@@ -102,10 +103,12 @@ class RemoteCache:
         before = [one.snapshot for one in self._servers.connections]
         after = self._told("refresh")
         same = [_id(snapshot) for snapshot in before] == [_id(snapshot) for snapshot in after]
-        return Refreshed(_oldest(after), changed=self._key_schema.empty_table() if same else None)
+        keys = self._key_schema.empty_table().select(list(self._spec.key))
+        return Refreshed(_oldest(after), changed=keys if same else None)
 
     def close(self) -> None:
         """Ask no more."""
+        self._closed = True
         self._pool.shutdown()
 
     def _found(self, keys: pa.Table) -> FoundRows:
@@ -142,6 +145,8 @@ class RemoteCache:
 
     def _answered(self, ask: Callable[[_Servers], Answer]) -> Answer:
         """Ask; where a server does not answer, read the addresses again and ask once more."""
+        if self._closed:
+            raise InvalidInputError("The lookup is closed: open another one.")
         servers = self._servers
         try:
             return ask(servers)

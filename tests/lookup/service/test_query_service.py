@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -100,10 +99,14 @@ def test_the_interval_of_refreshes_is_the_tables_unless_it_is_given(tmp_path: Pa
 
 @contextmanager
 def running(root: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """The command for a table, in a process of its own."""
+    """The command for a table, in a process of its own that finds no Java."""
     command = [sys.executable, "-c", COMMAND, "query-service", "--path", str(root), "--report", "json", *arguments]
     process = subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        command,
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/nowhere"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
     try:

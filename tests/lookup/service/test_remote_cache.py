@@ -251,6 +251,16 @@ def test_other_keys_than_the_primary_key_need_a_full_cache(tmp_path: Path) -> No
         RemoteCache.open(spec_of(table, key=["v"]))
 
 
+def test_a_closed_cache_says_so(tmp_path: Path) -> None:
+    table = simple(tmp_path / "t")
+    with service(table.store, 2):
+        cache = RemoteCache.open(spec_of(table))
+        cache.close()
+        for call in (lambda: cache.find(ids(1, 2, 3)), lambda: cache.find_one((1,)), cache.refresh):
+            with pytest.raises(InvalidInputError, match="The lookup is closed"):
+                call()
+
+
 def test_many_threads_share_a_cache_while_servers_are_replaced(tmp_path: Path) -> None:
     table = simple(tmp_path / "t", 1000)
     made = started(table.store, 2)
