@@ -82,4 +82,5 @@ def _decode_field(opened: _Rows, index: int, data_type: DataType) -> pa.Array:
     places = rows.starts + np.where(nulls, 0, opened.header_bytes + 8 * index)
     values = np.where(nulls, np.uint64(0), load_numbers(rows.buffer, places, "<u8"))
     fixed = opened.header_bytes + 8 * opened.arity
-    return slot_column(Slots(values, nulls, places=places, rows=rows, fixed=fixed), data_type)
+    room = int(rows.lengths.sum())
+    return slot_column(Slots(values, nulls, places=places, rows=rows, fixed=fixed, room=room), data_type)

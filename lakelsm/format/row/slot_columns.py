@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.row.binary_row_slots import (
     TIMESTAMP_ROOTS,
     Longs,
@@ -64,7 +64,8 @@ class Slots:
     """Slots that were found in rows (or arrays) of a padded buffer.
 
     ``values`` are 0 where NULL; ``places`` are where the slots lie. Of the row of each: where it begins, how long it is,
-    and where its fixed part ends, beyond which variable parts lie.
+    and where its fixed part ends, beyond which variable parts lie. ``room`` is what all rows have together: parts that
+    have more overlap.
     """
 
     values: Words
@@ -73,6 +74,7 @@ class Slots:
     places: Longs
     rows: RowBytes
     fixed: Longs
+    room: int
 
 
 def slot_column(slots: Slots, data_type: DataType) -> pa.Array:
@@ -153,7 +155,9 @@ def _elements(values: RowBytes, nulls: Mask, element_type: DataType) -> tuple[Lo
     slots = np.where(missing, 0, load_numbers(values.buffer, places, f"<u{width}")).astype(np.uint64)
     rows = RowBytes(values.buffer, starts[owners], values.lengths[owners])
     fixed = (header + width * counts)[owners]
-    return offsets, slot_column(Slots(slots, missing, places=places, rows=rows, fixed=fixed), element_type)
+    room = int(values.lengths.sum())
+    found = Slots(slots, missing, places=places, rows=rows, fixed=fixed, room=room)
+    return offsets, slot_column(found, element_type)
 
 
 def _binary_rows(rows: RowBytes, types: Sequence[DataType]) -> list[pa.Array]:
@@ -161,14 +165,15 @@ def _binary_rows(rows: RowBytes, types: Sequence[DataType]) -> list[pa.Array]:
     header = ((len(types) + 8 + 63) // 64) * 8
     fixed = header + 8 * len(types)
     check_rows(rows.lengths < fixed, "ends before its last field")
-    columns = []
+    columns, room = [], int(rows.lengths.sum())
     for index, data_type in enumerate(types):
         bit = index + 8
         nulls = (rows.buffer[rows.starts + (bit >> 3)] & np.uint8(1 << (bit & 7))) != 0
         places = rows.starts + header + 8 * index
         values = np.where(nulls, np.uint64(0), load_numbers(rows.buffer, places, "<u8"))
         ends = np.full(len(places), fixed)
-        columns.append(slot_column(Slots(values, nulls, places=places, rows=rows, fixed=ends), data_type))
+        slots = Slots(values, nulls, places=places, rows=rows, fixed=ends, room=room)
+        columns.append(slot_column(slots, data_type))
     return columns
 
 
@@ -179,6 +184,8 @@ def _parts(slots: Slots, sizes: Words, absent: Mask | None = None) -> RowBytes:
     offsets = (slots.values >> np.uint64(32)).astype(np.int64)
     outside = (offsets < slots.fixed) | (offsets + lengths > slots.rows.lengths)
     check_rows(outside & ~absent, "has a variable-length field that points outside the row")
+    if int(lengths.sum()) > slots.room:
+        raise CorruptTableError("a row has variable-length fields that overlap")
     return RowBytes(slots.rows.buffer, np.where(absent, 0, slots.rows.starts + offsets), lengths)
 
 

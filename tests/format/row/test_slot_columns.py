@@ -45,6 +45,15 @@ def test_nested_bytes_that_contradict_the_layout_are_refused(value: str, kind: s
         decoded(bytes.fromhex(value), kind)
 
 
+def test_elements_that_share_their_bytes_are_refused_before_these_are_copied() -> None:
+    count, size = 1000, 100_000
+    header = 4 + 4 * ((count + 31) // 32)
+    slot = ((header + 8 * count) << 32 | size).to_bytes(8, "little")
+    array = count.to_bytes(4, "little") + bytes(header - 4) + slot * count + bytes(size)
+    with pytest.raises(CorruptTableError, match="overlap"):
+        decoded(array, "ARRAY<BYTES>")
+
+
 @given(st.integers(0, 250), st.integers(0, 255), st.integers(0, 300))
 def test_damaged_nested_bytes_give_values_or_an_error_of_lakelsm(place: int, byte: int, size: int) -> None:
     damaged = bytearray(nested_bytes(pa.array([VALUE], to_arrow(DEEP)), DEEP)[0].as_py())
