@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.format.row.single_hash import SingleHash
 from lakelsm.types import DataType, parse_type, to_arrow
-from tests.format.row.binary_row_cases import HASHES, single_rows
+from tests.format.row.binary_row_cases import HASHES, WIDE, single_rows
 
+_EPOCH = datetime(1970, 1, 1)
 _PLAIN = {
     "TINYINT": st.integers(-128, 127),
     "SMALLINT": st.integers(-(2**15), 2**15 - 1),
@@ -24,6 +27,14 @@ _PLAIN = {
     "STRING": st.text(max_size=40),
     "CHAR(9)": st.text(max_size=9),
     "BYTES": st.binary(max_size=40),
+    "TIME(3)": st.integers(0, 86_399_999).map(lambda millis: (_EPOCH + timedelta(milliseconds=millis)).time()),
+    "DECIMAL(18, 4)": st.integers(-(10**18) + 1, 10**18 - 1).map(lambda number: Decimal(number).scaleb(-4)),
+    "DECIMAL(38, 2)": st.integers(-(10**38) + 1, 10**38 - 1).map(lambda number: Decimal(number).scaleb(-2, WIDE)),
+    "DECIMAL(20, 0)": st.sampled_from([2**63, 2**63 - 1, -(2**63), -(2**63) - 1, 127, 128, -128, -129, 0]).map(Decimal),
+    "TIMESTAMP(3)": st.integers(-(10**13), 10**13).map(lambda millis: _EPOCH + timedelta(milliseconds=millis)),
+    "TIMESTAMP(6)": st.datetimes(),
+    "TIMESTAMP(5)": st.datetimes(),
+    "TIMESTAMP_LTZ(6)": st.datetimes(timezones=st.just(timezone.utc)),
 }
 
 
