@@ -23,6 +23,7 @@ from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.served_table import ServedTable
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish, published_addresses
+from lakelsm.schema.changes import RenameColumn
 from lakelsm.table import Table
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.test_local_servers import until
@@ -81,6 +82,46 @@ def test_rows_are_those_of_a_read_for_every_engine_while_the_table_changes(
         assert cache.snapshot == table.latest
     for server in servers:
         server.stop()
+
+
+@contextmanager
+def served(table: LocalTable) -> Iterator[QueryServer]:
+    server = QueryServer(
+        ServedTable(table.store, opened_partial_cache), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=60.0
+    )
+    publish(table.store, [server.address])
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def test_lookups_ask_the_service_of_their_table_by_themselves(tmp_path: Path) -> None:
+    table = simple(tmp_path / "t")
+    with served(table), Table.for_path(str(table.root)).lookup(["v"], where="id < 50", refresh="never") as lookup:
+        assert lookup.get(7) == {"v": "row 7"}
+        assert lookup.get(70) is None
+        table.write((7, "new"), (60, "new"))
+        lookup.refresh()
+        found = lookup.get_many(pa.table({"id": [60, 7, 7, None]}))
+        assert found.to_pylist() == [{"id": each, "v": "new" if each == 7 else None} for each in (60, 7, 7, None)]
+        assert lookup.staleness().snapshot_id == table.latest.id
+
+
+def test_who_looks_a_renamed_column_up_is_told_and_others_go_on(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", "id INT NOT NULL, a INT, b INT")
+    table.write((1, 10, 100))
+    with served(table):
+        both, one = (RemoteCache.open(spec_of(table, *names)) for names in (("a", "b"), ("a",)))
+        assert both.find_one((1,)) == [(10, 100)]
+        table.alter(RenameColumn("b", "c"))
+        table.write((1, 11, 111))
+        one.refresh()
+        assert one.find_one((1,)) == [(11,)]
+        with pytest.raises(InvalidInputError, match="'b'"):
+            both.find_one((1,))
+        assert one.find_one((1,)) == [(11,)]
+        assert RemoteCache.open(spec_of(table, "c")).find_one((1,)) == [(111,)]
 
 
 def test_the_interval_of_refreshes_is_the_tables_unless_it_is_given(tmp_path: Path) -> None:
