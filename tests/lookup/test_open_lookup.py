@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Lookup, Table
-from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
 
 
 @pytest.fixture
@@ -91,6 +92,51 @@ def test_files_lie_in_the_directory_that_is_named_or_in_one_that_goes(
         with table.lookup(directory=directory) as lookup:
             assert lookup.get("a", 1) == {"p": "a", "k": 1, "v": "x"}
     assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
+@pytest.mark.parametrize("cache", ["full", "partial"])
+def test_threads_see_whole_snapshots_that_never_go_back_while_rows_are_written(table: Table, cache: str) -> None:
+    committed, done = [0], threading.Event()
+    faults: list[tuple[int, object, object]] = []
+
+    def write_all(number: int) -> None:
+        keys = pa.array([1, 2, 3], pa.int32())
+        table.write(pa.table({"p": ["a"] * 3, "k": keys, "v": [f"{number:03}"] * 3}))
+        committed[0] = number
+
+    def read(lookup: Lookup) -> None:
+        while not done.is_set():
+            floor = committed[0]
+            try:
+                one = lookup.get("a", 1)
+                many = set(lookup.get_many(pa.table({"p": ["a"] * 3, "k": [1, 2, 3]}))["v"].to_pylist())
+            except (LakelsmError, ArithmeticError, LookupError, TypeError, pa.ArrowException) as error:
+                faults.append((floor, error, None))
+                return
+            if one is None or len(many) != 1 or floor > int(one["v"]) or one["v"] > max(many):
+                faults.append((floor, one, many))
+
+    write_all(0)
+    with table.lookup(refresh=0, cache=cache) as lookup:
+        threads = [threading.Thread(target=read, args=(lookup,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        try:
+            for number in range(1, 6):
+                write_all(number)
+        finally:
+            done.set()
+            for thread in threads:
+                thread.join(30)
+    assert faults == []
+
+
+def test_a_table_that_is_gone_is_told_and_its_rows_are_found_until_then(table: Table, tmp_path: Path) -> None:
+    with table.lookup(refresh="never", cache="full") as lookup:
+        Catalog(str(tmp_path / "wh")).drop_table("db.t")
+        assert lookup.get("a", 1) == {"p": "a", "k": 1, "v": "x"}
+        with pytest.raises(LakelsmError, match=r"db\.t"):
+            lookup.refresh()
 
 
 @pytest.mark.parametrize(
