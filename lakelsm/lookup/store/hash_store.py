@@ -76,7 +76,7 @@ class HashStoreFormat:
         )
 
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
-        """As `lookup_store.StoreFormat.write`. Memory: 64 MB of keys, and the bits of the bloom filter."""
+        """As `lookup_store.StoreFormat.write`. Memory: keys of 32 MB three times, and the bits of the bloom filter."""
         for field in (*layout.keys, *layout.values):
             if not is_row_type(field.type):
                 raise UnsupportedFeatureError(

@@ -19,7 +19,7 @@ from lakelsm.storage.refused_writes import refused_write
 Entries = npt.NDArray[np.uint64]
 
 #: Bytes of keys that are held until they are written as a run, and of those that are merged at once.
-HELD_BYTES = 64 << 20
+HELD_BYTES = 32 << 20
 _MERGED_BYTES = 16 << 20
 #: One more than the greatest hash that entries have.
 HASHES = 1 << 32
