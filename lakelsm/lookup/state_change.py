@@ -37,7 +37,7 @@ class StateChange:
     """Works changes off (`lakelsm.lookup.changed_rows`) beside a state, which stays as it is.
 
     ``predicate``: rows that do not match are none of the cache. Memory: a batch of changes, the keys that changed, and
-    two bitmaps of the rows of the state.
+    three bitmaps of the rows of the state.
     """
 
     state: CacheState
@@ -47,13 +47,16 @@ class StateChange:
     predicate: Predicate | None = None
     _killed: list[BitMap] = field(init=False)
     _kept: list[BitMap] = field(init=False)
+    _written: list[BitMap] = field(init=False)
     _keys: _ChangedKeys = field(init=False)
 
     def __post_init__(self) -> None:
         self._killed = [BitMap() for _ in self.state.generations]
         self._kept = [BitMap() for _ in self.state.generations]
+        self._written = [BitMap() for _ in self.state.generations]
         schema = self.layout.schema
-        self._keys = _ChangedKeys(pa.schema([schema.field(field.name) for field in self.layout.keys[-1]]))
+        asked = pa.schema([schema.field(field.name) for field in self.layout.keys[-1]])
+        self._keys = _ChangedKeys(asked, once=len(self.layout.keys) == 1)
 
     def applied(self, changes: Iterable[pa.RecordBatch], snapshot: Snapshot, name: str) -> CacheState:
         """The state of a newer snapshot, of this name, with which the names of its new files begin."""
@@ -63,7 +66,7 @@ class StateChange:
         for at, generation in enumerate(self.state.generations):
             dead = self._dead(at)
             if len(dead):
-                self._keys.add_rows(generation, dead)
+                self._keys.add_rows(generation, dead[~self._is_told(at, dead)])
                 generation = generation.without(self.directory, f"{name}.{at}.dead", dead)
             if generation.live_rows:
                 generations.append(generation)
@@ -104,11 +107,20 @@ class StateChange:
             changed[probes[same]] = False
             self._kept[at].update(_numbers(found[same]))
             self._killed[at].update(_numbers(found[~same]))
+            self._written[at].update(_numbers(found[added[probes] & ~same]))
         return changed
 
     def _dead(self, generation: int) -> Longs:
         """The rows of a generation that die, ascending: not those that came again as they were."""
         return np.frombuffer((self._killed[generation] - self._kept[generation]).to_array(), np.uint32).astype(np.int64)
+
+    def _is_told(self, generation: int, dead: Longs) -> npt.NDArray[np.bool_]:
+        """Which dead rows have a key that is told with their new row: by the primary key it is the same one."""
+        told: npt.NDArray[np.bool_] = np.zeros(len(dead), dtype=bool)
+        if len(self.layout.keys) == 1:
+            written = np.frombuffer(self._written[generation].to_array(), np.uint32)
+            told = np.isin(dead, written, assume_unique=True)
+        return told
 
     def _merged(self, generations: Sequence[Generation], name: str) -> list[Generation]:
         """The same rows in few generations, none of which is half dead."""
@@ -148,10 +160,11 @@ def _runs_to_merge(generations: Sequence[Generation]) -> list[list[Generation]]:
 
 
 class _ChangedKeys:
-    """Keys that changed, up to a number of bytes."""
+    """Keys that changed, up to a number of bytes; ``once``: each is added once."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, once: bool) -> None:
         self._schema = schema
+        self._once = once
         self._tables = [schema.empty_table()]
         self._bytes = 0
 
@@ -172,4 +185,4 @@ class _ChangedKeys:
         if self._bytes > _MOST_KEY_BYTES:
             return None
         keys = pa.concat_tables(self._tables).drop_null()
-        return keys.group_by(self._schema.names, use_threads=False).aggregate([])
+        return keys if self._once else keys.group_by(self._schema.names, use_threads=False).aggregate([])
