@@ -196,6 +196,7 @@ def _generations(options: TableOptions, files: Sequence[FileRange]) -> tuple[tup
 
 
 def _no_key_twice(options: TableOptions) -> bool:
+    """Whether no two shown files have a key, but for rows that are masked."""
     return one_row_a_key(options) and not is_shown(options, 0)
 
 

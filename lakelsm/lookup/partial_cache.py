@@ -94,7 +94,7 @@ class PartialCache:
         return Refreshed(snapshot, changed=keys.empty_table() if same else None)
 
     def close(self) -> None:
-        """See `LookupTable.close`. The directory is who gave it's."""
+        """See `LookupTable.close`. The directory stays with who gave it."""
         with self._refreshing:
             query, self._query = self._query, None
         if query is not None:

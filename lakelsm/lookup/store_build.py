@@ -81,7 +81,7 @@ class StoredColumns:
 
 @dataclass(frozen=True)
 class StoreBuild:
-    """The task that makes the store of a data file in a directory, under the name that ``name_of`` its layout has.
+    """The task that makes the store of a data file in a directory, under the name that ``names`` has for it.
 
     All rows of the file are in it, masked ones too: other snapshots may mask others.
     """
