@@ -122,6 +122,7 @@ class HashStore:
         facts = file.facts
         self._file = file
         self._layout = layout
+        self._schema = pa.schema([(field.name, to_arrow(field.type)) for field in layout.values])
         self._tables = [_SlotTable.of(file, length, homes) for length, homes in facts["homes"]]
         self._bloom_section = file.section(_BLOOM)
         self._bloom = SortBloom(self._bloom_section.whole(np.uint8), facts["rows"])
@@ -142,7 +143,7 @@ class HashStore:
     def find(self, keys: pa.Table) -> FoundRows:
         """As `lookup_store.LookupStore.find`."""
         self._file.check()
-        probes, tables, start = [np.empty(0, np.int64)], [self._rows([])], 0
+        probes, tables, start = [np.empty(0, np.int64)], [self._schema.empty_table()], 0
         for block in _blocks(keys, _ASKED_ROWS):
             places = self._places(_key_bytes(block, self._layout.keys))
             hits = np.flatnonzero(places >= 0)
@@ -179,24 +180,19 @@ class HashStore:
 
     def _found(self, places: Longs) -> pa.Table:
         """The rows of places, in their order."""
-        tables, numbers = [self._rows([])], []
+        tables, numbers = [self._schema.empty_table()], []
         for part, values in self._values.values(places):
             numbers.append(part)
             group = np.frombuffer(values.buffers()[1], np.int64)[:-1] // _DECODED_BYTES
             cuts = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(values)]
-            tables += [self._rows([values.slice(start, stop - start)]) for start, stop in itertools.pairwise(cuts)]
+            tables += [self._rows(values.slice(start, stop - start)) for start, stop in itertools.pairwise(cuts)]
         rows = pa.concat_tables(tables)
         return rows.take(pa.array(np.argsort(np.concatenate(numbers)))) if len(numbers) > 1 else rows
 
-    def _rows(self, values: Sequence[pa.Array]) -> pa.Table:
-        """Rows from their bytes (none: no rows)."""
-        fields = self._layout.values
-        schema = pa.schema([(field.name, to_arrow(field.type)) for field in fields])
-        if not values:
-            return schema.empty_table()
-        types = [field.type for field in fields]
-        columns = decode_rows(with_arity(values[0], len(types)), types)
-        return pa.Table.from_arrays(columns, schema=schema)
+    def _rows(self, values: pa.Array) -> pa.Table:
+        """Rows from their bytes."""
+        types = [field.type for field in self._layout.values]
+        return pa.Table.from_arrays(decode_rows(with_arity(values, len(types)), types), schema=self._schema)
 
 
 @dataclass(frozen=True, eq=False)

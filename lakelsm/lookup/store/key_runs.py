@@ -19,10 +19,10 @@ from lakelsm.storage.refused_writes import refused_write
 Entries = npt.NDArray[np.uint64]
 
 #: Bytes of keys that are held until they are written as a run, and of those that are merged at once.
-HELD_BYTES = 32 << 20
+_HELD_BYTES = 32 << 20
 _MERGED_BYTES = 16 << 20
 #: One more than the greatest hash that entries have.
-HASHES = 1 << 32
+_HASHES = 1 << 32
 
 
 class KeyRuns:
@@ -31,7 +31,7 @@ class KeyRuns:
     Leaving the context gives their space back.
     """
 
-    def __init__(self, path: Path, held_bytes: int = HELD_BYTES) -> None:
+    def __init__(self, path: Path, held_bytes: int = _HELD_BYTES) -> None:
         self._path = path
         self._files = ExitStack()
         self._most = held_bytes
@@ -73,7 +73,7 @@ class KeyRuns:
             self._held[length] = [_sorted(self._held[length])]
             runs += self._held[length]
         parts = -(-sum(run.nbytes for run in runs) // _MERGED_BYTES)
-        bounds = np.linspace(0, HASHES, parts + 1).astype(np.uint64)
+        bounds = np.linspace(0, _HASHES, parts + 1).astype(np.uint64)
         cuts = [np.searchsorted(run[:, 0], bounds) for run in runs]
         for part in range(parts):
             pieces = [run[cut[part] : cut[part + 1]] for run, cut in zip(runs, cuts)]

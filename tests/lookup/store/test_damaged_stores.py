@@ -16,7 +16,7 @@ from tests.lookup.store.store_kinds import KINDS
 
 _ROOT = Path(__file__).parents[3]
 #: Trials of a run of the tests; `make fuzz` makes more.
-_TRIALS = int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "60"))
+_TRIALS = int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "40"))
 
 
 @pytest.mark.property
