@@ -214,3 +214,16 @@ def test_a_full_disk_leaves_the_state_before_and_no_files(
     shutil.rmtree(cache.directory.path)
     with pytest.raises(StorageError, match="cannot be"):
         cache.refresh()
+
+
+def test_rows_that_a_compaction_lets_expire_go(tmp_path: Path) -> None:
+    expiry = {"record-level.expire-time": "1 h", "record-level.time-field": "v"}
+    table = LocalTable(tmp_path / "t", "id INT NOT NULL, v INT", **expiry)
+    cache = Cache(table, tmp_path / "cache")
+    table.write((1, 5), (2, 2**31 - 1))
+    cache.refresh()
+    table.write((3, 2**31 - 1))
+    assert keys(cache.refresh()) == [3]
+    table.compact()
+    refreshed = cache.refresh()
+    assert refreshed.rebuilt is None and keys(refreshed) == [1] and len(cache.rows()) == 2
