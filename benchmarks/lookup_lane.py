@@ -26,7 +26,7 @@ from benchmarks.timing import Contender, Measurement, measure
 from benchmarks.workspace import build, copy_table, remove
 
 _COMMAND = "import sys; from lakelsm.cli.main import console; sys.exit(console())"
-_SERVICE_FILE = "service/service-primary-key-lookup"
+_SERVICE_FILE = "service/service-primary-key-lookup-flight"
 _LONGEST_START = 60.0
 
 

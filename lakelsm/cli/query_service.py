@@ -22,9 +22,9 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table import Table
 
 _DETAILS = """\
-Servers run until SIGTERM or SIGINT (Ctrl-C); the table's file service/service-primary-key-lookup has
-their addresses meanwhile. A service that is started for the same table later takes over, and this
-one ends. What happens is told on standard error.
+Servers run until SIGTERM or SIGINT (Ctrl-C); the table's file
+service/service-primary-key-lookup-flight has their addresses meanwhile. A service that is started
+for the same table later takes over, and this one ends. What happens is told on standard error.
 
 exit status:
   0  ended as it was told to, or another service took over

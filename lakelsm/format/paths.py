@@ -282,8 +282,8 @@ class TablePaths:
 
     @property
     def lookup_service(self) -> str:
-        """File that holds the addresses of the servers that answer lookups by primary key."""
-        return f"{self.root}/service/service-primary-key-lookup"
+        """File that holds the addresses of the servers of lakelsm's query service. Paimon's own has another id."""
+        return f"{self.root}/service/service-primary-key-lookup-flight"
 
     def lookup_lease(self, uuid: str) -> str:
         """Return the path of the file for as long as which the servers of one service on a cluster run."""

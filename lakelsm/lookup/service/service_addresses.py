@@ -1,4 +1,4 @@
-"""Where the servers of a table's query service are: the file that Paimon's ServiceManager keeps (docs/format.md 1.4)."""
+"""Where the servers of a table's query service are: a file as Paimon's ServiceManager keeps them (docs/format.md 1.4)."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def test_a_damaged_file_of_addresses_is_named(tmp_path: Path) -> None:
         Path(table.store.paths.lookup_service).write_text('["no address"]')
         assert cache.find_one((1,)) == [(1, "row 1")]
         made[0].stop()
-        with pytest.raises(CorruptTableError, match="service-primary-key-lookup"):
+        with pytest.raises(CorruptTableError, match="service-primary-key-lookup-flight"):
             cache.find_one((1,))
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import CorruptTableError
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.open_table import chosen_cache
 from lakelsm.lookup.service.service_addresses import (
     ServerAddress,
     is_service_available,
@@ -25,7 +27,7 @@ def table(tmp_path: Path) -> LocalTable:
 
 
 def service_file(table: LocalTable) -> Path:
-    return table.root / "service" / "service-primary-key-lookup"
+    return table.root / "service" / "service-primary-key-lookup-flight"
 
 
 def test_addresses_are_written_as_paimons_service_manager_writes_them(table: LocalTable) -> None:
@@ -47,6 +49,23 @@ def test_a_newer_service_replaces_an_older_one_which_then_leaves_the_file_alone(
     assert withdraw(table.store, [OTHER])
     assert not is_service_available(table.store)
     assert not withdraw(table.store, [OTHER])
+
+
+def test_the_addresses_of_flinks_query_service_are_neither_read_nor_touched(table: LocalTable) -> None:
+    flinks = table.root / "service" / "service-primary-key-lookup"
+    flinks.parent.mkdir()
+    flinks.write_text('[ "10.0.0.1:4711" ]')
+    before = flinks.stat()
+    assert published_addresses(table.store) is None
+    assert not is_service_available(table.store)
+    assert chosen_cache(LookupSpec(table.store, ("id",), ("id",))) == "partial"
+    publish(table.store, [ONE])
+    assert published_addresses(table.store) == (ONE,)
+    assert chosen_cache(LookupSpec(table.store, ("id",), ("id",))) == "remote"
+    assert withdraw(table.store, [ONE])
+    assert not withdraw(table.store, [ServerAddress("10.0.0.1", 4711)])
+    assert flinks.read_text() == '[ "10.0.0.1:4711" ]'
+    assert flinks.stat().st_mtime_ns == before.st_mtime_ns
 
 
 @pytest.mark.parametrize(
@@ -78,7 +97,7 @@ def test_a_newer_service_replaces_an_older_one_which_then_leaves_the_file_alone(
 def test_a_file_that_is_no_list_of_addresses_is_refused_by_name(table: LocalTable, text: str) -> None:
     service_file(table).parent.mkdir()
     service_file(table).write_text(text)
-    with pytest.raises(CorruptTableError, match="service-primary-key-lookup"):
+    with pytest.raises(CorruptTableError, match="service-primary-key-lookup-flight"):
         published_addresses(table.store)
     assert not withdraw(table.store, [ONE])
     assert service_file(table).exists()
