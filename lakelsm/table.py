@@ -370,7 +370,7 @@ class Table:
         snapshot, or one that was within ``refresh``, so that a query may see several. Raises InvalidInputError, where it
         meets the facts too, for columns that are missing, of another type than the key's, or on both sides.
         """
-        from lakelsm.lookup.lookup_join import lookup_join
+        from lakelsm.lookup.join.lookup_join import lookup_join
 
         return lookup_join(
             self._store(),

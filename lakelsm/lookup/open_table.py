@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.executor_lookups import cache_name
-from lakelsm.lookup.full_cache import FullCache
+from lakelsm.lookup.full.full_cache import FullCache
+from lakelsm.lookup.join.executor_lookups import cache_name
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.lookup_table import LookupTable
 from lakelsm.lookup.opened_cache import OpenedCache
-from lakelsm.lookup.partial_cache import PartialCache
+from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.service_addresses import is_service_available
 from lakelsm.options import LookupCache

@@ -12,9 +12,9 @@ import pytest
 from lakelsm import Catalog, Table
 from lakelsm.errors import CorruptTableError, InvalidInputError
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.executor_lookups import SharedLookup
-from lakelsm.lookup.join_columns import JoinColumns
-from lakelsm.lookup.join_task import JoinTask
+from lakelsm.lookup.join.executor_lookups import SharedLookup
+from lakelsm.lookup.join.join_columns import JoinColumns
+from lakelsm.lookup.join.join_task import JoinTask
 from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.opened_cache import OpenedCache

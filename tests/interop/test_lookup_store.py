@@ -14,7 +14,7 @@ from lakelsm import Table
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted, require_compacted_type
 from lakelsm.format.row.row_bytes import RowBytes
-from lakelsm.lookup.remote_lookup_file import RemoteLookupFile
+from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
 from lakelsm.lookup.store.block_cache import BlockCache
 from lakelsm.lookup.store.lookup_store import StoreLayout
 from lakelsm.lookup.store.persisted_values import CompactedValues

@@ -11,7 +11,7 @@ from lakelsm import Catalog, Table
 from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.open_table import chosen_cache, opened_cache
-from lakelsm.lookup.partial_cache import PartialCache
+from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish
 
 

@@ -11,7 +11,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.lookup_table import LookupTable
-from lakelsm.lookup.partial_cache import PartialCache
+from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.service.cluster_servers import ClusterServers
 from lakelsm.lookup.service.local_servers import LocalServers
 from lakelsm.lookup.service.server_setup import ServerSetup

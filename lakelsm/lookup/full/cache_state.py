@@ -1,0 +1,155 @@
+"""The state of a full cache: the rows of a snapshot in generations, and the document that tells other processes of it."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.errors import CorruptStoreError, LakelsmError
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.json_document import parse_object
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.full.generation import CacheLayout, Generation, GenerationFiles, SealedFile
+
+STATE = "state.json"
+#: What the names of all other files of full caches begin with.
+NAME_PREFIX = "full-"
+
+
+@dataclass(frozen=True)
+class CacheState:
+    """The rows that a cache has of a snapshot (None: an empty table), oldest generation first. It never changes.
+
+    ``name`` is one that no other state has. ``content`` is the mark of the `CacheContents`.
+    """
+
+    name: str
+    snapshot: Snapshot | None
+    generations: tuple[Generation, ...]
+    _: KW_ONLY
+    content: str
+
+    def find(self, key: int, keys: pa.Table, columns: pa.Schema, unique: bool) -> FoundRows:
+        """The ``columns`` of the rows of some keys; ``key`` numbers an index, whose keys have one row each if ``unique``.
+
+        Rows of a key come in the order of the generations. Raises CorruptStoreError for a damaged file.
+        """
+        probes: list[Any] = []
+        tables: list[pa.Table] = []
+        left = None
+        for generation in self.generations:
+            asked = keys if left is None else keys.take(pa.array(left))
+            found, rows = generation.places(key, asked)
+            if len(rows):
+                probes.append(found if left is None else left[found])
+                tables.append(generation.rows.take(rows, columns.names))
+            if unique:
+                missing = np.ones(len(asked), dtype=bool)
+                missing[found] = False
+                left = np.flatnonzero(missing) if left is None else left[missing]
+                if not len(left):
+                    break
+        if len(tables) == 1:
+            return FoundRows(probes[0], tables[0])
+        places = np.concatenate([np.empty(0, np.int64), *probes])
+        order = np.argsort(places, kind="stable")
+        return FoundRows(places[order], pa.concat_tables([columns.empty_table(), *tables]).take(pa.array(order)))
+
+    def rows_of(self, key: int, values: Sequence[Any], names: Sequence[str], unique: bool) -> list[tuple[Any, ...]]:
+        """Columns of the rows of one key, as Python values as users get them. As `find`."""
+        found: list[tuple[Any, ...]] = []
+        key_hash = self.generations[0].keyed[key].hash_of(values) if self.generations else None
+        for generation in self.generations:
+            rows = generation.live_rows_of(key, values, key_hash)
+            if rows:
+                found += [generation.rows.row(row, names) for row in rows]
+            if unique and found:
+                break
+        return found
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(generation.live_rows for generation in self.generations)
+
+    @property
+    def names(self) -> set[str]:
+        """The names of its files."""
+        return {name for generation in self.generations for name in generation.files.names}
+
+    def publish(self, directory: CacheDirectory) -> None:
+        """Make it the state of the directory, and remove the files that it does not have. The directory is locked."""
+        state = {
+            "name": self.name,
+            "content": self.content,
+            "snapshot": None if self.snapshot is None else self.snapshot.to_json(),
+            "generations": [asdict(generation.files) for generation in self.generations],
+        }
+        document = {"state": state, "checksum": _checksum(state)}
+        directory.published(STATE, lambda path: _write(path, json.dumps(document)))
+        self.discard_others(directory)
+
+    def discard_others(self, directory: CacheDirectory) -> None:
+        """Remove files of older states, and of work that was cut off. The directory is locked."""
+        for name in set(directory.names()) - self.names:
+            if name.startswith(NAME_PREFIX):
+                directory.discard(name)
+
+
+def published_state(
+    directory: CacheDirectory, layout: CacheLayout, content: str, own: CacheState | None
+) -> CacheState | None:
+    """The state of a directory, which is ``own`` where it is the same; None: there is none. The directory is locked.
+
+    One of another ``content`` comes without its generations. Raises CorruptStoreError for one that is damaged.
+    """
+    path = directory.file(STATE)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CorruptStoreError(f"{path} cannot be read ({error}): the cache is made anew") from error
+    try:
+        document = parse_object(data, str(path))
+        state: Any = document["state"]
+        if document["checksum"] != _checksum(state):
+            raise ValueError("it has another checksum")
+        if own is not None and state["name"] == own.name:
+            return own
+        snapshot = None if state["snapshot"] is None else Snapshot.from_json(state["snapshot"], str(path))
+        listed = [_files(each) for each in state["generations"]]
+    except (LakelsmError, ValueError, KeyError, TypeError) as error:
+        raise CorruptStoreError(f"{path} is damaged ({error}): the cache is made anew") from error
+    is_other = state["content"] != content
+    generations = () if is_other else tuple(Generation.open(directory, layout, files) for files in listed)
+    return CacheState(state["name"], snapshot, generations, content=state["content"])
+
+
+def _files(value: Any) -> GenerationFiles:
+    def sealed(each: Any) -> SealedFile:
+        return SealedFile(each["name"], each["seal"])
+
+    return GenerationFiles(
+        tuple(map(sealed, value["segments"])),
+        tuple(map(sealed, value["indexes"])),
+        None if value["dead"] is None else sealed(value["dead"]),
+        rows=value["rows"],
+        dead_rows=value["dead_rows"],
+    )
+
+
+def _checksum(state: Any) -> int:
+    return zlib.crc32(json.dumps(state, sort_keys=True).encode())
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="ascii")

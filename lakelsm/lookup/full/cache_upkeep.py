@@ -1,0 +1,154 @@
+"""How a full cache comes to the newest snapshot: from what its directory has, by what changed since, or loaded anew.
+
+A cache is loaded anew where its snapshot is not one of the table's history any more: expired, rolled back or another one
+under the same id. So what changed is only asked of two snapshots that both exist, of which the one comes from the other.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lakelsm.errors import CorruptStoreError, CorruptTableError
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.full.bootstrap import Bootstrap
+from lakelsm.lookup.full.cache_contents import CacheContents
+from lakelsm.lookup.full.cache_state import NAME_PREFIX, CacheState, published_state
+from lakelsm.lookup.full.changed_rows import ChangedRows
+from lakelsm.lookup.full.state_change import StateChange
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.lookup_table import Refreshed
+from lakelsm.runner.local_runner import LocalRunner
+from lakelsm.snapshots.table_store import TableStore
+
+
+@dataclass(frozen=True)
+class CacheUpkeep:
+    """Makes the states of a directory, which is locked while one of these methods runs.
+
+    A state is published before it is returned. What fails leaves the published one, and none of its own files.
+    """
+
+    spec: LookupSpec
+    directory: CacheDirectory
+    contents: CacheContents
+
+    @property
+    def store(self) -> TableStore:
+        """The table."""
+        return self.spec.store
+
+    def refreshed(self, own: CacheState | None) -> tuple[CacheState, Refreshed]:
+        """The state of the newest snapshot, and what it is to who has the state ``own`` (None: nothing)."""
+        state = self._published(own)
+        newest = self.store.snapshots.latest()
+        if state is None:
+            return self._loaded_anew(newest, None if own is None else "its files were damaged or removed")
+        why = self._why_anew(state, newest)
+        if why is not None:
+            return self._loaded_anew(newest, why)
+        if state.snapshot == newest:
+            keys = self.contents.no_keys if state is own else None
+            return state, Refreshed(newest, changed=keys)
+        if state.snapshot is None or newest is None:
+            return self._loaded_anew(newest, None)
+        try:
+            return self._followed(state, state.snapshot, newest, state is own)
+        except CorruptStoreError as error:
+            self.warn(error)
+            return self._loaded_anew(newest, "its files were damaged or removed")
+        except CorruptTableError:
+            if self.store.snapshots.try_get(state.snapshot.id) is not None:
+                raise
+            return self._loaded_anew(newest, f"snapshot {state.snapshot.id} expired while it was compared")
+
+    def mended(self, damaged: CacheState) -> CacheState:
+        """A state in place of a damaged one: that which another process has published, or one that is loaded anew.
+
+        It is of the same snapshot where that is left.
+        """
+        published = self._published(damaged)
+        if published is not None and published is not damaged and published.content == self.contents.mark:
+            return published
+        snapshot = damaged.snapshot
+        if snapshot is not None and self.store.snapshots.try_get(snapshot.id) != snapshot:
+            snapshot = self.store.snapshots.latest()
+        return self._loaded(snapshot)
+
+    def warn(self, error: CorruptStoreError) -> None:
+        """Tell of a damaged file."""
+        warnings.warn(f"Table {self.store.name}: a cache of lookups is loaded anew. {error}", stacklevel=2)
+
+    def _published(self, own: CacheState | None) -> CacheState | None:
+        """The state of the directory; None where it has none that can be used."""
+        try:
+            return published_state(self.directory, self.contents.layout, self.contents.mark, own)
+        except CorruptStoreError as error:
+            self.warn(error)
+            return None
+
+    def _why_anew(self, state: CacheState, newest: Snapshot | None) -> str | None:
+        """Why a state cannot follow the table's changes; None where it can."""
+        before, most = state.snapshot, self.store.options.lookup_refresh_full_load_threshold
+        if state.content != self.contents.mark:
+            return "it was made for other columns, conditions or options of the table"
+        if before is None:
+            return None
+        if newest is None or newest.id < before.id:
+            now = "no snapshot" if newest is None else f"snapshot {newest.id}"
+            return f"the table was rolled back from snapshot {before.id} to {now}, or made anew"
+        kept = self.store.snapshots.try_get(before.id)
+        if kept is None:
+            return f"snapshot {before.id} has expired before its changes were read"
+        if kept != before:
+            return f"snapshot {before.id} is another one now: the table was rolled back, or made anew"
+        if newest.id > before.id and self.store.schema.cross_partition:
+            return "its changes are told by the primary key, which lacks a partition column: it may have several rows"
+        if newest.id - before.id > most:
+            behind = newest.id - before.id
+            return f"it was {behind} snapshots behind, more than 'lookup.refresh.full-load-threshold' ({most})"
+        return None
+
+    def _followed(
+        self, state: CacheState, before: Snapshot, newest: Snapshot, is_own: bool
+    ) -> tuple[CacheState, Refreshed]:
+        """The state after the changes from its snapshot to the newest."""
+        change = StateChange(state, self.contents.layout, self.directory, predicate=self.spec.predicate)
+        changes = ChangedRows.between(self.store, before, newest, self.contents.read, self.spec.buckets)
+        with self._new_files() as name:
+            made = change.applied(changes.batches(LocalRunner(), self.store), newest, name)
+            made.publish(self.directory)
+        return made, Refreshed(newest, changed=change.changed if is_own else None)
+
+    def _loaded_anew(self, newest: Snapshot | None, why: str | None) -> tuple[CacheState, Refreshed]:
+        return self._loaded(newest), Refreshed(newest, changed=None, rebuilt=why)
+
+    def _loaded(self, snapshot: Snapshot | None) -> CacheState:
+        """The state of a snapshot, loaded."""
+        bootstrap = Bootstrap(
+            self.store,
+            self.contents.layout,
+            self.directory,
+            predicate=self.spec.predicate,
+            buckets=self.spec.buckets,
+        )
+        with self._new_files() as name:
+            loaded = None if snapshot is None else bootstrap.load(snapshot, name)
+            state = CacheState(name, snapshot, () if loaded is None else (loaded,), content=self.contents.mark)
+            state.publish(self.directory)
+        return state
+
+    @contextmanager
+    def _new_files(self) -> Iterator[str]:
+        """A name for new files, which are removed where the work on them fails."""
+        name = NAME_PREFIX + self.directory.new_name()
+        try:
+            yield name
+        except BaseException:
+            for each in self.directory.names():
+                if each.startswith(name):
+                    self.directory.discard(each)
+            raise

@@ -1,0 +1,188 @@
+"""The next state of a full cache: rows whose keys changed die, and their new rows are a generation of their own."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lakelsm.format.row_kinds import is_retract
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.full.cache_state import CacheState
+from lakelsm.lookup.full.generation import CacheLayout, Generation, index_segments, write_segment
+from lakelsm.merge.functions.value_codes import differs
+from lakelsm.predicate.evaluation import matching
+from lakelsm.predicate.predicate import Predicate
+from lakelsm.schema.system_columns import VALUE_KIND
+
+Longs = npt.NDArray[np.int64]
+
+#: Generations that a lookup asks at most. A miss asks each, in 2 us; a refresh merges the youngest ones beyond.
+_MOST_GENERATIONS = 5
+#: Where there are too many, one is written again with the younger ones if these have more than this share of its rows.
+_MERGED_SHARE = 0.5
+#: Changed keys beyond these bytes are not told one by one.
+_MOST_KEY_BYTES = 64 << 20
+_KEYS_AT_ONCE = 1 << 16
+
+
+@dataclass
+class StateChange:
+    """Works changes off (`lakelsm.lookup.full.changed_rows`) beside a state, which stays as it is.
+
+    ``predicate``: rows that do not match are none of the cache. Memory: a batch of changes, the keys that changed, and
+    three bitmaps of the rows of the state.
+    """
+
+    state: CacheState
+    layout: CacheLayout
+    directory: CacheDirectory
+    _: KW_ONLY
+    predicate: Predicate | None = None
+    _killed: list[BitMap] = field(init=False)
+    _kept: list[BitMap] = field(init=False)
+    _written: list[BitMap] = field(init=False)
+    _keys: _ChangedKeys = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._killed = [BitMap() for _ in self.state.generations]
+        self._kept = [BitMap() for _ in self.state.generations]
+        self._written = [BitMap() for _ in self.state.generations]
+        schema = self.layout.schema
+        asked = pa.schema([schema.field(field.name) for field in self.layout.keys[-1]])
+        self._keys = _ChangedKeys(asked, once=len(self.layout.keys) == 1)
+
+    def applied(self, changes: Iterable[pa.RecordBatch], snapshot: Snapshot, name: str) -> CacheState:
+        """The state of a newer snapshot, of this name, with which the names of its new files begin."""
+        segment = f"{name}.rows"
+        rows = write_segment(self.directory, segment, self.layout, self._new_rows(changes))
+        generations = []
+        for at, generation in enumerate(self.state.generations):
+            dead = self._dead(at)
+            if len(dead):
+                self._keys.add_rows(generation, dead[~self._is_told(at, dead)])
+                generation = generation.without(self.directory, f"{name}.{at}.dead", dead)
+            if generation.live_rows:
+                generations.append(generation)
+        if rows:
+            generations.append(index_segments(self.directory, name, self.layout, [segment]))
+        return CacheState(name, snapshot, tuple(self._merged(generations, name)), content=self.state.content)
+
+    @property
+    def changed(self) -> pa.Table | None:
+        """The keys of rows that died or are new, each once, after `applied`; None where they are too many to be told."""
+        return self._keys.found
+
+    def _new_rows(self, changes: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """The rows to write, while those that they replace are noted."""
+        for batch in changes:
+            rows = pa.Table.from_batches([batch])
+            added = ~is_retract(rows.column(VALUE_KIND))
+            if self.predicate is not None:
+                added &= matching(self.predicate, rows).to_numpy(zero_copy_only=False)
+            new = rows.select(self.layout.schema.names)
+            changed = self._replaced(new, added)
+            if not changed.all():
+                new = new.filter(pa.array(changed))
+            if len(new):
+                self._keys.add(new)
+                yield new
+
+    def _replaced(self, rows: pa.Table, added: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Note the rows that die by some changes; tell which of these are new rows, other than the ones that were."""
+        changed: npt.NDArray[np.bool_] = added.copy()
+        for at, generation in enumerate(self.state.generations):
+            probes, found = generation.places(0, rows)
+            if not len(found):
+                continue
+            names = rows.column_names
+            old, new = generation.rows.take(found, names), rows.take(pa.array(probes))
+            same = added[probes] & ~differs(old, new, names)
+            changed[probes[same]] = False
+            self._kept[at].update(_numbers(found[same]))
+            self._killed[at].update(_numbers(found[~same]))
+            self._written[at].update(_numbers(found[added[probes] & ~same]))
+        return changed
+
+    def _dead(self, generation: int) -> Longs:
+        """The rows of a generation that die, ascending: not those that came again as they were."""
+        return np.frombuffer((self._killed[generation] - self._kept[generation]).to_array(), np.uint32).astype(np.int64)
+
+    def _is_told(self, generation: int, dead: Longs) -> npt.NDArray[np.bool_]:
+        """Which dead rows have a key that is told with their new row: by the primary key it is the same one."""
+        told: npt.NDArray[np.bool_] = np.zeros(len(dead), dtype=bool)
+        if len(self.layout.keys) == 1:
+            written = np.frombuffer(self._written[generation].to_array(), np.uint32)
+            told = np.isin(dead, written, assume_unique=True)
+        return told
+
+    def _merged(self, generations: Sequence[Generation], name: str) -> list[Generation]:
+        """The same rows in few generations, none of which is half dead."""
+        merged: list[Generation] = []
+        for place, run in enumerate(_runs_to_merge(generations)):
+            if len(run) == 1 and run[0].files.dead_rows <= run[0].files.rows // 2:
+                merged += run
+                continue
+            own = f"{name}.{place}.merged"
+            live = (rows for generation in run for rows in generation.live())
+            write_segment(self.directory, f"{own}.rows", self.layout, live)
+            merged.append(index_segments(self.directory, own, self.layout, [f"{own}.rows"]))
+        return merged
+
+
+def _numbers(rows: Longs) -> array[int]:
+    """Numbers of rows as bitmaps take them."""
+    return array("I", rows.astype(np.uint32).tobytes())
+
+
+def _runs_to_merge(generations: Sequence[Generation]) -> list[list[Generation]]:
+    """Generations, oldest first, as those that stay alone and, where they are too many, those to be written again as one.
+
+    These are the youngest ones, back to the oldest that has less than twice the live rows of all younger ones: so the
+    large ones are seldom copied.
+    """
+    alone = [[generation] for generation in generations]
+    if len(generations) <= _MOST_GENERATIONS:
+        return alone
+    first, younger = len(generations) - 2, generations[-1].live_rows
+    for at in range(len(generations) - 2, -1, -1):
+        if younger > generations[at].live_rows * _MERGED_SHARE:
+            first = at
+        younger += generations[at].live_rows
+    first = min(first, _MOST_GENERATIONS - 1)
+    return [*alone[:first], list(generations[first:])]
+
+
+class _ChangedKeys:
+    """Keys that changed, up to a number of bytes; ``once``: each is added once."""
+
+    def __init__(self, schema: pa.Schema, once: bool) -> None:
+        self._schema = schema
+        self._once = once
+        self._tables = [schema.empty_table()]
+        self._bytes = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Add the keys of rows."""
+        if self._bytes <= _MOST_KEY_BYTES:
+            self._tables.append(rows.select(self._schema.names).cast(self._schema).combine_chunks())
+            self._bytes += self._tables[-1].nbytes
+
+    def add_rows(self, generation: Generation, rows: Longs) -> None:
+        """Add the keys of rows of a generation."""
+        for start in range(0, len(rows), _KEYS_AT_ONCE):
+            self.add(generation.rows.take(rows[start : start + _KEYS_AT_ONCE], self._schema.names))
+
+    @property
+    def found(self) -> pa.Table | None:
+        """The keys, each once, without those that have a NULL; None where they are too many."""
+        if self._bytes > _MOST_KEY_BYTES:
+            return None
+        keys = pa.concat_tables(self._tables).drop_null()
+        return keys if self._once else keys.group_by(self._schema.names, use_threads=False).aggregate([])

@@ -1,0 +1,1 @@
+"""Partial caches: data files made into lookup stores when lookups first touch them."""

@@ -1,0 +1,217 @@
+"""The rows of some keys, found in the lookup files of the data files that may have them (Paimon's `LocalTableQuery`).
+
+A key is looked for in its bucket only, there in the files whose range of keys holds it, and in older ones only where a
+newer one cannot decide. Versions of a key from several files go through the kernel of all merges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.format.row_kinds import is_retract
+from lakelsm.local.arrow_rows import one_bit_pattern
+from lakelsm.local.shown_rows import shown_rows, shown_schema
+from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.partial.live_buckets import KeyRanges, LiveBucket, LiveBuckets, Places, Run
+from lakelsm.lookup.partial.lookup_files import LookupFiles
+from lakelsm.lookup.partial.row_masks import RowMasks
+from lakelsm.lookup.partial.single_key_query import SingleKeyQuery
+from lakelsm.merge.grouped_rows import Mask
+from lakelsm.merge.kernel import merge_rows
+from lakelsm.merge.levels import merge_candidates
+from lakelsm.merge.merge_unit import RunFile
+from lakelsm.options import MergeEngine
+from lakelsm.predicate.evaluation import matching
+from lakelsm.schema.system_columns import POSITION, ROW, VALUE_KIND
+from lakelsm.types import arrow_field, to_arrow
+
+#: Slots, and a row of each.
+_Found: TypeAlias = tuple[Places, pa.Table]
+
+
+@dataclass(frozen=True)
+class _Slots:
+    """A number for each key and bucket that it is looked for in; ``owners`` has each one's place in ``probes``."""
+
+    probes: pa.RecordBatch
+    owners: Places
+
+    def with_keys(self, slots: Places, rows: pa.Table) -> pa.Table:
+        """Rows of some slots with the columns of their keys, which stores do not keep twice."""
+        places = self.owners[slots]
+        probes = self.probes
+        if not np.array_equal(places, np.arange(len(probes))):
+            probes = probes.take(pa.array(places))
+        for field, column in zip(probes.schema, probes.columns):
+            rows = rows.append_column(field, column)
+        return rows
+
+
+@dataclass(frozen=True)
+class _BucketSearch:
+    """Keys of one bucket that are looked for. Each has a slot; those of a search follow each other from ``first`` on."""
+
+    bucket: LiveBucket
+    first: int
+    keys: pa.Table
+    ranges: KeyRanges
+
+    def of_run(self, run: Run, wanted: Places) -> Iterator[_FileSearch]:
+        """The searches of a run's files for the keys at ``wanted``."""
+        for number, places in self.ranges.of_run(run, wanted):
+            keys = self.keys if len(places) == len(self.keys) else self.keys.take(pa.array(places))
+            yield _FileSearch(self.bucket.files[number], places + self.first, keys)
+
+
+@dataclass(frozen=True)
+class _FileSearch:
+    """Keys that are looked for in one data file, with their slots."""
+
+    file: RunFile
+    slots: Places
+    keys: pa.Table
+
+
+@dataclass(frozen=True)
+class LocalTableQuery:
+    """Looks keys up in the files of one state of a table."""
+
+    live: LiveBuckets
+    files: LookupFiles
+    masks: RowMasks
+
+    @cached_property
+    def _single(self) -> SingleKeyQuery:
+        return SingleKeyQuery(self.live, self.files, self.masks)
+
+    def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """The rows of one key; see `LookupTable.find_one`."""
+        found = self._single.find(key)
+        if found is not None:
+            return found
+        spec = self.live.spec
+        fields = [spec.store.schema.field(name) for name in spec.key]
+        probe = pa.table([pa.array([value], to_arrow(field.type)) for value, field in zip(key, fields)], spec.key)
+        shown = shown_schema([spec.store.schema.field(name) for name in spec.columns])
+        rows = shown_rows(self.find(probe).rows, shown)
+        return list(zip(*(column.to_pylist() for column in rows.columns)))
+
+    def find(self, keys: pa.Table) -> FoundRows:
+        """The rows of some keys; see `LookupTable.find`."""
+        searches, slots = self._searches(self._as_stored(keys))
+        wanted: Mask = np.ones(len(slots.owners), np.bool_)
+        found: list[_Found] = []
+        for depth in range(max((len(search.bucket.generations) for search in searches), default=0)):
+            found += self._generation(searches, slots, depth, wanted)
+        return self._answer(slots, found)
+
+    def _as_stored(self, keys: pa.Table) -> pa.RecordBatch:
+        """The columns of the primary key, in its order and with the bits that are stored."""
+        schema = self.live.spec.store.schema
+        fields = [schema.field(name) for name in schema.primary_keys]
+        columns = [
+            one_bit_pattern(_contiguous(keys.column(field.name)), zeros=field.name in schema.partition_keys)
+            for field in fields
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(map(arrow_field, fields)))
+
+    def _searches(self, probes: pa.RecordBatch) -> tuple[list[_BucketSearch], _Slots]:
+        """The searches of buckets, and their slots."""
+        names = [field.name for field in self.files.stored.keys]
+        searches: list[_BucketSearch] = []
+        owners: list[Places] = []
+        first = 0
+        for bucket, places in self.live.places(probes) if len(probes) else ():
+            keys = pa.Table.from_batches([probes]).select(names)
+            if len(places) < len(probes):
+                keys = keys.take(pa.array(places))
+            ranges = bucket.holders([_contiguous(column) for column in keys.columns])
+            searches.append(_BucketSearch(bucket, first, keys, ranges))
+            owners.append(places)
+            first += len(places)
+        return searches, _Slots(probes, np.concatenate([np.empty(0, np.int64), *owners]))
+
+    def _generation(
+        self, searches: Sequence[_BucketSearch], slots: _Slots, depth: int, wanted: Mask
+    ) -> Iterator[_Found]:
+        """Yield the merged rows that a generation of each bucket has of the ``wanted`` slots, retractions left out.
+
+        Slots that it decides are wanted no more.
+        """
+        tasks: list[_FileSearch] = []
+        for search in searches:
+            open_ = np.flatnonzero(wanted[search.first : search.first + len(search.keys)])
+            if depth < len(search.bucket.generations) and len(open_):
+                for run in search.bucket.generations[depth]:
+                    tasks += search.of_run(run, open_)
+        hits = [
+            (task.file, *self._shown(task, found))
+            for task, found in zip(tasks, self.files.find([(task.file, task.keys) for task in tasks]))
+        ]
+        hits = [hit for hit in hits if len(hit[1])]
+        if not hits:
+            return
+        found = np.concatenate([places for _, places, _ in hits])
+        rows = pa.concat_tables([table for _, _, table in hits])
+        if int(np.bincount(found).max()) > 1:
+            levels = np.repeat([file.level for file, _, _ in hits], [len(places) for _, places, _ in hits])
+            found, rows = self._merged(found, slots.with_keys(found, rows), levels)
+        wanted[found] = False
+        retract = is_retract(rows.column(VALUE_KIND))
+        yield (found[~retract], rows.filter(pa.array(~retract))) if retract.any() else (found, rows)
+
+    def _shown(self, task: _FileSearch, found: FoundRows) -> tuple[Places, pa.Table]:
+        """The slots and rows that no deletion vector masks, and that the merge does not pass over."""
+        slots, rows = task.slots[found.probes], found.rows
+        merge = self.files.stored.merge
+        passed = None
+        if self.files.stored.positions:
+            passed = self.masks.hidden(task.file, rows.column(POSITION).to_numpy())
+            rows = rows.drop_columns([POSITION])
+        if merge.engine is MergeEngine.DEDUPLICATE and merge.ignore_delete:
+            retract = is_retract(rows.column(VALUE_KIND))
+            passed = retract if passed is None else passed | retract
+        return (slots, rows) if passed is None else (slots[~passed], rows.filter(pa.array(~passed)))
+
+    def _merged(self, slots: Places, rows: pa.Table, levels: Places) -> _Found:
+        """One row for each slot, from rows of one or more versions of its key."""
+        stored = self.files.stored
+        rows = rows.append_column(ROW, pa.array(slots)).combine_chunks()
+        keys = slots.astype(np.uint64)
+        if stored.merge.lookup:
+            rows, keys = merge_candidates(rows, keys, levels)
+        merged = merge_rows(rows, keys, stored.merge)
+        return merged.column(ROW).to_numpy(), merged.select([name for name in stored.value_names if name != POSITION])
+
+    def _answer(self, slots: _Slots, found: Sequence[_Found]) -> FoundRows:
+        """The rows that match the condition, in the order of the probes, with the columns that are asked for."""
+        spec = self.live.spec
+        names = list(spec.columns)
+        if not found:
+            fields = [arrow_field(spec.store.schema.field(name)) for name in names]
+            return FoundRows(np.empty(0, np.int64), pa.schema(fields).empty_table())
+        numbers = np.concatenate([places for places, _ in found])
+        rows = pa.concat_tables([table for _, table in found])
+        places = slots.owners[numbers]
+        if len(places) > 1 and not bool((places[1:] > places[:-1]).all()):
+            order = np.argsort(places, kind="stable")
+            numbers, places, rows = numbers[order], places[order], rows.combine_chunks().take(pa.array(order))
+        rows = slots.with_keys(numbers, rows)
+        if spec.predicate is not None:
+            matches = matching(spec.predicate, rows).to_numpy(zero_copy_only=False)
+            if not matches.all():
+                places, rows = places[matches], rows.filter(pa.array(matches))
+        return FoundRows(places, rows.select(names))
+
+
+def _contiguous(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)

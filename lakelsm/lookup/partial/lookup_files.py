@@ -1,0 +1,277 @@
+"""The lookup files of a cache: stores made of data files when these are first touched, kept within bounds.
+
+Whatever happens to one, it is made anew from its data file. Who uses one holds a lease, so that it is closed only when
+nobody searches it; its file may go before, as the system keeps what is open.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+import pyarrow as pa
+
+from lakelsm.errors import CorruptStoreError
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.partial.store_build import StoreBuild, StoredColumns
+from lakelsm.lookup.store.lookup_store import LookupStore, SingleKeyStore, StoreFormat
+from lakelsm.merge.merge_unit import RunFile
+from lakelsm.runner.local_runner import LocalRunner
+from lakelsm.surroundings import SYSTEM, Surroundings
+
+#: The most that reading one data file may hold, in bytes.
+_BUILD_MEMORY = 64 << 20
+#: Files that are used at a time for each core, so that a lookup of many keeps to the disk space.
+_WAVE = 4
+
+
+@dataclass
+class _OpenFile:
+    """A store that is open. All but the store is read and written under the lock of its owner."""
+
+    store: LookupStore
+    name: str
+    path: str
+    _: KW_ONLY
+    single: SingleKeyStore | None
+    used: float
+    leases: int = 0
+    dropped: bool = False
+
+
+@dataclass(frozen=True)
+class LookupFiles:
+    """The stores of a lookup's data files, by their names in a directory.
+
+    ``surroundings`` tell how long a file has not been used.
+    """
+
+    spec: LookupSpec
+    stored: StoredColumns
+    _: KW_ONLY
+    format: StoreFormat
+    directory: CacheDirectory
+    surroundings: Surroundings = SYSTEM
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    _open: OrderedDict[str, _OpenFile] = field(default_factory=OrderedDict, init=False, repr=False)
+    _names: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    _grown: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
+    _closed: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
+
+    @cached_property
+    def _table_mark(self) -> str:
+        """What the names of all lookup files of the table begin with."""
+        return blake2b(self.spec.store.paths.root.encode(), digest_size=8).hexdigest() + "-"
+
+    @property
+    def disk_bytes(self) -> int:
+        """What the files take that are in use."""
+        with self._lock:
+            return sum(one.store.disk_bytes for one in self._open.values())
+
+    def name_of(self, file: RunFile) -> str:
+        """The name of a data file's store in the directory. It begins with a mark of the table."""
+        known = self._names.get(file.path)
+        if known is None:
+            kind = self.spec.store.options.lookup_local_file_type.value
+            known = self._names[file.path] = f"{self._table_mark}{self.stored.layout(file).mark.hex()}.{kind}"
+        return known
+
+    def find(self, requests: Sequence[tuple[RunFile, pa.Table]]) -> list[FoundRows]:
+        """Return what each data file has of some keys.
+
+        A store that is missing is made, one that is damaged is made again, with a warning. Raises CorruptStoreError where
+        that one is damaged too, CorruptTableError for a damaged data file, StorageError where the disk is full.
+        """
+        found: list[FoundRows] = []
+        runner = LocalRunner(memory=self.spec.store.options.lookup_cache_max_memory_size)
+        wave = _WAVE * runner.cores
+        for first in range(0, len(requests), wave):
+            some = requests[first : first + wave]
+            with self._leased([file for file, _ in some], runner) as opened:
+                for (file, keys), one in zip(some, opened):
+                    try:
+                        found.append(one.store.find(keys))
+                    except CorruptStoreError as error:
+                        self._warn(file, error)
+                        self._drop([one])
+                        with self._leased([file], runner) as (again,):
+                            found.append(again.store.find(keys))
+            if self._grown.is_set():
+                self._grown.clear()
+                self._keep_to_bounds()
+        return found
+
+    def find_one(self, file: RunFile, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
+        """What a data file has of one key, as `SingleKeyStore.find_one` has it; None where its store cannot tell.
+
+        Whatever is wrong is left to `find`.
+        """
+        one = self._lease(self.name_of(file))
+        if one is None:
+            return None
+        try:
+            return None if one.single is None else one.single.find_one(key)
+        except CorruptStoreError:
+            return None
+        finally:
+            self._release(one)
+
+    def keep_only(self, live: Collection[RunFile]) -> None:
+        """Drop the files of all other data files, and those that have not been used for long."""
+        paths = {file.path for file in live}
+        with self._lock:
+            gone = [one for one in self._open.values() if one.path not in paths]
+            for path in {*self._names} - paths:
+                del self._names[path]
+        self._drop(gone)
+        self._keep_to_bounds()
+        self._remove_left_behind()
+
+    def close(self) -> None:
+        """Close all files, each when nobody uses it. They stay in the directory, where others may use them."""
+        with self._lock:
+            self._closed.set()
+            idle = [one for one in self._open.values() if not one.leases]
+            for one in self._open.values():
+                one.dropped = True
+            self._open.clear()
+        for one in idle:
+            one.store.close()
+
+    @contextmanager
+    def _leased(self, files: Sequence[RunFile], runner: LocalRunner) -> Iterator[list[_OpenFile]]:
+        """The open stores of some data files, which stay open meanwhile."""
+        names = [self.name_of(file) for file in files]
+        leased = [self._lease(name) for name in names]
+        try:
+            missing = {name: file for name, file, one in zip(names, files, leased) if one is None}
+            if missing:
+                self._build(missing, runner)
+                for at, (name, file) in enumerate(zip(names, files)):
+                    leased[at] = leased[at] or self._opened(name, file, runner)
+            yield [one for one in leased if one is not None]
+        finally:
+            for one in leased:
+                if one is not None:
+                    self._release(one)
+
+    def _lease(self, name: str) -> _OpenFile | None:
+        with self._lock:
+            one = self._open.get(name)
+            if one is None:
+                return None
+            self._open.move_to_end(name)
+            one.used = self.surroundings.monotonic()
+            one.leases += 1
+            return one
+
+    def _release(self, one: _OpenFile) -> None:
+        with self._lock:
+            one.leases -= 1
+            ends = one.dropped and not one.leases
+        if ends:
+            one.store.close()
+
+    def _build(self, wanted: dict[str, RunFile], runner: LocalRunner) -> None:
+        """Make the stores that the directory lacks, several at a time, while other processes wait for them."""
+        with self.directory.lock():
+            missing = {file: name for name, file in wanted.items() if not self.directory.file(name).exists()}
+            if not missing:
+                return
+            store = self.spec.store
+            build = StoreBuild(
+                self.spec,
+                self.stored,
+                format=self.format,
+                directory=self.directory,
+                names=missing,
+                schemas=store.schemas_of(file.schema_id for file in missing),
+                memory_bytes=min(_BUILD_MEMORY, store.options.lookup_cache_max_memory_size),
+            )
+            for _ in runner.batches([*missing], build, pa.schema([]), store.paths):
+                raise AssertionError("a build yields nothing")
+
+    def _opened(self, name: str, file: RunFile, runner: LocalRunner) -> _OpenFile:
+        """Open a file of the directory that was there a moment ago; made again where it cannot be opened."""
+        try:
+            store = self.format.open(self.directory.file(name), self.stored.layout(file))
+        except CorruptStoreError as error:
+            self._warn(file, error)
+            self.directory.discard(name)
+            self._build({name: file}, runner)
+            store = self.format.open(self.directory.file(name), self.stored.layout(file))
+        single = store if isinstance(store, SingleKeyStore) else None
+        one = _OpenFile(store, name, file.path, single=single, used=self.surroundings.monotonic(), leases=1)
+        with self._lock:
+            other = self._open.get(name)
+            if other is not None:
+                other.leases += 1
+            elif self._closed.is_set():
+                one.dropped = True
+            else:
+                self._open[name] = one
+        self._grown.set()
+        if other is None:
+            return one
+        store.close()
+        return other
+
+    def _warn(self, file: RunFile, error: CorruptStoreError) -> None:
+        warnings.warn(
+            f"Table {self.spec.store.name}: the lookup file of data file {file.path} is made again: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+    def _keep_to_bounds(self) -> None:
+        """Drop files that have not been used for long, and as many more as the disk space asks for; those in use stay."""
+        options = self.spec.store.options
+        oldest = self.surroundings.monotonic() - options.lookup_cache_file_retention / 1000
+        with self._lock:
+            size = sum(one.store.disk_bytes for one in self._open.values())
+            gone = []
+            for one in self._open.values():  # Those not used for longest come first.
+                if size <= options.lookup_cache_max_disk_size and one.used >= oldest:
+                    break
+                if not one.leases:
+                    gone.append(one)
+                    size -= one.store.disk_bytes
+        self._drop(gone)
+
+    def _remove_left_behind(self) -> None:
+        """Remove old files of the table that are not open here: those of processes that are gone, in a shared directory.
+
+        Who has one open reads on, and who opens it later makes it again.
+        """
+        oldest = self.surroundings.clock() / 1000 - self.spec.store.options.lookup_cache_file_retention / 1000
+        with self._lock:
+            known = {*self._open}
+        for name in self.directory.names():
+            if name.startswith(self._table_mark) and name not in known:
+                with suppress(FileNotFoundError):
+                    if self.directory.file(name).stat().st_mtime < oldest:
+                        self.directory.discard(name)
+
+    def _drop(self, files: Sequence[_OpenFile]) -> None:
+        """Remove files, and close those that nobody uses; the others are closed by who uses them last."""
+        idle = []
+        with self._lock:
+            dropped = [one for one in files if self._open.get(one.name) is one]
+            for one in dropped:
+                del self._open[one.name]
+                one.dropped = True
+                idle += [one] if not one.leases else []
+        for one in dropped:
+            self.directory.discard(one.name)
+        for one in idle:
+            one.store.close()

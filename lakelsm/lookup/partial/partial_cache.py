@@ -1,0 +1,163 @@
+"""The partial cache: data files indexed on this machine's disk when lookups by the whole primary key first touch them."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from lakelsm.errors import CorruptStoreError, CorruptTableError, InvalidInputError
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.followed_schema import followed
+from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.lookup_table import Refreshed
+from lakelsm.lookup.partial.live_buckets import LiveBuckets
+from lakelsm.lookup.partial.local_table_query import LocalTableQuery
+from lakelsm.lookup.partial.lookup_files import LookupFiles
+from lakelsm.lookup.partial.row_masks import RowMasks
+from lakelsm.lookup.partial.store_build import StoredColumns
+from lakelsm.lookup.store.lookup_store import StoreFormat
+from lakelsm.lookup.store.store_formats import store_format
+from lakelsm.surroundings import SYSTEM, Surroundings
+from lakelsm.types import arrow_field
+
+Answer = TypeVar("Answer")
+
+#: The share of the memory of a lookup that masks of deletion vectors may have.
+_MASK_SHARE = 4
+
+
+class PartialCache:
+    """Fulfils `LookupTable` for keys that are the whole primary key. Made by `open`."""
+
+    def __init__(
+        self, query: LocalTableQuery, *, format: StoreFormat, directory: CacheDirectory, surroundings: Surroundings
+    ) -> None:
+        self._format = format
+        self._directory = directory
+        self._surroundings = surroundings
+        self._refreshing = threading.Lock()
+        self._query: LocalTableQuery | None = query  # Replaced as a whole: who looks up goes on with the one it has.
+        self._reported = query.live.snapshot
+
+    @staticmethod
+    def open(
+        spec: LookupSpec,
+        directory: CacheDirectory,
+        *,
+        format: StoreFormat | None = None,
+        surroundings: Surroundings = SYSTEM,
+    ) -> PartialCache:
+        """A cache of the table's newest snapshot. It reads metadata only.
+
+        Its files are of the ``format`` (None: that which the table's options choose).
+        Raises InvalidInputError unless the key is the table's primary key.
+        """
+        if not spec.by_primary_key:
+            keys = ", ".join(spec.store.schema.primary_keys)
+            raise InvalidInputError(
+                f"Table {spec.store.name}: a 'partial' cache answers lookups by the whole primary key ({keys}), not by "
+                f"({', '.join(spec.key)}): set 'lookup.cache' to 'full'."
+            )
+        spec = followed(spec)
+        format = store_format(spec.store.options) if format is None else format
+        live = LiveBuckets.of(spec, spec.store.snapshots.latest())
+        query = _query_of(live, None, format, directory, surroundings)
+        return PartialCache(query, format=format, directory=directory, surroundings=surroundings)
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """See `LookupTable.snapshot`."""
+        return self._current().live.snapshot
+
+    def find(self, keys: pa.Table) -> FoundRows:
+        """See `LookupTable.find`."""
+        return self._answered(lambda query: query.find(keys))
+
+    def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """See `LookupTable.find_one`."""
+        return self._answered(lambda query: query.find_one(key))
+
+    def refresh(self) -> Refreshed:
+        """See `LookupTable.refresh`. Which keys changed is known only where none did."""
+        with self._refreshing:
+            self._go_on()
+            snapshot = self._current().live.snapshot
+            same, self._reported = snapshot == self._reported, snapshot
+            spec = self._current().live.spec
+        keys = pa.schema([arrow_field(spec.store.schema.field(name)) for name in spec.key])
+        return Refreshed(snapshot, changed=keys.empty_table() if same else None)
+
+    def close(self) -> None:
+        """See `LookupTable.close`. The directory stays with who gave it."""
+        with self._refreshing:
+            query, self._query = self._query, None
+        if query is not None:
+            query.files.close()
+
+    def _current(self) -> LocalTableQuery:
+        query = self._query
+        if query is None:
+            raise InvalidInputError("The lookup is closed: open another one.")
+        return query
+
+    def _go_on(self) -> None:
+        """Take the newest snapshot; files of the directory go that no file of it needs."""
+        before = self._current()
+        spec = followed(before.live.spec)
+        snapshot = spec.store.snapshots.latest()
+        if snapshot != before.live.snapshot or spec is not before.live.spec:
+            live = LiveBuckets.of(spec, snapshot)
+            self._query = _query_of(live, before, self._format, self._directory, self._surroundings)
+        self._current().files.keep_only(self._current().live.files)
+
+    def _answered(self, ask: Callable[[LocalTableQuery], Answer]) -> Answer:
+        """The answer of one state; of the newest one where files of it are gone because its snapshot is."""
+        query = self._current()
+        try:
+            return ask(query)
+        except CorruptStoreError:
+            raise
+        except CorruptTableError as error:
+            store, snapshot = query.live.spec.store, query.live.snapshot
+            if snapshot is None or store.snapshots.try_get(snapshot.id) == snapshot:
+                raise
+            with self._refreshing:
+                self._go_on()
+            now = self._current().live.snapshot
+            warnings.warn(
+                f"Table {store.name}: snapshot {snapshot.id} is gone, and a file that lookups of it need ({error}). They "
+                f"go on with snapshot {None if now is None else now.id}.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return ask(self._current())
+
+
+def _query_of(
+    live: LiveBuckets,
+    before: LocalTableQuery | None,
+    format: StoreFormat,
+    directory: CacheDirectory,
+    surroundings: Surroundings,
+) -> LocalTableQuery:
+    """The query of a state, with the open files of the one before where they have the columns that it needs."""
+    options = live.spec.store.options
+    kept = None if before is None else before.files.stored  # What was needed once is needed again.
+    stored = StoredColumns.of(
+        live.spec,
+        merged=live.merges or (kept is not None and kept.merged),
+        positions=options.deletion_vectors_enabled or live.has_vectors or (kept is not None and kept.positions),
+    )
+    if before is not None and before.files.spec is live.spec and before.files.stored == stored:
+        return LocalTableQuery(live, before.files, before.masks)
+    files = LookupFiles(live.spec, stored, format=format, directory=directory, surroundings=surroundings)
+    masks = RowMasks(live.spec.store.file_io, memory_bytes=options.lookup_cache_max_memory_size // _MASK_SHARE)
+    if before is not None:
+        before.files.close()
+    return LocalTableQuery(live, files, masks)

@@ -1,0 +1,229 @@
+"""Caches follow their table where its history leads on from their snapshot, and are loaded anew where not, saying why."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelsm.errors import StorageError
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.followed_schema import followed
+from lakelsm.lookup.full import cache_upkeep
+from lakelsm.lookup.full.cache_contents import CacheContents
+from lakelsm.lookup.full.cache_state import STATE, CacheState
+from lakelsm.lookup.full.cache_upkeep import CacheUpkeep
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.lookup_table import Refreshed
+from lakelsm.schema.changes import SetOption
+from tests.compact.local_table import LocalTable
+
+
+class Cache:
+    """The upkeep of one cache of a table, with its state."""
+
+    def __init__(self, table: LocalTable, path: Path) -> None:
+        self.table = table
+        self.spec = LookupSpec(table.store, ("id",), ("id", "v"))
+        self.directory = CacheDirectory.shared(path)
+        self.state: CacheState | None = None
+
+    @property
+    def upkeep(self) -> CacheUpkeep:
+        spec = followed(self.spec)
+        return CacheUpkeep(spec, self.directory, CacheContents.of(spec))
+
+    def refresh(self) -> Refreshed:
+        with self.directory.lock():
+            self.state, refreshed = self.upkeep.refreshed(self.state)
+        assert refreshed.snapshot == self.state.snapshot == self.table.store.snapshots.latest()
+        assert self.rows() == (self.table.rows() if refreshed.snapshot is not None else [])
+        return refreshed
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        assert self.state is not None
+        tables = [rows for generation in self.state.generations for rows in generation.live()]
+        return sorted(tuple(row.values()) for rows in tables for row in rows.to_pylist())
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> LocalTable:
+    return LocalTable(tmp_path / "t")
+
+
+@pytest.fixture
+def cache(table: LocalTable, tmp_path: Path) -> Cache:
+    return Cache(table, tmp_path / "cache")
+
+
+def remove_snapshots(table: LocalTable, *ids: int) -> None:
+    for number in ids:
+        (table.root / "snapshot" / f"snapshot-{number}").unlink()
+    for hint in ("LATEST", "EARLIEST"):
+        (table.root / "snapshot" / hint).unlink(missing_ok=True)
+
+
+def keys(refreshed: Refreshed) -> list[int] | None:
+    return None if refreshed.changed is None else sorted(refreshed.changed["id"].to_pylist())
+
+
+def test_an_empty_table_is_followed_from_its_first_snapshot(cache: Cache, table: LocalTable) -> None:
+    assert cache.refresh() == Refreshed(None, changed=None)
+    assert keys(cache.refresh()) == []
+    table.write((1, "a"))
+    assert cache.refresh().rebuilt is None
+    table.write((2, "b"), (1, "a"))
+    assert keys(cache.refresh()) == [2]
+    assert keys(cache.refresh()) == []
+
+
+def test_another_cache_of_the_directory_takes_what_the_first_one_has(
+    cache: Cache, table: LocalTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.write((1, "a"))
+    cache.refresh()
+    other = Cache(table, cache.directory.path)
+    table.write((2, "b"))
+    monkeypatch.setattr(cache_upkeep, "Bootstrap", None)
+    assert other.refresh().rebuilt is None
+    assert keys(other.refresh()) == []
+    table.write((3, "c"))
+    assert keys(other.refresh()) == [3]
+    taken = cache.refresh()
+    assert taken.rebuilt is None and keys(taken) is None, "what the other one changed is not known"
+    assert cache.state is not None and other.state is not None and cache.state.name == other.state.name
+
+
+def test_a_table_that_was_rolled_back_is_loaded_anew(cache: Cache, table: LocalTable) -> None:
+    for at in range(3):
+        table.write((at, "a"))
+    cache.refresh()
+    remove_snapshots(table, 3)
+    assert cache.refresh().rebuilt == "the table was rolled back from snapshot 3 to snapshot 2, or made anew"
+    remove_snapshots(table, 2)
+    table.write((7, "other"))
+    assert cache.refresh().rebuilt == "snapshot 2 is another one now: the table was rolled back, or made anew"
+    table.write((8, "x"))
+    assert keys(cache.refresh()) == [8]
+    remove_snapshots(table, 1, 2, 3)
+    assert cache.refresh().rebuilt == "the table was rolled back from snapshot 3 to no snapshot, or made anew"
+
+
+def test_a_snapshot_that_expired_is_told(cache: Cache, table: LocalTable) -> None:
+    table.write((1, "a"))
+    table.write((2, "b"))
+    cache.refresh()
+    table.write((3, "c"))
+    remove_snapshots(table, 1, 2)
+    assert cache.refresh().rebuilt == "snapshot 2 has expired before its changes were read"
+
+
+def test_a_snapshot_that_expires_while_it_is_read_is_told(
+    cache: Cache, table: LocalTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.write((1, "a"))
+    cache.refresh()
+    table.overwrite((2, "b"))
+    plan = cache_upkeep.ChangedRows.between
+
+    def expiring(*given: Any) -> Any:
+        planned = plan(*given)
+        first = table.store.snapshots.get(1)
+        remove_snapshots(table, 1)
+        (table.root / "manifest" / first.delta_manifest_list).unlink()
+        for unit in planned.units:
+            for file, was in zip(unit.unit.files, unit.before):
+                if was:
+                    Path(file.path).unlink()
+        return planned
+
+    monkeypatch.setattr(cache_upkeep.ChangedRows, "between", expiring)
+    assert cache.refresh().rebuilt == "snapshot 1 expired while it was compared"
+
+
+def test_an_overwrite_is_followed(cache: Cache, table: LocalTable) -> None:
+    table.write((1, "a"), (2, "b"), (3, "c"))
+    cache.refresh()
+    table.overwrite((2, "b"), (4, "d"))
+    refreshed = cache.refresh()
+    assert refreshed.rebuilt is None and keys(refreshed) == [1, 3, 4]
+
+
+def test_a_cache_too_far_behind_is_loaded_anew(cache: Cache, table: LocalTable) -> None:
+    table.alter(SetOption("lookup.refresh.full-load-threshold", "2"))
+    table.write((1, "a"))
+    cache.refresh()
+    table.write((2, "a"))
+    table.write((3, "a"))
+    assert keys(cache.refresh()) == [2, 3]
+    for at in range(3):
+        table.write((at, "b"))
+    told = cache.refresh().rebuilt
+    assert told == "it was 3 snapshots behind, more than 'lookup.refresh.full-load-threshold' (2)"
+
+
+def test_options_that_may_show_other_rows_load_it_anew(cache: Cache, table: LocalTable) -> None:
+    table.write((1, "a"))
+    cache.refresh()
+    table.alter(SetOption("ignore-delete", "true"))
+    assert cache.refresh().rebuilt == "it was made for other columns, conditions or options of the table"
+    assert keys(cache.refresh()) == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
+@pytest.mark.parametrize("part", ["rows", "index", STATE])
+def test_what_another_process_finds_damaged_is_loaded_anew(
+    cache: Cache, table: LocalTable, damage: str, part: str
+) -> None:
+    table.write(*((each, "a") for each in range(50)))
+    cache.refresh()
+    (name,) = [name for name in cache.directory.names() if name.endswith(part)]
+    path = cache.directory.file(name)
+    data = path.read_bytes()
+    path.unlink()
+    if damage != "gone":
+        path.write_bytes(data[: len(data) // 2] if damage == "cut" else data[:-9] + b"!" + data[-8:])
+    other = Cache(table, cache.directory.path)
+    if part == STATE and damage == "gone":
+        other.refresh()
+        return
+    with pytest.warns(UserWarning, match=f"a cache of lookups is loaded anew.*{name}"):
+        other.refresh()
+    assert other.refresh().rebuilt is None
+
+
+def test_a_full_disk_leaves_the_state_before_and_no_files(
+    cache: Cache, table: LocalTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.write((1, "a"), (2, "b"))
+    cache.refresh()
+    names, rows = cache.directory.names(), cache.rows()
+    table.write((1, "c"))
+
+    def full(*_: object) -> None:
+        raise StorageError("disk full")
+
+    monkeypatch.setattr(CacheState, "publish", full)
+    with pytest.raises(StorageError, match="disk full"):
+        cache.refresh()
+    assert cache.directory.names() == names and cache.rows() == rows
+    monkeypatch.undo()
+    assert keys(cache.refresh()) == [1]
+    shutil.rmtree(cache.directory.path)
+    with pytest.raises(StorageError, match="cannot be"):
+        cache.refresh()
+
+
+def test_rows_that_a_compaction_lets_expire_go(tmp_path: Path) -> None:
+    expiry = {"record-level.expire-time": "1 h", "record-level.time-field": "v"}
+    table = LocalTable(tmp_path / "t", "id INT NOT NULL, v INT", **expiry)
+    cache = Cache(table, tmp_path / "cache")
+    table.write((1, 5), (2, 2**31 - 1))
+    cache.refresh()
+    table.write((3, 2**31 - 1))
+    assert keys(cache.refresh()) == [3]
+    table.compact()
+    refreshed = cache.refresh()
+    assert refreshed.rebuilt is None and keys(refreshed) == [1] and len(cache.rows()) == 2

@@ -1,0 +1,81 @@
+"""Generations: rows with their indexes, and which of them are dead, in files that are not taken for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import CorruptStoreError
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.full.generation import CacheLayout, Generation, index_segments, write_segment
+from lakelsm.types import AtomicType, DataField
+
+ID, GROUP = DataField(0, "id", AtomicType("INT")), DataField(1, "g", AtomicType("BIGINT"))
+LAYOUT = CacheLayout((ID, GROUP), ((ID,), (GROUP,)))
+
+
+def rows(*ids: int) -> pa.Table:
+    groups = [None if each % 10 == 9 else each % 3 for each in ids]
+    return pa.table({"id": pa.array(ids, pa.int32()), "g": pa.array(groups, pa.int64())})
+
+
+def keys(name: str, *values: int) -> pa.Table:
+    return pa.table({name: pa.array(values, pa.int32() if name == "id" else pa.int64())})
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> CacheDirectory:
+    return CacheDirectory.shared(tmp_path / "cache")
+
+
+def made(directory: CacheDirectory, name: str = "full-a") -> Generation:
+    counts = [
+        write_segment(directory, f"{name}.{at}.rows", LAYOUT, part)
+        for at, part in enumerate((iter([rows(5, 6), rows(7)]), _parts()))
+    ]
+    assert counts == [3, 3]
+    return index_segments(directory, name, LAYOUT, [f"{name}.0.rows", f"{name}.1.rows"])
+
+
+def _parts() -> Iterator[pa.Table]:
+    yield rows(1, 2, 9)
+
+
+def test_rows_are_found_by_each_key_until_they_are_dead(directory: CacheDirectory) -> None:
+    generation = made(directory)
+    assert sorted(generation.files.names) == sorted(directory.names()), "hashes went once the indexes were there"
+    probes, found = generation.places(0, keys("id", 9, 8, 5))
+    assert (probes.tolist(), found.tolist()) == ([0, 2], [5, 0])
+    assert [part.tolist() for part in generation.places(1, keys("g", 2, 0))] == [[0, 0, 1], [0, 4, 1]]
+    younger = generation.without(directory, "full-b.0.dead", np.array([4, 5]))
+    assert younger.live_rows == 4 and generation.live_rows == 6, "a generation never changes"
+    assert [part.tolist() for part in younger.places(1, keys("g", 2, 0))] == [[0, 1], [0, 1]]
+    assert younger.live_rows_of(1, (2,)) == [0] and younger.live_rows_of(0, (2,)) == []
+    assert generation.live_rows_of(1, (2,)) == [0, 4]
+    again = Generation.open(directory, LAYOUT, younger.files)
+    assert pa.concat_tables(again.live()).equals(pa.concat_tables([rows(5, 6, 7), rows(1)]).combine_chunks())
+    youngest = again.without(directory, "full-c.0.dead", np.array([0]))
+    assert youngest.live_rows_of(0, (5,)) == [] and again.live_rows_of(0, (5,)) == [0]
+    assert youngest.live_rows == 3 and youngest.disk_bytes == generation.disk_bytes
+
+
+def test_another_file_of_the_name_is_not_taken_for_it(directory: CacheDirectory) -> None:
+    generation = made(directory)
+    dead = generation.without(directory, "full-a.0.dead", np.array([1]))
+    for name in dead.files.names:
+        kept = directory.file(name).read_bytes()
+        directory.discard(name)
+        with pytest.raises(CorruptStoreError, match=name):
+            Generation.open(directory, LAYOUT, dead.files)
+        directory.file(name).write_bytes(kept[:-3])
+        with pytest.raises(CorruptStoreError, match=name):
+            Generation.open(directory, LAYOUT, dead.files)
+        directory.file(name).write_bytes(kept)
+    made(directory, "full-b").without(directory, "full-b.0.dead", np.array([2]))
+    directory.file("full-b.0.dead").rename(directory.file("full-a.0.dead"))
+    with pytest.raises(CorruptStoreError, match="another file than the cache's state names"):
+        Generation.open(directory, LAYOUT, dead.files)

@@ -1,0 +1,119 @@
+"""States follow changes: what died, what is new, which keys that concerns; in few generations without much dead space."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.format.row_kinds import DELETE, INSERT
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.full import state_change
+from lakelsm.lookup.full.cache_state import CacheState
+from lakelsm.lookup.full.changed_rows import changes_schema
+from lakelsm.lookup.full.state_change import StateChange
+from lakelsm.predicate.predicate import Compare, Predicate
+from tests.lookup.full.test_generation import LAYOUT
+
+SNAPSHOT = Snapshot(
+    id=1,
+    schema_id=0,
+    base_manifest_list="a",
+    delta_manifest_list="b",
+    commit_user="u",
+    commit_identifier=1,
+    commit_kind=CommitKind.APPEND,
+    time_millis=0,
+    total_record_count=0,
+    delta_record_count=0,
+)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> CacheDirectory:
+    return CacheDirectory.shared(tmp_path / "cache")
+
+
+def batch(*rows: tuple[int, int, int | None]) -> pa.RecordBatch:
+    schema = changes_schema(LAYOUT.fields)
+    columns = [pa.array(column, kind.type) for column, kind in zip(zip(*rows), schema)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def follow(
+    directory: CacheDirectory, state: CacheState | None, *batches: pa.RecordBatch, predicate: Predicate | None = None
+) -> tuple[CacheState, list[int] | None]:
+    change = StateChange(state or CacheState("", None, (), content="c"), LAYOUT, directory, predicate=predicate)
+    name = f"full-{directory.new_name()}"
+    made = change.applied(iter(batches), SNAPSHOT, name)
+    made.publish(directory)
+    changed = change.changed
+    return made, None if changed is None else sorted(changed["g"].to_pylist())
+
+
+def rows_of(state: CacheState) -> list[tuple[int, int | None]]:
+    rows = [table for generation in state.generations for table in generation.live()]
+    return sorted(tuple(row.values()) for table in rows for row in table.to_pylist())
+
+
+def test_old_rows_die_new_ones_come_and_rows_as_they_were_stay(directory: CacheDirectory) -> None:
+    first = batch((INSERT, 1, 10), (INSERT, 2, 20), (INSERT, 3, None)), batch((INSERT, 4, 40))
+    state, changed = follow(directory, None, *first)
+    assert changed == [10, 20, 40]
+    second = batch((DELETE, 1, None), (INSERT, 2, 21), (INSERT, 4, 40), (DELETE, 99, None))
+    after, changed = follow(directory, state, second)
+    assert rows_of(after) == [(2, 21), (3, None), (4, 40)] and changed == [10, 20, 21]
+    assert rows_of(state) == [(1, 10), (2, 20), (3, None), (4, 40)], "a state never changes"
+    last, changed = follow(directory, after, batch((INSERT, 4, 40)))
+    assert rows_of(last) == rows_of(after) and changed == []
+    assert [one.files for one in last.generations] == [one.files for one in after.generations]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_row_that_went_and_came_as_it_was_has_not_changed(directory: CacheDirectory, order: int) -> None:
+    state, _ = follow(directory, None, batch((INSERT, 1, 10), (INSERT, 2, 20)))
+    moved = [batch((DELETE, 1, None), (DELETE, 2, None)), batch((INSERT, 1, 10), (INSERT, 2, 22))][::order]
+    after, changed = follow(directory, state, *moved)
+    assert rows_of(after) == [(1, 10), (2, 22)] and changed == [20, 22]
+
+
+def test_a_row_that_matches_no_longer_dies(directory: CacheDirectory) -> None:
+    small = Compare("g", "<", 50)
+    state, _ = follow(directory, None, batch((INSERT, 1, 10), (INSERT, 2, 60), (INSERT, 3, None)), predicate=small)
+    assert rows_of(state) == [(1, 10)]
+    after, changed = follow(directory, state, batch((INSERT, 1, 70), (INSERT, 2, 5)), predicate=small)
+    assert rows_of(after) == [(2, 5)] and changed == [5, 10]
+
+
+def test_too_many_keys_are_not_told(directory: CacheDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_change, "_MOST_KEY_BYTES", 20)
+    assert follow(directory, None, batch((INSERT, 1, 1), (INSERT, 2, 2)))[1] == [1, 2]
+    assert follow(directory, None, batch(*((INSERT, each, 1) for each in range(9))))[1] is None
+
+
+def test_generations_stay_few_and_none_is_half_dead(directory: CacheDirectory) -> None:
+    chance = random.Random(5)
+    model = dict.fromkeys(range(2000), 0)
+    state, _ = follow(directory, None, batch(*((INSERT, *item) for item in model.items())))
+    for at in range(1, 60):
+        written = {chance.randrange(2500): at for _ in range(chance.choice([1, 10, 100]))}
+        gone = [each for each in chance.sample(sorted(model), 5) if each not in written]
+        model.update(written)
+        for each in gone:
+            del model[each]
+        changes = [*((INSERT, *item) for item in written.items()), *((DELETE, each, None) for each in gone)]
+        state, _ = follow(directory, state, batch(*changes))
+        assert rows_of(state) == sorted(model.items())
+        assert len(state.generations) <= 5
+        assert all(one.files.dead_rows <= one.files.rows // 2 for one in state.generations)
+    assert len(directory.names()) <= 1 + 4 * len(state.generations), "files of older states are gone"
+
+
+def test_a_cache_whose_rows_all_go_is_empty(directory: CacheDirectory) -> None:
+    state, _ = follow(directory, None, batch((INSERT, 1, 10)))
+    after, changed = follow(directory, state, batch((DELETE, 1, None)))
+    assert after.generations == () and changed == [10]
+    assert rows_of(follow(directory, after, batch((INSERT, 2, 20)))[0]) == [(2, 20)]

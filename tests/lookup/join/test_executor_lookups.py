@@ -1,0 +1,127 @@
+"""ExecutorLookups: which lookups a process keeps, how fresh they are, and where their files lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.join.executor_lookups import ExecutorLookups, SharedLookup, cache_name
+from lakelsm.lookup.lookup_definition import LookupDefinition
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.opened_cache import OpenedCache
+from lakelsm.lookup.refresh_policy import RefreshPolicy
+from lakelsm.surroundings import SYSTEM
+from tests.compact.local_table import LocalTable
+from tests.lookup.scanned_cache import ScannedCache
+
+
+class Clock:
+    """Seconds that a test sets."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class Opened:
+    """Opens scanned caches and keeps them."""
+
+    def __init__(self) -> None:
+        self.caches: list[ScannedCache] = []
+        self.places: list[Path | None] = []
+
+    def __call__(self, spec: LookupSpec, shared: Path | None) -> OpenedCache:
+        self.caches.append(ScannedCache(spec))
+        self.places.append(shared)
+        return OpenedCache("full", self.caches[-1], CacheDirectory.private())
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> LocalTable:
+    made = LocalTable(tmp_path / "t")
+    made.write((1, "one"))
+    return made
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def lookups(clock: Clock) -> Iterator[ExecutorLookups]:
+    made = ExecutorLookups(replace(SYSTEM, monotonic=clock))
+    yield made
+    made.close()
+
+
+def lookup_of(table: LocalTable, opened: Opened, *columns: str, **options: str) -> SharedLookup:
+    definition = LookupDefinition(columns or ("v",), key=("id",), options=options)
+    return SharedLookup(table.store, definition, RefreshPolicy(interval=10.0), opens=opened)
+
+
+def test_a_lookup_is_opened_once_and_refreshed_when_its_interval_is_over(
+    table: LocalTable, clock: Clock, lookups: ExecutorLookups
+) -> None:
+    opened = Opened()
+    for seconds, refreshes in ((0.0, 0), (9.9, 0), (0.2, 1), (5.0, 1), (5.0, 2)):
+        clock.seconds += seconds
+        with lookups.current(lookup_of(table, opened)) as found:
+            assert found.table is opened.caches[0]
+        assert [cache.refreshes for cache in opened.caches] == [refreshes]
+
+
+def test_a_lookup_that_is_not_used_any_more_is_closed(
+    table: LocalTable, clock: Clock, lookups: ExecutorLookups
+) -> None:
+    opened = Opened()
+    for columns in (("v",), ("id", "v")):
+        with lookups.current(lookup_of(table, opened, *columns)):
+            clock.seconds += 3601
+    assert [cache.closed for cache in opened.caches] == [True, False]
+    lookups.close()
+    assert [cache.closed for cache in opened.caches] == [True, True]
+
+
+def test_files_lie_in_the_directory_of_the_executor(
+    table: LocalTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path / 'blocks'},{tmp_path / 'more'}")
+    opened = Opened()
+    for process in (ExecutorLookups(), ExecutorLookups()):
+        with process.current(lookup_of(table, opened)):
+            pass
+        process.close()
+    assert opened.places == [tmp_path / "blocks" / "lakelsm-lookup"] * 2
+
+
+def test_a_process_that_is_no_executor_shares_none(
+    table: LocalTable, lookups: ExecutorLookups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
+    opened = Opened()
+    with lookups.current(lookup_of(table, opened)):
+        assert opened.places == [None]
+
+
+def test_lookups_share_a_cache_only_where_they_ask_for_the_same(table: LocalTable) -> None:
+    opened = Opened()
+    lookup = lookup_of(table, opened)
+    others = [
+        lookup_of(table, opened, "id", "v"),
+        lookup_of(table, opened, **{"lookup.cache": "full"}),
+        replace(lookup, buckets=frozenset([0])),
+        replace(lookup, buckets=frozenset([0, 1])),
+        replace(lookup, definition=replace(lookup.definition, key=("v",))),
+        replace(lookup, definition=replace(lookup.definition, where="v = 'x'")),
+    ]
+    assert len({each.name for each in (lookup, *others)}) == len(others) + 1
+    assert lookup_of(table, Opened()).name == lookup.name
+    specs = [replace(each.definition.of_table(each.store).spec(None), buckets=each.buckets) for each in (lookup, *others)]
+    assert len({cache_name(spec) for spec in specs}) == len(specs)

@@ -1,0 +1,87 @@
+"""LiveBuckets: the shown files of a snapshot, in generations of which a newer one hides what older ones have of a key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.partial.live_buckets import LiveBucket, LiveBuckets
+from tests.compact.local_table import LocalTable
+
+
+def _live(table: LocalTable, **more: object) -> LiveBuckets:
+    return LiveBuckets.of(LookupSpec(table.store, ("id",), ("v",), **more), table.latest)  # type: ignore[arg-type]
+
+
+def _levels(bucket: LiveBucket) -> list[list[list[int]]]:
+    return [[[bucket.files[at].level for at in run] for run in runs] for runs in bucket.generations]
+
+
+def _table(root: Path, **options: str) -> LocalTable:
+    """A run of three files on the top level, and two files of level 0."""
+    table = LocalTable(root, target_file_size="4 kb", file__block_size="4 kb", file__compression="none", **options)
+    table.write(*((at, f"{at:0100}") for at in range(300)))
+    table.compact()
+    table.write((5, "a"), (6, "a"))
+    table.write((5, "b"), (200, "b"))
+    return table
+
+
+def test_of_deduplicate_each_newer_run_is_a_generation_of_its_own(tmp_path: Path) -> None:
+    (bucket,) = _live(_table(tmp_path)).partitions[bytes(12)].values()
+    newest, older, top = _levels(bucket)
+    assert (newest, older) == ([[0]], [[0]])
+    assert set(top[0]) == {5}
+    assert len(top[0]) > 1
+
+
+@pytest.mark.parametrize(
+    "options", [{"sequence__field": "v"}, {"merge_engine": "partial-update"}, {"merge_engine": "aggregation"}]
+)
+def test_where_an_older_row_may_count_all_runs_are_one_generation_oldest_first(
+    options: dict[str, str], tmp_path: Path
+) -> None:
+    (bucket,) = _live(_table(tmp_path, **options)).partitions[bytes(12)].values()
+    ((top, *rest),) = _levels(bucket)
+    assert (set(top), rest) == ({5}, [[0], [0]])
+
+
+def test_with_vectors_level_0_is_not_shown(tmp_path: Path) -> None:
+    (bucket,) = _live(_table(tmp_path, deletion_vectors__enabled="true")).partitions[bytes(12)].values()
+    assert {file.level for file in bucket.files} == {5}
+
+
+def test_a_key_is_looked_for_only_where_the_range_of_a_file_holds_it(tmp_path: Path) -> None:
+    (bucket,) = _live(_table(tmp_path)).partitions[bytes(12)].values()
+    keys = [5, 6, 7, 250, 1000, -1]
+    ranges = bucket.holders([pa.array(keys, pa.int32())])
+    found = [
+        (bucket.files[file].level, keys[at])
+        for runs in bucket.generations
+        for run in runs
+        for file, places in ranges.of_run(run, np.array([0, 1, 3, 4, 5]))
+        for at in places.tolist()
+    ]
+    assert sorted(found) == [(0, 5), (0, 5), (0, 6), (0, 6), (5, 5), (5, 6), (5, 250)]
+
+
+def test_keys_are_looked_for_in_their_bucket_alone_and_only_in_those_that_are_required(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path, bucket="3")
+    table.write(*((at, "v") for at in range(30)))
+    keys = pa.record_batch({"id": pa.array(range(40), pa.int32())})
+    places = [found.tolist() for _, found in _live(table).places(keys)]
+    assert sorted(at for some in places for at in some) == list(range(40))
+    assert len(places) == 3
+    required = _live(table, buckets=frozenset({1}))
+    assert [found.tolist() in places for _, found in required.places(keys)] == [True]
+
+
+def test_an_empty_table_has_no_files(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path)
+    live = LiveBuckets.of(LookupSpec(table.store, ("id",), ("v",)), None)
+    assert not live.files
+    assert list(live.places(pa.record_batch({"id": pa.array([1], pa.int32())}))) == []

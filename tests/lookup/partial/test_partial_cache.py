@@ -1,0 +1,439 @@
+"""PartialCache: a lookup by the primary key gives what a read of the table gives, whatever was done to the table."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog, Table
+from lakelsm.errors import CorruptTableError, InvalidInputError
+from lakelsm.local.shown_rows import shown_rows, shown_schema
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.partial.partial_cache import PartialCache
+from lakelsm.predicate.parser import parse_where
+from lakelsm.schema.changes import AddColumn, RenameColumn, SetOption
+from lakelsm.schema.evolution import apply_changes
+from lakelsm.snapshots.manifest_scan import read_live_entries
+from tests.lookup.partial.dict_store import DictFormat
+from tests.lookup.store.store_kinds import format_of
+
+#: Of random histories; other ones were run by hand.
+_SEEDS = [1]
+_COLUMNS = "id INT NOT NULL, k STRING NOT NULL, v STRING, n BIGINT, t INT"
+#: Options of tables; ``dt``: with a partition column.
+_TABLES: dict[str, dict[str, str]] = {
+    "deduplicate": {},
+    "several buckets": {"bucket": "3"},
+    "sequence field": {"sequence.field": "t"},
+    "descending sequence": {"sequence.field": "t", "sequence.field.sort-order": "descending"},
+    "ignore-delete": {"ignore-delete": "true"},
+    "partial-update": {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
+    "groups": {"merge-engine": "partial-update", "fields.t.sequence-group": "v,n", "ignore-delete": "true"},
+    "aggregation": {
+        "merge-engine": "aggregation",
+        "fields.n.aggregate-function": "sum",
+        "fields.v.aggregate-function": "listagg",
+        "aggregation.remove-record-on-delete": "true",
+    },
+    "aggregation with lookup": {
+        "merge-engine": "aggregation",
+        "fields.n.aggregate-function": "sum",
+        "changelog-producer": "lookup",
+        "aggregation.remove-record-on-delete": "true",
+    },
+    "first-row": {"merge-engine": "first-row", "ignore-delete": "true"},
+    "vectors": {"deletion-vectors.enabled": "true"},
+    "vectors merged on read": {
+        "deletion-vectors.enabled": "true", "deletion-vectors.merge-on-read": "true", "write-only": "true"
+    },
+    "vectors of sums": {
+        "deletion-vectors.enabled": "true", "merge-engine": "aggregation", "fields.n.aggregate-function": "sum",
+        "aggregation.remove-record-on-delete": "true",
+    },
+    "dynamic buckets": {"bucket": "-1", "dynamic-bucket.target-row-num": "40"},
+    "partitions": {"dt": "yes", "bucket": "2"},
+    "dynamic buckets of partitions": {"dt": "yes", "bucket": "-1", "dynamic-bucket.target-row-num": "30"},
+    "many files": {"write-only": "true", "target-file-size": "1kb"},
+}
+
+
+def _table(root: Path, **options: str) -> Table:
+    partitioned = options.pop("dt", None)
+    return Catalog(root.as_uri()).create_table(
+        "shop.things",
+        _COLUMNS + (", dt STRING NOT NULL" if partitioned else ""),
+        primary_key=["dt", "id", "k"] if partitioned else ["id", "k"],
+        partition_by=["dt"] if partitioned else [],
+        options={"bucket": "1", "num-sorted-run.compaction-trigger": "3", **options},
+    )
+
+
+def _rows(chance: random.Random, count: int, partitioned: bool) -> pa.Table:
+    ids = [chance.randrange(60) for _ in range(count)]
+    rows = {
+        "id": pa.array(ids, pa.int32()),
+        "k": [f"k{at % 2}" * (1 + at % 3) for at in ids],
+        "v": [chance.choice([None, "a", "bb", "c" * 40]) for _ in ids],
+        "n": [chance.choice([None, *range(5)]) for _ in ids],
+        "t": pa.array([chance.choice([None, *range(9)]) for _ in ids], pa.int32()),
+    }
+    if partitioned:
+        rows["dt"] = [chance.choice("xyz") for _ in ids]
+    return pa.table(rows).cast(pa.schema([
+        pa.field("id", pa.int32()), pa.field("k", pa.string()), pa.field("v", pa.string()), pa.field("n", pa.int64()),
+        pa.field("t", pa.int32()), *([pa.field("dt", pa.string())] if partitioned else []),
+    ]))
+
+
+def _change(chance: random.Random, table: Table, partitioned: bool) -> None:
+    """One random step."""
+    deletes = table.options.ignore_delete is False
+    step = chance.choice(["write"] * 6 + ["delete"] * 2 * deletes + ["compact", "compact", "full", "overwrite", "add"])
+    if step == "write":
+        table.write(_whole(table, _rows(chance, chance.choice([1, 5, 30]), partitioned)))
+    elif step == "delete":
+        keys = [name for name in ("dt", "id", "k") if partitioned or name != "dt"]
+        table.delete(keys=_rows(chance, 8, partitioned).select(keys))
+    elif step in ("compact", "full"):
+        table.compact(full=step == "full")
+    elif step == "overwrite" and chance.random() < 0.5:
+        table.overwrite(_whole(table, _rows(chance, 20, partitioned)))
+    elif step == "add":
+        name = f"more{len(table.schema.fields)}"
+        table._store().schemas.change(
+            lambda schema: apply_changes(schema, [AddColumn(name, "INT")], 0, True)
+        )
+
+
+def _whole(table: Table, rows: pa.Table) -> pa.Table:
+    """The rows with the columns that were added since."""
+    for field in table._store().schemas.latest().fields:
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field.name, pa.nulls(len(rows), pa.int32()))
+    return rows
+
+
+def _spec(table: Table, columns: tuple[str, ...] = ("v", "id", "n"), where: str | None = None, **more: Any) -> LookupSpec:
+    store = table._store()
+    predicate = None if where is None else parse_where(where, store.schema.fields, "UTC")
+    key = tuple(sorted(store.schema.primary_keys))
+    return LookupSpec(store, key, columns, predicate=predicate, **more)
+
+
+def _found(cache: PartialCache, spec: LookupSpec, keys: pa.Table) -> list[tuple[int, tuple[Any, ...]]]:
+    found = cache.find(keys)
+    shown = shown_rows(found.rows, shown_schema([spec.store.schema.field(name) for name in spec.columns]))
+    assert (np.diff(found.probes) >= 0).all()
+    return list(zip(found.probes.tolist(), (tuple(row.values()) for row in shown.to_pylist())))
+
+
+def _expected(
+    table: Table, spec: LookupSpec, keys: pa.Table, where: str | None = None
+) -> list[tuple[int, tuple[Any, ...]]]:
+    rows = table.to_arrow(where=where).to_pylist()
+    by_key = {tuple(row[name] for name in spec.key): tuple(row[name] for name in spec.columns) for row in rows}
+    wanted = [tuple(row.values()) for row in keys.to_pylist()]
+    return [(at, by_key[key]) for at, key in enumerate(wanted) if key in by_key]
+
+
+def _keys(chance: random.Random, spec: LookupSpec) -> pa.Table:
+    return _rows(chance, 90, "dt" in spec.key).select(list(spec.key))
+
+
+@contextmanager
+def _opened(spec: LookupSpec, **more: Any) -> Iterator[PartialCache]:
+    directory = more.pop("directory", None) or CacheDirectory.private()
+    cache = PartialCache.open(spec, directory, **{"format": DictFormat(), **more})
+    try:
+        yield cache
+    finally:
+        cache.close()
+        directory.close()
+
+
+@pytest.mark.parametrize("seed", _SEEDS)
+@pytest.mark.parametrize("name", _TABLES)
+def test_lookups_give_what_a_read_gives_after_each_step_of_a_history(name: str, seed: int, tmp_path: Path) -> None:
+    chance = random.Random(f"{name} {seed}")
+    table = _table(tmp_path, **_TABLES[name])
+    partitioned = "dt" in table.schema.primary_keys
+    where = "n >= 1 AND v IS NOT NULL"
+    spec, filtered = _spec(table), _spec(table, ("t", "k"), where)
+    other = format_of(("sort", "hash")[list(_TABLES).index(name) % 2])
+    with _opened(spec, format=format_of("arrow")) as cache, _opened(filtered, format=other) as narrow:
+        for _ in range(10):
+            _change(chance, table, partitioned)
+            keys = _keys(chance, spec)
+            for lookup, one, condition in ((cache, spec, None), (narrow, filtered, where)):
+                lookup.refresh()
+                assert _found(lookup, one, keys) == _expected(table, one, keys, condition)
+                rows = dict(_expected(table, one, keys, condition))
+                for at, key in enumerate(keys.slice(0, 10).to_pylist()):
+                    assert lookup.find_one(tuple(key.values())) == ([rows[at]] if at in rows else [])
+
+
+_ROWS = pa.table({
+    "id": pa.array(range(50), pa.int32()), "k": [f"k{at}" for at in range(50)], "v": ["a"] * 50,
+    "n": pa.array(range(50), pa.int64()), "t": pa.array(range(50), pa.int32()),
+})  # fmt: skip
+
+
+def _written(root: Path, **options: str) -> Table:
+    table = _table(root, **options)
+    table.write(_ROWS)
+    return table
+
+
+def _all(cache: PartialCache, spec: LookupSpec) -> list[tuple[Any, ...]]:
+    return [row for _, row in _found(cache, spec, _ROWS.select(list(spec.key)))]
+
+
+def test_what_a_row_above_level_0_holds_of_older_levels_is_not_merged_twice(tmp_path: Path) -> None:
+    options = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum", "changelog-producer": "lookup"}
+    table = _table(tmp_path, **options)
+    ids = pa.array(range(3000), pa.int32())
+    rows = pa.table({"id": ids, "k": ids.cast(pa.string()), "v": ids.cast(pa.string()), "n": ids.cast("int64"), "t": ids})
+    table.write(rows)
+    table.compact(full=True)
+    for first in (10, 12):
+        table.write(rows.slice(first, 4))
+        table.compact()
+    table.write(rows.slice(13, 1), options={"write-only": "true"})
+    spec = _spec(table)
+    with _opened(spec) as cache:
+        assert len({file.level for file in cache._current().live.files}) > 2
+        keys = rows.select(["id", "k"]).slice(5, 15)
+        assert _found(cache, spec, keys) == _expected(table, spec, keys)
+        assert dict(_found(cache, spec, keys))[8] == ("13", 13, 4 * 13)
+
+
+def test_a_cache_is_of_the_whole_primary_key(tmp_path: Path) -> None:
+    table = _written(tmp_path)
+    spec = LookupSpec(table._store(), ("id",), ("v",))
+    with pytest.raises(InvalidInputError, match=r"shop\.things.*primary key \(id, k\), not by \(id\).*'full'"):
+        PartialCache.open(spec, CacheDirectory.private(), format=DictFormat())
+
+
+def test_an_empty_table_has_no_rows_until_it_is_written_to(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    spec = _spec(table)
+    with _opened(spec) as cache:
+        assert cache.snapshot is None
+        assert _all(cache, spec) == []
+        assert cache.find_one((1, "k1")) == []
+        table.write(_ROWS)
+        assert _all(cache, spec) == []
+        refreshed = cache.refresh()
+        assert refreshed.changed is None
+        assert refreshed.snapshot == cache.snapshot
+        assert len(_all(cache, spec)) == 50
+        again = cache.refresh()
+        assert again.changed is not None
+        assert (len(again.changed), again.changed.column_names) == (0, ["id", "k"])
+
+
+def test_a_closed_cache_says_so(tmp_path: Path) -> None:
+    spec = _spec(_written(tmp_path))
+    with _opened(spec) as cache:
+        _all(cache, spec)
+        cache.close()
+        cache.close()
+        for ask in (lambda: cache.find_one((1, "k1")), cache.refresh, lambda: _all(cache, spec)):
+            with pytest.raises(InvalidInputError, match="closed"):
+                ask()
+
+
+def _expire(table: Table, snapshot: int) -> None:
+    """Remove a snapshot, and the data files that no later one has."""
+    store = table._store()
+    kept = {entry.file.file_name for entry in _live(table)}
+    for path in Path(store.paths.root).glob("bucket-*/data-*"):
+        if path.name not in kept:
+            path.unlink()
+    Path(store.paths.root, "snapshot", f"snapshot-{snapshot}").unlink()
+
+
+def _live(table: Table) -> list[Any]:
+    store = table._store()
+    latest = store.snapshots.latest()
+    return [] if latest is None else read_live_entries(store.file_io, store.paths, latest)
+
+
+def test_where_the_snapshot_of_the_cache_expired_it_goes_on_with_the_newest_and_says_so(tmp_path: Path) -> None:
+    table = _written(tmp_path, **{"write-only": "true"})
+    spec = _spec(table)
+    with _opened(spec) as cache:
+        table.overwrite(_ROWS.slice(0, 7))
+        _expire(table, 1)
+        with pytest.warns(RuntimeWarning, match=r"shop\.things: snapshot 1 is gone.*go on with snapshot 2"):
+            assert len(_all(cache, spec)) == 7
+        assert cache.snapshot == table._store().snapshots.latest()
+        assert cache.refresh().changed is None  # Though it is at the newest snapshot already.
+        assert cache.refresh().changed is not None
+
+
+def test_a_data_file_that_is_missing_though_its_snapshot_is_there_is_told(tmp_path: Path) -> None:
+    table = _written(tmp_path)
+    spec = _spec(table)
+    with _opened(spec) as cache:
+        for path in tmp_path.rglob("data-*"):
+            path.unlink()
+        with pytest.raises(CorruptTableError, match="data-"):
+            _all(cache, spec)
+
+
+def test_a_table_that_was_rolled_back_and_written_again_is_followed(tmp_path: Path) -> None:
+    table = _written(tmp_path, **{"write-only": "true"})
+    spec = _spec(table)
+    table.write(_ROWS.slice(0, 10).set_column(2, "v", pa.array(["b"] * 10)))
+    with _opened(spec) as cache:
+        assert {row[0] for row in _all(cache, spec)} == {"a", "b"}
+        store = table._store()
+        Path(store.paths.root, "snapshot", "snapshot-2").unlink()
+        table.write(_ROWS.slice(0, 10).set_column(2, "v", pa.array(["c"] * 10)))
+        cache.refresh()
+        assert {row[0] for row in _all(cache, spec)} == {"a", "c"}
+
+
+def test_a_column_of_the_lookup_that_was_renamed_is_told_and_the_cache_answers_on(tmp_path: Path) -> None:
+    table = _written(tmp_path)
+    spec = _spec(table)
+    with _opened(spec) as cache:
+        table._store().schemas.change(lambda schema: apply_changes(schema, [RenameColumn("v", "w")], 0, True))
+        with pytest.raises(InvalidInputError, match=r"calls column 'v' 'w'.*open another one"):
+            cache.refresh()
+        assert len(_all(cache, spec)) == 50
+
+
+def test_vectors_that_are_switched_on_later_are_followed(tmp_path: Path) -> None:
+    table = _written(tmp_path)
+    spec = _spec(table)
+    with _opened(spec) as cache:
+        assert len(_all(cache, spec)) == 50
+        table._store().schemas.change(
+            lambda schema: apply_changes(schema, [SetOption("deletion-vectors.enabled", "true")], 0, True)
+        )
+        table = Table.for_path(table._store().paths.root)
+        for step in range(3):
+            table.write(_ROWS.slice(step, 5).set_column(2, "v", pa.array([f"s{step}"] * 5)))
+            table.compact(full=not step)
+            cache.refresh()
+            keys = _ROWS.select(["id", "k"])
+            assert _found(cache, spec, keys) == _expected(table, spec, keys)
+
+
+def test_lookups_while_the_cache_is_refreshed_each_see_one_state(tmp_path: Path) -> None:
+    table = _written(tmp_path, bucket="3")
+    spec = _spec(table)
+    done = threading.Event()
+    failures: list[object] = []
+
+    def look_up() -> None:
+        while not done.is_set():
+            values = {row[0] for row in _all(cache, spec)}
+            if len(values) != 1:
+                failures.append(values)
+
+    with _opened(spec) as cache:
+        readers = [threading.Thread(target=look_up) for _ in range(3)]
+        for reader in readers:
+            reader.start()
+        for step in range(8):
+            table.write(_ROWS.set_column(2, "v", pa.array([f"s{step}"] * 50)))
+            cache.refresh()
+        done.set()
+        for reader in readers:
+            reader.join()
+        assert {row[0] for row in _all(cache, spec)} == {"s7"}
+    assert failures == []
+
+
+def _damage(path: Path, way: str) -> None:
+    data = path.read_bytes()
+    if way == "gone":
+        path.unlink()
+    elif way == "cut":
+        os.truncate(path, len(data) // 2)
+    else:
+        with path.open("r+b") as file:
+            for at in range(0, len(data), 97):
+                file.seek(at)
+                file.write(bytes([data[at] ^ 0x55]))
+
+
+@pytest.mark.parametrize("way", ["gone", "cut", "flipped"])
+@pytest.mark.parametrize("kind", ["arrow", "sort", "hash"])
+def test_lookup_files_that_are_damaged_while_they_are_open_give_no_wrong_row(
+    kind: str, way: str, tmp_path: Path
+) -> None:
+    table = _written(tmp_path / "wh", bucket="2")
+    spec = _spec(table)
+    directory = CacheDirectory.private()
+    opened = _opened(spec, format=format_of(kind), directory=directory)
+    with opened as cache, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        expected = _all(cache, spec)
+        key = dict(zip(spec.key, [7, "k7"]))
+        for name in directory.names():
+            _damage(directory.file(name), way)
+        assert cache.find_one(tuple(key[name] for name in spec.key)) == [expected[7]]
+        assert _all(cache, spec) == expected
+        texts = [str(one.message) for one in told]
+        assert all("shop.things" in text and "is made again" in text for text in texts)
+        if kind == "arrow":  # The others answer from blocks that they hold.
+            assert (way == "gone") == (not texts)
+
+
+_PROCESS = """
+import sys
+from pathlib import Path
+from lakelsm import Table
+from lakelsm.lookup.cache_directory import CacheDirectory
+from tests.lookup.partial.test_partial_cache import PartialCache, _all, _spec
+from tests.lookup.partial.dict_store import DictFormat
+from tests.lookup.store.store_kinds import format_of
+
+spec = _spec(Table.for_path(sys.argv[1]))
+made = DictFormat()
+cache = PartialCache.open(spec, CacheDirectory.shared(Path(sys.argv[2])), format=made)
+for _ in range(20):
+    assert len(_all(cache, spec)) == 50
+    cache.refresh()
+print(made.written)
+"""
+
+
+def test_processes_that_share_a_directory_make_each_file_once(tmp_path: Path) -> None:
+    table = _written(tmp_path / "wh", bucket="4")
+    arguments = [sys.executable, "-c", _PROCESS, table._store().paths.root, str(tmp_path / "cache")]
+    running = [subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    made = [int(process.communicate(timeout=60)[0]) for process in running]
+    assert sum(made) == 4
+    assert len(CacheDirectory.shared(tmp_path / "cache").names()) == 4
+
+
+def test_lookups_keep_to_the_disk_space_of_the_table(tmp_path: Path) -> None:
+    rows = 40_000
+    table = _table(tmp_path, bucket="4", **{"lookup.cache-max-disk-size": "1 mb"})
+    ids = pa.array(range(rows), pa.int32())
+    text = pa.array([f"{at:040}" for at in range(rows)])
+    table.write(pa.table({"id": ids, "k": text, "v": text, "n": pa.nulls(rows, pa.int64()), "t": ids}))
+    spec = _spec(table)
+    with _opened(spec) as cache:
+        for _ in range(2):
+            found = cache.find(pa.table({"id": ids, "k": text}))
+            assert len(found.rows) == rows
+            assert cache._current().files.disk_bytes <= 1 << 20

@@ -1,0 +1,42 @@
+"""RowMasks: which rows of a data file its deletion vector masks, by position."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.partial.live_buckets import LiveBuckets
+from lakelsm.lookup.partial.row_masks import RowMasks
+from lakelsm.merge.merge_unit import RunFile
+from tests.compact.local_table import LocalTable
+
+
+def _masked_files(root: Path) -> tuple[LocalTable, list[RunFile]]:
+    """Two files above level 0 of which rows are masked, in two buckets, and newer ones."""
+    table = LocalTable(root, bucket="2", deletion_vectors__enabled="true", num_sorted_run__compaction_trigger="9")
+    table.write(*((at, "old") for at in range(100)))
+    table.compact()
+    table.write((3, "new"), (50, "new"), (99, "new"))
+    table.compact(full=False)
+    live = LiveBuckets.of(LookupSpec(table.store, ("id",), ("v",)), table.latest)
+    return table, [file for file in live.files if file.vector is not None]
+
+
+def test_masked_rows_are_told_by_their_positions(tmp_path: Path) -> None:
+    table, files = _masked_files(tmp_path)
+    masks = RowMasks(table.store.file_io, memory_bytes=1)
+    assert files
+    for _ in range(2):  # The second time what was kept of one and was not of the other.
+        for file in files:
+            assert file.vector is not None
+            every = np.arange(file.row_count)
+            expected = set(file.vector.read(table.store.file_io.filesystem(), file.row_count))
+            hidden = masks.hidden(file, every)
+            assert hidden is not None
+            assert set(np.flatnonzero(hidden).tolist()) == expected
+            shown = np.array(sorted({*every.tolist()} - expected))
+            assert masks.hidden(file, shown) is None
+            assert masks.hidden(file, shown[:0]) is None
+    assert len(masks._bits) == 1
