@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full.full_cache import FullCache
-from lakelsm.lookup.join.executor_lookups import cache_name
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.lookup_table import LookupTable
 from lakelsm.lookup.opened_cache import OpenedCache
@@ -42,6 +42,14 @@ def opened_cache(spec: LookupSpec, shared: Path | None) -> OpenedCache:
     except BaseException:
         directory.close()
         raise
+
+
+def cache_name(spec: LookupSpec) -> str:
+    """A name of a directory that two specs share only where one cache answers both."""
+    store = spec.store
+    schema = (store.schema.id, store.schema.time_millis, sorted(store.schema.options.items()))
+    asked = (spec.key, spec.columns, spec.predicate, None if spec.buckets is None else sorted(spec.buckets))
+    return hashlib.sha256(repr((store.paths.root, schema, asked)).encode()).hexdigest()[:32]
 
 
 def _opened(kind: str, spec: LookupSpec, directory: CacheDirectory) -> LookupTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,9 +11,10 @@ import pytest
 from lakelsm import Catalog, Table
 from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.open_table import chosen_cache, opened_cache
+from lakelsm.lookup.open_table import cache_name, chosen_cache, opened_cache
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish
+from lakelsm.predicate.predicate import Compare
 
 
 @pytest.fixture
@@ -76,3 +78,17 @@ def test_a_cache_in_memory_has_its_own_directory_there(table: Table, tmp_path: P
     assert with_memory.kind == "full" and with_memory.directory.path.parent == Path("/dev/shm")
     with_memory.close()
     assert not with_memory.directory.path.exists() and not (tmp_path / "shared").exists()
+
+
+def test_two_caches_share_a_directory_only_where_one_answers_both(table: Table) -> None:
+    asked = spec(table)
+    others = [
+        spec(table, "full"),
+        spec(table, key="v"),
+        replace(asked, columns=("v",)),
+        replace(asked, predicate=Compare("v", "=", "x")),
+        replace(asked, buckets=frozenset([0])),
+        replace(asked, buckets=frozenset([0, 1])),
+    ]
+    assert len({cache_name(each) for each in (asked, *others)}) == len(others) + 1
+    assert cache_name(spec(table)) == cache_name(asked)

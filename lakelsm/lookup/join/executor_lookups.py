@@ -4,7 +4,6 @@ lie in Spark's directory of the executor, so that one of its processes makes the
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -45,7 +44,7 @@ class SharedLookup:
         schema, asked = self.store.schema, self.definition
         table = (self.store.paths.root, schema.id, schema.time_millis)
         wanted = (asked.key, asked.columns, asked.where, sorted(asked.options.items()))
-        return repr((table, wanted, self.policy, _ordered(self.buckets)))
+        return repr((table, wanted, self.policy, None if self.buckets is None else sorted(self.buckets)))
 
 
 @dataclass
@@ -115,18 +114,6 @@ class ExecutorLookups:
             if now - kept.used > kept.retention:
                 del self._kept[name]
                 kept.table.close()
-
-
-def cache_name(spec: LookupSpec) -> str:
-    """A name of a directory that two specs share only where one cache answers both."""
-    store = spec.store
-    schema = (store.schema.id, store.schema.time_millis, sorted(store.schema.options.items()))
-    asked = (spec.key, spec.columns, spec.predicate, _ordered(spec.buckets))
-    return hashlib.sha256(repr((store.paths.root, schema, asked)).encode()).hexdigest()[:32]
-
-
-def _ordered(buckets: frozenset[int] | None) -> list[int] | None:
-    return None if buckets is None else sorted(buckets)
 
 
 #: Those of this process.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.join.executor_lookups import ExecutorLookups, SharedLookup, cache_name
+from lakelsm.lookup.join.executor_lookups import ExecutorLookups, SharedLookup
 from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.opened_cache import OpenedCache
@@ -123,5 +123,3 @@ def test_lookups_share_a_cache_only_where_they_ask_for_the_same(table: LocalTabl
     ]
     assert len({each.name for each in (lookup, *others)}) == len(others) + 1
     assert lookup_of(table, Opened()).name == lookup.name
-    specs = [replace(each.definition.of_table(each.store).spec(None), buckets=each.buckets) for each in (lookup, *others)]
-    assert len({cache_name(spec) for spec in specs}) == len(specs)
