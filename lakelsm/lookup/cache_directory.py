@@ -101,7 +101,7 @@ class CacheDirectory:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep the other threads and processes that lock the directory out. Not to be nested."""
-        with _told(self.path):
+        with _told(self.path / _LOCK):
             descriptor = _locked(self.path / _LOCK, fcntl.LOCK_EX)
         try:
             yield
@@ -131,6 +131,7 @@ class CacheDirectory:
             writers = _locked(self.path / _WRITERS, fcntl.LOCK_SH)
             try:
                 result = write(temporary)
+                self._remove_directory(name)
                 temporary.replace(self.file(name))
             finally:
                 with suppress(OSError):
@@ -151,14 +152,21 @@ class CacheDirectory:
             )
 
     def discard(self, name: str) -> None:
-        """Remove a file; it is no error where there is none, and who has it open may read on."""
+        """Remove a file, or what has its name; it is no error where there is none, and who has it open may read on."""
         with _told(self.file(name)):
+            self._remove_directory(name)
             self.file(name).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Remove a private directory with all that is in it. A shared one stays for the others."""
         if self._remove is not None:
             self._remove()
+
+    def _remove_directory(self, name: str) -> None:
+        """Remove a directory that has the name of a file."""
+        path = self.file(name)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
 
     def _remove_unfinished(self) -> None:
         """Remove files that killed processes were writing, where no one is writing now."""

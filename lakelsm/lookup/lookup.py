@@ -48,7 +48,7 @@ class Lookup:
         with self._table.held() as opened:
             self._face = _Face(opened)
 
-    def get(self, *key: Any, **named: Any) -> dict[str, Any] | None:
+    def get(self, /, *key: Any, **named: Any) -> dict[str, Any] | None:
         """The row of a key by column, None where there is none.
 
         The key's values are given in the order of its columns, or by their names, in any case. Raises InvalidInputError
@@ -61,7 +61,7 @@ class Lookup:
             rows = face.found(key, named)
         return face.shown(rows[0]) if rows else None
 
-    def get_all(self, *key: Any, **named: Any) -> list[dict[str, Any]]:
+    def get_all(self, /, *key: Any, **named: Any) -> list[dict[str, Any]]:
         """All rows of a key, in no order. The key is given as in `get`."""
         with self._table.current() as opened:
             face = self._face_of(opened)

@@ -269,7 +269,12 @@ def _one(field: DataField, value: Any, zeros: bool) -> Any:
         stored = one_bit_pattern(_as_stored(pa.repeat(scalar, 1), source, field.type), zeros)
     except pa.ArrowException as error:
         raise wrong_argument(argument, value, wanted) from error
-    return stored[0].as_py()
+    try:
+        return stored[0].as_py()
+    except (ValueError, OverflowError) as error:
+        raise UnsupportedFeatureError(
+            f"{argument} is a time that Python does not have ({error}): ask get_many for it, in Arrow."
+        ) from error
 
 
 def _scalar(value: Any, kind: DataType) -> pa.Scalar | None:

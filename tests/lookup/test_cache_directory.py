@@ -100,6 +100,20 @@ def test_a_file_is_published_whole_or_not_at_all(tmp_path: Path) -> None:
     assert directory.path.exists()
 
 
+def test_a_directory_in_the_place_of_a_file_is_replaced_and_removed_and_what_a_link_names_stays(tmp_path: Path) -> None:
+    directory = CacheDirectory.shared(tmp_path / "c")
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("f", "g"):
+        directory.file(name).mkdir()
+        (directory.file(name) / "in it").write_text("")
+    directory.file("link").symlink_to(tmp_path / "elsewhere")
+    directory.published("f", lambda path: path.write_text("x"))
+    assert directory.file("f").read_text() == "x"
+    for name in ("f", "g", "link"):
+        directory.discard(name)
+    assert directory.names() == [] and (tmp_path / "elsewhere").is_dir()
+
+
 def test_a_full_disk_is_told_with_the_file_and_the_remedy(tmp_path: Path) -> None:
     directory = CacheDirectory.shared(tmp_path / "c")
 
@@ -119,7 +133,7 @@ def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
     directory.path.rmdir()
     with pytest.raises(StorageError, match="c/f cannot be written: No such file"):
         directory.published("f", lambda path: path.write_text("x"))
-    with pytest.raises(StorageError, match="c cannot be"), directory.lock():
+    with pytest.raises(StorageError, match="c/.lock cannot be"), directory.lock():
         pass
 
 

@@ -63,6 +63,13 @@ def test_get_gives_the_row_of_a_key_or_none(lookup: Lookup) -> None:
     assert lookup.get_all(4) == []
 
 
+def test_a_column_of_the_key_may_have_any_name(tmp_path: Path) -> None:
+    made = Catalog(str(tmp_path)).create_table("db.t", "self INT, v INT", primary_key=["self"], options={"bucket": 1})
+    made.write(pa.table({"self": pa.array([1], pa.int32()), "v": pa.array([2], pa.int32())}))
+    with opened(made) as lookup:
+        assert [lookup.get(self=1)] == lookup.get_all(self=1) == [{"self": 1, "v": 2}]
+
+
 def test_all_columns_are_given_without_a_choice_under_the_users_names(table: Table) -> None:
     with opened(table) as lookup:
         assert lookup.get(1) == {"id": 1, "region": "eu", "name": "ann", "tags": ["x"]}

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from lakelsm.errors import InvalidInputError
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.types import to_arrow
@@ -138,6 +138,14 @@ def test_a_value_of_another_type_is_refused_with_the_column_and_the_type(kind: s
     with pytest.raises(InvalidInputError, match=r"key column 'k' is .*; it must be a value of ") as told:
         one(kind, value)
     assert kind.split("(")[0] in str(told.value) or kind == "STRING" or kind == "BYTES"
+
+
+@pytest.mark.parametrize(("kind", "stored"), [("DATE", pa.date32()), ("TIMESTAMP(6)", pa.timestamp("us"))])
+def test_a_time_that_python_does_not_have_is_for_many_keys(kind: str, stored: pa.DataType) -> None:
+    far = pa.array([2**31 - 1 if kind == "DATE" else 2**62], stored)
+    with pytest.raises(UnsupportedFeatureError, match="key column 'k' is a time that Python does not have.*get_many"):
+        one(kind, far[0])
+    assert len(keys_of(f"k {kind}", ["k"]).many(pa.table({"k": far})).stored) == 1
 
 
 def test_null_says_why() -> None:

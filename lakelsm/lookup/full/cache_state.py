@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
@@ -18,10 +19,13 @@ from lakelsm.json_document import parse_object
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.full.generation import CacheLayout, Generation, GenerationFiles, SealedFile
+from lakelsm.lookup.store.open_file import opened
 
 STATE = "state.json"
 #: What the names of all other files of full caches begin with.
 NAME_PREFIX = "full-"
+#: What a state has is a snapshot, and a few hundred bytes for each of a few generations' files.
+_MAX_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -112,13 +116,16 @@ def published_state(
     One of another ``content`` comes without its generations. Raises CorruptStoreError for one that is damaged.
     """
     path = directory.file(STATE)
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return None
+    try:
+        with open(opened(path), "rb") as file:
+            data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise CorruptStoreError(f"{path} cannot be read ({error}): the cache is made anew") from error
     try:
+        if len(data) > _MAX_BYTES:
+            raise ValueError(f"it has more than {_MAX_BYTES} bytes")
         document = parse_object(data, str(path))
         state: Any = document["state"]
         if document["checksum"] != _checksum(state):

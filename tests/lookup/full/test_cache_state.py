@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full.cache_state import STATE, CacheState, published_state
 from lakelsm.lookup.full.generation import Generation, index_segments, write_segment
 from tests.lookup.full.test_generation import LAYOUT, keys, rows
+from tests.time_limit import time_limit
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ def test_a_state_that_is_published_is_opened_by_others_and_older_files_go(direct
     assert another is not None and another.content == "c" and another.generations == ()
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"state": {}, "checksum": 0}', "cut", "changed", "a directory"])
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"state": {}, "checksum": 0}', "cut", "changed", "a directory", "fifo", "endless"])
 def test_a_damaged_state_is_told(directory: CacheDirectory, damage: str) -> None:
     state(directory).publish(directory)
     path = directory.file(STATE)
@@ -72,8 +74,13 @@ def test_a_damaged_state_is_told(directory: CacheDirectory, damage: str) -> None
     path.unlink()
     if damage == "a directory":
         path.mkdir()
+    elif damage == "fifo":
+        os.mkfifo(path)
+    elif damage == "endless":
+        path.write_bytes(b"")
+        os.truncate(path, 1 << 40)
     else:
         changed = json.dumps({**json.loads(text), "checksum": 7})
         path.write_text({"cut": text[:-9], "changed": changed}.get(damage, damage))
-    with pytest.raises(CorruptStoreError, match=STATE):
+    with time_limit(20, TimeoutError()), pytest.raises(CorruptStoreError, match=STATE):
         published_state(directory, LAYOUT, "c", None)
