@@ -212,7 +212,8 @@ def _remove_orphans(root: Path) -> None:
 
 def _locked(path: Path, operation: int) -> int:
     """A descriptor of a file, which is made where there is none, locked for the process and all its threads."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with _told(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, operation)
     except BaseException:

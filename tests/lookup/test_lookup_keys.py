@@ -143,7 +143,7 @@ def test_a_value_of_another_type_is_refused_with_the_column_and_the_type(kind: s
 @pytest.mark.parametrize(("kind", "stored"), [("DATE", pa.date32()), ("TIMESTAMP(6)", pa.timestamp("us"))])
 def test_a_time_that_python_does_not_have_is_for_many_keys(kind: str, stored: pa.DataType) -> None:
     far = pa.array([2**31 - 1 if kind == "DATE" else 2**62], stored)
-    with pytest.raises(UnsupportedFeatureError, match="key column 'k' is a time that Python does not have.*get_many"):
+    with pytest.raises(UnsupportedFeatureError, match=r"key column 'k' is a time that Python does not have.*get_many"):
         one(kind, far[0])
     assert len(keys_of(f"k {kind}", ["k"]).many(pa.table({"k": far})).stored) == 1
 

@@ -119,7 +119,7 @@ def published_state(
     if not os.path.lexists(path):
         return None
     try:
-        with open(opened(path), "rb") as file:
+        with os.fdopen(opened(path), "rb") as file:
             data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise CorruptStoreError(f"{path} cannot be read ({error}): the cache is made anew") from error

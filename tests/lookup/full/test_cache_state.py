@@ -66,7 +66,9 @@ def test_a_state_that_is_published_is_opened_by_others_and_older_files_go(direct
     assert another is not None and another.content == "c" and another.generations == ()
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"state": {}, "checksum": 0}', "cut", "changed", "a directory", "fifo", "endless"])
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[]", '{"state": {}, "checksum": 0}', "cut", "changed", "a directory", "fifo", "endless"]
+)
 def test_a_damaged_state_is_told(directory: CacheDirectory, damage: str) -> None:
     state(directory).publish(directory)
     path = directory.file(STATE)
