@@ -252,4 +252,3 @@ def _in_elements(elements: Finds, kind: DataType, path: str) -> list[tuple[Finds
 
 def _exists(elements: Finds, finds: Finds) -> Finds:
     return lambda column: F.exists(elements(column), lambda element: finds(element))
-

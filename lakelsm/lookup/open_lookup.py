@@ -18,9 +18,9 @@ from lakelsm.arguments import (
     option_texts,
     wrong_argument,
 )
+from lakelsm.lookup.cache_choice import opened_cache
 from lakelsm.lookup.lookup import Lookup
 from lakelsm.lookup.lookup_definition import LookupDefinition, checked_lookup_options
-from lakelsm.lookup.open_table import opened_cache
 from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.options import LookupCache
 from lakelsm.snapshots.table_store import TableStore

@@ -178,5 +178,3 @@ def test_small_buckets_share_a_task_and_large_ones_have_their_own(tmp_path: Path
         prepared = prepare_arrow(ArrowInput.of(rows), store.schema, store.options)
         BatchWriter(ArrowWriter(runner, store), store).append(prepared, "user")
         assert runner.units >= units
-
-

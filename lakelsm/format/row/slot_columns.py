@@ -215,4 +215,3 @@ def _timestamps(slots: Slots, data_type: AtomicType, arrow_type: pa.DataType) ->
     check_rows(~slots.nulls & (nanos > 999_999), "has a timestamp with more than a millisecond of nanoseconds")
     parts = _parts(slots, np.full(len(nanos), 8, np.uint64))
     return time_column(arrow_type, load_numbers(parts.buffer, parts.starts, "<i8"), nanos, slots.nulls)
-

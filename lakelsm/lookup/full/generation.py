@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.store.arrow_index import HashIndex, write_index
 from lakelsm.lookup.store.arrow_segment import Segment, SegmentRows, SegmentWriter, hashes_path
+from lakelsm.lookup.store.key_index import KeyIndex, write_index
 from lakelsm.lookup.store.keyed_rows import KeyedRows
 from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter
 from lakelsm.types import DataField, to_arrow
@@ -84,7 +84,7 @@ class Generation:
     def open(directory: CacheDirectory, layout: CacheLayout, files: GenerationFiles) -> Generation:
         """Open the files. Raises CorruptStoreError where one is missing, damaged or another one."""
         rows = SegmentRows(layout.fields, [Segment(_opened(directory, file)) for file in files.segments])
-        indexes = [HashIndex(file, file.facts) for file in (_opened(directory, each) for each in files.indexes)]
+        indexes = [KeyIndex(file, file.facts) for file in (_opened(directory, each) for each in files.indexes)]
         keyed = [KeyedRows(rows, index, key) for index, key in zip(indexes, layout.keys, strict=True)]
         dead = None
         if files.dead is not None:

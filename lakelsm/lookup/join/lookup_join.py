@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lakelsm.arguments import checked_condition, checked_flag, checked_text, wrong_argument
+from lakelsm.lookup.cache_choice import opened_cache
 from lakelsm.lookup.join.executor_lookups import SharedLookup
 from lakelsm.lookup.join.join_columns import JoinColumns
 from lakelsm.lookup.join.join_task import JoinTask
 from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.lookup.open_lookup import call_options, call_policy
-from lakelsm.lookup.open_table import opened_cache
 from lakelsm.snapshots.table_store import TableStore
 
 if TYPE_CHECKING:

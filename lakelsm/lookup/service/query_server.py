@@ -158,5 +158,3 @@ def _answer(found: FoundRows, columns: tuple[str, ...]) -> Iterator[pa.RecordBat
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
-
-

@@ -2,7 +2,7 @@
 
 A segment is written in one pass; a row's place is its number in that order. `SegmentRows` are the rows of several
 segments, one after the other: a row's number there is its place and the rows of the segments before. For each of its
-keys a segment's writer also leaves a file of the hashes of the rows' keys, of which `arrow_index` makes an index.
+keys a segment's writer also leaves a file of the hashes of the rows' keys, of which `key_index` makes an index.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class SegmentWriter:
         self.rows += len(rows)
 
     def finish(self) -> None:
-        """End the files, which `Segment` and `arrow_index.write_index` open."""
+        """End the files, which `Segment` and `key_index.write_index` open."""
         for entries in self._entries:
             entries.file.finish({"rows": self.rows})
         self._chunks.flush()

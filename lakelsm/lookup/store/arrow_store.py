@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.lookup.found_rows import FoundRows
-from lakelsm.lookup.store.arrow_index import HashIndex, write_index
 from lakelsm.lookup.store.arrow_segment import ChunkWriter, Segment, SegmentRows, hashes_path
 from lakelsm.lookup.store.key_entries import KeyEntries
+from lakelsm.lookup.store.key_index import KeyIndex, write_index
 from lakelsm.lookup.store.keyed_rows import KeyedRows
 from lakelsm.lookup.store.lookup_store import StoreLayout
 from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter
@@ -59,7 +59,7 @@ class ArrowStore:
         self._file = file
         self._keys = tuple(field.name for field in layout.keys)
         self._values = tuple(field.name for field in layout.values)
-        self._rows = KeyedRows(rows, HashIndex(file, file.facts["index"]), layout.keys)
+        self._rows = KeyedRows(rows, KeyIndex(file, file.facts["index"]), layout.keys)
 
     @property
     def disk_bytes(self) -> int:
@@ -77,4 +77,3 @@ class ArrowStore:
     def close(self) -> None:
         """Close the file; the file itself stays."""
         self._file.close()
-

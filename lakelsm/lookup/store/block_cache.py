@@ -1,4 +1,4 @@
-"""Blocks of sort stores that are kept in memory, up to a bound: the one not used for longest goes first."""
+"""Blocks of sort stores and pages of hash stores in memory, up to a bound: the one not used for longest goes first."""
 
 from __future__ import annotations
 

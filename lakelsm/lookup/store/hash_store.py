@@ -31,7 +31,7 @@ from lakelsm.lookup.store.hash_slots import filled_slots, find_places, home_coun
 from lakelsm.lookup.store.key_runs import KeyRuns
 from lakelsm.lookup.store.lookup_store import StoreLayout
 from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter, Section
-from lakelsm.lookup.store.sort_bloom import SortBloom
+from lakelsm.lookup.store.store_bloom import StoreBloom
 from lakelsm.lookup.store.value_pages import ValuePages, ValueWriter, row_words
 from lakelsm.options.lookup_options import LookupOptions
 from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataField, to_arrow
@@ -108,7 +108,7 @@ class HashStoreFormat:
         homes = {length: home_count(count, self.load_factor) for length, count in counts.items()}
         written = (hashes for length in homes for hashes in _written_slots(file, keys, length, homes[length]))
         if self.bloom_fpp is not None:
-            bloom = SortBloom.of(written, sum(counts.values()), self.bloom_fpp)
+            bloom = StoreBloom.of(written, sum(counts.values()), self.bloom_fpp)
             if bloom is not None:
                 file.append(_BLOOM, bloom.bits)
         deque(written, maxlen=0)
@@ -125,7 +125,7 @@ class HashStore:
         self._schema = pa.schema([(field.name, to_arrow(field.type)) for field in layout.values])
         self._tables = [_SlotTable.of(file, length, homes) for length, homes in facts["homes"]]
         self._bloom_section = file.section(_BLOOM)
-        self._bloom = SortBloom(self._bloom_section.whole(np.uint8), facts["rows"])
+        self._bloom = StoreBloom(self._bloom_section.whole(np.uint8), facts["rows"])
         self._values = ValuePages(
             file.section(_VALUES),
             cache,

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from lakelsm.format.row.single_hash import SingleHash
 from lakelsm.lookup.found_rows import FoundRows
-from lakelsm.lookup.store.arrow_index import HashIndex
 from lakelsm.lookup.store.arrow_segment import TOO_LARGE, PlacedRows, SegmentRows
 from lakelsm.lookup.store.key_entries import hashes_of
+from lakelsm.lookup.store.key_index import KeyIndex
 from lakelsm.types import DataField, to_arrow
 
 Longs = npt.NDArray[np.int64]
@@ -26,7 +26,7 @@ class KeyedRows:
     Each method looks at the files' stamps first, and raises CorruptStoreError for a file that is damaged.
     """
 
-    def __init__(self, rows: SegmentRows, index: HashIndex, key: Sequence[DataField]) -> None:
+    def __init__(self, rows: SegmentRows, index: KeyIndex, key: Sequence[DataField]) -> None:
         if index.rows != len(rows):
             raise index.file.damaged(f"it is an index of {index.rows} rows instead of {len(rows)}")
         self.rows = rows

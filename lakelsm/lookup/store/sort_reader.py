@@ -18,8 +18,8 @@ from lakelsm.format.row.row_bytes import RowBytes, load_varints
 from lakelsm.lookup.store.block_cache import BlockCache
 from lakelsm.lookup.store.open_file import opened
 from lakelsm.lookup.store.sort_block import TRAILER_BYTES, BlockGroup, Bytes, plain_block
-from lakelsm.lookup.store.sort_bloom import Hashes, SortBloom
 from lakelsm.lookup.store.sort_writer import FOOTER, MAGIC, MARK_BYTES, marked
+from lakelsm.lookup.store.store_bloom import Hashes, StoreBloom
 
 _MARKED_BYTES = MARK_BYTES + 4
 #: Blocks that lie side by side are read in one go, up to so many bytes.
@@ -91,7 +91,7 @@ class SortFileReader:
             held, size = [], 0
         if count != entries:
             raise CorruptStoreError(f"{self.path}: the lookup store has {count} entries instead of {entries}")
-        self.bloom = None if fpp is None else SortBloom.of(hashes, count, fpp)
+        self.bloom = None if fpp is None else StoreBloom.of(hashes, count, fpp)
 
     @contextmanager
     def told_of(self, part: str) -> Iterator[None]:
@@ -134,7 +134,7 @@ class SortFileReader:
         status = os.fstat(self._descriptor)
         return status.st_size, status.st_mtime_ns
 
-    def _open(self, mark: bytes | None) -> SortBloom | None:
+    def _open(self, mark: bytes | None) -> StoreBloom | None:
         if self.disk_bytes < FOOTER.size:
             raise CorruptStoreError(f"{self.path}: the lookup store has {self.disk_bytes} bytes, and no footer")
         footer = FOOTER.unpack(self._read(self.disk_bytes - FOOTER.size, FOOTER.size))
@@ -165,7 +165,7 @@ class SortFileReader:
                 raise CorruptTableError("its checksum is not that of its bytes")
             if mark is not None and found[:MARK_BYTES] != mark:
                 raise CorruptTableError("the file is of other rows")
-        return SortBloom(np.frombuffer(bits, np.uint8), entries) if entries else None
+        return StoreBloom(np.frombuffer(bits, np.uint8), entries) if entries else None
 
 
 def _index(group: BlockGroup) -> tuple[RowBytes, Longs, Longs]:

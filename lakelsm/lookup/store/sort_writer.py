@@ -14,7 +14,7 @@ from lakelsm.format.row.binary_row_slots import Longs, byte_layout
 from lakelsm.format.row.bucket_hash import hash_bytes
 from lakelsm.format.row.row_bytes import RowBytes, join_bytes, varint_bytes
 from lakelsm.lookup.store.sort_block import TRAILER_BYTES, BlockCompression, block_bytes, block_ends, stored_block
-from lakelsm.lookup.store.sort_bloom import Hashes, SortBloom
+from lakelsm.lookup.store.store_bloom import Hashes, StoreBloom
 
 MAGIC = 1481571681  # Persisted: do not change
 #: Offset, bytes and keys of the bloom filter; offset and bytes of the index block; magic. Persisted: do not change
@@ -69,7 +69,7 @@ class SortFileWriter:
             self._flush(0, len(self._keys))
         bloom = None
         if self._form.bloom_fpp is not None:
-            bloom = SortBloom.of(self._hashes, self._count, self._form.bloom_fpp)
+            bloom = StoreBloom.of(self._hashes, self._count, self._form.bloom_fpp)
         filter_bytes = b"" if bloom is None else bloom.bits.tobytes()
         bloom_handle = (0, 0, 0) if bloom is None else (self._position, len(filter_bytes), bloom.entries)
         self._write(filter_bytes)

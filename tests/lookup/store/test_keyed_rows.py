@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptStoreError
-from lakelsm.lookup.store import arrow_index, arrow_segment
-from lakelsm.lookup.store.arrow_index import HashIndex, write_index
+from lakelsm.lookup.store import arrow_segment, key_index
 from lakelsm.lookup.store.arrow_segment import Segment, SegmentRows, SegmentWriter, hashes_path
+from lakelsm.lookup.store.key_index import KeyIndex, write_index
 from lakelsm.lookup.store.keyed_rows import KeyedRows
 from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter
 from lakelsm.types import DataField, parse_type
@@ -38,7 +38,7 @@ def _keyed(directory: Path, fields: tuple[DataField, ...], parts: list[pa.Table]
     with PieceWriter(directory / "index") as file:
         file.finish(write_index(file, sources, threads=2))
     index = PieceFile(directory / "index")
-    return KeyedRows(rows, HashIndex(index, index.facts), fields)
+    return KeyedRows(rows, KeyIndex(index, index.facts), fields)
 
 
 @st.composite
@@ -65,7 +65,7 @@ def test_found_rows_are_those_of_a_dict(case: Any, chunk_rows: int, parted: bool
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as directory:
         patch.setattr(arrow_segment, "CHUNK_ROWS", chunk_rows)
         if parted:
-            patch.setattr(arrow_index, "_PART_ENTRIES", 2)
+            patch.setattr(key_index, "_PART_ENTRIES", 2)
         keyed = _keyed(Path(directory), fields, tables)
         expected = expected_rows(pa.concat_tables(tables), keys)
         probes, rows = keyed.places(keys)
@@ -92,7 +92,7 @@ def test_keys_of_one_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_key_of_very_many_rows_is_found_with_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow_index, "_PART_ENTRIES", 1000)
+    monkeypatch.setattr(key_index, "_PART_ENTRIES", 1000)
     fields = fields_of(["INT"])
     numbers = [5] * 5000 + list(range(100, 3000)) + [5] * 3000
     table = pa.table({"k0": pa.array(numbers, pa.int32()), "v": list(range(len(numbers)))})

@@ -1,16 +1,16 @@
-"""The bloom filter of sort stores."""
+"""The bloom filter of stores."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from lakelsm.lookup.store.sort_bloom import SortBloom
+from lakelsm.lookup.store.store_bloom import StoreBloom
 
 HASHES = np.random.default_rng(7).integers(-(2**31), 2**31, 20_000).astype(np.int32)
 
 
-def bits_of(hash_: int, bloom: SortBloom) -> list[int]:
+def bits_of(hash_: int, bloom: StoreBloom) -> list[int]:
     """The bits of a hash, one after the other, in 32-bit numbers with a sign."""
     size = 8 * len(bloom.bits)
     count = max(1, int(np.floor(size / bloom.entries * np.log(2) + 0.5)))
@@ -24,14 +24,14 @@ def bits_of(hash_: int, bloom: SortBloom) -> list[int]:
 
 @pytest.mark.parametrize("fpp", [0.01, 0.05, 0.5])
 def test_no_key_is_denied_and_few_others_are_let_through(fpp: float) -> None:
-    bloom = SortBloom.of([HASHES[:4000], HASHES[4000:10_000]], 10_000, fpp)
+    bloom = StoreBloom.of([HASHES[:4000], HASHES[4000:10_000]], 10_000, fpp)
     assert bloom is not None
     assert bloom.may_have(HASHES[:10_000]).all()
     assert bloom.may_have(HASHES[10_000:]).mean() < 1.3 * fpp
 
 
 def test_the_bits_are_those_of_the_page() -> None:
-    bloom = SortBloom.of([HASHES[:100]], 100, 0.05)
+    bloom = StoreBloom.of([HASHES[:100]], 100, 0.05)
     assert bloom is not None
     expected = np.zeros(8 * len(bloom.bits), bool)
     for value in HASHES[:100].tolist():
@@ -40,7 +40,7 @@ def test_the_bits_are_those_of_the_page() -> None:
 
 
 def test_there_is_none_without_keys_or_of_more_bits_than_java_counts() -> None:
-    assert SortBloom.of([], 0, 0.05) is None
-    assert SortBloom.of([], 1_000_000_000, 0.05) is None
-    one = SortBloom.of([HASHES[:1]], 1, 0.9)
+    assert StoreBloom.of([], 0, 0.05) is None
+    assert StoreBloom.of([], 1_000_000_000, 0.05) is None
+    one = StoreBloom.of([HASHES[:1]], 1, 0.9)
     assert one is not None and len(one.bits) == 1

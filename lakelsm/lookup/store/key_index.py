@@ -40,7 +40,7 @@ _BLOCK_HASHES = 1 << 13
 def write_index(file: PieceWriter, sources: Sequence[tuple[PieceFile, int]], threads: int = 1) -> dict[str, Any]:
     """Write the index of the entries of files, each with the number of its first row; return its facts.
 
-    The facts are for `PieceWriter.finish`, alone or among others: `HashIndex` is given them. Memory: for each thread
+    The facts are for `PieceWriter.finish`, alone or among others: `KeyIndex` is given them. Memory: for each thread
     twice the entries of a part, 8 MB, and more where a larger share of the rows has one key.
     """
     return _IndexWriter(file, sources).write(threads)
@@ -125,7 +125,7 @@ class _IndexWriter:
         return [Piece(start + _PIECE_BYTES * at, len(piece), zlib.crc32(piece)) for at, piece in enumerate(pieces)]
 
 
-class HashIndex:
+class KeyIndex:
     """An index that is open. Several threads, and processes that were forked, may ask it.
 
     ``rows`` are those of the files that it was made of, ``entries`` those of them that have a key.
@@ -209,4 +209,4 @@ class HashIndex:
         return low
 
 
-__all__ = ["HashIndex", "write_index"]
+__all__ = ["KeyIndex", "write_index"]

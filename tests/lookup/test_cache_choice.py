@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
+from lakelsm.lookup.cache_choice import cache_name, chosen_cache, opened_cache
 from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.open_table import cache_name, chosen_cache, opened_cache
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish
 from lakelsm.predicate.predicate import Compare

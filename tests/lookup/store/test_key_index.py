@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptStoreError
-from lakelsm.lookup.store import arrow_index
-from lakelsm.lookup.store.arrow_index import HashIndex, write_index
+from lakelsm.lookup.store import key_index
 from lakelsm.lookup.store.key_entries import ENTRIES
+from lakelsm.lookup.store.key_index import KeyIndex, write_index
 from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter
 
 
-def _index(directory: Path, hashes: list[list[int]], threads: int = 1) -> HashIndex:
+def _index(directory: Path, hashes: list[list[int]], threads: int = 1) -> KeyIndex:
     """An index of files of rows with these hashes."""
     sources, first = [], 0
     for number, each in enumerate(hashes):
@@ -34,7 +34,7 @@ def _index(directory: Path, hashes: list[list[int]], threads: int = 1) -> HashIn
     with PieceWriter(directory / "index") as file:
         file.finish(write_index(file, sources, threads))
     index = PieceFile(directory / "index")
-    return HashIndex(index, index.facts)
+    return KeyIndex(index, index.facts)
 
 
 _HASHES = st.integers(0, 2**32 - 1) | st.sampled_from([0, 1, 2**31, 2**32 - 1])
@@ -46,7 +46,7 @@ def test_each_hash_has_its_rows(hashes: list[list[int]], others: list[int], part
     every = [each for file in hashes for each in file]
     asked = [*every, *others]
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as directory:
-        patch.setattr(arrow_index, "_PART_ENTRIES", part)
+        patch.setattr(key_index, "_PART_ENTRIES", part)
         index = _index(Path(directory), hashes, threads=2)
     probes, rows = index.candidates(np.array(asked, dtype=np.uint32))
     expected = [(at, row) for at, wanted in enumerate(asked) for row, each in enumerate(every) if each == wanted]
@@ -61,21 +61,21 @@ def test_parts_that_are_sorted_apart_make_the_index_of_all_at_once(
 ) -> None:
     hashes = [np.random.default_rng(number).integers(0, 2**32, 5000).tolist() for number in range(2)]
     whole = _index(tmp_path, hashes).file
-    monkeypatch.setattr(arrow_index, "_PART_ENTRIES", 1 << 10)
+    monkeypatch.setattr(key_index, "_PART_ENTRIES", 1 << 10)
     parted = _index(tmp_path, hashes, threads=2).file
     for section in ("directory", "index"):
         assert parted.section(section).whole(np.uint32).tolist() == whole.section(section).whole(np.uint32).tolist()
 
 
 def test_damage_is_told_where_it_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow_index, "_PIECE_BYTES", 1 << 8)
+    monkeypatch.setattr(key_index, "_PIECE_BYTES", 1 << 8)
     hashes = np.random.default_rng(3).integers(0, 2**32, 2000).tolist()
     path = _index(tmp_path, [hashes]).file.path
     whole, first, last = path.read_bytes(), min(hashes), max(hashes)
     for start in (0, whole.index((first << 32 | hashes.index(first)).to_bytes(8, "little"))):
         path.write_bytes(whole[:start] + b"\xff" + whole[start + 1 :])
         file = PieceFile(path)
-        index = HashIndex(file, file.facts)
+        index = KeyIndex(file, file.facts)
         assert index.rows_of(last) == [hashes.index(last)]
         assert index.candidates(np.array([last], np.uint32))[1].tolist() == [hashes.index(last)]
         with pytest.raises(CorruptStoreError, match=f"{path} is damaged"):

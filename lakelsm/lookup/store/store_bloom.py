@@ -1,4 +1,4 @@
-"""The bloom filter of a sort store: bits that tell, mostly, that a key is not in it (docs/format.md 20.3)."""
+"""The bloom filter of sort and hash stores: bits that tell, mostly, that a key is not in one (docs/format.md 20.3)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _MOST_BYTES = (1 << 28) - 1
 
 
 @dataclass(frozen=True)
-class SortBloom:
+class StoreBloom:
     """The filter of ``entries`` keys."""
 
     bits: npt.NDArray[np.uint8]
     entries: int
 
     @classmethod
-    def of(cls, hashes: Iterable[Hashes], entries: int, fpp: float) -> SortBloom | None:
+    def of(cls, hashes: Iterable[Hashes], entries: int, fpp: float) -> StoreBloom | None:
         """The filter of some keys, which lets one in ``1 / fpp`` others through. None without keys, or with too many."""
         size = math.ceil(int(-entries * math.log(fpp) / math.log(2) ** 2) / 8)
         if not entries or size > _MOST_BYTES:
