@@ -9,7 +9,8 @@ import sys
 import threading
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
 from lakelsm.arguments import checked_seconds
 from lakelsm.cli.arguments import checked, positive
@@ -20,6 +21,9 @@ from lakelsm.engine import ENGINES, has_session
 from lakelsm.format.paths import table_path
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _DETAILS = """\
 Servers run until SIGTERM or SIGINT (Ctrl-C); the table's file
@@ -77,15 +81,16 @@ def _run(table: Table, arguments: Namespace) -> Report:
     from lakelsm.lookup.service.service_access import ServerAccess
 
     on_spark = arguments.engine == "spark" or (arguments.engine is None and has_session(None))
+    spark = table.spark if on_spark else None
     service = QueryService.of(
         _store(table, arguments),
         arguments.servers,
         host=arguments.host,
         access=ServerAccess.of_files(arguments.token_file, arguments.tls_cert, arguments.tls_key),
         refresh=arguments.refresh,
-        spark=table.spark if on_spark else None,
+        spark=spark,
     )
-    with _told_to_end() as stop:
+    with _told_to_end(spark) as stop:
         stopped = service.run(stop, _say)
     text = f"{table.name}: the query service has ended" + ("" if stopped else ", as another one has taken over")
     return Report(ExitStatus.DONE, text, {"table": table.name, "status": "stopped" if stopped else "replaced"})
@@ -103,15 +108,17 @@ def _say(line: str) -> None:
 
 
 @contextmanager
-def _told_to_end() -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT set."""
+def _told_to_end(spark: SparkSession | None) -> Iterator[threading.Event]:
+    """An event that SIGTERM and SIGINT set, be it this process that gets them or the JVM of its Spark session."""
     stop = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with ExitStack() as handlers:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            handlers.callback(signal.signal, number, signal.signal(number, lambda *_: stop.set()))
+        if spark is not None:
+            from lakelsm.spark.jvm_signals import jvm_signals
+
+            handlers.enter_context(jvm_signals(spark, ("TERM", "INT"), stop.set))
         yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 QUERY_SERVICE = Verb(

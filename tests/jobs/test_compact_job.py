@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from lakelsm import Catalog, Table
 from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.verb import run_alone
-from tests.class_archive import jvm_options
 from tests.cli.fake_table import last_object
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.jobs.submitted import submit
 
 
 def two_runs(spark: SparkSession, warehouse: Path, name: str) -> Table:
@@ -53,28 +47,6 @@ def test_a_lost_race_ends_with_4_and_the_winners_rows(
     assert [tuple(row) for row in table.read().collect()] == [(7, "won")]
 
 
-def submit(*arguments: str) -> subprocess.Popen[str]:
-    """The command of the README, with this Python."""
-    command = [
-        str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
-        *("--properties-file", "spark-defaults.conf", "--conf", "spark.ui.enabled=false"),
-        *("--driver-java-options", jvm_options()),
-        "jobs/compact.py",
-        *arguments,
-    ]
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = {
-        **os.environ,
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "PYTHONPATH": path,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    return subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_spark_submit_returns_the_exit_status_of_the_job(spark: SparkSession, tmp_path: Path) -> None:
     warehouse = tmp_path / "wh"
@@ -85,7 +57,7 @@ def test_spark_submit_returns_the_exit_status_of_the_job(spark: SparkSession, tm
     missing.unlink()
     named = ["--warehouse", warehouse.as_uri(), "--full", "--report", "json", "--max-task-memory", "64mb", "--table"]
 
-    done, broken = submit(*named, "d.t"), submit(*named, "d.broken")
+    done, broken = submit("compact.py", *named, "d.t"), submit("compact.py", *named, "d.broken")
     out, err = done.communicate(timeout=300)
     assert done.returncode == 0, err
     found = last_object(out)
@@ -100,7 +72,7 @@ def test_spark_submit_returns_the_exit_status_of_the_job(spark: SparkSession, tm
     (line,) = [line for line in out.splitlines() if line.startswith("compact.py: ")]
     assert missing.name in line and "Traceback" not in out
 
-    again = submit(*named, "d.t")
+    again = submit("compact.py", *named, "d.t")
     out, err = again.communicate(timeout=300)
     assert again.returncode == 0, err
     assert (last_object(out)["status"], last_object(out)["exit_status"]) == ("nothing", 0)

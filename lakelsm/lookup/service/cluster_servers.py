@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,11 +9,9 @@ from typing import TYPE_CHECKING
 
 from lakelsm.engine import spark_errors
 from lakelsm.errors import InvalidInputError, LakelsmError, LookupServiceError
-from lakelsm.json_document import parse_texts
+from lakelsm.lookup.service.server_lease import ServerLease
 from lakelsm.lookup.service.server_setup import ServerSetup
-from lakelsm.lookup.service.service_addresses import ServerAddress
 from lakelsm.lookup.service.service_run import Addresses
-from lakelsm.storage import FileIO
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 if TYPE_CHECKING:
@@ -24,14 +21,13 @@ if TYPE_CHECKING:
 _TICK = 0.5
 #: Seconds that tasks have to end by themselves.
 _LONGEST_END = 15.0
-_MAX_LEASE = 4 << 20
 
 
 class ClusterServers:
     """Fulfils `Servers`.
 
-    The *lease* is a file beside that of the addresses, for as long as which servers run. When all have started, the first
-    task writes their addresses into it; where Spark begins the stage anew, it does so again.
+    When all have started, the first task writes their addresses into the service's lease; where Spark begins the stage
+    anew, it does so again.
     """
 
     def __init__(self, setup: ServerSetup, spark: SparkSession, surroundings: Surroundings = SYSTEM) -> None:
@@ -44,10 +40,10 @@ class ClusterServers:
         self._spark = spark
         uuid = surroundings.new_uuid()
         self._tag = f"lakelsm-{uuid}"
-        self._lease = setup.store.paths.lookup_lease(uuid)
+        self._lease = ServerLease.of(setup.store, uuid)
         self._task = ServerTask(setup, self._lease)
         self._error: Exception | None = None
-        _write_lease(self._store.file_io, self._lease, [])
+        self._lease.write(())
         self._job = threading.Thread(target=self._run, name="query-service", daemon=True)
         self._job.start()
 
@@ -62,20 +58,16 @@ class ClusterServers:
                 + ("" if reason is None else f" ({str(reason).splitlines()[0]})")
                 + ": start the service again."
             ) from reason
-        try:
-            texts = parse_texts(self._store.file_io.read(self._lease, _MAX_LEASE), self._lease)
-        except FileNotFoundError:
-            return None
-        found = [ServerAddress.parse(text) for text in texts]
-        return tuple(address for address in found if address is not None) or None
+        return self._lease.addresses()
 
     def stop(self) -> None:
         """See `Servers.stop`."""
-        self._store.file_io.delete(self._lease)
+        self._lease.end()
         self._job.join(_LONGEST_END)
         if self._job.is_alive():
             self._spark.sparkContext.cancelJobsWithTag(self._tag)
             self._job.join(_LONGEST_END)
+        self._lease.end()  # The first task may have written it just when it went.
 
     def _run(self) -> None:
         from lakelsm.spark.barrier_stage import run_together
@@ -94,23 +86,18 @@ class ServerTask:
     """What each task of the stage does: it answers as the server of its number for as long as the lease is there."""
 
     setup: ServerSetup
-    lease: str
+    lease: ServerLease
 
     def __call__(self, number: int, host: str, gather: Callable[[str], list[str]]) -> None:
         """``host`` is the machine that the task runs on."""
         server = self.setup.server(number, host if self.setup.access.token is not None else None)
         try:
             addresses = gather(str(server.address))
-            file_io = self.setup.store.file_io
-            if number == 0 and file_io.exists(self.lease):
-                _write_lease(file_io, self.lease, addresses)
+            if number == 0 and self.lease.lasts:
+                self.lease.write(addresses)
             gather("")  # The first task has written.
             never = threading.Event()
-            while file_io.exists(self.lease):
+            while self.lease.lasts:
                 never.wait(_TICK)
         finally:
             server.stop()
-
-
-def _write_lease(file_io: FileIO, path: str, addresses: list[str]) -> None:
-    file_io.write(path, json.dumps(addresses).encode(), durable=False)

@@ -14,6 +14,7 @@ from lakelsm.lookup.lookup_table import LookupTable
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.service.cluster_servers import ClusterServers
 from lakelsm.lookup.service.local_servers import LocalServers
+from lakelsm.lookup.service.server_lease import leases
 from lakelsm.lookup.service.server_setup import ServerSetup
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_run import run_service
@@ -61,8 +62,9 @@ class QueryService:
         had as they were asked for.
         """
         setup = self.setup
+        older = leases(setup.store)
         servers = LocalServers(setup, say) if self.spark is None else ClusterServers(setup, self.spark)
-        return run_service(setup.store, servers, stop, say)
+        return run_service(setup.store, servers, stop, say, older)
 
 
 def opened_partial_cache(spec: LookupSpec) -> LookupTable:

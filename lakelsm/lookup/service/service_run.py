@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from lakelsm.errors import CorruptTableError
+from lakelsm.lookup.service.server_lease import ServerLease
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish, published_addresses, withdraw
 from lakelsm.snapshots.table_store import TableStore
 
@@ -26,8 +27,15 @@ class Servers(Protocol):
         """End them all."""
 
 
-def run_service(store: TableStore, servers: Servers, stop: threading.Event, say: Callable[[str], None]) -> bool:
-    """Keep the addresses of servers published until ``stop`` is set, then end them.
+def run_service(
+    store: TableStore,
+    servers: Servers,
+    stop: threading.Event,
+    say: Callable[[str], None],
+    older: Sequence[ServerLease] = (),
+) -> bool:
+    """Keep the addresses of servers published until ``stop`` is set, then end them. ``older`` are leases of services that
+    were started before: they end once these servers have taken over.
 
     True if it was; False where another service was started for the table meanwhile, which ends this one. ``say`` is told
     of each change, one line at a time. Whatever ends it, addresses go before servers do.
@@ -45,6 +53,8 @@ def run_service(store: TableStore, servers: Servers, stop: threading.Event, say:
                     say(f"{store.name}: takes over from the query service at {_listed(found)}")
                 publish(store, addresses)
                 published = addresses
+                for lease in older:
+                    lease.end()
                 say(f"{store.name}: {len(addresses)} servers answer at {_listed(addresses)}")
             stop.wait(_TICK)
         return True

@@ -15,6 +15,7 @@ from lakelsm.errors import InvalidInputError, LookupServiceError
 from lakelsm.lookup.service.cluster_servers import ClusterServers, ServerTask
 from lakelsm.lookup.service.query_service import QueryService
 from lakelsm.lookup.service.remote_cache import RemoteCache
+from lakelsm.lookup.service.server_lease import ServerLease
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_addresses import ServerAddress, is_service_available, published_addresses
 from tests.compact.local_table import LocalTable
@@ -64,7 +65,7 @@ def test_a_task_answers_while_its_lease_is_there(tmp_path: Path) -> None:
         gathered.append(text)
         return [text]
 
-    task = ServerTask(setup_of(table), str(lease))
+    task = ServerTask(setup_of(table), ServerLease(table.store.file_io, str(lease)))
     running = threading.Thread(target=task, args=(0, "worker-1", gather))
     running.start()
     until(lambda: len(gathered) == 2)
@@ -81,7 +82,8 @@ def test_a_task_answers_while_its_lease_is_there(tmp_path: Path) -> None:
 def test_with_a_token_a_server_is_at_the_machine_of_its_task(tmp_path: Path) -> None:
     setup = replace(setup_of(simple(tmp_path / "t")), access=ServerAccess(token="t"))
     asked: list[str] = []
-    ServerTask(setup, str(tmp_path / "no lease"))(0, "localhost", lambda text: asked.append(text) or [text])  # type: ignore[func-returns-value]
+    lease = ServerLease.of(setup.store, "none")
+    ServerTask(setup, lease)(0, "localhost", lambda text: asked.append(text) or [text])  # type: ignore[func-returns-value]
     assert asked[0].startswith("localhost:")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import LookupServiceError
+from lakelsm.lookup.service.server_lease import ServerLease
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish, published_addresses
 from lakelsm.lookup.service.service_run import Addresses, run_service
 from tests.compact.local_table import LocalTable
@@ -78,6 +79,16 @@ def test_a_service_ends_when_a_newer_one_has_taken_over_and_leaves_its_addresses
     assert published_addresses(table.store) == OTHER
     assert servers.stopped
     assert "another query service has taken over at 127.0.0.1:2" in said[-1]
+
+
+def test_leases_of_older_services_end_once_the_new_servers_are_published(table: LocalTable) -> None:
+    older = ServerLease.of(table.store, "older")
+    older.write(["127.0.0.1:2"])
+    seen: list[bool] = []
+    stop = threading.Event()
+    look = lambda: seen.append(older.lasts)  # noqa: E731
+    run_service(table.store, Scripted([None, look, ONE, look], stop.set), stop, lambda line: None, [older])
+    assert seen == [True, False]
 
 
 def test_addresses_that_are_lost_or_damaged_are_published_again(table: LocalTable) -> None:

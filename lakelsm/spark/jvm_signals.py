@@ -1,0 +1,43 @@
+"""Signals that reach the driver's JVM. Under spark-submit they are sent to it, and not to the Python that it started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+
+class _Told:
+    """Java's SignalHandler."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+
+    def handle(self, signal: Any) -> None:
+        """What the JVM calls, in a thread of its own."""
+        self._tell()
+
+    class Java:
+        """What Py4J asks for."""
+
+        implements = ("sun.misc.SignalHandler",)
+
+
+@contextmanager
+def jvm_signals(spark: SparkSession, names: Sequence[str], tell: Callable[[], None]) -> Iterator[None]:
+    """Call ``tell`` where the driver's JVM gets a signal of these (``"TERM"``), which then does not end it."""
+    gateway: Any = spark.sparkContext._gateway
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    signal = gateway.jvm.sun.misc.Signal
+    told = _Told(tell)
+    before = {name: signal.handle(signal(name), told) for name in names}
+    try:
+        yield
+    finally:
+        with suppress(Py4JError, OSError):  # A JVM that is gone needs none.
+            for name, handler in before.items():
+                signal.handle(signal(name), handler)

@@ -1,0 +1,37 @@
+"""jobs/query_service.py by ``spark-submit``. What needs no JVM of its own is in tests/lookup/service."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+from lakelsm.lookup.service.remote_cache import RemoteCache
+from lakelsm.lookup.service.service_addresses import published_addresses
+from tests.cli.fake_table import last_object
+from tests.jobs.submitted import submit
+from tests.lookup.service.test_local_servers import until
+from tests.lookup.service.test_remote_cache import simple, spec_of
+
+
+def test_sigterm_ends_a_submitted_service_with_its_report_and_leaves_nothing(tmp_path: Path) -> None:
+    table = simple(tmp_path / "t")
+    left = Path(table.store.paths.lookup_lease("of a killed driver"))
+    left.parent.mkdir()
+    left.write_text("[]")
+    process = submit("query_service.py", "--path", str(table.root), "--servers", "2", "--report", "json")
+    try:
+        until(lambda: published_addresses(table.store) or process.poll() is not None)
+        assert RemoteCache.open(spec_of(table)).find_one((5,)) == [(5, "row 5")]
+        before = time.monotonic()
+        process.send_signal(signal.SIGTERM)  # It reaches the JVM alone.
+        out, err = process.communicate(timeout=60)
+        took = time.monotonic() - before
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0, err
+    assert last_object(out) == {"table": str(table.root), "status": "stopped", "exit_status": 0}
+    assert "crashed" not in err and "ERROR" not in err, err
+    assert list(left.parent.iterdir()) == []
+    assert took < 15, took  # Some 3 s on a machine with nothing else to do.
