@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.format.row.bucket_hash import key_hashes
+from lakelsm.lookup.store.key_entries import hashes_of
 from lakelsm.types import DataField, to_arrow
 
 Key = tuple[Any, ...]
@@ -67,8 +67,8 @@ class RowCache:
 
     def _among(self, changed: pa.Table) -> list[Key]:
         """The kept keys that may be among others: those with an equal hash."""
-        kept, types = list(self._rows), [field.type for field in self._fields]
-        columns = [pa.array(values, to_arrow(kind)) for values, kind in zip(zip(*kept), types)]
-        others = [changed.column(field.name) for field in self._fields]
-        found = np.isin(key_hashes(columns, types), key_hashes(others, types))
+        kept = list(self._rows)
+        columns = [pa.array(values, to_arrow(field.type)) for values, field in zip(zip(*kept), self._fields)]
+        own = pa.table(columns, names=[field.name for field in self._fields])
+        found = np.isin(hashes_of(own, self._fields), hashes_of(changed, self._fields))
         return [kept[at] for at in np.flatnonzero(found).tolist()]

@@ -46,6 +46,14 @@ def test_exactly_the_keys_that_changed_go() -> None:
     assert kept.get((1, "é")) == [(1,)]
 
 
+def test_keys_that_are_equal_go_whatever_their_bits() -> None:
+    kept = RowCache([DataField(0, "x", parse_type("FLOAT"))], 10)
+    for number in (0.0, 1.5):
+        kept.put((number,), [("old",)], kept.era)
+    kept.drop(pa.table({"x": pa.array([-0.0], pa.float32())}))
+    assert (kept.get((0.0,)), kept.get((1.5,))) == (None, [("old",)])
+
+
 def test_all_go_where_any_may_have_changed() -> None:
     for changed in (None, keys((5, "b")).select(["k"])):
         kept = cache()
