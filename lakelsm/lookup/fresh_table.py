@@ -227,17 +227,23 @@ class FreshTable:
         raise failure
 
     def _go_on(self, partitions: bool = False) -> None:
-        """Refresh the cache, or open one anew where the schema or the chosen partitions are others."""
+        """Refresh the cache, or open one anew where the table, its columns or the chosen partitions are others."""
         self._looked = self._surroundings.monotonic()
         self._due = self._next_due()
         with self.held() as opened:
             newest = self._store.refreshed()
             defined = opened.defined if newest is self._store else self._definition.of_table(newest)
-            if not defined.is_as_before(opened.defined) or self._chooses_others(opened, partitions):
+            is_other = newest is not self._store and self._is_made_anew()
+            if is_other or not defined.is_as_before(opened.defined) or self._chooses_others(opened, partitions):
                 self._replace(self._open(defined))
             else:
                 opened.rows.drop(opened.table.refresh().changed)
             self._store = newest
+
+    def _is_made_anew(self) -> bool:
+        """Whether the table lost the schema that the lookup is at: it was dropped, and another one lies at its path."""
+        schemas, own = self._store.schemas, self._store.schema
+        return own.id not in schemas.ids() or schemas.get(own.id) != own
 
     def _chooses_others(self, opened: OpenedTable, now: bool) -> bool:
         """Whether it is time to look for the greatest partitions, and they are others."""

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelsm import Catalog, Lookup, Table
+from lakelsm import Catalog, Lookup, SetOption, Table
 from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
 
 
@@ -137,6 +137,33 @@ def test_a_table_that_is_gone_is_told_and_its_rows_are_found_until_then(table: T
         assert lookup.get("a", 1) == {"p": "a", "k": 1, "v": "x"}
         with pytest.raises(LakelsmError, match=r"db\.t"):
             lookup.refresh()
+
+
+@pytest.mark.parametrize("cache", ["full", "partial", "memory"])
+def test_a_table_that_was_made_anew_is_looked_up_by_its_own_options(tmp_path: Path, cache: str) -> None:
+    catalog = Catalog(str(tmp_path / "anew"))
+
+    def make(**options: str) -> Table:
+        every = {"bucket": "1", "write-only": "true", **options}
+        return catalog.create_table("db.s", "k INT, n INT", primary_key=["k"], options=every)
+
+    def write(table: Table, *numbers: int) -> None:
+        for number in numbers:
+            table.write(pa.table({"k": pa.array([1], pa.int32()), "n": pa.array([number], pa.int32())}))
+
+    sums = {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}
+    first = make()
+    write(first, 1)
+    with first.lookup(refresh=0, cache=cache) as lookup:
+        assert lookup.get(1) == {"k": 1, "n": 1}
+        catalog.drop_table("db.s")
+        write(make(**sums), 2, 3)
+        assert lookup.get(1) == {"k": 1, "n": 5}
+        catalog.alter_table("db.s", SetOption("num-levels", "4"))
+        assert lookup.get(1) == {"k": 1, "n": 5}
+        catalog.drop_table("db.s")
+        write(make(), 6, 7)
+        assert lookup.get(1) == {"k": 1, "n": 7}
 
 
 @pytest.mark.parametrize(
