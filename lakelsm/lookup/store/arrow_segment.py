@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -91,8 +91,12 @@ def _stored_schema(fields: Sequence[DataField]) -> pa.Schema:
 class ChunkWriter:
     """Rows as record batches of a bounded size, the pieces of a section of a file."""
 
-    def __init__(self, file: PieceWriter, fields: Sequence[DataField]) -> None:
+    def __init__(
+        self, file: PieceWriter, fields: Sequence[DataField], watch: Callable[[pa.RecordBatch], None] | None = None
+    ) -> None:
+        """``watch`` is given each record batch when it is written."""
         self.file = file
+        self._watch = watch
         self._schema = _stored_schema(fields)
         self._lengths: list[int] = []
         self._waiting: list[pa.Table] = []
@@ -131,8 +135,16 @@ class ChunkWriter:
             self._write(rows.slice(half))
             return
         (batch,) = rows.combine_chunks().to_batches()
+        if self._watch is not None:
+            self._watch(batch)
         self.file.append(CHUNKS, batch.serialize())
         self._lengths.append(len(batch))
+
+    def written(self) -> Iterator[pa.RecordBatch]:
+        """The record batches that were written, read back."""
+        for piece in self.file.pieces(CHUNKS):
+            data = self.file.read_at(piece.start, piece.size)
+            yield pa.ipc.read_record_batch(pa.py_buffer(data), self._schema)
 
 
 class Segment:

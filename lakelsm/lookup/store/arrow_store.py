@@ -15,29 +15,35 @@ from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.store.arrow_segment import ChunkWriter, Segment, SegmentRows, hashes_path
 from lakelsm.lookup.store.key_entries import KeyEntries
 from lakelsm.lookup.store.key_index import KeyIndex, write_index
+from lakelsm.lookup.store.key_numbers import KeyNumbers
 from lakelsm.lookup.store.keyed_rows import KeyedRows
 from lakelsm.lookup.store.lookup_store import StoreLayout
 from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter
+from lakelsm.lookup.store.sorted_rows import NumberedBatches, SortedRows
+from lakelsm.types import DataField
 
 
 class ArrowStoreFormat:
-    """Writes and opens columnar stores. Beside one that is written stands a file of its keys' hashes, without a name."""
+    """Writes and opens columnar stores.
+
+    Rows that come in the order of their keys, where these are numbers, are searched themselves; others have an index,
+    and while it is made stands a file of their keys' hashes beside it, without a name.
+    """
 
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
         """As `StoreFormat.write`; rows may come in any order, and several may have one key."""
-        with PieceWriter(path) as file, PieceWriter(hashes_path(path, 0)) as beside:
-            beside.path.unlink()
-            chunks = ChunkWriter(file, (*layout.keys, *layout.values))
-            entries, written = KeyEntries(beside, layout.keys), 0
+        numbers = KeyNumbers.of(layout.keys)
+        batches = None if numbers is None else NumberedBatches(numbers.column)
+        with PieceWriter(path) as file:
+            chunks = ChunkWriter(file, _columns(layout, numbers), None if batches is None else batches.add)
             for table in rows:
-                entries.add(written, table)
-                chunks.add(table)
-                written += len(table)
+                chunks.add(table if numbers is None else numbers.added_to(table))
             chunks.flush()
-            beside.finish({"rows": written})
-            with beside.reopened() as hashes:
-                index = write_index(file, [(hashes, 0)])
-            file.finish(chunks.facts | {"index": index, "mark": layout.mark.hex()})
+            facts = chunks.facts | {"mark": layout.mark.hex()}
+            if batches is not None and batches.ascend:
+                file.finish(facts | {"firsts": batches.firsts})
+            else:
+                file.finish(facts | {"index": _write_index(file, chunks, layout)})
 
     def open(self, path: Path, layout: StoreLayout) -> ArrowStore:
         """As `StoreFormat.open`."""
@@ -55,11 +61,15 @@ class ArrowStore:
     def __init__(self, file: PieceFile, layout: StoreLayout) -> None:
         if file.facts.get("mark") != layout.mark.hex():
             raise file.damaged("it has other rows or columns than are looked for")
-        rows = SegmentRows((*layout.keys, *layout.values), [Segment(file)])
+        numbers = KeyNumbers.of(layout.keys)
+        rows = SegmentRows(_columns(layout, numbers), [Segment(file)])
         self._file = file
-        self._keys = tuple(field.name for field in layout.keys)
         self._values = tuple(field.name for field in layout.values)
-        self._rows = KeyedRows(rows, KeyIndex(file, file.facts["index"]), layout.keys)
+        self._rows: SortedRows | KeyedRows
+        if numbers is not None and "firsts" in file.facts:
+            self._rows = SortedRows(rows, numbers, file.facts["firsts"])
+        else:
+            self._rows = KeyedRows(rows, KeyIndex(file, file.facts["index"]), layout.keys)
 
     @property
     def disk_bytes(self) -> int:
@@ -77,3 +87,19 @@ class ArrowStore:
     def close(self) -> None:
         """Close the file; the file itself stays."""
         self._file.close()
+
+
+def _columns(layout: StoreLayout, numbers: KeyNumbers | None) -> tuple[DataField, ...]:
+    return (*layout.keys, *layout.values, *(() if numbers is None else numbers.added))
+
+
+def _write_index(file: PieceWriter, chunks: ChunkWriter, layout: StoreLayout) -> dict[str, Any]:
+    with PieceWriter(hashes_path(file.path, 0)) as beside:
+        beside.path.unlink()
+        entries, written = KeyEntries(beside, layout.keys), 0
+        for batch in chunks.written():
+            entries.add(written, pa.Table.from_batches([batch]))
+            written += len(batch)
+        beside.finish({"rows": written})
+        with beside.reopened() as hashes:
+            return write_index(file, [(hashes, 0)])

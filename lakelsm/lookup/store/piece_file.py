@@ -106,6 +106,10 @@ class PieceWriter:
         """Add pieces that were written by `write_at` to a section."""
         self._sections.setdefault(section, []).extend(pieces)
 
+    def pieces(self, section: str) -> Sequence[Piece]:
+        """The pieces of a section so far."""
+        return tuple(self._sections.get(section, ()))
+
     def finish(self, facts: dict[str, Any]) -> int:
         """End the file with its document, which has the facts; return its `PieceFile.seal`."""
         text = json.dumps({"sections": self._sections, "facts": facts}, separators=(",", ":")).encode()
