@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -53,10 +52,7 @@ _STEP = st.one_of(_WRITE, _WRITE, st.tuples(st.just("compact"), st.booleans()))
 
 @pytest.mark.property
 @pytest.mark.parametrize("name", TABLES)
-def test_indexes_leave_out_no_file_that_decides_a_row(
-    name: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+def test_indexes_leave_out_no_file_that_decides_a_row(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     spared = [0]
 
     @examples(3)
