@@ -34,7 +34,8 @@ exit status:
   0  ended as it was told to, or another service took over
   1  failed; one line on standard error says why and what to do
   2  the command line is wrong
-  4  its servers ended by themselves; run it again
+  4  its servers ended by themselves or did not start; run it again (the status of its JSON is
+     "failed", the error_kind "retry")
 
 examples:
   lakelsm query-service --warehouse file:///tmp/wh --table shop.customers --servers 2

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakelsm.cli.exit_status import ExitStatus, status_of
-from lakelsm.errors import LakelsmError
+from lakelsm.errors import CommitConflictError, LakelsmError
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def print_failure(error: Exception, program: str, table: str, form: str) -> Exit
     print(f"{program}: {message}", file=sys.stderr, flush=True)
     if form == "json":
         kind = error.kind.value if isinstance(error, LakelsmError) else None
-        outcome = "conflict" if status is ExitStatus.CONFLICT else "failed"
+        outcome = "conflict" if isinstance(error, CommitConflictError) else "failed"
         values = {"table": table, "status": outcome, "error": message, "error_kind": kind}
         print(_json(values, status), flush=True)
     return status

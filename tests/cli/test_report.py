@@ -6,7 +6,7 @@ import pytest
 
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, print_failure, print_report
-from lakelsm.errors import CommitConflictError, CorruptTableError
+from lakelsm.errors import CommitConflictError, CorruptTableError, LookupServiceError
 from tests.cli.fake_table import last_object
 
 REPORT = Report(ExitStatus.NOTHING_TO_DO, "d.t: nothing", {"table": "d.t", "status": "nothing"})
@@ -24,6 +24,7 @@ def test_a_report_is_its_text_or_one_line_of_json(capsys: pytest.CaptureFixture[
     [
         (CorruptTableError("a file\nis gone"), "failed", "corrupt", 1),
         (CommitConflictError("others came first"), "conflict", "retry", 4),
+        (LookupServiceError("the stage has ended"), "failed", "retry", 4),
         (OSError(28, "No space left on device"), "failed", None, 1),
     ],
 )

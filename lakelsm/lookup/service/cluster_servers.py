@@ -53,10 +53,14 @@ class ClusterServers:
             reason = self._error
             if isinstance(reason, LakelsmError):
                 raise reason
+            if reason is not None:
+                why = f" ({str(reason).splitlines()[0]})"
+            elif self._lease.lasts:
+                why = ""
+            else:
+                why = f", as {self._lease.path} is gone (another service was started meanwhile, or the file was deleted)"
             raise LookupServiceError(
-                f"Table {self._store.name}: the stage of its query service has ended"
-                + ("" if reason is None else f" ({str(reason).splitlines()[0]})")
-                + ": start the service again."
+                f"Table {self._store.name}: the stage of its query service has ended{why}: start the service again."
             ) from reason
         return self._lease.addresses()
 

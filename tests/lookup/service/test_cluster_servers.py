@@ -93,7 +93,10 @@ def test_a_stage_that_ends_by_itself_ends_the_service(tmp_path: Path, monkeypatc
     local: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))
     servers = ClusterServers(setup_of(table), local)
     until(lambda: not servers._job.is_alive())
-    with pytest.raises(LookupServiceError, match="the stage of its query service has ended"):
+    with pytest.raises(LookupServiceError, match="the stage of its query service has ended: start"):
+        servers.addresses()
+    servers._lease.end()
+    with pytest.raises(LookupServiceError, match="another service was started meanwhile"):
         servers.addresses()
     servers.stop()
     assert list((tmp_path / "t" / "service").iterdir()) == []
