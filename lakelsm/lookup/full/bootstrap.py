@@ -12,7 +12,7 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_scan import ArrowScan
 from lakelsm.local.scan_task import ScanTask
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.full.generation import CacheLayout, Generation, index_segments, write_segment
+from lakelsm.lookup.full.generation import CacheLayout, Generation, WrittenSegment, index_segments, write_segment
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.predicate.predicate import Predicate
@@ -20,8 +20,8 @@ from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.runner.process_limits import usable_cores
 from lakelsm.snapshots.table_store import TableStore
 
-#: What a task tells: the segment that it wrote, and how many rows that has.
-_WRITTEN = pa.schema([("segment", pa.string()), ("rows", pa.int64())])
+#: What a task tells of the segment that it wrote.
+_WRITTEN = pa.schema([("name", pa.string()), ("rows", pa.int64()), ("stamp", pa.list_(pa.uint64()))])
 
 _Unit: TypeAlias = RunFile | MergeUnit
 
@@ -49,8 +49,8 @@ class SegmentTask:
 
     def __call__(self, share: SegmentShare) -> Iterator[pa.RecordBatch]:
         """Write the segment."""
-        rows = write_segment(self.directory, share.name, self.layout, self._rows(share))
-        yield pa.RecordBatch.from_pylist([{"segment": share.name, "rows": rows}], schema=_WRITTEN)
+        written = write_segment(self.directory, share.name, self.layout, self._rows(share))
+        yield pa.RecordBatch.from_pylist([vars(written)], schema=_WRITTEN)
 
     def _rows(self, share: SegmentShare) -> Iterator[pa.Table]:
         for unit in share.units:
@@ -83,7 +83,7 @@ class Bootstrap:
             for batch in LocalRunner(threads).batches(shares, task, _WRITTEN, self.store.paths)
             for row in batch.to_pylist()
         ]
-        segments = [row["segment"] for row in written if row["rows"]]
+        segments = [WrittenSegment(row["name"], row["rows"], tuple(row["stamp"])) for row in written if row["rows"]]
         return index_segments(self.directory, name, self.layout, segments, threads) if segments else None
 
 

@@ -6,7 +6,7 @@ generation: so every row of the cache is in one generation, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -19,13 +19,14 @@ from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.store.arrow_segment import Segment, SegmentRows, SegmentWriter, hashes_path
 from lakelsm.lookup.store.key_index import KeyIndex, write_index
 from lakelsm.lookup.store.keyed_rows import KeyedRows
-from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter
+from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter, Stamp
 from lakelsm.types import DataField, to_arrow
 
 Longs = npt.NDArray[np.int64]
 Bits = npt.NDArray[np.uint8]
 
 _DEAD = "dead"
+_NO_STAMPS: Mapping[str, Stamp] = {}
 #: Rows that are read at once to be written again.
 _COPIED_ROWS = 1 << 16
 
@@ -49,6 +50,15 @@ class SealedFile:
 
     name: str
     seal: int
+
+
+@dataclass(frozen=True)
+class WrittenSegment:
+    """A segment that this process has written; its file has ``rows``, and is whole under the ``stamp``."""
+
+    name: str
+    rows: int
+    stamp: Stamp
 
 
 @dataclass(frozen=True)
@@ -81,10 +91,17 @@ class Generation:
         self._dead = dead
 
     @staticmethod
-    def open(directory: CacheDirectory, layout: CacheLayout, files: GenerationFiles) -> Generation:
-        """Open the files. Raises CorruptStoreError where one is missing, damaged or another one."""
-        rows = SegmentRows(layout.fields, [Segment(_opened(directory, file)) for file in files.segments])
-        indexes = [KeyIndex(file, file.facts) for file in (_opened(directory, each) for each in files.indexes)]
+    def open(
+        directory: CacheDirectory, layout: CacheLayout, files: GenerationFiles, whole: Mapping[str, Stamp] = _NO_STAMPS
+    ) -> Generation:
+        """Open the files; ``whole`` has the stamps of those that this process has written, by their names.
+
+        Raises CorruptStoreError where one is missing, damaged or another one.
+        """
+        segments = [Segment(_opened(directory, file, whole.get(file.name))) for file in files.segments]
+        rows = SegmentRows(layout.fields, segments)
+        opened = [_opened(directory, file, whole.get(file.name)) for file in files.indexes]
+        indexes = [KeyIndex(file, file.facts) for file in opened]
         keyed = [KeyedRows(rows, index, key) for index, key in zip(indexes, layout.keys, strict=True)]
         dead = None
         if files.dead is not None:
@@ -150,41 +167,44 @@ class Generation:
         return dead
 
 
-def write_segment(directory: CacheDirectory, name: str, layout: CacheLayout, rows: Iterable[pa.Table]) -> int:
-    """Write a segment of a generation; `index_segments` makes a generation of some. Returns how many rows it has."""
+def write_segment(
+    directory: CacheDirectory, name: str, layout: CacheLayout, rows: Iterable[pa.Table]
+) -> WrittenSegment:
+    """Write a segment of a generation; `index_segments` makes a generation of some."""
     with SegmentWriter(directory.file(name), layout.fields, layout.keys) as writer:
         for table in rows:
             writer.write(table)
             directory.check_space()
-        writer.finish()
-        return writer.rows
+        return WrittenSegment(name, writer.rows, writer.finish())
 
 
 def index_segments(
-    directory: CacheDirectory, name: str, layout: CacheLayout, segments: Sequence[str], threads: int = 1
+    directory: CacheDirectory, name: str, layout: CacheLayout, segments: Sequence[WrittenSegment], threads: int = 1
 ) -> Generation:
     """Make a generation of segments: write its indexes, whose names begin with ``name``, and open it."""
-    opened = [Segment.open(directory.file(segment)) for segment in segments]
+    opened = [Segment.open(directory.file(segment.name)) for segment in segments]
     rows = SegmentRows(layout.fields, opened)
+    whole = {segment.name: segment.stamp for segment in segments}
     indexes = []
     for key in range(len(layout.keys)):
         index = f"{name}.{key}.index"
         with ExitStack() as stack:
-            paths = [hashes_path(directory.file(segment), key) for segment in segments]
+            paths = [hashes_path(directory.file(segment.name), key) for segment in segments]
             sources = [stack.enter_context(PieceFile(path)) for path in paths]
             writer = stack.enter_context(PieceWriter(directory.file(index)))
             facts = write_index(writer, list(zip(sources, rows.first_rows, strict=True)), threads)
             indexes.append(SealedFile(index, writer.finish(facts)))
+            whole[index] = writer.stamp
         directory.check_space()
         for path in paths:
             directory.discard(path.name)
-    sealed = tuple(SealedFile(name, segment.file.seal) for name, segment in zip(segments, opened, strict=True))
+    sealed = tuple(SealedFile(each.name, segment.file.seal) for each, segment in zip(segments, opened, strict=True))
     files = GenerationFiles(sealed, tuple(indexes), None, rows=len(rows), dead_rows=0)
-    return Generation.open(directory, layout, files)
+    return Generation.open(directory, layout, files, whole)
 
 
-def _opened(directory: CacheDirectory, file: SealedFile) -> PieceFile:
-    opened = PieceFile(directory.file(file.name))
+def _opened(directory: CacheDirectory, file: SealedFile, whole: Stamp | None = None) -> PieceFile:
+    opened = PieceFile(directory.file(file.name), whole=whole)
     if opened.seal != file.seal:
         raise opened.damaged("it is another file than the cache's state names")
     return opened

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -60,8 +61,7 @@ class StateChange:
 
     def applied(self, changes: Iterable[pa.RecordBatch], snapshot: Snapshot, name: str) -> CacheState:
         """The state of a newer snapshot, of this name, with which the names of its new files begin."""
-        segment = f"{name}.rows"
-        rows = write_segment(self.directory, segment, self.layout, self._new_rows(changes))
+        segment = write_segment(self.directory, f"{name}.rows", self.layout, self._new_rows(changes))
         generations = []
         for at, generation in enumerate(self.state.generations):
             dead = self._dead(at)
@@ -70,7 +70,7 @@ class StateChange:
                 generation = generation.without(self.directory, f"{name}.{at}.dead", dead)
             if generation.live_rows:
                 generations.append(generation)
-        if rows:
+        if segment.rows:
             generations.append(index_segments(self.directory, name, self.layout, [segment]))
         return CacheState(name, snapshot, tuple(self._merged(generations, name)), content=self.state.content)
 
@@ -97,18 +97,43 @@ class StateChange:
     def _replaced(self, rows: pa.Table, added: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Note the rows that die by some changes; tell which of these are new rows, other than the ones that were."""
         changed: npt.NDArray[np.bool_] = added.copy()
+        left, missing = np.arange(len(rows)), np.ones(len(rows), dtype=bool)
         for at, generation in enumerate(self.state.generations):
-            probes, found = generation.places(0, rows)
+            probes, found = generation.places(0, rows if not at else rows.take(pa.array(left)))
             if not len(found):
                 continue
-            names = rows.column_names
-            old, new = generation.rows.take(found, names), rows.take(pa.array(probes))
-            same = added[probes] & ~differs(old, new, names)
+            probes = left[probes]
+            missing[probes] = False  # A key has one row in all generations.
+            left = np.flatnonzero(missing)
+            same = added[probes]
+            same[same] = self._are_same(generation, found[same], rows, probes[same])
             changed[probes[same]] = False
             self._kept[at].update(_numbers(found[same]))
             self._killed[at].update(_numbers(found[~same]))
             self._written[at].update(_numbers(found[added[probes] & ~same]))
         return changed
+
+    def _are_same(self, generation: Generation, old: Longs, rows: pa.Table, new: Longs) -> npt.NDArray[np.bool_]:
+        """Which rows of a generation are as the new ones; values are taken of rows that are the same so far alone."""
+        left = np.arange(len(old))
+        for name in self._compared:
+            if not len(left):
+                break
+            was, now = generation.rows.take(old[left], [name]), rows.select([name]).take(pa.array(new[left]))
+            left = left[~differs(was, now, [name])]
+        same: npt.NDArray[np.bool_] = np.zeros(len(old), dtype=bool)
+        same[left] = True
+        return same
+
+    @cached_property
+    def _compared(self) -> list[str]:
+        """The columns, those first that are likely to tell and cheap to compare."""
+        keys = {field.name for field in self.layout.keys[0]}
+
+        def cost(column: pa.Field) -> tuple[bool, bool]:
+            return column.name in keys, not pa.types.is_primitive(column.type)
+
+        return [column.name for column in sorted(self.layout.schema, key=cost)]
 
     def _dead(self, generation: int) -> Longs:
         """The rows of a generation that die, ascending: not those that came again as they were."""
@@ -131,8 +156,8 @@ class StateChange:
                 continue
             own = f"{name}.{place}.merged"
             live = (rows for generation in run for rows in generation.live())
-            write_segment(self.directory, f"{own}.rows", self.layout, live)
-            merged.append(index_segments(self.directory, own, self.layout, [f"{own}.rows"]))
+            segment = write_segment(self.directory, f"{own}.rows", self.layout, live)
+            merged.append(index_segments(self.directory, own, self.layout, [segment]))
         return merged
 
 

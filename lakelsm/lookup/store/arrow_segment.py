@@ -23,7 +23,7 @@ from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.row.binary_row_slots import primitive_values
 from lakelsm.lookup.store.key_entries import KeyEntries
-from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter, Section
+from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter, Section, Stamp
 from lakelsm.types import DataField, shown_arrow, to_arrow
 
 Longs = npt.NDArray[np.int64]
@@ -71,12 +71,13 @@ class SegmentWriter:
         self._chunks.add(rows)
         self.rows += len(rows)
 
-    def finish(self) -> None:
-        """End the files, which `Segment` and `key_index.write_index` open."""
+    def finish(self) -> Stamp:
+        """End the files, which `Segment` and `key_index.write_index` open; return the stamp of the first."""
         for entries in self._entries:
             entries.file.finish({"rows": self.rows})
         self._chunks.flush()
         self._chunks.file.finish(self._chunks.facts)
+        return self._chunks.file.stamp
 
 
 def hashes_path(path: Path, key: int) -> Path:
@@ -164,9 +165,9 @@ class Segment:
         self._chunks: list[dict[str, pa.Array] | None] = [None] * len(self.lengths)
 
     @staticmethod
-    def open(path: Path) -> Segment:
-        """Open a file. Raises CorruptStoreError for one that is missing or damaged."""
-        return Segment(PieceFile(path))
+    def open(path: Path, whole: Stamp | None = None) -> Segment:
+        """Open a file, see `PieceFile`. Raises CorruptStoreError for one that is missing or damaged."""
+        return Segment(PieceFile(path, whole=whole))
 
     def chunk(self, number: int) -> dict[str, pa.Array]:
         """The columns of a record batch, which are mapped: only copies of what they have are to be handed out."""

@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,15 @@ from lakelsm.lookup.store.open_file import opened
 from lakelsm.storage.refused_writes import refused_write
 
 Longs = npt.NDArray[np.int64]
+#: Size, time of change and inode of a file.
+Stamp: TypeAlias = tuple[int, int, int]
 
 _MAGIC = b"lakelsm\x01"
 _TAIL = struct.Struct("<QQQI8s")  # Start and size of the document, size of the file, the document's checksum.
 _ALIGNMENT = 64
+#: How much later than the system says a file that is finished was changed, in nanoseconds: what changes it then, within
+#: the same tick of the system's clock, gives it another stamp.
+_AFTER_TICK = 1000
 
 
 class Piece(NamedTuple):
@@ -42,7 +47,10 @@ class Piece(NamedTuple):
 
 
 class PieceWriter:
-    """Writes a new file. Leaving the context without `finish` deletes it."""
+    """Writes a new file. Leaving the context without `finish` deletes it.
+
+    ``stamp`` is that of the file once it is finished.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -116,6 +124,12 @@ class PieceWriter:
         start = self.reserve(len(text) + _TAIL.size)
         checksum = zlib.crc32(text, self._end & 0xFFFFFFFF)
         self.write_at(start, text + _TAIL.pack(start, len(text), self._end, checksum, _MAGIC))
+        try:
+            changed = os.fstat(self._descriptor).st_mtime_ns + _AFTER_TICK
+            os.utime(self._descriptor, ns=(changed, changed))
+            self.stamp = _stamp(self._descriptor)
+        except OSError as error:
+            raise _refused(self.path, error) from error
         self._finished = True
         return checksum
 
@@ -126,9 +140,13 @@ class PieceFile:
     ``facts`` are those that it was finished with; ``seal`` is a number that other contents hardly share.
     """
 
-    def __init__(self, path: Path, descriptor: int = -1) -> None:
-        """``descriptor`` is the file's where it is open. Raises CorruptStoreError for one that is missing or damaged."""
+    def __init__(self, path: Path, descriptor: int = -1, whole: Stamp | None = None) -> None:
+        """``descriptor`` is the file's where it is open, ``whole`` the stamp under which its pieces need no check.
+
+        That is its writer's, in the same process. Raises CorruptStoreError for one that is missing or damaged.
+        """
         self.path = path
+        self._whole = whole
         self._descriptor = descriptor
         if descriptor < 0:
             self._descriptor = opened(path)
@@ -207,17 +225,18 @@ class PieceFile:
         self.seal: int = checksum
         self._mapped = mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ)
         self._sections = {
-            name: Section(self, [Piece(*piece) for piece in pieces]) for name, pieces in document["sections"].items()
+            name: Section(self, [Piece(*piece) for piece in pieces], self._stamp == self._whole)
+            for name, pieces in document["sections"].items()
         }
 
 
 class Section:
-    """Pieces of an open file."""
+    """Pieces of an open file, which are compared with their checksums unless they are ``whole``."""
 
-    def __init__(self, file: PieceFile, pieces: Sequence[Piece]) -> None:
+    def __init__(self, file: PieceFile, pieces: Sequence[Piece], whole: bool = False) -> None:
         self._file = file
         self.pieces = pieces
-        self._state = _Checked(len(pieces))
+        self._state = _Checked(len(pieces), whole)
         self._ends = np.array([piece.start + piece.size for piece in pieces], dtype=np.int64)
 
     def forget(self) -> None:
@@ -283,12 +302,12 @@ class Section:
 class _Checked:
     """Which pieces are checked: one object, so that a thread that still has a former one changes nothing of the new."""
 
-    def __init__(self, pieces: int) -> None:
-        self.pieces = bytearray(pieces)
-        self.all = not pieces
+    def __init__(self, pieces: int, whole: bool = False) -> None:
+        self.pieces = bytearray([whole]) * pieces
+        self.all = whole or not pieces
 
 
-def _stamp(descriptor: int) -> tuple[int, int, int]:
+def _stamp(descriptor: int) -> Stamp:
     found = os.fstat(descriptor)
     return found.st_size, found.st_mtime_ns, found.st_ino
 
@@ -297,4 +316,4 @@ def _refused(path: Path, error: OSError, needed: int | None = None) -> StorageEr
     return refused_write(str(path), error, needed, lost="The table is unharmed")
 
 
-__all__ = ["Piece", "PieceFile", "PieceWriter", "Section"]
+__all__ = ["Piece", "PieceFile", "PieceWriter", "Section", "Stamp"]

@@ -24,8 +24,8 @@ def directory(tmp_path: Path) -> CacheDirectory:
 
 
 def generation(directory: CacheDirectory, name: str, *ids: int) -> Generation:
-    write_segment(directory, f"{name}.rows", LAYOUT, iter([rows(*ids)]))
-    return index_segments(directory, name, LAYOUT, [f"{name}.rows"])
+    segment = write_segment(directory, f"{name}.rows", LAYOUT, iter([rows(*ids)]))
+    return index_segments(directory, name, LAYOUT, [segment])
 
 
 def state(directory: CacheDirectory) -> CacheState:

@@ -33,12 +33,12 @@ def directory(tmp_path: Path) -> CacheDirectory:
 
 
 def made(directory: CacheDirectory, name: str = "full-a") -> Generation:
-    counts = [
+    segments = [
         write_segment(directory, f"{name}.{at}.rows", LAYOUT, part)
         for at, part in enumerate((iter([rows(5, 6), rows(7)]), _parts()))
     ]
-    assert counts == [3, 3]
-    return index_segments(directory, name, LAYOUT, [f"{name}.0.rows", f"{name}.1.rows"])
+    assert [segment.rows for segment in segments] == [3, 3]
+    return index_segments(directory, name, LAYOUT, segments)
 
 
 def _parts() -> Iterator[pa.Table]:

@@ -113,3 +113,18 @@ def test_a_place_that_cannot_be_written_or_read_is_told(tmp_path: Path) -> None:
         PieceFile(tmp_path)
     with pytest.raises(CorruptStoreError, match="is missing"):
         PieceFile(tmp_path / "file")
+
+
+def test_what_this_process_has_written_is_whole_until_its_file_changes(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with PieceWriter(path) as writer:
+        writer.append("numbers", np.arange(8))
+        writer.finish({})
+        with PieceFile(path, whole=writer.stamp) as file:
+            assert file.section("numbers").is_checked
+            os.pwrite(writer._descriptor, b"x", 5)  # At once: the system's clock may not have gone on.
+            file.check()
+            with pytest.raises(CorruptStoreError, match="another checksum"):
+                file.section("numbers").check(0)
+        with PieceFile(path, whole=writer.stamp) as file, pytest.raises(CorruptStoreError, match="another checksum"):
+            file.section("numbers").check(0)
