@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.local.arrow_rows import one_bit_pattern
-from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.partial.live_buckets import KeyRanges, LiveBucket, LiveBuckets, Places, Run
 from lakelsm.lookup.partial.lookup_files import LookupFiles
 from lakelsm.lookup.partial.row_masks import RowMasks
 from lakelsm.lookup.partial.single_key_query import SingleKeyQuery
+from lakelsm.lookup.python_rows import key_row, python_rows
 from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.levels import merge_candidates
@@ -29,7 +29,7 @@ from lakelsm.merge.merge_unit import RunFile
 from lakelsm.options import MergeEngine
 from lakelsm.predicate.evaluation import matching
 from lakelsm.schema.system_columns import POSITION, ROW, VALUE_KIND
-from lakelsm.types import arrow_field, to_arrow
+from lakelsm.types import arrow_field
 
 #: Slots, and a row of each.
 _Found: TypeAlias = tuple[Places, pa.Table]
@@ -96,11 +96,8 @@ class LocalTableQuery:
         if found is not None:
             return found
         spec = self.live.spec
-        fields = [spec.store.schema.field(name) for name in spec.key]
-        probe = pa.table([pa.array([value], to_arrow(field.type)) for value, field in zip(key, fields)], spec.key)
-        shown = shown_schema([spec.store.schema.field(name) for name in spec.columns])
-        rows = shown_rows(self.find(probe).rows, shown)
-        return list(zip(*(column.to_pylist() for column in rows.columns)))
+        keys, columns = ([spec.store.schema.field(name) for name in names] for names in (spec.key, spec.columns))
+        return python_rows(self.find(key_row(key, keys)).rows, columns)
 
     def find(self, keys: pa.Table) -> FoundRows:
         """The rows of some keys; see `LookupTable.find`."""

@@ -13,12 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, LookupServiceError
-from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.lookup_table import Refreshed
+from lakelsm.lookup.python_rows import key_row, python_rows
 from lakelsm.lookup.service.lookup_request import MOST_KEYS, LookupRequest, TableIdentity, key_schema, row_schema
 from lakelsm.lookup.service.server_choice import Numbers, ServerChoice
 from lakelsm.lookup.service.server_connection import ServerConnection
@@ -26,7 +25,6 @@ from lakelsm.lookup.service.service_access import ClientAccess
 from lakelsm.lookup.service.service_addresses import published_addresses
 from lakelsm.predicate.evaluation import matching
 from lakelsm.predicate.predicate import columns as columns_of
-from lakelsm.types import python_arrow, to_arrow
 
 Answer = TypeVar("Answer")
 
@@ -56,7 +54,9 @@ class RemoteCache:
         self._needed = spec.columns if spec.predicate is None else _with(spec.columns, columns_of(spec.predicate))
         self._key_schema = key_schema(spec.store.schema)
         self._row_schema = row_schema(spec.store.schema, self._needed)
-        self._shown = shown_schema([spec.store.schema.field(name) for name in spec.columns])
+        self._key_fields, self._fields = (
+            [spec.store.schema.field(name) for name in names] for names in (spec.key, spec.columns)
+        )
         self._closed = False
         self._lock = threading.Lock()
         self._servers = self._connected()
@@ -92,11 +92,7 @@ class RemoteCache:
 
     def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """The rows of one key as Python values."""
-        fields = map(self._spec.store.schema.field, self._spec.key)
-        columns = (cast_column(pa.array([v], python_arrow(f.type)), to_arrow(f.type)) for v, f in zip(key, fields))
-        keys = pa.table(list(columns), names=list(self._spec.key))
-        rows = shown_rows(self.find(keys).rows, self._shown)
-        return list(zip(*(column.to_pylist() for column in rows.columns))) if rows.num_columns else [()] * len(rows)
+        return python_rows(self.find(key_row(key, self._key_fields)).rows, self._fields)
 
     def refresh(self) -> Refreshed:
         """Let the servers go on to the table's newest snapshot."""

@@ -19,9 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.row.binary_row_slots import primitive_values
+from lakelsm.lookup.python_rows import no_python_time
 from lakelsm.lookup.store.key_entries import KeyEntries
 from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter, Section, Stamp
 from lakelsm.types import DataField, shown_arrow, to_arrow
@@ -242,10 +242,7 @@ class SegmentRows:
                 return tuple([chunk[name][row].as_py() for name in names])
             return tuple([self._value(chunk[name], row, name) for name in names])
         except (ValueError, OverflowError) as error:
-            raise UnsupportedFeatureError(
-                f"a row has a time that Python does not have ({error}): look its key up as one of many, in Arrow, or "
-                "leave the column out."
-            ) from error
+            raise no_python_time(error) from error
 
     def _value(self, column: pa.Array, row: int, name: str) -> Any:
         kind = self._shown.get(name)

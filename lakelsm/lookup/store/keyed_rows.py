@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from lakelsm.format.row.single_hash import SingleHash
 from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.python_rows import key_row
 from lakelsm.lookup.store.arrow_segment import TOO_LARGE, PlacedRows, SegmentRows
 from lakelsm.lookup.store.key_entries import hashes_of
 from lakelsm.lookup.store.key_index import KeyIndex
-from lakelsm.types import DataField, to_arrow
+from lakelsm.types import DataField
 
 Longs = npt.NDArray[np.int64]
 
@@ -61,8 +62,7 @@ class KeyedRows:
         ``key_hash`` is its `hash_of` (None: worked out here).
         """
         if not self._hash.is_plain:
-            arrays = [pa.array([value], to_arrow(field.type)) for field, value in zip(self._key, key, strict=True)]
-            return [int(row) for row in self.places(pa.table(arrays, names=list(self._names)))[1]]
+            return [int(row) for row in self.places(key_row(key, self._key))[1]]
         self.index.file.check()
         rows = self.index.rows_of(self._hash(key) if key_hash is None else key_hash)
         if not rows:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, LookupServiceError
+from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish
@@ -287,3 +289,11 @@ def test_a_renamed_column_is_found_by_its_old_and_its_new_name(tmp_path: Path) -
     with service(table.store):
         assert RemoteCache.open(spec_of(table, "w")).find_one((3,)) == [("row 3",)]
         assert RemoteCache.open(old).find_one((3,)) == [(3,)]
+
+
+def test_a_single_key_may_have_nanoseconds(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", "at TIMESTAMP(9) NOT NULL, name STRING", ("at",))
+    table.write((datetime(2026, 1, 2), "a"))
+    (stored,) = LookupKeys.of(table.store.schema, ["at"]).single()((datetime(2026, 1, 2),), {}) or ()
+    with service(table.store):
+        assert RemoteCache.open(spec_of(table, "name")).find_one((stored,)) == [("a",)]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.lookup_table import Refreshed
@@ -35,7 +36,8 @@ class WholeTable:
     def refresh(self) -> Refreshed:
         self.snapshot = self.spec.store.snapshots.latest()
         rows = Table.for_path(self.spec.store.paths.root).to_arrow()
-        keys = zip(*(rows.column(name).to_pylist() for name in self.spec.key))
+        stored = row_schema(self.spec.store.schema, self.spec.key)
+        keys = zip(*(cast_column(rows.column(field.name), field.type).to_pylist() for field in stored))
         self._places = {key: place for place, key in enumerate(keys)}
         schema = row_schema(self.spec.store.schema, self.spec.columns)
         self._rows = rows.select(list(self.spec.columns)).cast(schema)
