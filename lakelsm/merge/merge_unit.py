@@ -25,7 +25,8 @@ class RunFile:
     """One data file of a run. ``path`` is as the file system has it; ``local``: a scratch file of this machine.
 
     ``expected`` is what the manifest entry says of it (None: a scratch file, which has none), ``vector`` the place of the
-    deletion vector that masks rows of it, ``index`` that of its indexes where they may tell which keys it has.
+    deletion vector that masks rows of it, ``index`` that of its indexes where they may tell which keys it has, and
+    ``extra_files`` the names of the files that belong to it and lie beside it.
     """
 
     path: str
@@ -38,6 +39,7 @@ class RunFile:
     expected: ExpectedFile | None = field(default=None, compare=False)
     vector: VectorPlace | None = None
     index: FileIndexPlace | None = None
+    extra_files: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def name(self) -> str:

@@ -85,6 +85,7 @@ class MergeUnits:
             level=file.level,
             expected=expected,
             vector=vector,
+            extra_files=file.extra_files,
         )
 
     def of_section(self, section: Section, target_size: int, below: Sequence[SortedRun] = ()) -> list[MergeUnit]:

@@ -12,6 +12,7 @@ import pytest
 
 from lakelsm import Table
 from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.data_file.file_check import ExpectedFile
 from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted, require_compacted_type
 from lakelsm.format.row.row_bytes import RowBytes
 from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
@@ -168,7 +169,7 @@ def test_lookup_files_beside_data_files_of_javas_tables_are_known_and_answer(
 
     table = Table.for_path(str(path))
     entries = [entry for entry in live_entries(table) if entry.file.level > 0]
-    found = [RemoteLookupFile.among(entry.file.extra_files) for entry in entries]
+    found = [RemoteLookupFile.among(entry.file.file_name, entry.file.extra_files) for entry in entries]
     assert found and all(file is not None and file.processor.value == processor for file in found)
     schema = table.schema
     layout = StoreLayout((schema.field("id"),), (schema.field("name"), schema.field("price"), *SYSTEM_FIELDS))
@@ -179,10 +180,20 @@ def test_lookup_files_beside_data_files_of_javas_tables_are_known_and_answer(
         if "value" not in processor:
             continue
         local = path / "bucket-0" / file.name
-        store = file.store(local, layout, schema, row_count=entry.file.row_count, cache=BlockCache(1 << 20))
+        reader = SortFileReader(local, BlockCache(1 << 20))
+        store = file.store(reader, layout, schema, ExpectedFile.of(entry.file, entry.partition))
         rows = store.find(asked)
         expected = pq.read_table(path / "bucket-0" / entry.file.file_name, columns=[f.name for f in layout.values])
         keys = pq.read_table(path / "bucket-0" / entry.file.file_name, columns=["id"])["id"].to_pylist()
         assert [probe - 1 for probe in rows.probes.tolist()] == keys
         assert rows.rows.cast(expected.schema).equals(expected)
         store.close()
+
+    options = {"lookup.local-file-type": "sort"}
+    lookup = table.lookup(cache="partial", options=options, directory=tmp_path / "cache")
+    looked_up = lookup.get_many(asked, "inner")
+    lookup.close()
+    assert looked_up.to_pylist() == table.to_arrow().sort_by("id").to_pylist()
+    copies = [copy.read_bytes() for copy in (tmp_path / "cache").rglob("*.lookup")]
+    assert bool(copies) == ("value" in processor)
+    assert {*copies} <= {file.read_bytes() for file in path.rglob("*.lookup")}

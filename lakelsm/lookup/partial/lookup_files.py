@@ -1,13 +1,13 @@
 """The lookup files of a cache: stores made of data files when these are first touched, kept within bounds.
 
-Whatever happens to one, it is made anew from its data file. Who uses one holds a lease, so that it is closed only when
-nobody searches it; its file may go before, as the system keeps what is open.
+Whatever happens to one, it is made anew from its data file. Where the table has 'sort' stores, one that Paimon made
+beside the data file is copied instead, unless something was wrong with it. Who uses one holds a lease, so that it is
+closed only when nobody searches it; its file may go before, as the system keeps what is open.
 """
 
 from __future__ import annotations
 
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,8 +22,11 @@ from lakelsm.errors import CorruptStoreError
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.partial.store_build import StoreBuild, StoredColumns
+from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
+from lakelsm.lookup.partial.store_build import StoreBuild, StoredColumns, warn_of
 from lakelsm.lookup.store.lookup_store import LookupStore, SingleKeyStore, StoreFormat
+from lakelsm.lookup.store.sort_reader import SortFileReader
+from lakelsm.lookup.store.sort_store import SortStoreFormat
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.surroundings import SYSTEM, Surroundings
@@ -82,7 +85,8 @@ class LookupFiles:
         """The name of a data file's store in the directory. It begins with a mark of the table."""
         known = self._names.get(file.path)
         if known is None:
-            kind = self.spec.store.options.lookup_local_file_type.value
+            copied = self._remote(file) is not None
+            kind = "lookup" if copied else self.spec.store.options.lookup_local_file_type.value
             known = self._names[file.path] = f"{self._table_mark}{self.stored.layout(file).mark.hex()}.{kind}"
         return known
 
@@ -102,9 +106,9 @@ class LookupFiles:
                     try:
                         found.append(one.store.find(keys))
                     except CorruptStoreError as error:
-                        self._warn(file, error)
+                        warn_of(self.spec, file, error)
                         self._drop([one])
-                        with self._leased([file], runner) as (again,):
+                        with self._leased([file], runner, copies=False) as (again,):
                             found.append(again.store.find(keys))
             if self._grown.is_set():
                 self._grown.clear()
@@ -149,14 +153,16 @@ class LookupFiles:
             one.store.close()
 
     @contextmanager
-    def _leased(self, files: Sequence[RunFile], runner: LocalRunner) -> Iterator[list[_OpenFile]]:
-        """The open stores of some data files, which stay open meanwhile."""
+    def _leased(
+        self, files: Sequence[RunFile], runner: LocalRunner, *, copies: bool = True
+    ) -> Iterator[list[_OpenFile]]:
+        """The open stores of some data files, which stay open meanwhile; ``copies``: of files beside these, too."""
         names = [self.name_of(file) for file in files]
         leased = [self._lease(name) for name in names]
         try:
             missing = {name: file for name, file, one in zip(names, files, leased) if one is None}
             if missing:
-                self._build(missing, runner)
+                self._build(missing, runner, copies=copies)
                 for at, (name, file) in enumerate(zip(names, files)):
                     leased[at] = leased[at] or self._opened(name, file, runner)
             yield [one for one in leased if one is not None]
@@ -182,7 +188,16 @@ class LookupFiles:
         if ends:
             one.store.close()
 
-    def _build(self, wanted: dict[str, RunFile], runner: LocalRunner) -> None:
+    def _remote(self, file: RunFile) -> RemoteLookupFile | None:
+        """The lookup file beside a data file that may stand for its store."""
+        remote = RemoteLookupFile.among(file.name, file.extra_files)
+        if remote is None or file.expected is None or not isinstance(self.format, SortStoreFormat):
+            return None
+        store = self.spec.store
+        written = store.schemas_of([file.schema_id])[file.schema_id]
+        return remote if remote.serves(self.stored.layout(file), written, store.schema) else None
+
+    def _build(self, wanted: dict[str, RunFile], runner: LocalRunner, *, copies: bool) -> None:
         """Make the stores that the directory lacks, several at a time, while other processes wait for them."""
         with self.directory.lock():
             missing = {file: name for name, file in wanted.items() if not self.directory.file(name).exists()}
@@ -197,6 +212,7 @@ class LookupFiles:
                 names=missing,
                 schemas=store.schemas_of(file.schema_id for file in missing),
                 memory_bytes=min(_BUILD_MEMORY, store.options.lookup_cache_max_memory_size),
+                remote={file: found for file in missing if copies and (found := self._remote(file)) is not None},
             )
             for _ in runner.batches([*missing], build, pa.schema([]), store.paths):
                 raise AssertionError("a build yields nothing")
@@ -204,12 +220,12 @@ class LookupFiles:
     def _opened(self, name: str, file: RunFile, runner: LocalRunner) -> _OpenFile:
         """Open a file of the directory that was there a moment ago; made again where it cannot be opened."""
         try:
-            store = self.format.open(self.directory.file(name), self.stored.layout(file))
+            store = self._store(name, file)
         except CorruptStoreError as error:
-            self._warn(file, error)
+            warn_of(self.spec, file, error)
             self.directory.discard(name)
-            self._build({name: file}, runner)
-            store = self.format.open(self.directory.file(name), self.stored.layout(file))
+            self._build({name: file}, runner, copies=False)
+            store = self._store(name, file)
         single = store if isinstance(store, SingleKeyStore) else None
         one = _OpenFile(store, name, file.path, single=single, used=self.surroundings.monotonic(), leases=1)
         with self._lock:
@@ -226,12 +242,15 @@ class LookupFiles:
         store.close()
         return other
 
-    def _warn(self, file: RunFile, error: CorruptStoreError) -> None:
-        warnings.warn(
-            f"Table {self.spec.store.name}: the lookup file of data file {file.path} is made again: {error}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    def _store(self, name: str, file: RunFile) -> LookupStore:
+        """Open what the directory has for a data file: a copy of the lookup file beside it, or what was made of it."""
+        path, layout, remote = self.directory.file(name), self.stored.layout(file), self._remote(file)
+        if remote is not None and file.expected is not None and isinstance(self.format, SortStoreFormat):
+            reader = SortFileReader(path, self.format.cache)
+            if not reader.is_marked:
+                return remote.store(reader, layout, self.spec.store.schema, file.expected)
+            reader.close()
+        return self.format.open(path, layout)
 
     def _keep_to_bounds(self) -> None:
         """Drop files that have not been used for long, and as many more as the disk space asks for; those in use stay."""

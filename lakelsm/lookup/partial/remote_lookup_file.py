@@ -1,26 +1,40 @@
-"""Lookup files beside data files (`.lookup`), which Java makes in compactions: which one serves, and its store.
+"""Lookup files beside data files (`.lookup`), which Java makes in compactions: which one serves, its copy and its store.
 
 Facts: docs/format.md 20.5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
-from lakelsm.errors import CorruptStoreError
-from lakelsm.lookup.store.block_cache import BlockCache
+import numpy as np
+import pyarrow as pa
+from pyarrow import fs as arrow_fs
+
+from lakelsm.cancellation import end_if_cancelled
+from lakelsm.errors import CorruptStoreError, CorruptTableError, UnsupportedFeatureError
+from lakelsm.format.data_file.file_check import ExpectedFile
+from lakelsm.format.row.binary_row import decode_rows
+from lakelsm.format.row.compacted_row import decode_compacted, require_compacted_type
+from lakelsm.format.row.row_bytes import RowBytes, check_rows
 from lakelsm.lookup.store.lookup_store import StoreLayout
+from lakelsm.lookup.store.new_file import new_file
 from lakelsm.lookup.store.persisted_values import PersistedValues, ValueProcessor
 from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.lookup.store.sort_store import SortStore
+from lakelsm.merge.key_order import order_keys
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.types import same_layout
+from lakelsm.types import DataField, same_layout
 
 _SUFFIX = ".lookup"  # Persisted: do not change
 #: The version of what rows are serialized by. Persisted: do not change
 SERIALIZER_VERSION = "v1"
+#: How often the bloom filter, made when the file is opened, lets a key through that the file lacks.
+_ERROR_RATE = 0.05
+#: Bytes that are copied at a time.
+_COPIED_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -33,14 +47,14 @@ class RemoteLookupFile:
     processor: ValueProcessor
 
     @classmethod
-    def among(cls, extra_files: Sequence[str]) -> RemoteLookupFile | None:
-        """The lookup file among a data file's extra files, if there is one that lakelsm reads."""
-        name = next((name for name in extra_files if name.endswith(_SUFFIX)), "")
-        *_, size, processor, version = ["", "", "", *name.removesuffix(_SUFFIX).split(".")]
+    def among(cls, data_file: str, extra_files: Sequence[str]) -> RemoteLookupFile | None:
+        """The lookup file among the extra files of a data file (its name), if there is one that lakelsm reads."""
         known = {member.value: member for member in ValueProcessor}
-        if version != SERIALIZER_VERSION or processor not in known or not (size.isascii() and size.isdecimal()):
-            return None
-        return cls(name, bytes=int(size), processor=known[processor])
+        for name in extra_files:
+            size, processor, version = _name_parts(data_file, name)
+            if version == SERIALIZER_VERSION and processor in known and size.isascii() and size.isdecimal():
+                return cls(name, bytes=int(size), processor=known[processor])
+        return None
 
     def serves(self, layout: StoreLayout, written: TableSchema, schema: TableSchema) -> bool:
         """Whether it can answer lookups of a layout in place of its data file, of schema ``written``.
@@ -50,8 +64,8 @@ class RemoteLookupFile:
         """
         values = PersistedValues(self.processor, schema.fields)
         return (
-            {field.name for field in layout.values} <= {*values.columns}
-            and bool(layout.values)
+            self.processor in (ValueProcessor.VALUE, ValueProcessor.VALUE_AND_POSITION)
+            and {field.name for field in layout.values} <= {*values.columns}
             and [field.name for field in layout.keys] == [*schema.trimmed_primary_keys]
             and not any(field.type.root in ("FLOAT", "DOUBLE") for field in layout.keys)
             and written.trimmed_primary_keys == schema.trimmed_primary_keys
@@ -60,25 +74,117 @@ class RemoteLookupFile:
                 (one.id, one.name) == (other.id, other.name) and same_layout(one.type, other.type)
                 for one, other in zip(written.fields, schema.fields)
             )
+            and all(map(_has_compacted_form, schema.fields))
         )
 
-    def store(
-        self, path: Path, layout: StoreLayout, schema: TableSchema, *, row_count: int, cache: BlockCache
-    ) -> SortStore:
-        """The store of a copy on this machine, for a layout that it `serves`. All of it is read and checked first.
+    def copy(self, filesystem: arrow_fs.FileSystem, source: str, path: Path) -> None:
+        """Copy it from ``source`` to a new file of this machine, with at most one byte more than it should have.
 
-        Raises CorruptStoreError for a file that is damaged, or has not all ``row_count`` rows of its data file.
+        Raises CorruptStoreError where it cannot be read.
         """
-        reader = SortFileReader(path, cache)
+        with new_file(path) as file:
+            for piece in _pieces(filesystem, source, self.bytes + 1):
+                file.write(piece)
+
+    def store(
+        self, reader: SortFileReader, layout: StoreLayout, schema: TableSchema, expected: ExpectedFile
+    ) -> SortStore:
+        """The store of an open copy, for a layout that it `serves`. All of it is read and checked first.
+
+        Raises CorruptStoreError for a file that is damaged, that lakelsm cannot read, or that has not the rows of its
+        data file, of which the manifest says what is ``expected``. The ``reader`` is closed then.
+        """
+        values = PersistedValues(self.processor, schema.fields)
         try:
             if reader.disk_bytes != self.bytes:
-                raise CorruptStoreError(f"{path}: the lookup file has {reader.disk_bytes} bytes instead of {self.bytes}")
-            reader.verify(row_count, _ERROR_RATE)
-            return SortStore(reader, layout, PersistedValues(self.processor, schema.fields))
-        except BaseException:
+                raise CorruptStoreError(
+                    f"{reader.path}: the lookup file has {reader.disk_bytes} bytes instead of {self.bytes}"
+                )
+            check = _RowCheck(layout, values, expected)
+            reader.verify(expected.row_count, _ERROR_RATE, check.see)
+            with reader.told_of("the end"):
+                check.end()
+            return SortStore(reader, layout, values)
+        except BaseException as error:
             reader.close()
+            if isinstance(error, UnsupportedFeatureError):
+                raise CorruptStoreError(f"{reader.path}: lakelsm cannot read the lookup file: {error}") from error
             raise
 
 
-#: How often the bloom filter, made when the file is opened, lets a key through that the file lacks.
-_ERROR_RATE = 0.05
+class _RowCheck:
+    """Whether the rows of a file are those of its data file: their keys ascend, and the ranges are the manifest's.
+
+    So a whole file of other rows is told from it too.
+    """
+
+    def __init__(self, layout: StoreLayout, values: PersistedValues, expected: ExpectedFile) -> None:
+        self._types = [field.type for field in layout.keys]
+        self._values = values
+        self._expected = expected
+        bounds = decode_rows([expected.min_key, expected.max_key], self._types)
+        self._first, self._end = ([column.slice(at, 1) for column in bounds] for at in (0, 1))
+        self._last: list[pa.Array] | None = None
+        self._count = 0
+        self._sequences: list[int] = []
+
+    def see(self, keys: RowBytes, values: RowBytes) -> None:
+        """Check the next rows."""
+        if not len(keys.starts):
+            return
+        columns = decode_compacted(keys, self._types)
+        before = self._first if self._last is None else self._last
+        ordered = order_keys([pa.concat_arrays([one, other]) for one, other in zip(before, columns)])
+        below = ordered[1:] <= ordered[:-1]
+        if self._last is None:
+            below[0] = ordered[0] != ordered[1]
+        check_rows(below, "has another key than the data file there")
+        tails = self._values.tails(values)
+        if tails.positions is not None:
+            count = np.arange(self._count, self._count + len(tails.positions))
+            check_rows(tails.positions != count, "has another position than the data file there")
+        self._sequences += [int(tails.sequences.min()), int(tails.sequences.max())]
+        self._count += len(keys.starts)
+        self._last = [column.slice(len(column) - 1) for column in columns]
+
+    def end(self) -> None:
+        """Check what only the last rows tell."""
+        if self._last is None:
+            return
+        ordered = order_keys([pa.concat_arrays([one, other]) for one, other in zip(self._last, self._end)])
+        found = (min(self._sequences), max(self._sequences))
+        wanted = (self._expected.min_sequence_number, self._expected.max_sequence_number)
+        if ordered[0] != ordered[1] or found != wanted:
+            raise CorruptTableError("it is of other rows than the data file")
+
+
+def _pieces(filesystem: arrow_fs.FileSystem, source: str, most: int) -> Iterator[bytes]:
+    """The first bytes of a file."""
+    try:
+        with filesystem.open_input_file(source) as stored:
+            while most:
+                end_if_cancelled()
+                piece = stored.read(min(most, _COPIED_BYTES))
+                if not piece:
+                    return
+                yield piece
+                most -= len(piece)
+    except OSError as error:
+        raise CorruptStoreError(f"Lookup file {source} cannot be read: {error}") from error
+
+
+def _name_parts(data_file: str, name: str) -> tuple[str, str, str]:
+    """Bytes, processor and version in the name of a data file's lookup file; nothing of any other name."""
+    if name.startswith(f"{data_file}.") and name.endswith(_SUFFIX):
+        parts = name[len(data_file) + 1 : -len(_SUFFIX)].split(".")
+        if len(parts) == 3:
+            return parts[0], parts[1], parts[2]
+    return "", "", ""
+
+
+def _has_compacted_form(field: DataField) -> bool:
+    try:
+        require_compacted_type(field.name, field.type)
+    except UnsupportedFeatureError:
+        return False
+    return True

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from lakelsm.cancellation import end_if_cancelled
+from lakelsm.errors import CorruptStoreError
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
 from lakelsm.lookup.store.lookup_store import StoreFormat, StoreLayout
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import RunFile
@@ -83,7 +86,8 @@ class StoredColumns:
 class StoreBuild:
     """The task that makes the store of a data file in a directory, under the name that ``names`` has for it.
 
-    All rows of the file are in it, masked ones too: other snapshots may mask others.
+    All rows of the file are in it, masked ones too: other snapshots may mask others. Of a data file that is in ``remote``
+    the lookup file beside it is copied instead, where there is one.
     """
 
     spec: LookupSpec
@@ -94,14 +98,31 @@ class StoreBuild:
     names: Mapping[RunFile, str]
     schemas: Mapping[int, TableSchema]
     memory_bytes: int
+    remote: Mapping[RunFile, RemoteLookupFile] = field(default_factory=dict)
 
     def __call__(self, file: RunFile) -> Iterator[pa.RecordBatch]:
         """Make the store; nothing is yielded."""
         layout = self.stored.layout(file)
-        self.directory.published(
-            self.names[file], lambda path: self.format.write(path, layout, self._rows(file))
-        )
+        if file not in self.remote or not self._copied(file, self.remote[file]):
+            self.directory.published(
+                self.names[file], lambda path: self.format.write(path, layout, self._rows(file))
+            )
         yield from ()
+
+    def _copied(self, file: RunFile, remote: RemoteLookupFile) -> bool:
+        """Copy a lookup file; False where there is none, or, with a warning, where it cannot be read."""
+        file_io = self.spec.store.file_io
+        source = file.path.removesuffix(file.name) + remote.name
+        file_io.check_file(source)
+        if not file_io.exists(source):
+            return False
+        filesystem = file_io.filesystem()
+        try:
+            self.directory.published(self.names[file], lambda path: remote.copy(filesystem, source, path))
+        except CorruptStoreError as error:
+            warn_of(self.spec, file, error)
+            return False
+        return True
 
     def _rows(self, file: RunFile) -> Iterator[pa.Table]:
         store = self.spec.store
@@ -115,3 +136,12 @@ class StoreBuild:
             if self.stored.positions:
                 rows = rows.append_column(POSITION, pa.array(np.arange(start, start + len(rows))))
             yield rows.select(list(names))
+
+
+def warn_of(spec: LookupSpec, file: RunFile, error: CorruptStoreError) -> None:
+    """Warn that the store of a data file is made from it, for what is wrong with the one there was."""
+    warnings.warn(
+        f"Table {spec.store.name}: the lookup file of data file {file.path} is made again: {error}",
+        RuntimeWarning,
+        stacklevel=2,
+    )

@@ -5,7 +5,7 @@ Facts: docs/format.md 20.5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Protocol
 
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakelsm.format.row.binary_row_slots import Longs
 from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted
 from lakelsm.format.row.row_bytes import (
     RowBytes,
@@ -76,6 +77,17 @@ class ValueProcessor(Enum):
 
 
 @dataclass(frozen=True)
+class ValueTails:
+    """What lies behind the columns of rows. ``positions`` is None where the processor keeps none."""
+
+    sequences: Longs
+    _: KW_ONLY
+    kinds: npt.NDArray[np.uint8]
+    positions: Longs | None
+    size: int
+
+
+@dataclass(frozen=True)
 class PersistedValues:
     """What a processor keeps of a data file's rows: all of their ``fields``, sequence number and kind, their position."""
 
@@ -115,18 +127,28 @@ class PersistedValues:
             positions, sizes = load_varints(values.buffer, values.starts, ends)
             check_rows(sizes != values.lengths, "goes on behind its position")
             return pa.table({POSITION: positions})
+        tails = self.tails(values)
+        rows = RowBytes(values.buffer, values.starts, values.lengths - tails.size)
+        table = CompactedValues(self.fields).decode(rows)
+        if tails.positions is not None:
+            table = table.append_column(POSITION, pa.array(tails.positions))
+        table = table.append_column(SEQUENCE_NUMBER, pa.array(tails.sequences))
+        return table.append_column(VALUE_KIND, pa.array(tails.kinds.astype(np.int8)))
+
+    def tails(self, values: RowBytes) -> ValueTails:
+        """What lies behind the columns, of the processors that keep them. Raises as `decode`."""
+        ends = values.starts + values.lengths
         positioned = self.processor is ValueProcessor.VALUE_AND_POSITION
-        tail = _SEQUENCE_BYTES + _KIND_BYTES + (_POSITION_BYTES if positioned else 0)
-        check_rows(values.lengths < tail, "is shorter than its sequence number and kind")
-        table = CompactedValues(self.fields).decode(RowBytes(values.buffer, values.starts, values.lengths - tail))
-        if positioned:
-            positions = load_numbers(values.buffer, ends - tail, "<i8")
-            table = table.append_column(POSITION, pa.array(positions))
-        sequence = load_numbers(values.buffer, ends - _SEQUENCE_BYTES - _KIND_BYTES, "<i8")
+        size = _SEQUENCE_BYTES + _KIND_BYTES + (_POSITION_BYTES if positioned else 0)
+        check_rows(values.lengths < size, "is shorter than its sequence number and kind")
         kinds = values.buffer[ends - _KIND_BYTES]
         check_rows(kinds >= len(ROW_KINDS), "has a kind that no row has")
-        table = table.append_column(SEQUENCE_NUMBER, pa.array(sequence))
-        return table.append_column(VALUE_KIND, pa.array(kinds.astype(np.int8)))
+        return ValueTails(
+            load_numbers(values.buffer, ends - _SEQUENCE_BYTES - _KIND_BYTES, "<i8"),
+            kinds=kinds,
+            positions=load_numbers(values.buffer, ends - size, "<i8") if positioned else None,
+            size=size,
+        )
 
 
 def single(column: pa.ChunkedArray) -> pa.Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,8 +31,9 @@ _VERIFIED_BYTES = 4 << 20
 class SortFileReader:
     """An open file. Each block is checked when it is read, and kept in the ``cache``. Threads may share it.
 
-    ``mark`` is what the file must have (None: none is asked for). ``bloom`` is None where the file has no filter, or one
-    without a checksum, as Java's: a bit that flipped would hide a key. ``last_keys`` has the last key of each block.
+    ``mark`` is what the file must have (None: none is asked for), ``is_marked`` whether it has one: lakelsm made it for
+    itself. ``bloom`` is None where the file has no filter, or one without a checksum, as Java's: a bit that flipped would
+    hide a key. ``last_keys`` has the last key of each block.
     Raises CorruptStoreError, naming file and place, for what is missing or damaged.
     """
 
@@ -72,8 +73,11 @@ class SortFileReader:
                 yield block
             at += run
 
-    def verify(self, entries: int, fpp: float | None) -> None:
-        """Check all blocks, and that they have so many entries; then make a bloom filter of their keys."""
+    def verify(self, entries: int, fpp: float | None, check: Callable[[RowBytes, RowBytes], None]) -> None:
+        """Check all blocks, and that they have so many entries; then make a bloom filter of their keys.
+
+        Keys and values are given to ``check`` as they come, which raises CorruptTableError for what is wrong.
+        """
         held: list[Bytes] = []
         hashes: list[Hashes] = []
         count = size = 0
@@ -86,6 +90,7 @@ class SortFileReader:
             with self.told_of(f"one of the blocks up to {number}"):
                 group = BlockGroup.of(held)
                 keys = group.all_keys()
+                check(keys, group.values(group.entry_blocks, keys))
             count += len(keys.starts)
             hashes.append(hash_bytes(keys))
             held, size = [], 0
@@ -155,6 +160,7 @@ class SortFileReader:
             if bloom_place != data_end or bloom_size < 0 or entries < 0 or (bloom_size > 0) != (entries > 0):
                 raise CorruptTableError(f"it would be at {bloom_place}, of {bloom_size} bytes and {entries} keys")
             rest = index_place - bloom_place - bloom_size
+            self.is_marked = rest != 0
             if rest not in (0, _MARKED_BYTES) or (rest == 0 and mark is not None):
                 raise CorruptTableError(f"it is followed by {rest} bytes instead of {_MARKED_BYTES}")
             if rest == 0:

@@ -1,24 +1,36 @@
-"""Lookup files beside data files: their names, when one serves, and what is found to be wrong with one."""
+"""Lookup files beside data files: their names, when one serves, that it answers for the data file, and what is wrong."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from lakelsm.errors import CorruptStoreError
-from lakelsm.format.row.compacted_row import encode_compacted
+from lakelsm import Table
+from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.partial.live_buckets import LiveBuckets
+from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
 from lakelsm.lookup.store.block_cache import BlockCache
-from lakelsm.lookup.store.lookup_store import StoreLayout
-from lakelsm.lookup.store.persisted_values import PersistedValues, ValueProcessor
-from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
-from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, SYSTEM_FIELDS, VALUE_KIND
+from lakelsm.lookup.store.lookup_store import StoreFormat, StoreLayout
+from lakelsm.lookup.store.persisted_values import ValueProcessor
+from lakelsm.lookup.store.sort_store import SortStoreFormat
+from lakelsm.merge.merge_unit import RunFile
+from lakelsm.schema.system_columns import POSITION, SYSTEM_FIELDS
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.types import DataField, parse_type
+from tests.compact.local_table import LocalTable
+from tests.lookup.full.table_histories import CASES, KEYS, Case, History
+from tests.lookup.partial.beside_data_files import FORM, named_by_manifests, write_lookup_file, write_lookup_files
 
-NAME = "data-7f-0.parquet.1234.value.v1.lookup"
+FILE = "data-7f-0.parquet"
+NAME = f"{FILE}.1234.value.v1.lookup"
 SCHEMA = create_schema("id BIGINT, name STRING, n INT", ["id"])
 POSITION_FIELD = DataField(9, POSITION, parse_type("BIGINT"))
 
@@ -28,9 +40,9 @@ def layout_of(schema: TableSchema, *values: str) -> StoreLayout:
 
 
 def test_a_name_tells_bytes_processor_and_version() -> None:
-    found = RemoteLookupFile.among(["data-7f-0.parquet.index", NAME])
+    found = RemoteLookupFile.among(FILE, [f"{FILE}.index", NAME])
     assert found == RemoteLookupFile(NAME, bytes=1234, processor=ValueProcessor.VALUE)
-    positioned = RemoteLookupFile.among(["x.9.position-and-value.v1.lookup"])
+    positioned = RemoteLookupFile.among("x", ["x.9.position-and-value.v1.lookup"])
     assert positioned is not None and positioned.processor is ValueProcessor.VALUE_AND_POSITION
 
 
@@ -40,8 +52,13 @@ def test_a_name_tells_bytes_processor_and_version() -> None:
         [],
         ["data-7f-0.parquet.index"],
         [".lookup"],
-        ["v1.lookup"],
-        ["value.v1.lookup"],
+        ["f.parquet.lookup"],
+        ["f.parquet.v1.lookup"],
+        ["f.parquet.value.v1.lookup"],
+        ["f.parquet.1.1234.value.v1.lookup"],
+        ["g.parquet.1234.value.v1.lookup"],
+        ["f.parquet.../12.value.v1.lookup"],
+        ["../f.parquet.1234.value.v1.lookup"],
         ["f.parquet.1234.value.v2.lookup"],
         ["f.parquet.1234.bytes.v1.lookup"],
         ["f.parquet.-1.value.v1.lookup"],
@@ -50,7 +67,7 @@ def test_a_name_tells_bytes_processor_and_version() -> None:
     ids=str,
 )
 def test_other_names_are_passed_over(names: list[str]) -> None:
-    assert RemoteLookupFile.among(names) is None
+    assert RemoteLookupFile.among("f.parquet", names) is None
 
 
 def served(
@@ -59,7 +76,7 @@ def served(
     processor: str = "value",
     layout: StoreLayout | None = None,
 ) -> bool:
-    file = RemoteLookupFile.among([f"f.1.{processor}.v1.lookup"])
+    file = RemoteLookupFile.among("f", [f"f.1.{processor}.v1.lookup"])
     assert file is not None
     return file.serves(layout or layout_of(schema, "name"), written, schema)
 
@@ -69,7 +86,6 @@ def test_a_file_serves_layouts_whose_columns_it_has() -> None:
     assert served(processor="position-and-value")
     positioned = StoreLayout((SCHEMA.field("id"),), (SCHEMA.field("n"), *SYSTEM_FIELDS, POSITION_FIELD))
     assert served(processor="position-and-value", layout=positioned)
-    assert served(processor="position", layout=StoreLayout((SCHEMA.field("id"),), (POSITION_FIELD,)))
     assert not served(processor="value", layout=positioned)
     assert not served(processor="position")
     assert not served(processor="empty")
@@ -81,53 +97,188 @@ def test_a_file_serves_only_where_the_data_file_has_the_columns_of_now() -> None
     assert not served(written=create_schema("id BIGINT, name STRING, n BIGINT", ["id"]))
     floats = create_schema("id DOUBLE, name STRING, n INT", ["id"])
     assert not served(schema=floats, written=floats)
+    variants = create_schema("id BIGINT, name STRING, n VARIANT", ["id"])
+    assert not served(schema=variants, written=variants)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    rows = pa.table(
-        {
-            "id": range(50),
-            "name": [f"name {number}" for number in range(50)],
-            "n": pa.array([None if number % 3 else number for number in range(50)], pa.int32()),
-            SEQUENCE_NUMBER: range(100, 150),
-            VALUE_KIND: pa.array([0, 3] * 25, pa.int8()),
-        }
-    )
-    keys = encode_compacted([rows["id"]], [SCHEMA.field("id").type]).combine_chunks()
-    with (tmp_path / "f").open("wb") as file:
-        writer = SortFileWriter(file, SortFileForm(300, bloom_fpp=0.05))
-        writer.put(keys, PersistedValues(ValueProcessor.VALUE, SCHEMA.fields).encode(rows))
-        writer.finish()
-    return tmp_path / "f"
+class _Beside:
+    """A table of one data file, sorted by keys, and what a partial cache of it finds."""
+
+    def __init__(self, root: Path, columns: str = "id INT NOT NULL, v STRING, n INT", **options: str) -> None:
+        self.table = LocalTable(root / "t", columns, **{"lookup__local_file_type": "sort", **options})
+        self.table.write(*((at, f"v{at}", at * 3) for at in range(300)))
+        self.table.compact()
+        self.directory = CacheDirectory.shared(root / "cache")
+
+    @property
+    def file(self) -> RunFile:
+        (file,) = LiveBuckets.of(LookupSpec(self.table.store, ("id",), ("v",)), self.table.latest).files
+        return file
+
+    @property
+    def copy(self) -> Path:
+        (name,) = self.directory.names()
+        return self.directory.file(name)
+
+    @contextmanager
+    def lookup(self, format: StoreFormat | None = None) -> Iterator[PartialCache]:
+        with named_by_manifests():
+            cache = PartialCache.open(LookupSpec(self.table.store, ("id",), ("v",)), self.directory, format=format)
+            yield cache
+            cache.close()
+
+    def found(self) -> list[str]:
+        with self.lookup() as cache:
+            assert cache.find_one((7,)) == [("v7",)]
+            return _values(cache, [299, 300, 3])
 
 
-def test_the_store_answers_with_the_columns_of_its_layout(path: Path) -> None:
-    size = path.stat().st_size
-    file = RemoteLookupFile(NAME, bytes=size, processor=ValueProcessor.VALUE)
-    store = file.store(path, layout_of(SCHEMA, "n"), SCHEMA, row_count=50, cache=BlockCache(1 << 20))
-    found = store.find(pa.table({"id": [49, 50, 3, 1]}))
-    assert found.probes.tolist() == [0, 2, 3]
-    assert found.rows.to_pylist() == [
-        {"n": None, SEQUENCE_NUMBER: 149, VALUE_KIND: 3},
-        {"n": 3, SEQUENCE_NUMBER: 103, VALUE_KIND: 3},
-        {"n": None, SEQUENCE_NUMBER: 101, VALUE_KIND: 3},
-    ]
-    store.close()
+def _values(cache: PartialCache, ids: list[int]) -> list[str]:
+    found: list[str] = cache.find(pa.table({"id": pa.array(ids, pa.int32())})).rows["v"].to_pylist()
+    return found
 
 
-def test_a_file_that_is_not_whole_is_refused_before_it_answers(path: Path) -> None:
-    whole = path.read_bytes()
+_RIGHT = ["v299", "v3"]
 
-    def opened(row_count: int = 50, size: int = len(whole)) -> None:
-        file = RemoteLookupFile(NAME, bytes=size, processor=ValueProcessor.VALUE)
-        file.store(path, layout_of(SCHEMA, "n"), SCHEMA, row_count=row_count, cache=BlockCache(0)).close()
 
-    opened()
-    with pytest.raises(CorruptStoreError, match="50 entries instead of 51"):
-        opened(51)
-    with pytest.raises(CorruptStoreError, match="bytes instead of 7"):
-        opened(size=7)
-    path.write_bytes(b"x" + whole[1:])
-    with pytest.raises(CorruptStoreError, match="block 0 at byte 0"):
-        opened()
+def test_a_lookup_file_answers_in_place_of_its_data_file_which_is_not_read(tmp_path: Path) -> None:
+    beside = _Beside(tmp_path)
+    made = write_lookup_file(beside.table.store, beside.file)
+    Path(beside.file.path).unlink()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert beside.found() == _RIGHT
+        assert beside.copy.read_bytes() == made.read_bytes()
+        made.write_bytes(b"")
+        assert beside.found() == _RIGHT  # Of the directory, as other processes open it.
+
+
+@pytest.mark.parametrize("kind", ["arrow", "hash"])
+def test_only_tables_that_ask_for_sort_stores_use_it(kind: str, tmp_path: Path) -> None:
+    beside = _Beside(tmp_path, lookup__local_file_type=kind)
+    made = write_lookup_file(beside.table.store, beside.file)
+    made.write_bytes(b"")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert beside.found() == _RIGHT
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+def _longer(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"x")
+
+
+def _flipped(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 4
+    path.write_bytes(data)
+
+
+def _emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("of_copy", [False, True])
+@pytest.mark.parametrize("damage", [_cut, _longer, _flipped, _emptied])
+def test_one_that_is_damaged_or_whose_copy_is_gives_way_to_the_data_file_with_a_warning(
+    damage: Callable[[Path], None], of_copy: bool, tmp_path: Path
+) -> None:
+    beside = _Beside(tmp_path)
+    made = write_lookup_file(beside.table.store, beside.file)
+    if of_copy:
+        beside.found()
+    damage(beside.copy if of_copy else made)
+    with pytest.warns(RuntimeWarning, match=f"data file {beside.file.path} is made again"):
+        assert beside.found() == _RIGHT
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert beside.found() == _RIGHT
+
+
+def test_a_copy_that_is_damaged_while_it_is_open_gives_way_too(tmp_path: Path) -> None:
+    beside = _Beside(tmp_path)
+    write_lookup_file(beside.table.store, beside.file)
+    with beside.lookup(SortStoreFormat(FORM, BlockCache(0))) as cache:
+        assert _values(cache, [3]) == ["v3"]
+        data = beside.copy.read_bytes()
+        beside.copy.write_bytes(bytes(len(data)))
+        with pytest.warns(RuntimeWarning, match="is made again"):
+            assert _values(cache, [299, 300, 3]) == _RIGHT
+
+
+def test_one_that_is_missing_gives_way_to_the_data_file(tmp_path: Path) -> None:
+    beside = _Beside(tmp_path)
+    made = write_lookup_file(beside.table.store, beside.file)
+    with beside.lookup() as cache, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made.unlink()
+        assert _values(cache, [299, 300, 3]) == _RIGHT
+
+
+def _rows(first: int = 0, step: int = 1, value: str = "w", count: int = 300) -> list[tuple[Any, ...]]:
+    return [(first + at * step, f"{value}{at}", at * 3) for at in range(count)]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [_rows(), _rows(first=1), [*_rows(count=299), (300, "w", 1)], _rows(count=298)],
+    ids=["same keys", "other keys", "another last key", "fewer"],
+)
+def test_a_whole_file_of_other_rows_in_its_place_is_told(rows: list[tuple[Any, ...]], tmp_path: Path) -> None:
+    beside = _Beside(tmp_path)
+    other = LocalTable(tmp_path / "other", "id INT NOT NULL, v STRING, n INT")
+    other.write((500, "x", 1))
+    other.overwrite(*rows)
+    other.compact()
+    (file,) = LiveBuckets.of(LookupSpec(other.store, ("id",), ("v",)), other.latest).files
+    foreign = write_lookup_file(other.store, file)
+    size = foreign.stat().st_size
+    foreign.rename(f"{beside.file.path}.{size}.value.v1.lookup")
+    with pytest.warns(RuntimeWarning, match="made again"):
+        assert beside.found() == _RIGHT
+
+
+def test_one_of_positions_that_are_not_those_of_the_data_file_is_told(tmp_path: Path) -> None:
+    beside = _Beside(tmp_path, deletion_vectors__enabled="true")
+    write_lookup_file(beside.table.store, beside.file, ValueProcessor.VALUE_AND_POSITION, first_position=1)
+    with pytest.warns(RuntimeWarning, match="another position"):
+        assert beside.found() == _RIGHT
+
+
+@pytest.mark.parametrize("processor", ValueProcessor)
+def test_where_vectors_mask_rows_only_one_with_values_and_positions_answers(
+    processor: ValueProcessor, tmp_path: Path
+) -> None:
+    beside = _Beside(tmp_path, deletion_vectors__enabled="true")
+    made = write_lookup_file(beside.table.store, beside.file, processor)
+    beside.table.delete((3, None, None))
+    beside.table.compact(full=False)
+    assert beside.found() == ["v299"]
+    copied = made.read_bytes() in [beside.directory.file(name).read_bytes() for name in beside.directory.names()]
+    assert copied == (processor is ValueProcessor.VALUE_AND_POSITION)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_lookups_with_lookup_files_give_what_a_read_gives_after_each_step(case: Case, tmp_path: Path) -> None:
+    processor = ValueProcessor.VALUE_AND_POSITION if "vectors" in case.name else ValueProcessor.VALUE
+    options = {**case.options, "lookup.local-file-type": "sort", "cache-page-size": "128 b"}
+    history = History(Case(case.name, options, case.partitioned), tmp_path / "t", 3)
+    directory = CacheDirectory.shared(tmp_path / "cache")
+    keys = pa.table({"k": pa.array([at // 2 for at in range(KEYS)], pa.int32()), "t": ["a", "b"] * (KEYS // 2)})
+    with named_by_manifests(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(6):
+            history.step()
+            history.table = Table.for_path(history.table._store().paths.root)
+            store = history.table._store()
+            write_lookup_files(store, processor)
+            cache = PartialCache.open(LookupSpec(store, ("k", "t"), ("k", "t", "v", "n")), directory)
+            found = cache.find(keys).rows
+            rows = history.table.to_arrow().select(found.column_names)
+            assert found.to_pylist() == rows.sort_by([("k", "ascending"), ("t", "ascending")]).to_pylist()
+            cache.close()
+        copies = sum(name.endswith(".lookup") for name in directory.names())
+    assert copies == len(directory.names()) > 0

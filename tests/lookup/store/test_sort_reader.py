@@ -117,11 +117,13 @@ def test_an_index_that_is_compressed_is_read(path: Path) -> None:
 def test_a_file_of_another_engine_is_verified_and_gets_a_bloom_filter_of_its_keys(path: Path) -> None:
     path.write_bytes(written(ENTRIES, FORM))
     reader = SortFileReader(path, BlockCache(0))
-    reader.verify(len(ENTRIES), 0.05)
+    seen: list[int] = []
+    reader.verify(len(ENTRIES), 0.05, lambda keys, values: seen.extend((keys.lengths + values.lengths).tolist()))
+    assert seen == [len(key) + len(value) for key, value in ENTRIES]
     assert reader.bloom is not None
     assert reader.bloom.may_have(hash_bytes(RowBytes.of(pa.array([key for key, _ in ENTRIES])))).all()
     others = pa.array([b"other %d" % number for number in range(1000)])
     assert reader.bloom.may_have(hash_bytes(RowBytes.of(others))).mean() < 0.15
     with pytest.raises(CorruptStoreError, match="has 120 entries instead of 119"):
-        reader.verify(119, None)
+        reader.verify(119, None, lambda keys, values: None)
     reader.close()

@@ -1,0 +1,75 @@
+"""Lookup files beside the data files of a table, of the bytes that Java writes: no JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.row.compacted_row import encode_compacted
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.partial import live_buckets
+from lakelsm.lookup.partial.live_buckets import LiveBuckets
+from lakelsm.lookup.store.persisted_values import PersistedValues, ValueProcessor
+from lakelsm.lookup.store.sort_block import BlockCompression
+from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
+from lakelsm.merge.merge_unit import RunFile
+from lakelsm.merge.run_reader import RunReader
+from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, VALUE_KIND
+from lakelsm.snapshots.manifest_scan import read_live_entries
+from lakelsm.snapshots.table_store import TableStore
+
+FORM = SortFileForm(200, compression=BlockCompression.ZSTD, bloom_fpp=0.05)
+
+
+def write_lookup_file(
+    store: TableStore, file: RunFile, processor: ValueProcessor = ValueProcessor.VALUE, first_position: int = 0
+) -> Path:
+    """Make the lookup file of a data file, as a compaction of Java's does; return where it is."""
+    schema = store.schemas_of([file.schema_id])[file.schema_id]
+    names = [*schema.field_names, SEQUENCE_NUMBER, VALUE_KIND]
+    reader = RunReader(store.file_io, schema, schemas={schema.id: schema}, columns=names, memory_bytes=1 << 24)
+    rows = pa.concat_tables([rows for _, rows in reader.open_file(file).batches(lambda: 1 << 22)])
+    rows = rows.append_column(POSITION, pa.array(np.arange(len(rows)) + first_position))
+    keys = [schema.field(name) for name in schema.trimmed_primary_keys]
+    written = Path(file.path).parent / "unnamed"
+    with written.open("wb") as out:
+        writer = SortFileWriter(out, FORM)
+        encoded = encode_compacted([rows[field.name] for field in keys], [field.type for field in keys])
+        writer.put(pa.chunked_array(encoded).combine_chunks(), PersistedValues(processor, schema.fields).encode(rows))
+        writer.finish()
+    return written.rename(f"{file.path}.{written.stat().st_size}.{processor.value}.v1.lookup")
+
+
+def write_lookup_files(store: TableStore, processor: ValueProcessor = ValueProcessor.VALUE) -> None:
+    """Make those of all data files of the newest snapshot that have none."""
+    spec = LookupSpec(store, store.schema.primary_keys, ())
+    for file in LiveBuckets.of(spec, store.snapshots.latest()).files:
+        if not file.extra_files:
+            write_lookup_file(store, file, processor)
+
+
+@contextmanager
+def named_by_manifests() -> Iterator[None]:
+    """Let manifests name, for lookups, the lookup files that lie beside data files."""
+
+    def read(file_io: Any, paths: Any, *args: Any, **more: Any) -> list[ManifestEntry]:
+        entries: Sequence[ManifestEntry] = read_live_entries(file_io, paths, *args, **more)
+        beside = {path.name for path in Path(paths.root).rglob("*.lookup")}
+        return [_naming(entry, [n for n in beside if n.startswith(f"{entry.file.file_name}.")]) for entry in entries]
+
+    with patch.object(live_buckets, "read_live_entries", read):
+        yield
+
+
+def _naming(entry: ManifestEntry, names: Sequence[str]) -> ManifestEntry:
+    return replace(entry, file=replace(entry.file, extra_files=(*entry.file.extra_files, *names)))
+
+
