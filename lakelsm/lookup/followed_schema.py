@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.predicate.predicate import columns
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import same_layout
@@ -38,7 +37,7 @@ def _with_options(store: TableStore, schema: TableSchema, overrides: dict[str, s
 
 def _changed_columns(spec: LookupSpec, newest: TableSchema) -> Iterator[str]:
     schema = spec.store.schema
-    needed = {*spec.key, *spec.columns, *(columns(spec.predicate) if spec.predicate is not None else ())}
+    needed = {*spec.key, *spec.read_columns}
     now = {field.id: field for field in newest.fields}
     for name in schema.field_names:
         if name not in needed:

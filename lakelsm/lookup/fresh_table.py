@@ -53,15 +53,10 @@ class OpenedTable:
         if self._added is None:
             return self.table.find(keys)
         found = [self.table.find(self._within(keys, at)) for at in range(len(self._added))]
-        if len(found) == 1:
-            return found[0]
         if not found:
             shown = [self.defined.table.schema.field(name) for name in self.defined.columns]
             return FoundRows(np.empty(0, np.int64), pa.schema(map(arrow_field, shown)).empty_table())
-        probes = np.concatenate([each.probes for each in found])
-        order = np.argsort(probes, kind="stable")
-        rows = pa.concat_tables([each.rows for each in found]).combine_chunks()
-        return FoundRows(probes[order], rows.take(pa.array(order)))
+        return FoundRows.together(found)
 
     def find_one(self, key: Key) -> Rows:
         """The rows of one key, from those that are kept where they are."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from lakelsm.predicate.predicate import Predicate
+from lakelsm.predicate.predicate import Predicate, columns
 from lakelsm.snapshots.table_store import TableStore
 
 
@@ -24,6 +24,11 @@ class LookupSpec:
     _: KW_ONLY
     predicate: Predicate | None = None
     buckets: frozenset[int] | None = None
+
+    @property
+    def read_columns(self) -> frozenset[str]:
+        """The columns that rows must have to be found: those looked up, and those of the condition."""
+        return frozenset(self.columns) | (frozenset() if self.predicate is None else columns(self.predicate))
 
     @property
     def by_primary_key(self) -> bool:

@@ -27,9 +27,8 @@ class RefreshPolicy:
     @staticmethod
     def of(options: TableOptions) -> RefreshPolicy:
         """The policy that a table's options ask for."""
-        own = options.lookup_continuous_discovery_interval
         return RefreshPolicy(
-            interval=(options.continuous_discovery_interval if own is None else own) / 1000,
+            interval=discovery_interval(options),
             in_background=options.lookup_refresh_async,
             most_pending=options.lookup_refresh_async_pending_snapshot_count,
             quiet=options.lookup_refresh_time_periods_blacklist,
@@ -42,3 +41,9 @@ class RefreshPolicy:
             return False
         now = surroundings.local_wall_clock(surroundings.clock())
         return any(first <= now <= last for first, last in self.quiet)
+
+
+def discovery_interval(options: TableOptions) -> float:
+    """Seconds between two looks for a newer snapshot, as a table's options say."""
+    own = options.lookup_continuous_discovery_interval
+    return (options.continuous_discovery_interval if own is None else own) / 1000

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from lakelsm.lookup.full.generation import CacheLayout
 from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.predicate.predicate import Constant, columns
 
 #: Options of how lookups go, which change no row: of others it is not asked whether they do.
 _NO_ROWS = ("lookup.", "cache-page-size", "continuous.", "scan.partitions")
@@ -35,7 +34,6 @@ class CacheContents:
     def of(spec: LookupSpec) -> CacheContents:
         """The contents for a lookup."""
         schema = spec.store.schema
-        judged = tuple(sorted(columns(spec.predicate or Constant(True))))
         keys = [spec.key] if spec.by_primary_key else [schema.primary_keys, spec.key]
         stored = tuple(dict.fromkeys((*schema.primary_keys, *spec.key, *spec.columns)))
         layout = CacheLayout(
@@ -48,7 +46,7 @@ class CacheContents:
             len(keys) - 1,
             unique=spec.by_primary_key,
             found=pa.schema([layout.schema.field(name) for name in spec.columns]),
-            read=tuple(dict.fromkeys((*stored, *judged))),
+            read=tuple(dict.fromkeys((*stored, *sorted(spec.read_columns)))),
             mark=blake2b(described.encode(), digest_size=16).hexdigest(),
         )
 

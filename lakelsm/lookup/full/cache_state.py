@@ -46,26 +46,21 @@ class CacheState:
 
         Rows of a key come in the order of the generations. Raises CorruptStoreError for a damaged file.
         """
-        probes: list[Any] = []
-        tables: list[pa.Table] = []
+        parts: list[FoundRows] = []
         left = None
         for generation in self.generations:
             asked = keys if left is None else keys.take(pa.array(left))
             found, rows = generation.places(key, asked)
             if len(rows):
-                probes.append(found if left is None else left[found])
-                tables.append(generation.rows.take(rows, columns.names))
+                probes = found if left is None else left[found]
+                parts.append(FoundRows(probes, generation.rows.take(rows, columns.names)))
             if unique:
                 missing = np.ones(len(asked), dtype=bool)
                 missing[found] = False
                 left = np.flatnonzero(missing) if left is None else left[missing]
                 if not len(left):
                     break
-        if len(tables) == 1:
-            return FoundRows(probes[0], tables[0])
-        places = np.concatenate([np.empty(0, np.int64), *probes])
-        order = np.argsort(places, kind="stable")
-        return FoundRows(places[order], pa.concat_tables([columns.empty_table(), *tables]).take(pa.array(order)))
+        return FoundRows.together(parts or [FoundRows(np.empty(0, np.int64), columns.empty_table())])
 
     def rows_of(self, key: int, values: Sequence[Any], names: Sequence[str], unique: bool) -> list[tuple[Any, ...]]:
         """Columns of the rows of one key, as Python values as users get them. As `find`."""

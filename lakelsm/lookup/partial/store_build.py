@@ -18,7 +18,6 @@ from lakelsm.lookup.store.lookup_store import StoreFormat, StoreLayout
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
-from lakelsm.predicate.predicate import columns
 from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, SYSTEM_FIELDS
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import DataField, parse_type
@@ -45,7 +44,7 @@ class StoredColumns:
     def of(spec: LookupSpec, *, merged: bool, positions: bool) -> StoredColumns:
         """What a lookup needs; ``merged``: rows of several files may be; ``positions``: vectors may mask rows."""
         schema = spec.store.schema
-        wanted = {*spec.columns, *(columns(spec.predicate) if spec.predicate is not None else ())}
+        wanted = set(spec.read_columns)
         merge = MergeSpec.of(schema, spec.store.options).of_columns(wanted)
         wanted.update(merge.read_columns)
         values = [schema.field(name) for name in schema.field_names if name in wanted - {*schema.primary_keys}]

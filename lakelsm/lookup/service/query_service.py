@@ -12,6 +12,7 @@ from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.lookup_table import LookupTable
 from lakelsm.lookup.partial.partial_cache import PartialCache
+from lakelsm.lookup.refresh_policy import discovery_interval
 from lakelsm.lookup.service.cluster_servers import ClusterServers
 from lakelsm.lookup.service.local_servers import LocalServers
 from lakelsm.lookup.service.server_lease import leases
@@ -44,10 +45,7 @@ class QueryService:
         spark: SparkSession | None,
     ) -> QueryService:
         """``refresh``: seconds between two looks for a newer snapshot; None: as the table's options say."""
-        options = store.options
-        interval = options.lookup_continuous_discovery_interval
-        millis = options.continuous_discovery_interval if interval is None else interval
-        seconds = millis / 1000 if refresh is None else refresh
+        seconds = discovery_interval(store.options) if refresh is None else refresh
         if seconds <= 0:
             raise InvalidInputError(f"refresh is {seconds:g} seconds; it must be more than 0.")
         setup = ServerSetup(

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, LookupServiceError
@@ -24,7 +23,6 @@ from lakelsm.lookup.service.server_connection import ServerConnection
 from lakelsm.lookup.service.service_access import ClientAccess
 from lakelsm.lookup.service.service_addresses import published_addresses
 from lakelsm.predicate.evaluation import matching
-from lakelsm.predicate.predicate import columns as columns_of
 
 Answer = TypeVar("Answer")
 
@@ -51,7 +49,7 @@ class RemoteCache:
         self._spec = spec
         self._access = access
         self._identity = TableIdentity.of(spec.store)
-        self._needed = spec.columns if spec.predicate is None else _with(spec.columns, columns_of(spec.predicate))
+        self._needed = (*spec.columns, *sorted(spec.read_columns.difference(spec.columns)))
         self._key_schema = key_schema(spec.store.schema)
         self._row_schema = row_schema(spec.store.schema, self._needed)
         self._key_fields, self._fields = (
@@ -129,7 +127,8 @@ class RemoteCache:
         ]
         if not calls:
             return FoundRows(np.empty(0, np.int64), self._row_schema.empty_table())
-        return _in_order(places, self._at_once(calls))
+        answers = zip(places, self._at_once(calls), strict=True)
+        return FoundRows.together([FoundRows(at[answer.probes], answer.rows) for at, answer in answers])
 
     def _told(self, action: str) -> list[Snapshot | None]:
         """What all servers say to an action."""
@@ -193,21 +192,9 @@ class RemoteCache:
         return FoundRows(found.probes[mask.to_numpy(zero_copy_only=False)], rows)
 
 
-def _with(columns: tuple[str, ...], more: frozenset[str]) -> tuple[str, ...]:
-    return (*columns, *sorted(more - set(columns)))
-
-
 def _bucket(buckets: Numbers | None, at: int) -> int | None:
     """The bucket of a key; None where it is not known."""
     return None if buckets is None or at >= len(buckets) else int(buckets[at])
-
-
-def _in_order(places: Sequence[npt.NDArray[np.int64]], answers: Sequence[FoundRows]) -> FoundRows:
-    """Answers of several servers as one, in the order of the keys."""
-    probes = np.concatenate([at[answer.probes] for at, answer in zip(places, answers)])
-    rows = pa.concat_tables([answer.rows for answer in answers])
-    order = np.argsort(probes, kind="stable")
-    return FoundRows(probes[order], rows.combine_chunks().take(pa.array(order)))
 
 
 def _id(snapshot: Snapshot | None) -> int:
