@@ -67,6 +67,8 @@ class CacheState:
         found: list[tuple[Any, ...]] = []
         key_hash = self.generations[0].keyed[key].hash_of(values) if self.generations else None
         for generation in self.generations:
+            if key_hash is not None and not generation.keyed[key].index.may_have(key_hash):
+                continue
             rows = generation.live_rows_of(key, values, key_hash)
             if rows:
                 found += [generation.rows.row(row, names) for row in rows]

@@ -24,7 +24,8 @@ from lakelsm.schema.system_columns import VALUE_KIND
 
 Longs = npt.NDArray[np.int64]
 
-#: Generations that a lookup asks at most. A miss asks each, in 2 us; a refresh merges the youngest ones beyond.
+#: Generations that a lookup asks at most. A miss asks each, in 2 us, or 0.3 us where a filter in memory tells it; a
+#: refresh merges the youngest ones beyond.
 _MOST_GENERATIONS = 5
 #: Where there are too many, one is written again with the younger ones if these have more than this share of its rows.
 _MERGED_SHARE = 0.5

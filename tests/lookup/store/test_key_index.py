@@ -51,6 +51,8 @@ def test_each_hash_has_its_rows(hashes: list[list[int]], others: list[int], part
     probes, rows = index.candidates(np.array(asked, dtype=np.uint32))
     expected = [(at, row) for at, wanted in enumerate(asked) for row, each in enumerate(every) if each == wanted]
     assert list(zip(probes.tolist(), rows.tolist(), strict=True)) == expected
+    for wanted in every:
+        assert index.may_have(wanted)
     for wanted in asked:
         assert index.rows_of(wanted) == [row for row, each in enumerate(every) if each == wanted]
     assert (index.rows, index.entries) == (len(every), len(every))
@@ -82,3 +84,27 @@ def test_damage_is_told_where_it_is_touched(tmp_path: Path, monkeypatch: pytest.
             index.rows_of(first)
         with pytest.raises(CorruptStoreError, match=f"{path} is damaged"):
             index.candidates(np.array([first], np.uint32))
+
+
+def test_a_filter_knows_most_hashes_that_no_row_has_and_is_made_of_whole_entries_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashes = np.random.default_rng(4).integers(0, 2**32, 4000)
+    index = _index(tmp_path, [hashes[:2000].tolist()])
+    others = [each for each in hashes[2000:].tolist() if each not in hashes[:2000]]
+    assert sum(map(index.may_have, others)) < len(others) / 10
+    path = index.file.path
+    path.write_bytes(path.read_bytes()[:-1])
+    assert not all(map(index.may_have, others)), "the file is not looked at any more"
+    whole = _index(tmp_path, [hashes[:2000].tolist()]).file.path.read_bytes()
+    entry = int(hashes[:2000].min()) << 32 | int(hashes[:2000].argmin())
+    at = whole.index(entry.to_bytes(8, "little"))
+    path.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+    file = PieceFile(path)
+    with pytest.raises(CorruptStoreError, match=f"{path} is damaged"):
+        KeyIndex(file, file.facts).may_have(5)
+    monkeypatch.setattr(key_index, "_FILTERED_ENTRIES", 1999)
+    path.write_bytes(whole)
+    file = PieceFile(path)
+    assert all(map(KeyIndex(file, file.facts).may_have, others))
+    assert not _index(tmp_path, [[]]).may_have(0)
