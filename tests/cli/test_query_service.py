@@ -98,8 +98,10 @@ def test_a_signal_tells_the_service_to_end(warehouse: str, monkeypatch: pytest.M
 def test_what_cannot_be_is_told_before_anything_runs(
     warehouse: str, ran: list[QueryService], capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
 ) -> None:
-    assert run(warehouse, *arguments) == 1
-    assert reason in capsys.readouterr().err
+    assert run(warehouse, "--report", "json", *arguments) == 1
+    told = capsys.readouterr()
+    assert reason in told.err
+    assert last_object(told.out)["error_kind"] == "fix"
     assert ran == []
 
 

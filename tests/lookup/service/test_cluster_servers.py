@@ -1,4 +1,4 @@
-"""Servers in the tasks of a Spark stage."""
+"""Servers in the tasks of a Spark stage. That they answer there is in tests/jobs/test_query_service_job.py."""
 
 from __future__ import annotations
 
@@ -14,30 +14,12 @@ from pyspark.sql import SparkSession
 from lakelsm.errors import InvalidInputError, LookupServiceError
 from lakelsm.lookup.service.cluster_servers import ClusterServers, ServerTask
 from lakelsm.lookup.service.query_service import QueryService
-from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.server_lease import ServerLease
 from lakelsm.lookup.service.service_access import ServerAccess
-from lakelsm.lookup.service.service_addresses import ServerAddress, is_service_available, published_addresses
+from lakelsm.lookup.service.service_addresses import ServerAddress, published_addresses
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.test_local_servers import setup_of, until
-from tests.lookup.service.test_remote_cache import ids, simple, spec_of
-
-
-def test_a_service_on_spark_answers_until_it_is_told_to_end(spark: SparkSession, tmp_path: Path) -> None:
-    table = simple(tmp_path / "t")
-    stop, said = threading.Event(), list[str]()
-    service = QueryService.of(table.store, 2, host=None, access=ServerAccess(), refresh=60.0, spark=spark)
-    running = threading.Thread(target=service.run, args=(stop, said.append))
-    running.start()
-    until(lambda: is_service_available(table.store) or not running.is_alive())
-    cache = RemoteCache.open(spec_of(table))
-    found = cache.find(ids(*range(0, 200, 3)))
-    assert found.rows.column("v").to_pylist() == [f"row {key}" for key in range(0, 100, 3)]
-    stop.set()
-    running.join(30)
-    assert not running.is_alive()
-    assert [path.name for path in (tmp_path / "t" / "service").iterdir()] == []
-    assert "2 servers answer at 127.0.0.1:" in said[0]
+from tests.lookup.service.test_remote_cache import simple
 
 
 def test_more_servers_than_tasks_can_run_at_once_are_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from lakelsm.errors import CorruptTableError, LookupServiceError
 from lakelsm.lookup.service.local_servers import LocalServers
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.server_setup import ServerSetup
-from lakelsm.lookup.service.service_addresses import published_addresses
+from lakelsm.lookup.service.service_addresses import ServerAddress, publish, published_addresses, withdraw
 from lakelsm.lookup.service.service_run import run_service
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.test_remote_cache import ids, simple, spec_of
@@ -39,7 +39,10 @@ def test_a_killed_server_is_replaced_and_clients_find_the_new_one(tmp_path: Path
     table = simple(tmp_path / "t")
     stop, said = threading.Event(), list[str]()
     servers = LocalServers(setup_of(table, 2), said.append)
-    running = threading.Thread(target=run_service, args=(table.store, servers, stop, said.append))
+    outcome: list[bool] = []
+    running = threading.Thread(
+        target=lambda: outcome.append(run_service(table.store, servers, stop, said.append)), daemon=True
+    )
     running.start()
     until(lambda: published_addresses(table.store))
     before = published_addresses(table.store)
@@ -54,10 +57,12 @@ def test_a_killed_server_is_replaced_and_clients_find_the_new_one(tmp_path: Path
     assert cache.find(ids(*dead)).rows.num_rows == len(dead)
     assert any("server 1 at" in line and "has ended (exit code -9)" in line for line in said)
     pids = [server.process for server in servers._processes]
-    stop.set()
+    newer = [ServerAddress("127.0.0.1", 1)]
+    publish(table.store, newer)  # The service ends, as another one has taken over.
     running.join(30)
+    assert outcome == [False]
     assert [process.exitcode for process in pids] == [0, 0]
-    assert published_addresses(table.store) is None
+    assert withdraw(table.store, newer)
     with pytest.raises(LookupServiceError, match="query-service"):
         cache.find(ids(1))
 
