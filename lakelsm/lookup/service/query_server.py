@@ -75,7 +75,7 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """A lookup."""
         with _told():
-            request = self._request(descriptor.command)
+            request = self._request(descriptor.command or b"")
             keys = _checked_batch(reader)
             found, snapshot = self._served.find(request.schema, request.columns, keys)
             batches = _answer(found, request.columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -153,11 +153,13 @@ class RemoteCache:
             return ask(servers)
 
     def _at_once(self, calls: Sequence[Callable[[], Answer]]) -> list[Answer]:
-        """What calls give, in their order, when all have ended; the first one's error if any fails."""
+        """What calls give, in their order, when all have ended. Where one fails no more begin; its error is raised."""
         if len(calls) == 1:
             return [calls[0]()]
         waiting = [self._pool.submit(call) for call in calls]
-        errors = [future.exception() for future in waiting]
+        _, others = wait(waiting, return_when=FIRST_EXCEPTION)
+        begun = [future for future in waiting if future not in others or not future.cancel()]
+        errors = [future.exception() for future in begun]
         for error in errors:
             if error is not None:
                 raise error

@@ -60,7 +60,10 @@ def published_addresses(store: TableStore) -> tuple[ServerAddress, ...] | None:
         data = store.file_io.read(path, _MAX_BYTES)
     except FileNotFoundError:
         return None
-    texts = parse_texts(data, path)
+    try:
+        texts = parse_texts(data, path)
+    except CorruptTableError as error:
+        raise CorruptTableError(f"{path} is no list of addresses: {_REMEDY}") from error
     if not 0 < len(texts) <= _MOST_SERVERS:
         raise CorruptTableError(f"{path} has {len(texts)} addresses: {_REMEDY}")
     addresses = []

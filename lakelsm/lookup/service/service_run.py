@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import CorruptTableError, TableNotFoundError
+from lakelsm.lookup.service.lookup_request import TableIdentity
 from lakelsm.lookup.service.server_lease import ServerLease
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish, published_addresses, withdraw
 from lakelsm.snapshots.table_store import TableStore
@@ -41,6 +42,7 @@ def run_service(
     of each change, one line at a time. Whatever ends it, addresses go before servers do.
     """
     published: Addresses | None = None
+    table = TableIdentity.of(store)
     try:
         while not stop.is_set():
             found = _published(store)
@@ -51,6 +53,7 @@ def run_service(
             if addresses is not None and addresses != found:
                 if published is None and found is not None:
                     say(f"{store.name}: takes over from the query service at {_listed(found)}")
+                _check_there(store, table)
                 publish(store, addresses)
                 published = addresses
                 for lease in older:
@@ -64,6 +67,16 @@ def run_service(
                 withdraw(store, published)
         finally:
             servers.stop()
+
+
+def _check_there(store: TableStore, table: TableIdentity) -> None:
+    """Raise TableNotFoundError where the table was dropped: its directory is not to be made again."""
+    try:
+        same = TableIdentity.of(store) == table
+    except CorruptTableError:
+        same = False
+    if not same:
+        raise TableNotFoundError(f"Table {store.name} was dropped while its query service ran, which ends therefore.")
 
 
 def _published(store: TableStore) -> Addresses | None:

@@ -18,6 +18,7 @@ from lakelsm.errors import CorruptTableError, InvalidInputError, LookupServiceEr
 from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.service.remote_cache import RemoteCache
+from lakelsm.lookup.service.server_connection import ServerConnection
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish
 from lakelsm.predicate.predicate import Compare
 from lakelsm.schema.changes import AddColumn, RenameColumn
@@ -197,6 +198,19 @@ def test_a_dead_server_is_named_after_one_retry(tmp_path: Path) -> None:
     assert "bucket " in text
     assert str(made[1].address) in text
     made[0].stop()
+
+
+def test_of_many_servers_that_do_not_answer_only_some_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = simple(tmp_path / "t")
+    publish(table.store, [ServerAddress("127.0.0.1", 1)] * 10_000)
+    asked: list[int] = []
+    act = ServerConnection.act
+    monkeypatch.setattr(ServerConnection, "act", lambda self, action: (asked.append(1), act(self, action))[1])
+    with pytest.raises(LookupServiceError, match=r"127\.0\.0\.1:1"):
+        RemoteCache.open(spec_of(table))
+    assert len(asked) < 5000
 
 
 def _number(cache: RemoteCache, key: int) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lakelsm.errors import LookupServiceError
+from lakelsm.errors import LookupServiceError, TableNotFoundError
 from lakelsm.lookup.service.server_lease import ServerLease
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish, published_addresses
 from lakelsm.lookup.service.service_run import Addresses, run_service
@@ -102,6 +103,14 @@ def test_addresses_that_are_lost_or_damaged_are_published_again(table: LocalTabl
     path.write_text("damaged")
     assert run_service(table.store, servers, stop, lambda line: None)
     assert seen == [ONE, ONE]
+
+
+def test_a_service_of_a_table_that_is_dropped_ends_and_does_not_make_its_directory_again(table: LocalTable) -> None:
+    stop = threading.Event()
+    servers = Scripted([ONE, lambda: shutil.rmtree(table.root)], stop.set)
+    with pytest.raises(TableNotFoundError, match="dropped while its query service ran"):
+        run_service(table.store, servers, stop, lambda _: None)
+    assert servers.stopped and not table.root.exists()
 
 
 def test_addresses_go_when_servers_fail(table: LocalTable) -> None:
