@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.row.binary_row import decode_rows
-from lakelsm.types import DataType
+from lakelsm.types import DataType, contiguous
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, micros_and_nanos
 
 OrderKeys = npt.NDArray[Any]
@@ -37,7 +37,7 @@ def order_keys(columns: Sequence[pa.Array | pa.ChunkedArray], signed_zeros: bool
     """
     parts: list[tuple[npt.NDArray[np.uint64], int]] = []
     for column in columns:
-        parts.extend(_column_words(_contiguous(column), signed_zeros))
+        parts.extend(_column_words(_comparable(column), signed_zeros))
     total = sum(width for _, width in parts)
     if total <= 8:
         return _packed(parts)
@@ -74,10 +74,9 @@ def stable_order(keys: OrderKeys) -> npt.NDArray[np.int64]:
     return order
 
 
-def _contiguous(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        combined = column.combine_chunks()
-        column = combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+def _comparable(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one array, bytes of any length as bytes."""
+    column = contiguous(column)
     is_bytes = pa.types.is_fixed_size_binary(column.type) and column.type != NANO_TIMESTAMP
     return column.cast(pa.binary()) if is_bytes else column
 

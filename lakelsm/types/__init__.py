@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lakelsm.types.arrow_types import (
     arrow_field,
+    contiguous,
     field_from_arrow,
     from_arrow,
     python_arrow,
@@ -53,6 +54,7 @@ __all__ = [
     "VectorType",
     "arrow_field",
     "check_nesting",
+    "contiguous",
     "field_from_arrow",
     "field_from_json",
     "field_to_json",

@@ -95,6 +95,16 @@ def _shown_part(name: str, data_type: DataType) -> pa.Field:
     return pa.field(name, shown_arrow(data_type), data_type.nullable)
 
 
+def contiguous(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The values of a column as one array; a copy only where they are in several."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+
+
 def arrow_field(field: DataField) -> pa.Field:
     """The Arrow field of a column: its nullability, its field id, and the ids of nested parts as metadata."""
     return pa.field(
@@ -209,4 +219,4 @@ def _nested_from_arrow(arrow_type: pa.DataType) -> DataType | None:
     return None
 
 
-__all__ = ["arrow_field", "field_from_arrow", "from_arrow", "python_arrow", "shown_arrow", "to_arrow"]
+__all__ = ["arrow_field", "contiguous", "field_from_arrow", "from_arrow", "python_arrow", "shown_arrow", "to_arrow"]

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.types import DataField, arrow_field, from_arrow, parse_type, shown_arrow, to_arrow
+from lakelsm.types import DataField, arrow_field, contiguous, from_arrow, parse_type, shown_arrow, to_arrow
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 
 
@@ -124,3 +124,10 @@ def test_deeper_parts_count_the_depth_from_the_column() -> None:
     parts = [mapping, mapping.type.key_field, mapping.type.item_field, mapping.type.item_type.value_field]
     expected = [base + 10241, base - 10242, base + 10242, base + 10243]
     assert [int(part.metadata[b"PARQUET:field_id"]) for part in parts] == expected
+
+
+def test_a_column_in_several_arrays_becomes_one_and_one_array_stays() -> None:
+    one = pa.array(["a", None])
+    assert contiguous(one) is one and contiguous(pa.chunked_array([one])).equals(one)
+    assert contiguous(pa.chunked_array([one, ["b"]])).to_pylist() == ["a", None, "b"]
+    assert contiguous(pa.chunked_array([], pa.string())).equals(pa.array([], pa.string()))

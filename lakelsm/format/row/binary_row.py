@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.row.binary_row_decode import decode_row, decode_rows
 from lakelsm.format.row.binary_row_slots import FieldSlots, Longs, Words, field_slots
-from lakelsm.types import DataType, python_arrow, to_arrow
+from lakelsm.types import DataType, contiguous, python_arrow, to_arrow
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 
 __all__ = [
@@ -52,7 +52,7 @@ def column_blocks(arrays: Sequence[Column], block_rows: int) -> Iterator[list[pa
     if len(lengths) > 1:
         raise InvalidInputError(f"columns of different lengths: {sorted(lengths)}")
     for start in range(0, lengths.pop() if lengths else 0, block_rows):
-        yield [_contiguous(array.slice(start, block_rows)) for array in arrays]
+        yield [contiguous(array.slice(start, block_rows)) for array in arrays]
 
 
 def encode_rows(arrays: Sequence[Column], types: Sequence[DataType]) -> pa.BinaryArray:
@@ -104,15 +104,6 @@ def row_header(fields: Sequence[FieldSlots], rows: int) -> list[Words | None]:
         present = words[word]
         words[word] = bits if present is None else present | bits
     return words
-
-
-def _contiguous(array: Column) -> pa.Array:
-    if not isinstance(array, pa.ChunkedArray):
-        return array
-    if array.num_chunks == 1:
-        return array.chunk(0)
-    combined = array.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def _single_value(value: object, data_type: DataType) -> pa.Array:

@@ -77,11 +77,6 @@ class CacheState:
         return found
 
     @property
-    def rows(self) -> int:
-        """How many rows it has."""
-        return sum(generation.live_rows for generation in self.generations)
-
-    @property
     def names(self) -> set[str]:
         """The names of its files."""
         return {name for generation in self.generations for name in generation.files.names}

@@ -46,7 +46,7 @@ class _Held:
 
 
 class FullCache:
-    """Answers lookups from a state of its directory; see `LookupTable`. Closing it gives a private directory back."""
+    """Answers lookups from a state of its directory; see `LookupTable`."""
 
     def __init__(self, spec: LookupSpec, directory: CacheDirectory) -> None:
         """Use `open`."""
@@ -67,16 +67,6 @@ class FullCache:
     def snapshot(self) -> Snapshot | None:
         """See `LookupTable.snapshot`."""
         return self._now().state.snapshot
-
-    @property
-    def rows(self) -> int:
-        """How many rows it has."""
-        return self._now().state.rows
-
-    @property
-    def disk_bytes(self) -> int:
-        """The size of its files."""
-        return sum(generation.disk_bytes for generation in self._now().state.generations)
 
     def find(self, keys: pa.Table) -> FoundRows:
         """See `LookupTable.find`."""
@@ -101,11 +91,10 @@ class FullCache:
             return refreshed
 
     def close(self) -> None:
-        """See `LookupTable.close`."""
+        """See `LookupTable.close`. The directory stays with who gave it."""
         with self._work:
             self._closed = True
             self._held = None
-            self._directory.close()
 
     def _now(self) -> _Held:
         held = self._held

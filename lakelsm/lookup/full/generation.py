@@ -116,12 +116,6 @@ class Generation:
         """How many rows are not dead."""
         return self.files.rows - self.files.dead_rows
 
-    @property
-    def disk_bytes(self) -> int:
-        """The size of its files, but for that of the dead rows."""
-        segments = sum(segment.file.size for segment in self.rows.segments)
-        return segments + sum(keyed.index.file.size for keyed in self.keyed)
-
     def places(self, key: int, keys: pa.Table) -> tuple[Longs, Longs]:
         """The places of keys that have live rows, ascending, and those rows; ``key`` is the number of the index."""
         probes, rows = self.keyed[key].places(keys)

@@ -16,7 +16,7 @@ from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.join.executor_lookups import LOOKUPS, SharedLookup
 from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.types import DataField
+from lakelsm.types import DataField, contiguous
 
 #: Rows of a batch that is handed on: facts whose keys have many rows become many batches.
 _HANDED_ROWS = 1 << 16
@@ -91,7 +91,7 @@ class JoinTask:
             part = slice(start, start + _HANDED_ROWS)
             own = _taken(facts, places[part]).columns
             added = found.take(rows[part]).combine_chunks().columns
-            yield pa.RecordBatch.from_arrays([*own, *(_one_chunk(column) for column in added)], names=names)
+            yield pa.RecordBatch.from_arrays([*own, *(contiguous(column) for column in added)], names=names)
 
     def _matches(self, facts: int, places: Places) -> tuple[Places, pa.Array]:
         """Of each joined row the place of its fact, ascending, and of its row among those found (NULL: there is none).
@@ -116,7 +116,3 @@ def _taken(facts: pa.RecordBatch, places: Places) -> pa.RecordBatch:
     if len(places) == len(facts) and (places == np.arange(len(facts))).all():
         return facts
     return facts.take(pa.array(places))
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks else pa.array([], column.type)

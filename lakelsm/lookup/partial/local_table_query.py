@@ -29,7 +29,7 @@ from lakelsm.merge.merge_unit import RunFile
 from lakelsm.options import MergeEngine
 from lakelsm.predicate.evaluation import matching
 from lakelsm.schema.system_columns import POSITION, ROW, VALUE_KIND
-from lakelsm.types import arrow_field
+from lakelsm.types import arrow_field, contiguous
 
 #: Slots, and a row of each.
 _Found: TypeAlias = tuple[Places, pa.Table]
@@ -113,7 +113,7 @@ class LocalTableQuery:
         schema = self.live.spec.store.schema
         fields = [schema.field(name) for name in schema.primary_keys]
         columns = [
-            one_bit_pattern(_contiguous(keys.column(field.name)), zeros=field.name in schema.partition_keys)
+            one_bit_pattern(contiguous(keys.column(field.name)), zeros=field.name in schema.partition_keys)
             for field in fields
         ]
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(map(arrow_field, fields)))
@@ -128,7 +128,7 @@ class LocalTableQuery:
             keys = pa.Table.from_batches([probes]).select(names)
             if len(places) < len(probes):
                 keys = keys.take(pa.array(places))
-            ranges = bucket.holders([_contiguous(column) for column in keys.columns])
+            ranges = bucket.holders([contiguous(column) for column in keys.columns])
             searches.append(_BucketSearch(bucket, first, keys, ranges))
             owners.append(places)
             first += len(places)
@@ -205,10 +205,3 @@ class LocalTableQuery:
             if not matches.all():
                 places, rows = places[matches], rows.filter(pa.array(matches))
         return FoundRows(places, rows.select(names))
-
-
-def _contiguous(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)

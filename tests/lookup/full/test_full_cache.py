@@ -350,15 +350,17 @@ def cache_keys(table: Table, key: tuple[str, ...]) -> pa.Table:
     return pa.table({field.name: cast_column(rows[field.name], to_arrow(field.type)) for field in fields})
 
 
-def test_a_closed_cache_is_told_and_its_directory_goes(tmp_path: Path, temporary: Path) -> None:
+def test_a_closed_cache_is_told_and_its_directory_stays_with_who_gave_it(tmp_path: Path, temporary: Path) -> None:
     history = History(CASES[0], tmp_path, 5)
-    cache = FullCache.open(LookupSpec(store_of(tmp_path), ("g",), COLUMNS), CacheDirectory.private())
-    assert cache.snapshot is None and cache.rows == 0 and cache.find_one((1,)) == []
+    directory = CacheDirectory.private()
+    cache = FullCache.open(LookupSpec(store_of(tmp_path), ("g",), COLUMNS), directory)
+    assert cache.snapshot is None and cache.find_one((1,)) == []
     history.table.write(history.rows(30))
     cache.refresh()
-    assert cache.rows > 0 and cache.disk_bytes > 0 and len(list(temporary.iterdir())) == 1
     cache.close()
     cache.close()
+    assert list(temporary.iterdir()) == [directory.path] and directory.names()
+    directory.close()
     assert list(temporary.iterdir()) == []
     for call in (lambda: cache.find_one((1,)), cache.refresh):
         with pytest.raises(InvalidInputError, match=r"The lookup of table d\.t is closed"):
