@@ -64,7 +64,7 @@ class RemoteLookupFile:
         """
         values = PersistedValues(self.processor, schema.fields)
         return (
-            self.processor in (ValueProcessor.VALUE, ValueProcessor.VALUE_AND_POSITION)
+            bool(layout.values)
             and {field.name for field in layout.values} <= {*values.columns}
             and [field.name for field in layout.keys] == [*schema.trimmed_primary_keys]
             and not any(field.type.root in ("FLOAT", "DOUBLE") for field in layout.keys)

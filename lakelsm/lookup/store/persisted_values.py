@@ -18,11 +18,7 @@ from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted
 from lakelsm.format.row.row_bytes import (
     RowBytes,
     check_rows,
-    fixed_bytes,
-    join_bytes,
     load_numbers,
-    load_varints,
-    varint_bytes,
 )
 from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, VALUE_KIND
@@ -33,13 +29,6 @@ _POSITION_BYTES, _SEQUENCE_BYTES, _KIND_BYTES = 8, 8, 1  # Persisted: do not cha
 
 class ValueForm(Protocol):
     """How the values of a lookup file lie in it."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that it has."""
-
-    def encode(self, rows: pa.Table) -> pa.BinaryArray:
-        """The bytes of each row."""
 
     def decode(self, values: RowBytes) -> pa.Table:
         """The columns of some values. Raises CorruptTableError for bytes that are none."""
@@ -57,7 +46,7 @@ class CompactedValues:
         return tuple(field.name for field in self.fields)
 
     def encode(self, rows: pa.Table) -> pa.BinaryArray:
-        """As `ValueForm.encode`."""
+        """The bytes of each row."""
         columns = [rows.column(field.name) for field in self.fields]
         return single(encode_compacted(columns, [field.type for field in self.fields]))
 
@@ -96,37 +85,14 @@ class PersistedValues:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that rows are made of."""
-        if self.processor is ValueProcessor.EMPTY:
+        """The columns that rows are made of; none where the processor keeps no rows."""
+        if self.processor not in (ValueProcessor.VALUE, ValueProcessor.VALUE_AND_POSITION):
             return ()
-        if self.processor is ValueProcessor.POSITION:
-            return (POSITION,)
         position = (POSITION,) if self.processor is ValueProcessor.VALUE_AND_POSITION else ()
         return (*(field.name for field in self.fields), *position, SEQUENCE_NUMBER, VALUE_KIND)
 
-    def encode(self, rows: pa.Table) -> pa.BinaryArray:
-        """As `ValueForm.encode`."""
-        if self.processor is ValueProcessor.EMPTY:
-            return pa.repeat(pa.scalar(b""), len(rows))
-        if self.processor is ValueProcessor.POSITION:
-            return varint_bytes(_numbers(rows, POSITION))
-        parts = [CompactedValues(self.fields).encode(rows)]
-        if self.processor is ValueProcessor.VALUE_AND_POSITION:
-            parts.append(fixed_bytes(_numbers(rows, POSITION), _POSITION_BYTES))
-        parts.append(fixed_bytes(_numbers(rows, SEQUENCE_NUMBER), _SEQUENCE_BYTES))
-        parts.append(fixed_bytes(_numbers(rows, VALUE_KIND).astype(np.int8), _KIND_BYTES))
-        return join_bytes(parts)
-
     def decode(self, values: RowBytes) -> pa.Table:
-        """As `ValueForm.decode`."""
-        ends = values.starts + values.lengths
-        if self.processor is ValueProcessor.EMPTY:
-            check_rows(values.lengths > 0, "has a value, and should have none")
-            return pa.table({})
-        if self.processor is ValueProcessor.POSITION:
-            positions, sizes = load_varints(values.buffer, values.starts, ends)
-            check_rows(sizes != values.lengths, "goes on behind its position")
-            return pa.table({POSITION: positions})
+        """As `ValueForm.decode`, of a processor that keeps rows."""
         tails = self.tails(values)
         rows = RowBytes(values.buffer, values.starts, values.lengths - tails.size)
         table = CompactedValues(self.fields).decode(rows)
@@ -136,7 +102,7 @@ class PersistedValues:
         return table.append_column(VALUE_KIND, pa.array(tails.kinds.astype(np.int8)))
 
     def tails(self, values: RowBytes) -> ValueTails:
-        """What lies behind the columns, of the processors that keep them. Raises as `decode`."""
+        """What lies behind the columns. Raises as `decode`."""
         ends = values.starts + values.lengths
         positioned = self.processor is ValueProcessor.VALUE_AND_POSITION
         size = _SEQUENCE_BYTES + _KIND_BYTES + (_POSITION_BYTES if positioned else 0)
@@ -154,8 +120,3 @@ class PersistedValues:
 def single(column: pa.ChunkedArray) -> pa.Array:
     """The values of a column in one piece."""
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
-
-
-def _numbers(rows: pa.Table, name: str) -> npt.NDArray[np.int64]:
-    numbers: npt.NDArray[np.int64] = rows.column(name).to_numpy().astype(np.int64, copy=False)
-    return numbers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
 from lakelsm.lookup.store.block_cache import BlockCache
 from lakelsm.lookup.store.lookup_store import StoreFormat, StoreLayout
 from lakelsm.lookup.store.persisted_values import ValueProcessor
+from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.lookup.store.sort_store import SortStoreFormat
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.schema.system_columns import POSITION, SYSTEM_FIELDS
@@ -216,6 +218,20 @@ def test_one_that_is_missing_gives_way_to_the_data_file(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         made.unlink()
         assert _values(cache, [299, 300, 3]) == _RIGHT
+
+
+def test_one_whose_compression_lakelsm_does_not_read_gives_way_too(tmp_path: Path) -> None:
+    beside = _Beside(tmp_path)
+    made = write_lookup_file(beside.table.store, beside.file)
+    reader = SortFileReader(made, BlockCache(0))
+    code = int(reader._sizes[0])
+    reader.close()
+    data = bytearray(made.read_bytes())
+    data[code] = 3
+    data[code + 1 : code + 5] = zlib.crc32(data[: code + 1]).to_bytes(4, "little")
+    made.write_bytes(data)
+    with pytest.warns(RuntimeWarning, match="cannot read the lookup file.*compression has the code 3"):
+        assert beside.found() == _RIGHT
 
 
 def _rows(first: int = 0, step: int = 1, value: str = "w", count: int = 300) -> list[tuple[Any, ...]]:

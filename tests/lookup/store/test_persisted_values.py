@@ -10,6 +10,7 @@ from lakelsm.format.row.row_bytes import RowBytes
 from lakelsm.lookup.store.persisted_values import CompactedValues, PersistedValues, ValueProcessor
 from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.types import parse_columns
+from tests.lookup.partial.beside_data_files import values_of
 
 FIELDS = parse_columns("id INT, v STRING")
 ROWS = pa.table(
@@ -34,22 +35,18 @@ SEQUENCES = ("0700000000000000", "ffffffffffffffff")
             ValueProcessor.VALUE_AND_POSITION,
             [f"{ROW_1} {POSITION_0} {SEQUENCES[0]} 00", f"{ROW_2} {POSITION_300} {SEQUENCES[1]} 03"],
         ),
-        (ValueProcessor.POSITION, ["00", "ac02"]),
     ],
 )
-def test_values_have_the_bytes_of_the_page_and_come_back(processor: ValueProcessor, expected: list[str]) -> None:
+def test_values_of_the_bytes_of_the_page_are_read(processor: ValueProcessor, expected: list[str]) -> None:
     form = PersistedValues(processor, FIELDS)
-    encoded = form.encode(ROWS)
-    assert [value.hex() for value in encoded.to_pylist()] == [text.replace(" ", "") for text in expected]
-    assert form.decode(RowBytes.of(encoded)).equals(ROWS.select(list(form.columns)))
+    values = pa.array([bytes.fromhex(text) for text in expected])
+    assert form.decode(RowBytes.of(values)).equals(ROWS.select(list(form.columns)))
+    assert values_of(ROWS, processor, FIELDS).equals(values)
 
 
-def test_an_empty_value_says_that_there_is_a_key() -> None:
-    form = PersistedValues(ValueProcessor.EMPTY, FIELDS)
-    assert form.columns == ()
-    assert form.encode(ROWS).to_pylist() == [b"", b""]
-    with pytest.raises(CorruptTableError, match="should have none"):
-        form.decode(RowBytes.of(pa.array([b"x"])))
+@pytest.mark.parametrize("processor", [ValueProcessor.POSITION, ValueProcessor.EMPTY])
+def test_some_processors_keep_no_rows(processor: ValueProcessor) -> None:
+    assert PersistedValues(processor, FIELDS).columns == ()
 
 
 @pytest.mark.parametrize(
@@ -59,7 +56,6 @@ def test_an_empty_value_says_that_there_is_a_key() -> None:
         (ValueProcessor.VALUE_AND_POSITION, "00" * 16, "shorter than its sequence number"),
         (ValueProcessor.VALUE, f"{ROW_1} {SEQUENCES[0]} 04", "a kind that no row has"),
         (ValueProcessor.VALUE, f"{ROW_1} 00 {SEQUENCES[0]} 00", "behind its last field"),
-        (ValueProcessor.POSITION, "0000", "behind its position"),
     ],
 )
 def test_values_of_another_form_are_refused(processor: ValueProcessor, value: str, problem: str) -> None:
