@@ -20,14 +20,16 @@ from lakelsm.lookup.store.keyed_rows import KeyedRows
 from lakelsm.lookup.store.lookup_store import StoreLayout
 from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter
 from lakelsm.lookup.store.sorted_rows import NumberedBatches, SortedRows
+from lakelsm.lookup.store.text_words import TextRows, TextWords
 from lakelsm.types import DataField
 
 
 class ArrowStoreFormat:
     """Writes and opens columnar stores.
 
-    Rows that come in the order of their keys, where these are numbers, are searched themselves; others have an index,
-    and while it is made stands a file of their keys' hashes beside it, without a name.
+    Rows that come in the order of their keys are searched themselves where these are numbers, and by words of them where
+    they are a text; others have an index, and while it is made stands a file of their keys' hashes beside it, without a
+    name.
     """
 
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
@@ -35,13 +37,17 @@ class ArrowStoreFormat:
         numbers = KeyNumbers.of(layout.keys)
         batches = None if numbers is None else NumberedBatches(numbers.column)
         with PieceWriter(path) as file:
-            chunks = ChunkWriter(file, _columns(layout, numbers), None if batches is None else batches.add)
+            words = TextWords(file, layout.keys[0].name) if TextWords.fits(layout.keys) else None
+            watch = words or batches
+            chunks = ChunkWriter(file, _columns(layout, numbers), None if watch is None else watch.add)
             for table in rows:
                 chunks.add(table if numbers is None else numbers.added_to(table))
             chunks.flush()
             facts = chunks.facts | {"mark": layout.mark.hex()}
             if batches is not None and batches.ascend:
                 file.finish(facts | {"firsts": batches.firsts})
+            elif words is not None and words.apart:
+                file.finish(facts | {"words": words.facts})
             else:
                 file.finish(facts | {"index": _write_index(file, chunks, layout)})
 
@@ -65,9 +71,11 @@ class ArrowStore:
         rows = SegmentRows(_columns(layout, numbers), [Segment(file)])
         self._file = file
         self._values = tuple(field.name for field in layout.values)
-        self._rows: SortedRows | KeyedRows
+        self._rows: SortedRows | TextRows | KeyedRows
         if numbers is not None and "firsts" in file.facts:
             self._rows = SortedRows(rows, numbers, file.facts["firsts"])
+        elif "words" in file.facts:
+            self._rows = TextRows(rows, layout.keys[0], file.facts["words"])
         else:
             self._rows = KeyedRows(rows, KeyIndex(file, file.facts["index"]), layout.keys)
 

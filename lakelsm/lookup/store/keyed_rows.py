@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,19 +38,15 @@ class KeyedRows:
 
     def find(self, keys: pa.Table, names: Sequence[str]) -> FoundRows:
         """The columns ``names`` of the rows that have some keys; see `places`."""
-        probes, rows, placed = self._found(keys)
-        if placed is not None:
-            with suppress(*TOO_LARGE):  # As one table; `SegmentRows.take` makes several of it.
-                return FoundRows(probes, placed.take(names))
-        return FoundRows(probes, self.rows.take(rows, names))
+        return self._found(keys).taken(self.rows, names)
 
     def places(self, keys: pa.Table) -> tuple[Longs, Longs]:
         """Which rows have some keys: the places of the keys, ascending, and the numbers of the rows, ascending of each.
 
         ``keys`` has the key's columns, by name, in stored types; they may be repeated. A key with a NULL has no rows.
         """
-        probes, rows, _ = self._found(keys)
-        return probes, rows
+        found = self._found(keys)
+        return found.probes, found.rows
 
     def hash_of(self, key: Sequence[Any]) -> int | None:
         """The hash of one key of Python values, for `rows_of` of others by the same columns; None: it takes arrays."""
@@ -70,17 +66,38 @@ class KeyedRows:
         wanted = tuple(key)
         return [row for row in rows if self.rows.row(row, self._names) == wanted]
 
-    def _found(self, keys: pa.Table) -> tuple[Longs, Longs, PlacedRows | None]:
-        """`places`, and the rows by their record batches where no candidate had another key."""
+    def _found(self, keys: pa.Table) -> SameKeys:
         self.index.file.check()
         self.rows.check()
         probes, rows = self.index.candidates(hashes_of(keys, self._key))
-        placed = self.rows.placed(rows)
+        return SameKeys.among(self.rows, keys.select(self._names), probes, rows)
+
+
+class SameKeys(NamedTuple):
+    """The places of keys and the numbers of the rows that have them; ``placed`` where no candidate had another key."""
+
+    probes: Longs
+    rows: Longs
+    placed: PlacedRows | None
+
+    @staticmethod
+    def among(rows: SegmentRows, keys: pa.Table, probes: Longs, candidates: Longs) -> SameKeys:
+        """Those of the rows ``candidates`` that have the keys at ``probes``. The caller looks at the files' stamps."""
+        placed = rows.placed(candidates)
         is_each = len(probes) == len(keys) and bool((probes == np.arange(len(keys))).all())
-        equal = np.ones(len(rows), dtype=bool)
-        for name in self._names:
+        equal = np.ones(len(candidates), dtype=bool)
+        for name in keys.column_names:
             values = keys.column(name).combine_chunks()
             if isinstance(values, pa.ChunkedArray):
                 values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0, values.type)
             equal &= placed.have(name, values if is_each else values.take(pa.array(probes)))
-        return (probes, rows, placed) if equal.all() else (probes[equal], rows[equal], None)
+        if equal.all():
+            return SameKeys(probes, candidates, placed)
+        return SameKeys(probes[equal], candidates[equal], None)
+
+    def taken(self, rows: SegmentRows, names: Sequence[str]) -> FoundRows:
+        """The columns ``names`` of the rows."""
+        if self.placed is not None:
+            with suppress(*TOO_LARGE):  # As one table; `SegmentRows.take` makes several of it.
+                return FoundRows(self.probes, self.placed.take(names))
+        return FoundRows(self.probes, rows.take(self.rows, names))
