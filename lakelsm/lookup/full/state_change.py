@@ -49,13 +49,13 @@ class StateChange:
     predicate: Predicate | None = None
     _killed: list[BitMap] = field(init=False)
     _kept: list[BitMap] = field(init=False)
-    _written: list[BitMap] = field(init=False)
+    _told: list[BitMap] = field(init=False)
     _keys: _ChangedKeys = field(init=False)
 
     def __post_init__(self) -> None:
         self._killed = [BitMap() for _ in self.state.generations]
         self._kept = [BitMap() for _ in self.state.generations]
-        self._written = [BitMap() for _ in self.state.generations]
+        self._told = [BitMap() for _ in self.state.generations]
         schema = self.layout.schema
         asked = pa.schema([schema.field(field.name) for field in self.layout.keys[-1]])
         self._keys = _ChangedKeys(asked, once=len(self.layout.keys) == 1)
@@ -65,10 +65,10 @@ class StateChange:
         segment = write_segment(self.directory, f"{name}.rows", self.layout, self._new_rows(changes))
         generations = []
         for at, generation in enumerate(self.state.generations):
-            dead = self._dead(at)
-            if len(dead):
-                self._keys.add_rows(generation, dead[~self._is_told(at, dead)])
-                generation = generation.without(self.directory, f"{name}.{at}.dead", dead)
+            dead = self._killed[at] - self._kept[at]  # Not those that came again as they were.
+            if dead:
+                self._keys.add_rows(generation, _places(dead - self._told[at]))
+                generation = generation.without(self.directory, f"{name}.{at}.dead", _places(dead))
             if generation.live_rows:
                 generations.append(generation)
         if segment.rows:
@@ -111,7 +111,8 @@ class StateChange:
             changed[probes[same]] = False
             self._kept[at].update(_numbers(found[same]))
             self._killed[at].update(_numbers(found[~same]))
-            self._written[at].update(_numbers(found[added[probes] & ~same]))
+            if len(self.layout.keys) == 1:  # The key is the new row's, which is told.
+                self._told[at].update(_numbers(found[added[probes] & ~same]))
         return changed
 
     def _are_same(self, generation: Generation, old: Longs, rows: pa.Table, new: Longs) -> npt.NDArray[np.bool_]:
@@ -136,18 +137,6 @@ class StateChange:
 
         return [column.name for column in sorted(self.layout.schema, key=cost)]
 
-    def _dead(self, generation: int) -> Longs:
-        """The rows of a generation that die, ascending: not those that came again as they were."""
-        return np.frombuffer((self._killed[generation] - self._kept[generation]).to_array(), np.uint32).astype(np.int64)
-
-    def _is_told(self, generation: int, dead: Longs) -> npt.NDArray[np.bool_]:
-        """Which dead rows have a key that is told with their new row: by the primary key it is the same one."""
-        told: npt.NDArray[np.bool_] = np.zeros(len(dead), dtype=bool)
-        if len(self.layout.keys) == 1:
-            written = np.frombuffer(self._written[generation].to_array(), np.uint32)
-            told = np.isin(dead, written, assume_unique=True)
-        return told
-
     def _merged(self, generations: Sequence[Generation], name: str) -> list[Generation]:
         """The same rows in few generations, none of which is half dead."""
         merged: list[Generation] = []
@@ -160,6 +149,11 @@ class StateChange:
             segment = write_segment(self.directory, f"{own}.rows", self.layout, live)
             merged.append(index_segments(self.directory, own, self.layout, [segment]))
         return merged
+
+
+def _places(rows: BitMap) -> Longs:
+    """The numbers of rows, ascending."""
+    return np.frombuffer(rows.to_array(), np.uint32).astype(np.int64)
 
 
 def _numbers(rows: Longs) -> array[int]:

@@ -27,8 +27,9 @@ Hashes = npt.NDArray[np.uint32]
 
 _DIRECTORY = "directory"
 _SORTED = "index"
-#: Entries of a part, which is sorted in memory.
-_PART_ENTRIES = 1 << 19
+#: Entries of a part, which is sorted in memory, and of a block, which is parted in memory.
+_PART_ENTRIES = 1 << 17
+_BLOCK_ENTRIES = 1 << 18
 _MOST_PART_BITS = 12
 _PIECE_BYTES = 1 << 20
 #: Entries of one value of the leading bits up to which they are compared one by one.
@@ -43,8 +44,8 @@ _BLOCK_HASHES = 1 << 13
 def write_index(file: PieceWriter, sources: Sequence[tuple[PieceFile, int]], threads: int = 1) -> dict[str, Any]:
     """Write the index of the entries of files, each with the number of its first row; return its facts.
 
-    The facts are for `PieceWriter.finish`, alone or among others: `KeyIndex` is given them. Memory: for each thread
-    twice the entries of a part, 8 MB, and more where a larger share of the rows has one key.
+    The facts are for `PieceWriter.finish`, alone or among others: `KeyIndex` is given them. Memory: 8 MB,
+    and for each thread 5 MB, or more where a larger share of the rows has one key.
     """
     return _IndexWriter(file, sources).write(threads)
 
@@ -79,11 +80,18 @@ class _IndexWriter:
         return {"rows": self._rows, "entries": self._entries, "bits": self._bits}
 
     def _blocks(self) -> Iterator[Entries]:
+        """The entries in the order of their rows, many at once: each block is parted into as many writes as parts."""
+        waiting: list[Entries] = []
         for source, first_row in self._sources:
             section = source.section(ENTRIES)
             for number in range(len(section.pieces)):
                 source.check()
-                yield np.frombuffer(section.piece(number), np.uint64) + np.uint64(first_row)
+                waiting.append(np.frombuffer(section.piece(number), np.uint64) + np.uint64(first_row))
+                if sum(map(len, waiting)) >= _BLOCK_ENTRIES:
+                    yield np.concatenate(waiting)
+                    waiting = []
+        if waiting:
+            yield np.concatenate(waiting)
 
     def _part(self) -> list[int]:
         """Write the entries to the regions of their parts; return where the parts end."""
@@ -111,7 +119,7 @@ class _IndexWriter:
 
     def _write_part(self, part: int, first: int, entries: Entries) -> tuple[list[Piece], list[Piece]]:
         """Write the entries of a part, sorted, and its share of the directory; return the pieces of both."""
-        entries.sort()
+        entries = self._sorted(entries)
         slots = 1 << (self._bits - self._part_bits)
         slot = (entries >> np.uint64(64 - self._bits)) if self._bits else np.zeros(len(entries), np.uint64)
         counts = np.bincount((slot - np.uint64(part * slots)).astype(np.intp), minlength=slots)
@@ -120,6 +128,17 @@ class _IndexWriter:
             self._write(self._directory + 4 * part * slots, starts),
             self._write(self._start + 8 * first, entries),
         )
+
+    def _sorted(self, entries: Entries) -> Entries:
+        """The entries of a part, which come in the order of their rows, in order.
+
+        By 16 bits of the hash first, which takes no comparisons; Timsort, made for what is almost in order, does the
+        rest: in a third of the time of a sort of what is in no order.
+        """
+        bits = (entries >> np.uint64(48 - self._part_bits)).astype(np.uint16)
+        entries = entries.take(np.argsort(bits, kind="stable"))
+        entries.sort(kind="stable")
+        return entries
 
     def _write(self, start: int, values: npt.NDArray[Any]) -> list[Piece]:
         self._file.write_at(start, values)

@@ -47,6 +47,7 @@ def test_each_hash_has_its_rows(hashes: list[list[int]], others: list[int], part
     asked = [*every, *others]
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as directory:
         patch.setattr(key_index, "_PART_ENTRIES", part)
+        patch.setattr(key_index, "_BLOCK_ENTRIES", part)
         index = _index(Path(directory), hashes, threads=2)
     probes, rows = index.candidates(np.array(asked, dtype=np.uint32))
     expected = [(at, row) for at, wanted in enumerate(asked) for row, each in enumerate(every) if each == wanted]
