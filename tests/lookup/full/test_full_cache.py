@@ -49,17 +49,17 @@ def store_of(root: Path) -> TableStore:
     return TableStore.open(str(root / "d.db" / "t"), "d.t")
 
 
-def wanted(table: Table, key: tuple[str, ...], columns: tuple[str, ...] = COLUMNS) -> Rows:
+def wanted(read: pa.Table, key: tuple[str, ...], columns: tuple[str, ...] = COLUMNS) -> Rows:
     """What a read says of each key."""
     found: Rows = defaultdict(list)
-    for row in table.to_arrow().to_pylist():
+    for row in read.to_pylist():
         asked = tuple(row[name] for name in key)
         if None not in asked:
             found[asked].append(tuple(row[name] for name in columns))
     return {asked: sorted(rows, key=repr) for asked, rows in found.items()}
 
 
-def asked_of(table: Table, rows: Rows, key: tuple[str, ...]) -> list[tuple[Any, ...]]:
+def asked_of(rows: Rows, key: tuple[str, ...]) -> list[tuple[Any, ...]]:
     """Keys that are there, and some that are not."""
     none = {"k": 1000, "t": "zz", "g": 99, "v": "none"}
     return [*rows, tuple(none[name] for name in key)]
@@ -75,9 +75,10 @@ def answers(cache: FullCache, keys: list[tuple[Any, ...]], key: tuple[str, ...])
     return {one: sorted(each, key=repr) for one, each in rows.items()}
 
 
-def agree(cache: FullCache, table: Table, key: tuple[str, ...], told: object = None) -> Rows:
-    rows = wanted(table, key)
-    keys = asked_of(table, rows, key)
+def agree(cache: FullCache, table: Table | pa.Table, key: tuple[str, ...], told: object = None) -> Rows:
+    """The rows of a table, or of a read of it, are those of the cache."""
+    rows = wanted(table.to_arrow() if isinstance(table, Table) else table, key)
+    keys = asked_of(rows, key)
     assert answers(cache, keys, key) == rows, told
     for one in keys[-5:]:
         assert sorted(cache.find_one(one), key=repr) == rows.get(one, []), told
@@ -92,9 +93,10 @@ def test_a_cache_answers_as_reads_do_and_tells_the_very_keys_that_changed(case: 
     before = {key: agree(cache, history.table, key) for key, cache in caches.items()}
     for at in range(8):
         step = history.step()
+        read = history.table.to_arrow()
         for key, cache in caches.items():
             refreshed = cache.refresh()
-            rows = agree(cache, history.table, key, (at, step, refreshed))
+            rows = agree(cache, read, key, (at, step, refreshed))
             assert refreshed.snapshot == cache.snapshot == store.snapshots.latest()
             if refreshed.changed is not None:
                 told = {tuple(row.values()) for row in refreshed.changed.to_pylist()}
@@ -121,8 +123,8 @@ def test_a_condition_and_buckets_keep_rows_out(case: Case, tmp_path: Path) -> No
     ]
     for at in range(8):
         history.step()
-        rows = wanted(history.table, key)
-        keys = asked_of(history.table, rows, key)
+        rows = wanted(history.table.to_arrow(), key)
+        keys = asked_of(rows, key)
         few.refresh()
         small = {one: [row for row in each if row[1] is not None and row[1] < 3] for one, each in rows.items()}
         assert answers(few, keys, key) == {one: each for one, each in small.items() if each}, at
