@@ -301,7 +301,7 @@ STEPS = st.lists(
 )
 
 
-@examples(25)
+@examples(15)
 @given(steps=STEPS, options=st.sampled_from([{}, {"num_sorted_run__compaction_trigger": "2"}, SMALL_FILES]))
 def test_any_history_reads_the_same_whenever_it_is_compacted(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, object]], options: dict[str, str]

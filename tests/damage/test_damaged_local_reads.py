@@ -18,7 +18,7 @@ from tests.damage.damages import DAMAGES, flip_bit
 from tests.damage.samples import SAMPLES, batch, build
 from tests.engines import plain_rows
 
-_TRIALS = max(24, int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "0")))
+_TRIALS = max(16, int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "0")))
 _WHERE = "v > 'b' OR n = 21 OR n IS NULL"
 
 

@@ -115,7 +115,7 @@ def test_a_full_compaction_changes_no_row_whatever_the_engine_and_its_options(
         history.check()
 
 
-@examples(25)
+@examples(15)
 @given(st.data())
 def test_a_minor_compaction_changes_no_row_where_the_order_of_merges_does_not_matter(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

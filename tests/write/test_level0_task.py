@@ -33,6 +33,7 @@ from lakelsm.storage import LocalFileIO
 from lakelsm.surroundings import SYSTEM
 from lakelsm.write import level0_task
 from lakelsm.write.level0_task import Level0Job
+from tests.examples import examples
 
 FIRST = 1000
 #: (partition, bucket, key, value, kind)
@@ -228,6 +229,7 @@ def test_a_dynamic_bucket_without_new_keys_keeps_its_hash_index(tmp_path: Path) 
     assert write(tmp_path / "t", [("a", 0, 2, "v", 0)], **more).indexes == []
 
 
+@examples(40)
 @given(
     rows=st.lists(
         st.tuples(
