@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakelsm.arguments import checked_text, wrong_argument
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.lookup.fresh_table import FreshTable, OpenedTable, Opener
-from lakelsm.lookup.lookup_definition import LookupDefinition
+from lakelsm.lookup.lookup_definition import LookupDefinition, checked_inner
 from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.lookup.row_cache import Rows
@@ -23,8 +22,6 @@ from lakelsm.results import Staleness
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import to_arrow
-
-_HOW = "'left' or 'inner'"
 
 
 class Lookup:
@@ -77,15 +74,14 @@ class Lookup:
         looked up, 'inner' leaves it out. Columns of the key are not given again. Raises InvalidInputError for other
         columns or types than the key's.
         """
-        if checked_text("how", how, _HOW) not in ("left", "inner"):
-            raise wrong_argument("how", how, _HOW)
+        is_inner = checked_inner(how)
         with self._table.current() as opened:
             face = self._face_of(opened)
             given = face.keys.many(keys)
             found = opened.find(given.stored)
         places = found.probes if given.places is None else given.places[found.probes]
         rows = shown_rows(found.rows, face.columns).rename_columns(face.column_labels)
-        return _joined(given.rows, places, rows, how)
+        return _joined(given.rows, places, rows, is_inner)
 
     def refresh(self) -> None:
         """Go on to the newest snapshot now, whatever the periods without a refresh."""
@@ -164,9 +160,9 @@ class _Face:
         return dict(zip(self.labels, copy.deepcopy(row) if self._nested else row))
 
 
-def _joined(keys: pa.Table, probes: npt.NDArray[np.int64], rows: pa.Table, how: str) -> pa.Table:
+def _joined(keys: pa.Table, probes: npt.NDArray[np.int64], rows: pa.Table, is_inner: bool) -> pa.Table:
     """Keys beside the rows of those at the places ``probes``, which ascend; each has all its rows."""
-    if how == "inner":
+    if is_inner:
         taken = keys if _is_range(probes, len(keys)) else keys.take(pa.array(probes))
     elif _is_range(probes, len(keys)):
         taken = keys

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 
-from lakelsm.arguments import wrong_argument
+from lakelsm.arguments import checked_text, wrong_argument
 from lakelsm.errors import InvalidInputError, told_of
 from lakelsm.local.local_engine import LocalEngine
 from lakelsm.lookup.lookup_spec import LookupSpec
@@ -17,6 +17,7 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataType
 
+_HOW = "'left' or 'inner'"
 _KEYS = {
     key: option.key
     for option in (OPTIONS[field.metadata["option"].key] for field in fields(LookupOptions))
@@ -33,6 +34,13 @@ def checked_lookup_options(options: Mapping[str, str]) -> dict[str, str]:
     if len(found) < len(options):
         raise wrong_argument("options", options, "options by one of their keys each")
     return found
+
+
+def checked_inner(how: object) -> bool:
+    """Whether what has no row is left out ('inner') or kept with NULL ('left')."""
+    if checked_text("how", how, _HOW) not in ("left", "inner"):
+        raise wrong_argument("how", how, _HOW)
+    return how == "inner"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 
 from lakelsm import Catalog, RenameColumn, SetOption, Table, UpdateColumnComment, UpdateColumnType
 from lakelsm.errors import InvalidInputError
-from lakelsm.lookup.lookup_definition import DefinedLookup, LookupDefinition, checked_lookup_options
+from lakelsm.lookup.lookup_definition import DefinedLookup, LookupDefinition, checked_inner, checked_lookup_options
 from lakelsm.predicate.predicate import Compare
 from lakelsm.types import parse_type
 
@@ -138,3 +138,10 @@ def test_other_schemas_ask_for_another_cache_only_where_they_change_what_is_read
     before = asked(table, columns=columns)
     Catalog(str(tmp_path)).alter_table("db.t", change)
     assert asked(table, columns=columns).is_as_before(before) is same
+
+
+def test_what_becomes_of_a_key_without_a_row_is_one_of_two_words() -> None:
+    assert [checked_inner(how) for how in ("left", "inner")] == [False, True]
+    for wrong in ("outer", " ", None, 1):
+        with pytest.raises(InvalidInputError, match="'left' or 'inner'"):
+            checked_inner(wrong)

@@ -6,20 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lakelsm.arguments import checked_condition, checked_flag, checked_text, wrong_argument
+from lakelsm.arguments import checked_condition, checked_flag, wrong_argument
 from lakelsm.lookup.cache_choice import opened_cache
 from lakelsm.lookup.join.executor_lookups import SharedLookup
 from lakelsm.lookup.join.join_columns import JoinColumns
 from lakelsm.lookup.join.join_task import JoinTask
-from lakelsm.lookup.lookup_definition import LookupDefinition
+from lakelsm.lookup.lookup_definition import LookupDefinition, checked_inner
 from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.lookup.open_lookup import call_options, call_policy
 from lakelsm.snapshots.table_store import TableStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_HOW = "'left' or 'inner'"
 
 
 def lookup_join(
@@ -37,8 +35,7 @@ def lookup_join(
     """See `lakelsm.table.Table.lookup_join`."""
     from lakelsm.frames.lookup_join import FrameJoin
 
-    if checked_text("how", how, _HOW) not in ("left", "inner"):
-        raise wrong_argument("how", how, _HOW)
+    is_inner = checked_inner(how)
     named = JoinColumns.of(store.schema, on, columns)
     key, found = (tuple(field.name for field in part.values()) for part in (named.keys, named.added))
     LookupKeys.of(store.schema, key)
@@ -50,5 +47,5 @@ def lookup_join(
         raise wrong_argument("refresh", refresh, "seconds or a duration such as '10 s': the caches of joins are kept")
     lookup = SharedLookup(store, definition, policy, opens=opened_cache)
     buckets = named.buckets_of(store) if checked_flag("by_bucket", by_bucket) else None
-    task = partial(JoinTask, lookup, tuple(named.added.values()), inner=how == "inner")
+    task = partial(JoinTask, lookup, tuple(named.added.values()), inner=is_inner)
     return FrameJoin(store.name, store.schema, keys=named.keys, columns=named.added, task=task, buckets=buckets)
