@@ -42,8 +42,8 @@ def run_service(
     of each change, one line at a time. Whatever ends it, addresses go before servers do.
     """
     published: Addresses | None = None
-    table = TableIdentity.of(store)
     try:
+        table = TableIdentity.of(store)
         while not stop.is_set():
             found = _published(store)
             if published is not None and found is not None and found != published:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm.errors import LookupServiceError, TableNotFoundError
+from lakelsm.errors import CorruptTableError, LookupServiceError, TableNotFoundError
 from lakelsm.lookup.service.server_lease import ServerLease
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish, published_addresses
 from lakelsm.lookup.service.service_run import Addresses, run_service
@@ -121,4 +121,13 @@ def test_addresses_go_when_servers_fail(table: LocalTable) -> None:
     with pytest.raises(LookupServiceError):
         run_service(table.store, servers, threading.Event(), lambda line: None)
     assert published_addresses(table.store) is None
+    assert servers.stopped
+
+
+def test_servers_are_stopped_where_the_table_is_damaged_before_the_first_look(table: LocalTable) -> None:
+    store = table.store
+    (table.root / "schema" / "schema-0").unlink()
+    servers = Scripted([ONE], lambda: None)
+    with pytest.raises(CorruptTableError, match="schema-0 is missing"):
+        run_service(store, servers, threading.Event(), lambda line: None)
     assert servers.stopped
