@@ -270,7 +270,10 @@ def _one(field: DataField, value: Any, zeros: bool) -> Any:
     except pa.ArrowException as error:
         raise wrong_argument(argument, value, wanted) from error
     try:
-        return stored[0].as_py()
+        found = stored[0].as_py()
+        if found is not None and pa.types.is_time(stored.type) and pa.scalar(found, stored.type) != stored[0]:
+            raise ValueError("it is not within a day")
+        return found
     except (ValueError, OverflowError) as error:
         raise UnsupportedFeatureError(
             f"{argument} is a time that Python does not have ({error}): ask get_many for it, in Arrow."

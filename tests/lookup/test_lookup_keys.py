@@ -148,6 +148,12 @@ def test_a_time_that_python_does_not_have_is_for_many_keys(kind: str, stored: pa
     assert len(keys_of(f"k {kind}", ["k"]).many(pa.table({"k": far})).stored) == 1
 
 
+@pytest.mark.parametrize("millis", [-1, 86_400_000])
+def test_a_number_that_is_no_time_of_a_day_is_not_taken_for_another_one(millis: int) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"key column 'k' is a time that Python does not have.*get_many"):
+        one("TIME(3)", pa.scalar(millis, pa.int32()))
+
+
 def test_null_says_why() -> None:
     with pytest.raises(InvalidInputError, match=r"key column 'k' is None.*NULL is equal to no value, and get_many"):
         one("INT", None)
