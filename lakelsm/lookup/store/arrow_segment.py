@@ -35,6 +35,8 @@ TOO_LARGE = (pa.ArrowInvalid, pa.ArrowIndexError)
 #: Rows and bytes of a record batch, which is checked as one: a batch of one row may be larger.
 CHUNK_ROWS = 1 << 18
 CHUNK_BYTES = 16 << 20
+#: Bytes that end a stream of record batches.
+_STREAM_END = 8
 
 
 class SegmentWriter:
@@ -99,6 +101,7 @@ class ChunkWriter:
         self.file = file
         self._watch = watch
         self._schema = _stored_schema(fields)
+        self._message = BatchMessage(self._schema)
         self._lengths: list[int] = []
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
@@ -138,7 +141,7 @@ class ChunkWriter:
         (batch,) = rows.combine_chunks().to_batches()
         if self._watch is not None:
             self._watch(batch)
-        self.file.append(CHUNKS, batch.serialize())
+        self.file.append(CHUNKS, self._message.of(batch))
         self._lengths.append(len(batch))
 
     def written(self) -> Iterator[pa.RecordBatch]:
@@ -146,6 +149,29 @@ class ChunkWriter:
         for piece in self.file.pieces(CHUNKS):
             data = self.file.read_at(piece.start, piece.size)
             yield pa.ipc.read_record_batch(pa.py_buffer(data), self._schema)
+
+
+class BatchMessage:
+    """Record batches as `pa.RecordBatch.serialize` has them, one after the other in the same memory.
+
+    New memory for each takes several times as long as the copy itself: the system clears it page by page.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._around = schema.serialize().size + _STREAM_END
+        self._memory = pa.allocate_buffer(0)
+
+    def of(self, batch: pa.RecordBatch) -> memoryview:
+        """The bytes of a record batch, until the next one is asked for."""
+        size = pa.ipc.get_record_batch_size(batch)
+        if size + self._around > self._memory.size:
+            self._memory = pa.allocate_buffer(size + self._around)
+        sink = pa.FixedSizeBufferWriter(self._memory)
+        with pa.ipc.new_stream(sink, self._schema) as stream:  # Which begins with the schema.
+            stream.write_batch(batch)
+            end = sink.tell()
+        return memoryview(self._memory)[end - size : end]
 
 
 class Segment:

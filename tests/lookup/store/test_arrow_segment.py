@@ -12,7 +12,7 @@ import pytest
 
 from lakelsm.errors import CorruptStoreError, UnsupportedFeatureError
 from lakelsm.lookup.store import arrow_segment
-from lakelsm.lookup.store.arrow_segment import PlacedRows, Segment, SegmentRows, SegmentWriter
+from lakelsm.lookup.store.arrow_segment import BatchMessage, PlacedRows, Segment, SegmentRows, SegmentWriter
 from lakelsm.types import DataField, parse_type
 from lakelsm.types.nano_timestamps import nano_timestamps
 
@@ -111,3 +111,11 @@ def test_a_writer_that_fails_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"a\.1\.hashes cannot be written"):
         SegmentWriter(tmp_path / "a", _FIELDS, [_FIELDS[:1], _FIELDS])
     assert os.listdir(tmp_path) == ["a.1.hashes"]
+
+
+def test_record_batches_are_written_as_arrow_writes_each() -> None:
+    rows = pa.record_batch({"a": pa.array([1, None, 3]), "b": ["x", None, "long " * 50], "c": [[1], [], [2, 3]]})
+    many = pa.Table.from_batches([rows] * 100).combine_chunks().to_batches()[0]
+    message = BatchMessage(rows.schema)
+    for batch in (rows, many, rows.slice(1, 1), rows.slice(0, 0), many.slice(7, 290), rows.slice(2)):
+        assert bytes(message.of(batch)) == batch.serialize().to_pybytes()
