@@ -143,8 +143,11 @@ class CacheDirectory:
         """Raise OutOfMemoryError where the files of a directory in memory take more than they may."""
         if self._most is None:
             return
-        with _told(self.path):
-            taken = sum(entry.stat().st_size for entry in os.scandir(self.path))
+        taken = 0
+        with _told(self.path), os.scandir(self.path) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # Removed by another thread, whose own work has failed.
+                    taken += entry.stat().st_size
         if taken > self._most:
             raise OutOfMemoryError(
                 f"The rows of a lookup take {taken} bytes in memory, more than 'lookup.cache-max-memory-size' "

@@ -203,6 +203,7 @@ def test_a_directory_in_memory_has_its_bound(tmp_path: Path, monkeypatch: pytest
     directory = CacheDirectory.in_memory(10)
     assert directory.path.parent == Path("/dev/shm")
     directory.published("a", lambda path: path.write_text("x" * 10))
+    directory.file("gone").symlink_to("gone since")
     directory.check_space()
     directory.published("b", lambda path: path.write_text("x"))
     with pytest.raises(OutOfMemoryError, match=r"11 bytes in memory, more than 'lookup\.cache-max-memory-size' \(10\)"):

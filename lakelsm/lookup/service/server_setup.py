@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelsm.errors import InvalidInputError
 from lakelsm.lookup.service.query_server import QueryServer
 from lakelsm.lookup.service.served_table import Opened, ServedTable
 from lakelsm.lookup.service.service_access import ServerAccess
+from lakelsm.lookup.service.service_addresses import MOST_SERVERS
 from lakelsm.snapshots.table_store import TableStore
 
 #: Where servers are that no other machine reaches.
@@ -27,7 +29,9 @@ class ServerSetup:
     opened: Opened
 
     def __post_init__(self) -> None:
-        self.access.check_host(self.host or LOOPBACK)
+        self.access.check_host(LOOPBACK if self.host is None else self.host)
+        if self.servers > MOST_SERVERS:
+            raise InvalidInputError(f"servers is {self.servers}; it must be {MOST_SERVERS} at most.")
 
     def server(self, number: int, host: str | None = None) -> QueryServer:
         """A new server; ``host``: where it is, unless the setup says so."""

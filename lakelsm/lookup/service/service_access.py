@@ -10,7 +10,9 @@ from typing import Any
 
 from pyarrow import flight
 
+from lakelsm.arguments import wrong_argument
 from lakelsm.errors import InvalidInputError
+from lakelsm.lookup.service.service_addresses import ServerAddress
 from lakelsm.options import TableOptions
 
 _HEADER = "authorization"
@@ -44,7 +46,9 @@ class ServerAccess:
         return _scheme(self.certificate is not None)
 
     def check_host(self, host: str) -> None:
-        """Raise InvalidInputError for an address that others reach, unless they must show a token."""
+        """Raise InvalidInputError for what is no address, and for one that others reach unless they must show a token."""
+        if ServerAddress.parse(str(ServerAddress(host, 1))) is None:
+            raise wrong_argument("host", host, "the name or IP address of a machine, without a port")
         if self.token is None and not is_loopback(host):
             raise InvalidInputError(
                 f"host is {host!r}, which other machines reach, and without a token anybody could read the table there: "
