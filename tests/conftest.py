@@ -38,6 +38,9 @@ def _synced(descriptor: int) -> None:
 
 os.fsync = _synced
 
+# Off while thousands of tests are collected.
+gc.disable()
+
 
 #: Tests that start processes of their own, the longest of all: first of those with a JVM, so that no process of a run is
 #: left with one at its end.
@@ -71,6 +74,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # What is loaded now stays to the end: the collector need not look at it again and again.
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -179,8 +179,9 @@ def test_lookups_give_what_a_read_gives_after_each_step_of_a_history(name: str, 
             keys = _keys(chance, spec)
             for lookup, one, condition in ((cache, spec, None), (narrow, filtered, where)):
                 lookup.refresh()
-                assert _found(lookup, one, keys) == _expected(table, one, keys, condition)
-                rows = dict(_expected(table, one, keys, condition))
+                expected = _expected(table, one, keys, condition)
+                assert _found(lookup, one, keys) == expected
+                rows = dict(expected)
                 for at, key in enumerate(keys.slice(0, 10).to_pylist()):
                     assert lookup.find_one(tuple(key.values())) == ([rows[at]] if at in rows else [])
 
