@@ -85,6 +85,13 @@ def test_words_are_the_bytes_behind_what_is_skipped() -> None:
     assert TextBytes(texts).words(9, np.array([2, 0])).tolist() == [words[2], words[0]]
 
 
+def test_texts_of_one_length_have_the_words_that_others_have() -> None:
+    texts = pa.array(["begin", *(f"customer-{number:010}" for number in range(50)), "end"]).slice(1, 50)
+    some = TextBytes(pa.concat_arrays([texts, pa.array(["longer than those before"])]))
+    for skipped in (0, 9, 11, 12, 15, 18, 19):
+        assert TextBytes(texts).words(skipped).tolist() == some.words(skipped).tolist()[:50]
+
+
 def test_keys_of_one_text_have_words() -> None:
     fitting = [TextWords.fits(fields_of(types)) for types in (["STRING"], ["BYTES"], ["STRING", "INT"], ["INT"])]
     assert fitting == [True, True, False, False]
