@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +38,6 @@ def _synced(descriptor: int) -> None:
 
 os.fsync = _synced
 
-# Off while thousands of tests are collected.
-gc.disable()
-
 
 #: Tests that start processes of their own, the longest of all: first of those with a JVM, so that no process of a run is
 #: left with one at its end.
@@ -53,6 +50,16 @@ def group_of(test: str) -> str:
     """
     file = test.partition("::")[0]
     return "tests/interop" if file.startswith("tests/interop/") else file
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests are collected without the collector: none of them is garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -74,7 +81,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # What is loaded now stays to the end: the collector need not look at it again and again.
     gc.collect()
     gc.freeze()
-    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
