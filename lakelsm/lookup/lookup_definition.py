@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from lakelsm.arguments import checked_text, wrong_argument
 from lakelsm.errors import InvalidInputError, told_of
 from lakelsm.local.local_engine import LocalEngine
+from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partition_choice import PartitionChoice, partition_condition
 from lakelsm.options import OPTIONS
@@ -73,6 +74,7 @@ class LookupDefinition:
             for argument, names in (("columns", found), ("key", key)):
                 if len(set(names)) < len(names):
                     raise InvalidInputError(f"{argument} names {', '.join(names)}: name each column once.")
+            LookupKeys.of(schema, key)
         condition = LocalEngine().exact(table, self.where)
         labels = tuple(self.columns or found)
         return DefinedLookup(table, tuple(key), tuple(found), labels=labels, condition=condition, choice=choice)

@@ -201,6 +201,14 @@ def test_wrong_arguments_are_refused_with_what_is_wrong(arguments: dict[str, Any
     assert fault in str(told.value)
 
 
+@pytest.mark.parametrize("cache", ["full", "partial", "auto"])
+def test_a_key_of_a_nested_type_is_refused_before_anything_is_read(cache: str, tmp_path: Path) -> None:
+    catalog = Catalog(str(tmp_path))
+    made = catalog.create_table("db.t", "k INT, m MAP<STRING, INT>", primary_key=["k"], options={"bucket": 1})
+    with pytest.raises(InvalidInputError, match=r"Table db\.t: key has column 'm', which is MAP<STRING, INT>: look rows"):
+        made.lookup(key=["m"], cache=cache)
+
+
 def test_a_condition_that_is_not_understood_is_refused(table: Table) -> None:
     with pytest.raises(UnsupportedFeatureError, match="length"):
         table.lookup(where="length(v) = 1")
