@@ -21,13 +21,11 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import to_arrow
 
 #: Clients and servers of other versions do not understand each other. Raise it with any change of what is spoken.
-_VERSION = 2
+_VERSION = 1
 #: Keys of one request; a client asks for more in turns.
 MOST_KEYS = 1 << 16
 #: What a request is at most: 10,000 names of columns and more.
 _MAX_BYTES = 4 << 20
-#: What tells how long the request before some keys is.
-_LENGTH_BYTES = 4
 _MAX_SCHEMA_BYTES = 64 << 20
 _SOURCE = "the request"
 
@@ -103,26 +101,6 @@ class LookupRequest:
 
 def _all(kind: type, values: list[Any]) -> bool:
     return all(type(value) is kind for value in values)
-
-
-def with_keys(request: bytes, keys: pa.RecordBatch) -> bytes:
-    """A request and a few keys in one text of bytes."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, keys.schema) as writer:
-        writer.write_batch(keys)
-    return b"".join([len(request).to_bytes(_LENGTH_BYTES, "big"), request, sink.getvalue()])
-
-
-def without_keys(data: pa.Buffer) -> tuple[bytes, pa.RecordBatchReader]:
-    """The request and the keys that `with_keys` joined. Raises InvalidInputError where there are none."""
-    length = int.from_bytes(data[:_LENGTH_BYTES].to_pybytes(), "big")
-    end = _LENGTH_BYTES + length
-    if data.size < end:
-        raise InvalidInputError(f"{_SOURCE} has {data.size} bytes, and says that it has more")
-    try:
-        return data[_LENGTH_BYTES:end].to_pybytes(), pa.ipc.open_stream(data[end:])
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidInputError(f"{_SOURCE} has no keys that can be read: {error}") from error
 
 
 def key_schema(schema: TableSchema) -> pa.Schema:

@@ -2,7 +2,6 @@
 
 A lookup is a DoExchange: the command is a `LookupRequest`, the client writes one batch of keys and reads batches of rows,
 whose first column has the place of each row's key in the batch of keys. The first batch has the snapshot as metadata.
-The action `find` is the same for a few keys, in one message there and back: its results are the snapshot and the rows.
 The action `open` answers with the snapshot alone, `refresh` goes on to the newest one first.
 """
 
@@ -10,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,7 +24,6 @@ from lakelsm.lookup.service.lookup_request import (
     TableIdentity,
     encoded_error,
     encoded_snapshot,
-    without_keys,
 )
 from lakelsm.lookup.service.served_table import ServedTable
 from lakelsm.lookup.service.service_access import ServerAccess
@@ -78,7 +76,7 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
         """A lookup."""
         with _told():
             request = self._request(descriptor.command or b"")
-            keys = _checked_batch(lambda: reader.read_chunk().data)
+            keys = _checked_batch(reader)
             found, snapshot = self._served.find(request.schema, request.columns, keys)
             batches = _answer(found, request.columns)
             first = next(batches)
@@ -88,26 +86,14 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
                 writer.write_batch(batch)
 
     def do_action(self, context: Any, action: Any) -> list[flight.Result]:
-        """The snapshot that answers, and the rows of a few keys where these are asked for."""
+        """The snapshot that answers."""
         with _told():
-            if action.type == "find":
-                return self._found_few(action.body)
             if action.type not in ("open", "refresh"):
-                raise InvalidInputError(f"Action {action.type!r} is none of 'find', 'open' and 'refresh'.")
+                raise InvalidInputError(f"Action {action.type!r} is none of 'open' and 'refresh'.")
             request = self._request(action.body.to_pybytes())
             refreshed = action.type == "refresh"
             snapshot = self._served.snapshot(request.schema, request.columns, refreshed=refreshed)
             return [flight.Result(encoded_snapshot(snapshot))]
-
-    def _found_few(self, body: pa.Buffer) -> list[flight.Result]:
-        data, reader = without_keys(body)
-        request = self._request(data)
-        found, snapshot = self._served.find(request.schema, request.columns, _checked_batch(reader.read_next_batch))
-        answer = _answer_table(found, request.columns)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, answer.schema) as writer:
-            writer.write_table(answer)
-        return [flight.Result(encoded_snapshot(snapshot)), flight.Result(sink.getvalue())]
 
     def _request(self, data: bytes) -> LookupRequest:
         """The request, if it is for this server. Raises LookupServiceError for one that is for another."""
@@ -148,30 +134,26 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {text[0] if text else 'no message'}"
 
 
-def _checked_batch(read: Callable[[], pa.RecordBatch]) -> pa.Table:
+def _checked_batch(reader: Any) -> pa.Table:
     """The keys of a call. Their buffers come from outside: each offset is looked at before anything follows it."""
     try:
-        batch = read()
+        batch = reader.read_chunk().data
         if batch is None:
             raise InvalidInputError("The request has no keys.")
         if batch.num_rows > MOST_KEYS:
             raise InvalidInputError(f"The request has {batch.num_rows} keys, and {MOST_KEYS} are the most.")
         batch.validate(full=True)
-    except (StopIteration, pa.ArrowException, OSError) as error:
+    except (StopIteration, pa.ArrowException) as error:
         raise InvalidInputError(f"The request has no keys that can be read: {_first_line(error)}") from error
     return pa.Table.from_batches([batch])
 
 
 def _answer(found: FoundRows, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """The rows with the places of their keys, at least one batch."""
-    answer = _answer_table(found, columns)
+    places = pa.array(found.probes, pa.int64())
+    answer = pa.Table.from_arrays([places, *found.rows.columns], names=["", *columns])
     rows = max(1, answer.num_rows * _ANSWER_BYTES // max(answer.nbytes, 1))
     yield from answer.to_batches(max_chunksize=rows) or [_empty(answer.schema)]
-
-
-def _answer_table(found: FoundRows, columns: tuple[str, ...]) -> pa.Table:
-    places = pa.array(found.probes, pa.int64())
-    return pa.Table.from_arrays([places, *found.rows.columns], names=["", *columns])
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

@@ -13,15 +13,9 @@ from pyarrow import flight
 from lakelsm.errors import LookupServiceError, told_of
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.found_rows import FoundRows
-from lakelsm.lookup.service.lookup_request import LookupRequest, decoded_error, decoded_snapshot, with_keys
+from lakelsm.lookup.service.lookup_request import LookupRequest, decoded_error, decoded_snapshot
 from lakelsm.lookup.service.service_access import ClientAccess
 from lakelsm.lookup.service.service_addresses import ServerAddress
-
-#: Keys that are asked for by one message: an exchange of messages takes thrice as long, which many keys do not feel.
-_FEW_KEYS = 16
-
-#: The rows with the places of their keys, and the snapshot as it is encoded.
-Answer = tuple[pa.Table, pa.Buffer | None]
 
 
 class ServerConnection:
@@ -57,11 +51,18 @@ class ServerConnection:
     def find(self, keys: pa.Table, bucket: int | None) -> FoundRows:
         """The rows of some keys, `MOST_KEYS` at most; ``bucket`` is that of one of them, for errors."""
         with self._blamed(bucket) as client:
-            batch = _one_batch(keys)
-            ask = self._asked_at_once if len(keys) <= _FEW_KEYS else self._exchanged
-            answer, named = ask(client, batch)
+            descriptor = flight.FlightDescriptor.for_command(self._request)
+            writer, reader = client.do_exchange(descriptor, self._access.call_options())
+            with writer:
+                writer.begin(keys.schema)
+                writer.write_batch(_one_batch(keys))
+                writer.done_writing()
+                chunks = list(reader)
+            if not chunks:
+                raise LookupServiceError("the answer is empty")
+            answer = pa.Table.from_batches([chunk.data for chunk in chunks])
             self._check(answer, len(keys))
-            self._note(named)
+            self._note(chunks[0].app_metadata)
         probes = answer.column(0).to_numpy()
         return FoundRows(probes, pa.Table.from_arrays(answer.columns[1:], schema=self._rows))
 
@@ -73,25 +74,6 @@ class ServerConnection:
                 raise LookupServiceError("the answer is empty")
             self._note(results[0].body)
         return self.snapshot
-
-    def _exchanged(self, client: flight.FlightClient, keys: pa.RecordBatch) -> Answer:
-        descriptor = flight.FlightDescriptor.for_command(self._request)
-        writer, reader = client.do_exchange(descriptor, self._access.call_options())
-        with writer:
-            writer.begin(keys.schema)
-            writer.write_batch(keys)
-            writer.done_writing()
-            chunks = list(reader)
-        if not chunks:
-            raise LookupServiceError("the answer is empty")
-        return pa.Table.from_batches([chunk.data for chunk in chunks]), chunks[0].app_metadata
-
-    def _asked_at_once(self, client: flight.FlightClient, keys: pa.RecordBatch) -> Answer:
-        action = flight.Action("find", with_keys(self._request, keys))
-        results = list(client.do_action(action, self._access.call_options()))
-        if len(results) != 2:
-            raise LookupServiceError("the answer is empty")
-        return pa.ipc.open_stream(results[1].body).read_all(), results[0].body
 
     def _note(self, named: pa.Buffer | None) -> None:
         data = b"" if named is None else named.to_pybytes()

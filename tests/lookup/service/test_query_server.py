@@ -22,7 +22,6 @@ from lakelsm.lookup.service.lookup_request import (
     TableIdentity,
     decoded_error,
     decoded_snapshot,
-    with_keys,
 )
 from lakelsm.lookup.service.query_server import QueryServer
 from lakelsm.lookup.service.remote_cache import RemoteCache
@@ -61,17 +60,7 @@ def refusal(server: QueryServer, request: bytes, keys: pa.RecordBatch | None) ->
         asked(server, request, keys)
     told = decoded_error(failure.value.extra_info)
     assert told is not None
-    if keys is not None and len(keys) <= MOST_KEYS // 2:  # In one message it is refused as well.
-        with pytest.raises(flight.FlightServerError) as failure:
-            asked_at_once(server, with_keys(request, keys))
-        again = decoded_error(failure.value.extra_info)
-        assert (type(again), str(again)) == (type(told), str(told))
     return told
-
-
-def asked_at_once(server: QueryServer, body: bytes) -> list[flight.Result]:
-    with flight.FlightClient(f"grpc://{server.address}") as client:
-        return list(client.do_action(flight.Action("find", body), flight.FlightCallOptions(timeout=10)))
 
 
 def ids(*values: int | None) -> pa.RecordBatch:
@@ -83,23 +72,6 @@ def test_an_answer_has_places_rows_and_the_snapshot(table: LocalTable) -> None:
         (chunk,) = asked(server, request_of(table).encoded(), ids(9, 2))
     assert chunk.data.to_pydict() == {"": [1], "v": ["two"]}
     assert decoded_snapshot(chunk.app_metadata.to_pybytes()) == table.latest
-
-
-def test_an_answer_in_one_message_has_the_same(table: LocalTable) -> None:
-    with service(table.store) as (server,):
-        snapshot, rows = asked_at_once(server, with_keys(request_of(table).encoded(), ids(9, 2)))
-        none = asked_at_once(server, with_keys(request_of(table).encoded(), ids(9)))[1]
-    assert pa.ipc.open_stream(rows.body).read_all().to_pydict() == {"": [1], "v": ["two"]}
-    assert decoded_snapshot(snapshot.body.to_pybytes()) == table.latest
-    assert pa.ipc.open_stream(none.body).read_all().num_rows == 0
-
-
-@pytest.mark.parametrize("cut", [3, 60, -200])
-def test_a_message_that_is_cut_is_refused(table: LocalTable, cut: int) -> None:
-    body = with_keys(request_of(table).encoded(), ids(9, 2))
-    with service(table.store) as (server,), pytest.raises(flight.FlightServerError) as failure:
-        asked_at_once(server, body[:cut])
-    assert isinstance(decoded_error(failure.value.extra_info), InvalidInputError)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +142,7 @@ def test_bytes_that_are_no_request_are_refused(table: LocalTable, data: bytes) -
 
 
 def test_an_action_that_is_none_is_refused(table: LocalTable) -> None:
-    refused = pytest.raises(flight.FlightServerError, match="none of 'find', 'open' and 'refresh'")
+    refused = pytest.raises(flight.FlightServerError, match="none of 'open' and 'refresh'")
     with service(table.store) as (server,), flight.FlightClient(f"grpc://{server.address}") as client, refused:
         list(client.do_action(flight.Action("stop", b"")))
 
