@@ -1,4 +1,4 @@
-"""The columnar store (`lookup.local-file-type` = 'arrow'): Arrow record batches and the index of their key in one file.
+"""The columnar store (`lookup.local-file-type` = 'arrow'): Arrow record batches, searched by their key, in one file.
 
 A row's place is its number in the order in which rows were written.
 """
