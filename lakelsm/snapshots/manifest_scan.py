@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -50,12 +51,28 @@ def read_live_entries(
     filters run before entries are made; they must treat all entries of one bucket of one partition alike.
     ``stats=False`` may leave key and value statistics empty, which is a third faster: for plans that
     prune by nothing, never for entries that are committed again.
-    Raises CorruptTableError naming the file where a manifest or list is missing or damaged.
+    Raises CorruptTableError naming the file where a manifest or list is missing or damaged, or adds a file twice.
     """
     metas = _metas_with_entries(file_io, paths, snapshot)
     batches = _open(file_io, paths, metas, keep_manifest)
     wanted = [_wanted(batch, keep_partitions, keep_buckets) for batch in batches]
-    return [entry for batch, rows in _live(batches, wanted) for entry in batch.entries(rows, stats)]
+    entries = [entry for batch, rows in _live(batches, wanted) for entry in batch.entries(rows, stats)]
+    _check_added_once(entries, snapshot)
+    return entries
+
+
+def _check_added_once(entries: Sequence[ManifestEntry], snapshot: Snapshot) -> None:
+    """Refuse a snapshot that has a file twice, whose rows would be there twice. (Java: `FileEntry.mergeEntries`.)"""
+    if len({entry.file.file_name for entry in entries}) == len(entries):
+        return  # Names are cheaper than identities, and no two files have one.
+    seen: set[EntryIdentity] = set()
+    for entry in entries:
+        if entry.identity in seen:
+            raise CorruptTableError(
+                f"Snapshot {snapshot.id} adds data file {entry.file.file_name!r} twice: its manifests were changed by "
+                "hand. Restore them, or read another snapshot."
+            )
+        seen.add(entry.identity)
 
 
 def read_live_counts(
@@ -120,9 +137,19 @@ def read_delta_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> 
 
 
 def read_manifest_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:
-    """Return the manifests of ``snapshot``: those of its base list, then those of its delta list."""
+    """Return the manifests of ``snapshot``: those of its base list, then those of its delta list.
+
+    Raises CorruptTableError where one is named twice.
+    """
     base = _read_list(file_io, paths, snapshot, snapshot.base_manifest_list, snapshot.base_manifest_list_size)
-    return [*base, *read_delta_metas(file_io, paths, snapshot)]
+    metas = [*base, *read_delta_metas(file_io, paths, snapshot)]
+    name, times = Counter(meta.file_name for meta in metas).most_common(1)[0] if metas else ("", 1)
+    if times > 1:
+        raise CorruptTableError(
+            f"The manifest lists of snapshot {snapshot.id} name {paths.manifest(name)} {times} times: they were changed "
+            "by hand. Restore them, or read another snapshot."
+        )
+    return metas
 
 
 def read_manifest(file_io: FileIO, paths: TablePaths, meta: ManifestFileMeta) -> list[ManifestEntry]:

@@ -322,5 +322,10 @@ def test_nothing_else_decides_to_delete_a_tables_files() -> None:
     package = Path(lakelsm.__file__).parent
     deleting = re.compile(r"file_io\.delete\(|\.delete_file\(|\bos\.(remove|unlink)\(|\.unlink\(")
     found = {str(path.relative_to(package)) for path in package.rglob("*.py") if deleting.search(path.read_text())}
+    # Lookups remove files of their own: those of caches, on this machine, and the addresses and leases of a service.
+    stores = {f"lookup/store/{name}.py" for name in ("arrow_store", "new_file", "piece_file")}
+    of_caches = {"lookup/cache_directory.py", *stores}
+    of_services = {"lookup/service/service_addresses.py", "lookup/service/server_lease.py"}
     # The storage carries it out; a writer of files takes back those of which nobody knows yet.
-    assert found == {"commit/attempt_files.py", "storage/local.py", "format/data_file/rolling_writer.py"}
+    deciding = {"commit/attempt_files.py", "storage/local.py", "format/data_file/rolling_writer.py"}
+    assert found == deciding | of_caches | of_services

@@ -27,6 +27,7 @@ from lakelsm.snapshots.manifest_scan import (
     read_changelog_entries,
     read_delta_entries,
     read_index_entries,
+    read_live_counts,
     read_live_entries,
     read_manifest,
     read_manifest_metas,
@@ -283,3 +284,21 @@ def test_golden_index_files_belong_to_live_buckets(tmp_path: Path) -> None:
         buckets = {(item.partition, item.bucket) for item in read_live_entries(FILE_IO, paths, snapshot)}
         for index in read_index_entries(FILE_IO, paths, snapshot):
             assert (index.partition, index.bucket) in buckets, name
+
+
+def test_a_manifest_that_is_listed_twice_is_refused(table: MetadataTable) -> None:
+    meta = table.manifest(*adds(3))
+    for snapshot in (table.snapshot([meta, meta]), table.snapshot([meta], [meta])):
+        with pytest.raises(CorruptTableError, match=f"of snapshot 4 name .*{meta.file_name} 2 times"):
+            table.live(snapshot)
+        with pytest.raises(CorruptTableError, match="2 times"):
+            read_live_counts(FILE_IO, table.paths, snapshot)
+
+
+def test_a_file_that_is_added_twice_is_refused_unless_both_were_deleted(table: MetadataTable) -> None:
+    twice = adds(3)[0]
+    other = replace(twice, bucket=twice.bucket + 1)
+    with pytest.raises(CorruptTableError, match="Snapshot 4 adds data file 'f0' twice"):
+        table.live(table.snapshot([table.manifest(*adds(3))], [table.manifest(twice)]))
+    assert table.live(table.snapshot([table.manifest(twice, twice)], [table.manifest(delete(twice))])) == []
+    assert table.live(table.snapshot([table.manifest(twice, other)])) == ["f0", "f0"]
