@@ -79,7 +79,7 @@ class LookupFiles:
     def disk_bytes(self) -> int:
         """What the files take that are in use."""
         with self._lock:
-            return sum(one.store.disk_bytes for one in self._open.values())
+            return self._size()
 
     def name_of(self, file: RunFile) -> str:
         """The name of a data file's store in the directory. It begins with a mark of the table."""
@@ -252,12 +252,16 @@ class LookupFiles:
             reader.close()
         return self.format.open(path, layout)
 
+    def _size(self) -> int:
+        """What the open files take; the lock is held."""
+        return sum(one.store.disk_bytes for one in self._open.values())
+
     def _keep_to_bounds(self) -> None:
         """Drop files that have not been used for long, and as many more as the disk space asks for; those in use stay."""
         options = self.spec.store.options
         oldest = self.surroundings.monotonic() - options.lookup_cache_file_retention / 1000
         with self._lock:
-            size = sum(one.store.disk_bytes for one in self._open.values())
+            size = self._size()
             gone = []
             for one in self._open.values():  # Those not used for longest come first.
                 if size <= options.lookup_cache_max_disk_size and one.used >= oldest:

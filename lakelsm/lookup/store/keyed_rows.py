@@ -16,7 +16,7 @@ from lakelsm.lookup.python_rows import key_row
 from lakelsm.lookup.store.arrow_segment import TOO_LARGE, PlacedRows, SegmentRows
 from lakelsm.lookup.store.key_entries import hashes_of
 from lakelsm.lookup.store.key_index import KeyIndex
-from lakelsm.types import DataField
+from lakelsm.types import DataField, contiguous
 
 Longs = npt.NDArray[np.int64]
 
@@ -87,9 +87,7 @@ class SameKeys(NamedTuple):
         is_each = len(probes) == len(keys) and bool((probes == np.arange(len(keys))).all())
         equal = np.ones(len(candidates), dtype=bool)
         for name in keys.column_names:
-            values = keys.column(name).combine_chunks()
-            if isinstance(values, pa.ChunkedArray):
-                values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0, values.type)
+            values = contiguous(keys.column(name))
             equal &= placed.have(name, values if is_each else values.take(pa.array(probes)))
         if equal.all():
             return SameKeys(probes, candidates, placed)

@@ -22,7 +22,7 @@ from lakelsm.format.row.row_bytes import (
 )
 from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, VALUE_KIND
-from lakelsm.types import DataField
+from lakelsm.types import DataField, contiguous
 
 _POSITION_BYTES, _SEQUENCE_BYTES, _KIND_BYTES = 8, 8, 1  # Persisted: do not change
 
@@ -48,7 +48,7 @@ class CompactedValues:
     def encode(self, rows: pa.Table) -> pa.BinaryArray:
         """The bytes of each row."""
         columns = [rows.column(field.name) for field in self.fields]
-        return single(encode_compacted(columns, [field.type for field in self.fields]))
+        return contiguous(encode_compacted(columns, [field.type for field in self.fields]))
 
     def decode(self, values: RowBytes) -> pa.Table:
         """As `ValueForm.decode`."""
@@ -115,8 +115,3 @@ class PersistedValues:
             positions=load_numbers(values.buffer, ends - size, "<i8") if positioned else None,
             size=size,
         )
-
-
-def single(column: pa.ChunkedArray) -> pa.Array:
-    """The values of a column in one piece."""
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])

@@ -22,13 +22,13 @@ from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.store.block_cache import BlockCache
 from lakelsm.lookup.store.lookup_store import StoreLayout
 from lakelsm.lookup.store.new_file import new_file
-from lakelsm.lookup.store.persisted_values import CompactedValues, ValueForm, single
+from lakelsm.lookup.store.persisted_values import CompactedValues, ValueForm
 from lakelsm.lookup.store.sort_block import BlockCompression, BlockGroup, Bytes
 from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
 from lakelsm.merge.key_order import order_keys, stable_order
 from lakelsm.options.lookup_options import LookupOptions
-from lakelsm.types import DataField, DataType, to_arrow
+from lakelsm.types import DataField, DataType, contiguous, to_arrow
 
 #: Plain bytes of blocks, at least, that are searched in one step.
 _STEP_BYTES = 8 << 20
@@ -67,7 +67,7 @@ class SortStoreFormat:
                 for start in range(0, len(table), size):
                     batch = table.slice(start, size)
                     keys = encode_compacted(canonical_keys(batch, layout.keys), _types(layout.keys))
-                    writer.put(single(keys), values.encode(batch))
+                    writer.put(contiguous(keys), values.encode(batch))
             writer.finish()
 
     def open(self, path: Path, layout: StoreLayout) -> SortStore:
@@ -100,7 +100,7 @@ class SortStore:
         columns = canonical_keys(keys, self._layout.keys)
         probes = np.arange(len(keys))
         if self._reader.bloom is not None and len(keys):
-            encoded = single(encode_compacted(columns, self._types))
+            encoded = contiguous(encode_compacted(columns, self._types))
             probes = np.flatnonzero(self._reader.bloom.may_have(hash_bytes(RowBytes.of(encoded))))
             columns = [column.take(pa.array(probes)) for column in columns]
         columns, probes, blocks = self._placed(columns, probes)
@@ -190,7 +190,7 @@ def _batches(values: RowBytes) -> Iterator[RowBytes]:
 
 def canonical_keys(rows: pa.Table, keys: Sequence[DataField]) -> list[pa.Array]:
     """The key columns of rows, floats as keys have them (docs/keys.md): 0.0 for -0.0, and one NaN."""
-    columns = [single(rows.column(field.name)) for field in keys]
+    columns = [contiguous(rows.column(field.name)) for field in keys]
     return [_one_zero_and_nan(column) if pa.types.is_floating(column.type) else column for column in columns]
 
 

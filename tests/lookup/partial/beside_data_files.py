@@ -18,7 +18,7 @@ from lakelsm.format.row.row_bytes import fixed_bytes, join_bytes, varint_bytes
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partial import live_buckets
 from lakelsm.lookup.partial.live_buckets import LiveBuckets
-from lakelsm.lookup.store.persisted_values import ValueProcessor, single
+from lakelsm.lookup.store.persisted_values import ValueProcessor
 from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
 from lakelsm.merge.merge_unit import RunFile
@@ -26,7 +26,7 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.types import DataField
+from lakelsm.types import DataField, contiguous
 
 FORM = SortFileForm(200, compression=BlockCompression.ZSTD, bloom_fpp=0.05)
 
@@ -45,7 +45,7 @@ def write_lookup_file(
     with written.open("wb") as out:
         writer = SortFileWriter(out, FORM)
         encoded = encode_compacted([rows[field.name] for field in keys], [field.type for field in keys])
-        writer.put(single(encoded), values_of(rows, processor, schema.fields))
+        writer.put(contiguous(encoded), values_of(rows, processor, schema.fields))
         writer.finish()
     return written.rename(f"{file.path}.{written.stat().st_size}.{processor.value}.v1.lookup")
 
@@ -62,7 +62,7 @@ def values_of(rows: pa.Table, processor: ValueProcessor, fields: tuple[DataField
         return varint_bytes(rows[POSITION].to_numpy())
     position = [numbers(POSITION, "<i8")] if processor is ValueProcessor.VALUE_AND_POSITION else []
     columns = encode_compacted([rows[field.name] for field in fields], [field.type for field in fields])
-    return join_bytes([single(columns), *position, numbers(SEQUENCE_NUMBER, "<i8"), numbers(VALUE_KIND, "<i1")])
+    return join_bytes([contiguous(columns), *position, numbers(SEQUENCE_NUMBER, "<i8"), numbers(VALUE_KIND, "<i1")])
 
 
 def write_lookup_files(store: TableStore, processor: ValueProcessor = ValueProcessor.VALUE) -> None:
