@@ -14,7 +14,6 @@ import pyarrow as pa
 from lakelsm.arguments import (
     checked_assignments,
     checked_buckets,
-    checked_choice,
     checked_condition,
     checked_flag,
     checked_location,
@@ -34,20 +33,22 @@ from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.after_write import finished_write, result_of
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Compactor
-from lakelsm.engine import ENGINES, Engine, checked_session, chosen_engine, local_engine
+from lakelsm.engine import Engine, chosen_engine, local_engine
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_input import is_spark_frame
+from lakelsm.maintain.table_inspection import TableInspection
+from lakelsm.maintain.table_upkeep import TableUpkeep
+from lakelsm.maintain.table_versions import TableVersions
 from lakelsm.options import TableOptions
 from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.plan.compaction_plan import checked_scope
 from lakelsm.plan.count_plan import metadata_count
 from lakelsm.plan.overwritten_partitions import checked_partition, replaced_partitions
 from lakelsm.plan.read_plan import ReadPlan, plan_read
-from lakelsm.plan.table_status import table_status
 from lakelsm.plan.time_travel import changelog_range, chosen_state
 from lakelsm.predicate.parser import parse_where
 from lakelsm.read.changelog_tasks import check_added_columns
-from lakelsm.results import CommitResult, CompactionResult, CountResult, TableStatus
+from lakelsm.results import CommitResult, CompactionResult, CountResult
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM
@@ -63,24 +64,13 @@ if TYPE_CHECKING:
 _Write: TypeAlias = Callable[[BatchWriter[Any], str, int], BatchResult]
 
 
-class Table:
+class Table(TableVersions, TableUpkeep, TableInspection):
     """One table. It follows the table's newest schema: each call looks at it anew."""
-
-    def __init__(self, store: TableStore, spark: SparkSession | None = None) -> None:
-        if not isinstance(store, TableStore):
-            raise wrong_argument("store", store, "made by Catalog.table(name) or Table.for_path(location): call these")
-        self._opened = store
-        self._spark = checked_session(spark)
 
     @staticmethod
     def for_path(location: str, spark: SparkSession | None = None) -> Table:
         """Open the table whose directory is at a path or ``file:`` URI."""
         return Table(TableStore.open(checked_location("location", location)), spark)
-
-    @property
-    def name(self) -> str:
-        """The name that messages use."""
-        return self._opened.name
 
     @property
     def schema(self) -> TableSchema:
@@ -518,65 +508,10 @@ class Table:
         scope = checked_scope(store, full, None if where is None else chosen.predicate(store, where), numbers)
         return Compactor(chosen.runner, store).compact(scope, limits, dry_run=dry_run, commit_user=user)
 
-    # -- looking ---------------------------------------------------------------------------------------------------
-
-    def status(self, *, most_buckets: int = 10) -> TableStatus:
-        """What waits in level 0, how many sorted runs there are, and what a compaction would take now.
-
-        Told by the newest snapshot's manifests, without a session; ``most_buckets`` of those that need a compaction most
-        are told of one by one.
-        """
-        most = checked_number("most_buckets", most_buckets, least=0)
-        store, now = self._store(), SYSTEM.clock()
-        return table_status(store, store.snapshots.latest(), SYSTEM.local_wall_clock(now), now, most_buckets=most)
-
-    def snapshots(self) -> DataFrame:
-        """The retained snapshots, oldest first.
-
-        ``operation`` is what was done: WRITE, DELETE, UPDATE, OVERWRITE, COMPACT, or what another engine says (NULL:
-        nothing). ``delta_record_count`` is the rows of the files that it added less those of the files that it deleted,
-        ``changelog_record_count`` the changes that it recorded. A file that moved up a level is added and deleted.
-        """
-        from lakelsm.frames.system_frames import snapshots_frame
-
-        return snapshots_frame(self.spark, self._store())
-
-    def files(self, snapshot_id: int | None = None) -> DataFrame:
-        """The live data files of a snapshot (the newest by default). ``partition`` is like 'dt=2025-12-31/hh=12'."""
-        from lakelsm.frames.system_frames import files_frame
-
-        store, snapshot = self._at(snapshot_id)
-        return files_frame(self.spark, store, snapshot)
-
-    def buckets(self, snapshot_id: int | None = None) -> DataFrame:
-        """Files, rows and bytes by partition, bucket and level."""
-        from lakelsm.frames.system_frames import buckets_frame
-
-        return buckets_frame(self.files(snapshot_id))
-
-    @property
-    def spark(self) -> SparkSession:
-        """The session that the table works in."""
-        from lakelsm.frames.spark_engine import SparkEngine
-
-        return SparkEngine(self._spark).session
-
     def __repr__(self) -> str:
         return f"Table({self.name!r} at {self._opened.paths.root!r})"
 
     # -- inside ----------------------------------------------------------------------------------------------------
-
-    def _store(self, overrides: Mapping[str, str] | None = None) -> TableStore:
-        return self._opened.refreshed().with_options(overrides)
-
-    def _at(self, snapshot_id: int | None) -> tuple[TableStore, Snapshot | None]:
-        snapshot_id = checked_snapshot_id("snapshot_id", snapshot_id)
-        store = self._store()
-        return store, store.snapshots.latest() if snapshot_id is None else store.snapshots.get(snapshot_id)
-
-    def _engine(self, name: str | None) -> Engine:
-        """The engine that a call names, or the one that it means without a name."""
-        return chosen_engine(checked_choice("engine", name, ENGINES), self._spark)
 
     def _engine_of(self, frame: object, named: str | None = None) -> Engine:
         """Where rows are taken: on Spark those of its DataFrames, in this process all others."""

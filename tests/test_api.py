@@ -51,7 +51,8 @@ _EMPTY = inspect.Parameter.empty
 
 
 def public_methods(kind: type) -> dict[str, Callable[..., Any]]:
-    found = {name: each for name, each in vars(kind).items() if not name.startswith("_")}
+    inherited = {name: each for part in reversed(kind.mro()[:-1]) for name, each in vars(part).items()}
+    found = {name: each for name, each in inherited.items() if not name.startswith("_")}
     return {name: each.__func__ if isinstance(each, staticmethod) else each for name, each in found.items()}
 
 
@@ -102,7 +103,7 @@ def test_every_parameter_is_told_of_where_its_method_is(kind: type, name: str, e
 @pytest.mark.parametrize(("kind", "name", "each"), FACE)
 def test_every_type_that_a_public_method_takes_or_returns_is_exported(kind: type, name: str, each: Any) -> None:
     function = each.fget if isinstance(each, property) else each
-    hints = typing.get_type_hints(function, {**LATE, **vars(importlib.import_module(kind.__module__))})
+    hints = typing.get_type_hints(function, {**LATE, **vars(importlib.import_module(function.__module__))})
     assert "return" in hints
     found = {part for hint in hints.values() for part in classes_in(hint) if part.__module__.startswith("lakelsm")}
     assert sorted(part.__name__ for part in found if part not in EXPORTED.values()) == []

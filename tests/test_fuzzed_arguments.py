@@ -69,7 +69,8 @@ class Method:
 def public_methods() -> Iterator[Method]:
     """All of them, so that a new one cannot be forgotten."""
     for owner in OWNERS:
-        for name, member in vars(owner).items():
+        inherited = {name: member for part in reversed(owner.mro()[:-1]) for name, member in vars(part).items()}
+        for name, member in inherited.items():
             public = not name.startswith("_") and callable(getattr(owner, name)) and callable(member)
             if public or (name == "__init__" and owner not in MADE):
                 yield Method(owner, name)

@@ -14,13 +14,17 @@ from lakelsm.format.partition_path import escape_path_name, partition_label, par
 
 __all__ = [
     "DATABASE_SUFFIX",
+    "MAIN_BRANCH",
     "POSTPONE_BUCKET",
     "AttemptNames",
     "CommitFileNames",
     "PartitionText",
     "TablePaths",
+    "branch_of",
+    "changelog_id_of",
     "check_name",
     "check_names",
+    "consumer_of",
     "database_path",
     "escape_path_name",
     "file_index_among",
@@ -55,7 +59,14 @@ _FILE_INDEX_SUFFIX = ".index"
 #: How the names of a warehouse's databases end.
 DATABASE_SUFFIX = ".db"
 
+#: The branch that every table has: the table itself.
+MAIN_BRANCH = "main"
+
+#: Between a table's name and that of one of its branches, as in Paimon's identifiers.
+_BRANCH_MARK = "$branch_"
+
 _SNAPSHOT_PREFIX, _SCHEMA_PREFIX, _BUCKET_PREFIX = "snapshot-", "schema-", "bucket-"
+_BRANCH_PREFIX, _CHANGELOG_PREFIX, _CONSUMER_PREFIX = "branch-", "changelog-", "consumer-"
 
 
 def database_path(warehouse: str, database: str) -> str:
@@ -104,6 +115,21 @@ def _number_after(prefix: str, name: str) -> int | None:
 def tag_of(name: str) -> str | None:
     """Return the tag whose file is called ``name``; None for any other name."""
     return name.removeprefix(TAG_PREFIX) if name.startswith(TAG_PREFIX) else None
+
+
+def changelog_id_of(name: str) -> int | None:
+    """Return the number in ``changelog-<N>``; None for any other name."""
+    return _number_after(_CHANGELOG_PREFIX, name)
+
+
+def consumer_of(name: str) -> str | None:
+    """Return the consumer whose file is called ``name``; None for any other name."""
+    return name.removeprefix(_CONSUMER_PREFIX) if name.startswith(_CONSUMER_PREFIX) else None
+
+
+def branch_of(name: str) -> str | None:
+    """Return the branch whose directory is called ``name``; None for any other name."""
+    return name.removeprefix(_BRANCH_PREFIX) if name.startswith(_BRANCH_PREFIX) else None
 
 
 def is_bucket_name(name: str) -> bool:
@@ -222,28 +248,46 @@ class CommitFileNames:
 
 @dataclass(frozen=True)
 class TablePaths:
-    """Paths of the files of the table at ``root`` (a trailing slash is dropped).
+    """Paths of the files of a branch of the table at ``root`` (a trailing slash is dropped).
 
-    ``name`` is how every message names the table, after the word "table": 'database.table' where a catalog opened it,
-    else its root.
+    A branch has schemas, snapshots, tags, consumers and changelogs of its own; data, manifests, indexes and statistics of
+    all branches lie together (docs/format.md 1). ``name`` is how every message names the table, after the word "table":
+    'database.table' where a catalog opened it, else its root.
     """
 
     root: str
     name: str = field(default="", compare=False)
+    branch: str = MAIN_BRANCH
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", _root(self.root))
         object.__setattr__(self, "name", self.name or self.root)
 
+    def of_branch(self, branch: str) -> TablePaths:
+        """The paths of another branch of the same table."""
+        table = self.name.removesuffix(f"{_BRANCH_MARK}{self.branch}")
+        name = table if branch == MAIN_BRANCH else f"{table}{_BRANCH_MARK}{branch}"
+        return TablePaths(self.root, name, branch)
+
+    @property
+    def branch_root(self) -> str:
+        """Directory of what the branch has for itself: the table's own for the main branch."""
+        return self.root if self.branch == MAIN_BRANCH else f"{self.branches_dir}/{_BRANCH_PREFIX}{self.branch}"
+
+    @property
+    def branches_dir(self) -> str:
+        """Directory of the branches beside the main one."""
+        return f"{self.root}/branch"
+
     @property
     def schema_dir(self) -> str:
         """Directory of the schema files."""
-        return f"{self.root}/schema"
+        return f"{self.branch_root}/schema"
 
     @property
     def snapshot_dir(self) -> str:
         """Directory of the snapshots and their two hints."""
-        return f"{self.root}/snapshot"
+        return f"{self.branch_root}/snapshot"
 
     @property
     def manifest_dir(self) -> str:
@@ -258,12 +302,17 @@ class TablePaths:
     @property
     def tag_dir(self) -> str:
         """Directory of the tags."""
-        return f"{self.root}/tag"
+        return f"{self.branch_root}/tag"
+
+    @property
+    def consumer_dir(self) -> str:
+        """Directory of the consumers."""
+        return f"{self.branch_root}/consumer"
 
     @property
     def changelog_dir(self) -> str:
-        """Directory of long-lived changelogs."""
-        return f"{self.root}/changelog"
+        """Directory of long-lived changelogs and their two hints."""
+        return f"{self.branch_root}/changelog"
 
     @property
     def statistics_dir(self) -> str:
@@ -283,11 +332,11 @@ class TablePaths:
     @property
     def lookup_service(self) -> str:
         """File that holds the addresses of the servers of lakelsm's query service. Paimon's own has another id."""
-        return f"{self.root}/service/service-primary-key-lookup-flight"
+        return f"{self.branch_root}/service/service-primary-key-lookup-flight"
 
     def lookup_lease(self, uuid: str) -> str:
         """Return the path of the file for as long as which the servers of one service on a cluster run."""
-        return f"{self.root}/service/.lakelsm-servers-{uuid}"
+        return f"{self.branch_root}/service/.lakelsm-servers-{uuid}"
 
     def schema_file(self, schema_id: int) -> str:
         """Return the path of a schema file."""
@@ -299,7 +348,13 @@ class TablePaths:
 
     def changelog(self, snapshot_id: int) -> str:
         """Return the path of a long-lived changelog file."""
-        return f"{self.changelog_dir}/changelog-{snapshot_id}"
+        return f"{self.changelog_dir}/{_CHANGELOG_PREFIX}{snapshot_id}"
+
+    def consumer(self, consumer_id: str) -> str:
+        """Return the path of a consumer's file. Raises InvalidInputError on a name that leaves the directory."""
+        if not consumer_id.strip() or not _is_plain(consumer_id):
+            raise InvalidInputError(f"Consumer id {consumer_id!r} is blank, or has a slash or NUL: choose another.")
+        return f"{self.consumer_dir}/{_CONSUMER_PREFIX}{consumer_id}"
 
     def manifest(self, name: str) -> str:
         """Return the path of a manifest, manifest list or index manifest."""

@@ -31,7 +31,7 @@ def chosen_snapshot(
     if timestamp is not None:
         return store.snapshots.at_or_before(millis(timestamp))
     if tag is not None:
-        return store.snapshots.tag(tag).snapshot
+        return store.tags.get(tag).snapshot
     return store.snapshots.latest()
 
 
@@ -112,5 +112,5 @@ def _at(store: TableStore, point: Point, millis: Millis) -> Snapshot:
     if isinstance(point, int):
         return store.snapshots.get(point)
     if isinstance(point, str):
-        return store.snapshots.tag(point).snapshot
+        return store.tags.get(point).snapshot
     return store.snapshots.at_or_before(millis(point))

@@ -1,4 +1,4 @@
-"""Finding and reading snapshots and tags (docs/format.md 4.2 and 4.3). Hints may be missing, stale or ahead."""
+"""Finding and reading snapshots (docs/format.md 4.2). Hints may be missing, stale or ahead."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 
 from lakelsm.errors import CorruptTableError, LakelsmError, SnapshotNotFoundError
-from lakelsm.format.paths import TablePaths, snapshot_id_of, tag_of
-from lakelsm.format.snapshot import Snapshot, Tag
+from lakelsm.format.paths import TablePaths, snapshot_id_of
+from lakelsm.format.snapshot import Snapshot
 from lakelsm.storage import FileIO
 
 #: So many ids after a hint are probed one by one before the directory is listed.
@@ -20,7 +20,7 @@ _MAX_HINT_BYTES = 64
 
 
 class SnapshotManager:
-    """Reads the ``snapshot/`` and ``tag/`` directories of one table. Caches nothing."""
+    """Reads the ``snapshot/`` directory of one branch of a table. Caches nothing."""
 
     def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
         self._file_io = file_io
@@ -120,23 +120,6 @@ class SnapshotManager:
             snapshot = Snapshot.from_json(data, path)
             if snapshot.commit_user == commit_user:
                 yield snapshot
-
-    def tag(self, name: str) -> Tag:
-        """Return a tag. Raises SnapshotNotFoundError naming the tags that exist."""
-        path = self._paths.tag(name)
-        try:
-            data = self._file_io.read(path, MAX_SNAPSHOT_BYTES)
-        except FileNotFoundError:
-            known = ", ".join(self.tag_names()) or "none"
-            raise SnapshotNotFoundError(
-                f"Table {self._paths.name} has no tag {name!r}; its tags: {known}"
-            ) from None
-        return Tag.from_json(data, path)
-
-    def tag_names(self) -> Sequence[str]:
-        """Return the names of all tags, sorted."""
-        tags = map(tag_of, self._file_io.list(self._paths.tag_dir))
-        return sorted(tag for tag in tags if tag is not None)
 
     def write_latest_hint(self, snapshot_id: int) -> bool:
         """Point LATEST at a snapshot that has just been published. Best effort: returns False when it failed.

@@ -15,15 +15,18 @@ from lakelsm.format.row.binary_row import decode_row, decode_rows
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.schema.validation import validate_existing_table, with_dynamic_options
+from lakelsm.snapshots.branch_store import BranchStore
+from lakelsm.snapshots.changelog_store import ChangelogStore
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
+from lakelsm.snapshots.tag_store import TagStore
 from lakelsm.storage import FileIO, open_storage
 from lakelsm.types import DataType
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableStore:
-    """A table as one operation sees it: the schema and options are those of the moment it was opened."""
+    """A branch of a table as one operation sees it: the schema and options are those of the moment it was opened."""
 
     file_io: FileIO
     paths: TablePaths
@@ -75,8 +78,23 @@ class TableStore:
 
     @property
     def snapshots(self) -> SnapshotManager:
-        """The table's snapshots and tags."""
+        """The branch's snapshots."""
         return SnapshotManager(self.file_io, self.paths)
+
+    @property
+    def tags(self) -> TagStore:
+        """The branch's tags."""
+        return TagStore(self.file_io, self.paths)
+
+    @property
+    def changelogs(self) -> ChangelogStore:
+        """The branch's long-lived changelogs."""
+        return ChangelogStore(self.file_io, self.paths)
+
+    @property
+    def branches(self) -> BranchStore:
+        """All branches of the table."""
+        return BranchStore(self.file_io, self.paths)
 
     @property
     def partition_types(self) -> list[DataType]:

@@ -7,9 +7,20 @@ cannot offer it must refuse by name instead of imitating it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from pyarrow import fs as arrow_fs
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """A name in a directory. ``size`` is in bytes and ``modified`` in epoch milliseconds; of a directory both are 0."""
+
+    name: str
+    is_directory: bool
+    size: int = 0
+    modified: int = 0
 
 
 @runtime_checkable
@@ -57,6 +68,10 @@ class FileIO(Protocol):
         """Return the names (not paths, unsorted) in a directory; an empty list when there is none."""
         ...
 
+    def entries(self, path: str) -> Sequence[FileEntry]:
+        """Return what is in a directory, unsorted, links unfollowed; nothing when there is none."""
+        ...
+
     def write(self, path: str, data: bytes, durable: bool = True) -> None:
         """Create or replace a file in one step: a reader sees the old content or the new, never a part.
 
@@ -82,6 +97,10 @@ class FileIO(Protocol):
 
     def delete(self, path: str) -> None:
         """Delete a file; it is no error when it does not exist."""
+        ...
+
+    def delete_files(self, paths: Sequence[str]) -> None:
+        """Delete files, many at once where the store can. Each is tried; then the first failure is raised."""
         ...
 
     def delete_dir(self, path: str) -> None:

@@ -8,13 +8,13 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from pyarrow import fs as arrow_fs
 
-from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError, UnsupportedFeatureError
-from lakelsm.storage.file_io import FileIO
+from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, StorageError, UnsupportedFeatureError
+from lakelsm.storage.file_io import FileEntry, FileIO
 from lakelsm.storage.refused_writes import refused_write
 from lakelsm.surroundings import SYSTEM
 
@@ -88,16 +88,20 @@ class LocalFileIO:
     def list(self, path: str) -> list[str]:
         """Return the names in a directory, unsorted; an empty list when there is no such directory."""
         self._keep_inside(path)
-        try:
-            return os.listdir(path)
-        except FileNotFoundError:
-            return []
-        except NotADirectoryError as error:
-            if not os.path.lexists(path):  # A part of the path before its end is a file.
-                return []
-            raise CorruptTableError(f"{path} is no directory: restore it.") from error
-        except OSError as error:
-            raise _refused_read(path, error) from error
+        names: list[str] = []
+        with _listing(path):
+            names = os.listdir(path)
+        return names
+
+    def entries(self, path: str) -> Sequence[FileEntry]:
+        """Return what is in a directory, unsorted; what is deleted meanwhile is left out."""
+        self._keep_inside(path)
+        found: list[FileEntry] = []
+        with _listing(path), os.scandir(path) as names:
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    found.append(_entry(name))
+        return found
 
     def write(self, path: str, data: bytes, durable: bool = True) -> None:
         """Replace or create a file in one step (temporary dot-file in the same directory, then rename)."""
@@ -162,6 +166,17 @@ class LocalFileIO:
         self._keep_inside(os.path.dirname(path))
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
+
+    def delete_files(self, paths: Sequence[str]) -> None:
+        """Delete files. Each is tried; then the first failure is raised."""
+        failures: list[Exception] = []
+        for path in paths:
+            try:
+                self.delete(path)
+            except (OSError, LakelsmError) as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     def delete_dir(self, path: str) -> None:
         """Delete a directory with everything in it; it is no error when it does not exist.
@@ -299,6 +314,28 @@ def _require_regular(path: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = next((name for test, name in _KINDS if test(status.st_mode)), "no file")
         raise CorruptTableError(f"{path} is {kind} and no regular file, so lakelsm does not open it: restore the file.")
+
+
+@contextlib.contextmanager
+def _listing(path: str) -> Iterator[None]:
+    """Look into a directory: nothing is raised where there is none, and what is told is told in lakelsm's words."""
+    try:
+        yield
+    except FileNotFoundError:
+        return
+    except NotADirectoryError as error:
+        if os.path.lexists(path):  # Else a part of the path before its end is a file.
+            raise CorruptTableError(f"{path} is no directory: restore it.") from error
+    except OSError as error:
+        raise _refused_read(path, error) from error
+
+
+def _entry(found: os.DirEntry[str]) -> FileEntry:
+    """What a name in a directory is. Raises FileNotFoundError where it is gone."""
+    if found.is_dir(follow_symlinks=False):
+        return FileEntry(found.name, is_directory=True)
+    status = found.stat(follow_symlinks=False)
+    return FileEntry(found.name, False, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 def _is_same_file(one: str, other: str) -> bool:

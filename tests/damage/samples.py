@@ -49,7 +49,7 @@ class SampleTable(FileTable):
     def tagged(self) -> Answer:
         """The rows of the tag."""
         store = self.store
-        snapshot = store.snapshots.tag("kept").snapshot
+        snapshot = store.tags.get("kept").snapshot
         return _sorted(self.scanned(plan_read(store, snapshot, None)).select(["dt", "id", "v", "n"]).to_pylist())
 
     def fresh(self) -> Answer:

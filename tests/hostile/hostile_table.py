@@ -128,7 +128,7 @@ def _read(root: Path) -> list[Row]:
 
 def _read_tag(root: Path) -> None:
     store = LocalTable(root).store
-    FileTable(root).scanned(plan_read(store, store.snapshots.tag("kept").snapshot, None))
+    FileTable(root).scanned(plan_read(store, store.tags.get("kept").snapshot, None))
 
 
 def _changelog(root: Path) -> None:
@@ -142,7 +142,7 @@ def _looked_at(root: Path) -> None:
     for snapshot in store.snapshots.list():
         plan_read(store, snapshot, None)
     store.snapshots.at_or_before(1 << 45)
-    store.snapshots.tag_names()
+    store.tags.names()
     Committer.of(store).committed("nobody", 5)
 
 

@@ -1,4 +1,4 @@
-"""Finding snapshots and tags."""
+"""Finding snapshots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
-from lakelsm.format.snapshot import CHECKSUMS_KEY, Tag
+from lakelsm.format.snapshot import CHECKSUMS_KEY
 from tests.commit.commit_table import CommitTable, add, file
 
 
@@ -66,7 +66,7 @@ def test_the_oldest_snapshot_is_found_after_expiry(table: CommitTable, hint: byt
 def test_a_table_without_snapshots_has_none(tmp_path: Path) -> None:
     empty = CommitTable(tmp_path / "e").snapshots
     assert (empty.latest_id(), empty.latest(), empty.earliest_id()) == (None, None, None)
-    assert empty.list() == [] and empty.tag_names() == []
+    assert empty.list() == []
     with pytest.raises(SnapshotNotFoundError, match="no snapshots yet"):
         empty.get(1)
     with pytest.raises(SnapshotNotFoundError, match="no snapshots yet"):
@@ -117,15 +117,6 @@ def test_users_with_characters_that_json_escapes_are_found(tmp_path: Path, user:
     escaped = json.dumps(values).replace("/", "\\/")
     table.file_io.write(path, escaped.encode("ascii"))
     assert [snapshot.id for snapshot in table.snapshots.of_user(user)] == [1]
-
-
-def test_a_tag_is_its_snapshot_and_an_unknown_one_lists_the_tags(table: CommitTable) -> None:
-    for name in ("v2", "v1"):
-        table.file_io.write(table.paths.tag(name), Tag(table.snapshots.get(3)).to_json().encode())
-    assert table.snapshots.tag("v1").snapshot.id == 3
-    assert table.snapshots.tag_names() == ["v1", "v2"]
-    with pytest.raises(SnapshotNotFoundError, match="no tag 'v3'; its tags: v1, v2"):
-        table.snapshots.tag("v3")
 
 
 def test_the_hint_moves_forward_only(table: CommitTable) -> None:

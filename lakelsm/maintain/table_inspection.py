@@ -1,0 +1,52 @@
+"""The face of what is in a table: its state, and the tables that show its metadata."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelsm.arguments import checked_number
+from lakelsm.maintain.opened_table import OpenedTable
+from lakelsm.plan.table_status import table_status
+from lakelsm.results import TableStatus
+from lakelsm.surroundings import SYSTEM
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class TableInspection(OpenedTable):
+    """Status, checks and system tables of a table."""
+
+    def status(self, *, most_buckets: int = 10) -> TableStatus:
+        """What waits in level 0, how many sorted runs there are, and what a compaction would take now.
+
+        Told by the newest snapshot's manifests, without a session; ``most_buckets`` of those that need a compaction most
+        are told of one by one.
+        """
+        most = checked_number("most_buckets", most_buckets, least=0)
+        store, now = self._store(), SYSTEM.clock()
+        return table_status(store, store.snapshots.latest(), SYSTEM.local_wall_clock(now), now, most_buckets=most)
+
+    def snapshots(self) -> DataFrame:
+        """The retained snapshots, oldest first.
+
+        ``operation`` is what was done: WRITE, DELETE, UPDATE, OVERWRITE, COMPACT, or what another engine says (NULL:
+        nothing). ``delta_record_count`` is the rows of the files that it added less those of the files that it deleted,
+        ``changelog_record_count`` the changes that it recorded. A file that moved up a level is added and deleted.
+        """
+        from lakelsm.frames.system_frames import snapshots_frame
+
+        return snapshots_frame(self.spark, self._store())
+
+    def files(self, snapshot_id: int | None = None) -> DataFrame:
+        """The live data files of a snapshot (the newest by default). ``partition`` is like 'dt=2025-12-31/hh=12'."""
+        from lakelsm.frames.system_frames import files_frame
+
+        store, snapshot = self._at(snapshot_id)
+        return files_frame(self.spark, store, snapshot)
+
+    def buckets(self, snapshot_id: int | None = None) -> DataFrame:
+        """Files, rows and bytes by partition, bucket and level."""
+        from lakelsm.frames.system_frames import buckets_frame
+
+        return buckets_frame(self.files(snapshot_id))

@@ -1,0 +1,58 @@
+"""The branches of a table, and all that keeps files of it (docs/format.md 1).
+
+Branches share data, manifest and index files, so whoever deletes one of these asks what every branch retains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakelsm.format.paths import MAIN_BRANCH, TablePaths, branch_of
+from lakelsm.format.snapshot import Snapshot, Tag
+from lakelsm.snapshots.changelog_store import ChangelogStore
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
+from lakelsm.snapshots.tag_store import TagStore
+from lakelsm.storage import FileIO
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetainedBranch:
+    """What one branch retains. Snapshots and changelogs ascend by id."""
+
+    paths: TablePaths
+    snapshots: Sequence[Snapshot]
+    tags: Mapping[str, Tag]
+    changelogs: Sequence[Snapshot]
+
+
+class BranchStore:
+    """Looks into all branches of one table. Caches nothing."""
+
+    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+        self._file_io = file_io
+        self._paths = paths
+
+    def names(self) -> Sequence[str]:
+        """Return the names of the branches beside the main one, sorted."""
+        branches = map(branch_of, self._file_io.list(self._paths.branches_dir))
+        return sorted(branch for branch in branches if branch is not None)
+
+    def paths(self) -> Sequence[TablePaths]:
+        """Return the paths of all branches, the main one first."""
+        return [self._paths.of_branch(branch) for branch in (MAIN_BRANCH, *self.names())]
+
+    def retained(self) -> Sequence[RetainedBranch]:
+        """Return what each branch retains, the main one first.
+
+        Raises CorruptTableError where a snapshot, tag or changelog cannot be read: what it needs is then not known.
+        """
+        return [
+            RetainedBranch(
+                paths=paths,
+                snapshots=SnapshotManager(self._file_io, paths).list(),
+                tags=TagStore(self._file_io, paths).all(),
+                changelogs=ChangelogStore(self._file_io, paths).list(),
+            )
+            for paths in self.paths()
+        ]

@@ -1,0 +1,44 @@
+"""Long-lived changelogs: snapshots that have expired, kept for their changelog alone (docs/format.md 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.paths import TablePaths, changelog_id_of
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
+from lakelsm.storage import FileIO
+
+
+class ChangelogStore:
+    """Reads the ``changelog/`` directory of one branch. Caches nothing."""
+
+    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+        self._file_io = file_io
+        self._paths = paths
+
+    def ids(self) -> Sequence[int]:
+        """Return the ids of the snapshots whose changelogs are kept, ascending."""
+        numbers = map(changelog_id_of, self._file_io.list(self._paths.changelog_dir))
+        return sorted(number for number in numbers if number is not None)
+
+    def try_get(self, snapshot_id: int) -> Snapshot | None:
+        """Return a snapshot that expired, or None. Of its metadata files only the changelog manifest list need exist.
+
+        Raises CorruptTableError when the file is damaged.
+        """
+        path = self._paths.changelog(snapshot_id)
+        try:
+            data = self._file_io.read(path, MAX_SNAPSHOT_BYTES)
+        except FileNotFoundError:
+            return None
+        snapshot = Snapshot.from_json(data, path)
+        if snapshot.id != snapshot_id:
+            raise CorruptTableError(f"{path} holds the changelog of snapshot {snapshot.id}: restore the file.")
+        return snapshot
+
+    def list(self) -> Sequence[Snapshot]:
+        """Return all that are kept, ascending by id; those that expire meanwhile are left out."""
+        found = map(self.try_get, self.ids())
+        return [snapshot for snapshot in found if snapshot is not None]

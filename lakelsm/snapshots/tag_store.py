@@ -1,0 +1,49 @@
+"""The tags of one branch of a table: snapshots with names, which expiry keeps (docs/format.md 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakelsm.errors import SnapshotNotFoundError
+from lakelsm.format.paths import TablePaths, tag_of
+from lakelsm.format.snapshot import Tag
+from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
+from lakelsm.storage import FileIO
+
+
+class TagStore:
+    """Reads the ``tag/`` directory. Caches nothing."""
+
+    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+        self._file_io = file_io
+        self._paths = paths
+
+    def names(self) -> Sequence[str]:
+        """Return the names of all tags, sorted."""
+        tags = map(tag_of, self._file_io.list(self._paths.tag_dir))
+        return sorted(tag for tag in tags if tag is not None)
+
+    def get(self, name: str) -> Tag:
+        """Return a tag. Raises SnapshotNotFoundError naming the tags that exist."""
+        tag = self.try_get(name)
+        if tag is None:
+            known = ", ".join(self.names()) or "none"
+            raise SnapshotNotFoundError(f"Table {self._paths.name} has no tag {name!r}; its tags: {known}")
+        return tag
+
+    def try_get(self, name: str) -> Tag | None:
+        """Return a tag, or None when there is none. Raises CorruptTableError when it is damaged."""
+        path = self._paths.tag(name)
+        try:
+            data = self._file_io.read(path, MAX_SNAPSHOT_BYTES)
+        except FileNotFoundError:
+            return None
+        return Tag.from_json(data, path)
+
+    def all(self) -> dict[str, Tag]:
+        """Return all tags by name; those that are deleted meanwhile are left out.
+
+        Raises CorruptTableError for one that cannot be read: it is never taken for 'no tag'.
+        """
+        found = ((name, self.try_get(name)) for name in self.names())
+        return {name: tag for name, tag in found if tag is not None}

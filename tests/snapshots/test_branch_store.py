@@ -1,0 +1,25 @@
+"""Branches as stored, and what they retain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lakelsm.format.snapshot import Tag
+from lakelsm.snapshots.branch_store import BranchStore
+from tests.commit.commit_table import CommitTable, add, file
+
+
+def test_what_every_branch_retains(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path / "t")
+    table.append(add(file()))
+    snapshot = table.snapshots.get(1)
+    branch = table.paths.of_branch("b")
+    assert branch.name == f"{table.paths.name}$branch_b" and branch.of_branch("main") == table.paths
+    assert branch.manifest_dir == table.paths.manifest_dir
+    table.file_io.write(branch.tag("v"), Tag(snapshot).to_json().encode())
+    store = BranchStore(table.file_io, table.paths)
+    assert store.names() == ["b"]
+    main, other = store.retained()
+    assert (main.paths, list(main.snapshots), dict(main.tags)) == (table.paths, [snapshot], {})
+    assert (other.paths, list(other.snapshots), dict(other.tags)) == (branch, [], {"v": Tag(snapshot)})
+    assert BranchStore(table.file_io, branch).paths() == store.paths()

@@ -1,0 +1,26 @@
+"""Long-lived changelogs as stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.snapshots.changelog_store import ChangelogStore
+from tests.commit.commit_table import CommitTable, add, file
+
+
+def test_changelogs_are_snapshots_by_their_ids(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path / "t")
+    table.append(add(file()))
+    changelogs = ChangelogStore(table.file_io, table.paths)
+    assert list(changelogs.list()) == [] and changelogs.try_get(1) is None
+    kept = table.snapshots.get(1)
+    table.file_io.write(table.paths.changelog(1), kept.to_json().encode())
+    table.file_io.write(f"{table.paths.changelog_dir}/LATEST", b"1")
+    assert list(changelogs.list()) == [kept]
+    table.file_io.write(table.paths.changelog(2), replace(kept, extra={}).to_json().encode())
+    with pytest.raises(CorruptTableError, match="holds the changelog of snapshot 1"):
+        changelogs.list()
