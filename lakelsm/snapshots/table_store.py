@@ -17,6 +17,7 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.schema.validation import validate_existing_table, with_dynamic_options
 from lakelsm.snapshots.branch_store import BranchStore
 from lakelsm.snapshots.changelog_store import ChangelogStore
+from lakelsm.snapshots.consumer_store import ConsumerStore
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.tag_store import TagStore
@@ -85,6 +86,11 @@ class TableStore:
     def tags(self) -> TagStore:
         """The branch's tags."""
         return TagStore(self.file_io, self.paths)
+
+    @property
+    def consumers(self) -> ConsumerStore:
+        """The branch's consumers."""
+        return ConsumerStore(self.file_io, self.paths)
 
     @property
     def changelogs(self) -> ChangelogStore:

@@ -1,0 +1,73 @@
+"""The consumers of one branch: readers with names, and the snapshot that each reads next (docs/format.md 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.paths import TablePaths, consumer_of
+from lakelsm.json_document import parse_object
+from lakelsm.storage import FileIO
+from lakelsm.surroundings import SYSTEM
+
+#: A size that no consumer's file has.
+_MAX_BYTES = 1 << 16
+#: Other engines overwrite the file in place, so it may be read half written: attempts, and the wait between them.
+_TRIES = 5
+_WAIT = 0.1
+
+_NEXT_SNAPSHOT = "nextSnapshot"
+
+
+class ConsumerStore:
+    """Reads the ``consumer/`` directory of one branch. Caches nothing."""
+
+    def __init__(self, file_io: FileIO, paths: TablePaths, sleep: Callable[[float], None] = SYSTEM.sleep) -> None:
+        self._file_io = file_io
+        self._paths = paths
+        self._sleep = sleep
+
+    def names(self) -> Sequence[str]:
+        """Return the ids of all consumers, sorted."""
+        consumers = map(consumer_of, self._file_io.list(self._paths.consumer_dir))
+        return sorted(consumer for consumer in consumers if consumer)
+
+    def try_get(self, consumer_id: str) -> int | None:
+        """Return the id of the snapshot that a consumer reads next, or None where there is no such consumer.
+
+        Raises CorruptTableError for a file that does not say it: what the consumer still needs is then not known.
+        """
+        path = self._paths.consumer(consumer_id)
+        for attempt in range(_TRIES):
+            if attempt:
+                self._sleep(_WAIT)
+            try:
+                return _next_snapshot(self._file_io.read(path, _MAX_BYTES), path)
+            except FileNotFoundError:
+                return None
+            except CorruptTableError:
+                if attempt == _TRIES - 1:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def all(self) -> dict[str, int]:
+        """Return the next snapshot of each consumer; those that are deleted meanwhile are left out.
+
+        Raises CorruptTableError as try_get: a consumer that cannot be read is never taken for 'no consumer'.
+        """
+        found = ((name, self.try_get(name)) for name in self.names())
+        return {name: snapshot_id for name, snapshot_id in found if snapshot_id is not None}
+
+
+def consumer_text(next_snapshot: int) -> bytes:
+    """Return the content of a consumer's file."""
+    return f'{{\n  "{_NEXT_SNAPSHOT}" : {next_snapshot}\n}}'.encode("ascii")
+
+
+def _next_snapshot(data: bytes, path: str) -> int:
+    found = parse_object(data, path).get(_NEXT_SNAPSHOT)
+    if type(found) is not int or found < 0:
+        raise CorruptTableError(
+            f"{path} has {found!r} as {_NEXT_SNAPSHOT}, which is no snapshot id: restore the file, or reset the consumer."
+        )
+    return found
