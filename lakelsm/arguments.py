@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Mapping, Sequence, Set
-from datetime import date, datetime
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from itertools import islice
 from numbers import Integral, Real
 from typing import TypeVar
@@ -33,6 +34,8 @@ LONGEST_NAME = 255
 TAG_PREFIX = "tag-"
 #: Bytes of the longest location: systems take 4,096 with all that lies below it.
 _LONGEST_LOCATION = 2048
+#: The longest age: 10,000 years.
+_MOST_SECONDS = 10_000 * 366 * 86_400
 _SHOWN = 80
 
 
@@ -229,6 +232,35 @@ def checked_seconds(argument: str, value: float | str | None) -> float | None:
     if not 0 <= found < math.inf:
         raise wrong_argument(argument, value, "seconds, or a duration such as '30 min'")
     return found
+
+
+@dataclass(frozen=True)
+class Age:
+    """How old something may be: ``seconds`` before now, or a ``moment``. One of the two is None."""
+
+    seconds: float | None = None
+    moment: str | datetime | None = None
+
+    def bound(self, now: int, millis_of: Callable[[str | datetime], int]) -> int:
+        """The moment in epoch millis; ``now`` is in epoch millis, ``millis_of`` reads a moment in the caller's zone."""
+        if self.seconds is not None:
+            return now - int(self.seconds * 1000)
+        return millis_of(self.moment or "")
+
+
+def checked_age(argument: str, value: object, *, moments: bool = True) -> Age | None:
+    """An age: a timedelta, seconds, a duration such as '7 days', or with ``moments`` a datetime or its text."""
+    if value is None:
+        return None
+    seconds = value.total_seconds() if isinstance(value, timedelta) and value == value else _seconds_of(value)
+    if 0 <= seconds < _MOST_SECONDS:
+        return Age(seconds=seconds)
+    wanted = "a duration such as '7 days' of at most 10,000 years, a timedelta or seconds"
+    if moments and math.isnan(seconds) and isinstance(value, (str, datetime)):
+        return Age(moment=checked_time(argument, value))
+    if moments:
+        wanted += ", or a datetime or text as 'YYYY-MM-DD HH:MM:SS'"
+    raise wrong_argument(argument, value, wanted)
 
 
 def checked_task_memory(argument: str, value: int | str) -> int:

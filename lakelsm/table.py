@@ -36,6 +36,7 @@ from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Com
 from lakelsm.engine import Engine, chosen_engine, local_engine
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_input import is_spark_frame
+from lakelsm.maintain.after_commit import after_commit
 from lakelsm.maintain.table_inspection import TableInspection
 from lakelsm.maintain.table_upkeep import TableUpkeep
 from lakelsm.maintain.table_versions import TableVersions
@@ -506,7 +507,10 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
         chosen = self._engine(engine)
         scope = checked_scope(store, full, None if where is None else chosen.predicate(store, where), numbers)
-        return Compactor(chosen.runner, store).compact(scope, limits, dry_run=dry_run, commit_user=user)
+        result = Compactor(chosen.runner, store).compact(scope, limits, dry_run=dry_run, commit_user=user)
+        if result.snapshot_ids:
+            after_commit(store)
+        return result
 
     def __repr__(self) -> str:
         return f"Table({self.name!r} at {self._opened.paths.root!r})"
@@ -594,4 +598,7 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         if earlier is not None:
             return result_of(BatchResult(earlier, ()))
         batch = write(BatchWriter(engine.writer(store), store), user, identifier)
-        return finished_write(engine.runner, store, batch, user, identifier)
+        result = finished_write(engine.runner, store, batch, user, identifier)
+        if result.snapshot_id is not None:
+            after_commit(store)
+        return result

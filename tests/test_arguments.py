@@ -14,6 +14,8 @@ import pytest
 
 from lakelsm import Catalog, InvalidInputError, Table, TableNotFoundError, UnsupportedFeatureError
 from lakelsm.arguments import (
+    Age,
+    checked_age,
     checked_assignments,
     checked_buckets,
     checked_choice,
@@ -377,6 +379,8 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "tag": lambda value: checked_tag("a", value),
     "buckets": lambda value: checked_buckets("a", value),
     "seconds": lambda value: checked_seconds("a", value),
+    "age": lambda value: checked_age("a", value),
+    "duration": lambda value: checked_age("a", value, moments=False),
     "memory": lambda value: checked_task_memory("a", value),
 }
 
@@ -399,3 +403,38 @@ def test_the_value_in_a_message_is_short_and_its_own_faults_do_not_matter() -> N
         message = str(wrong_argument("a", value, "b"))
         assert len(message) < 300
         message.encode()
+
+
+@pytest.mark.parametrize(
+    "given, seconds",
+    [
+        (datetime.timedelta(days=7), 604_800),
+        ("7 days", 604_800),
+        ("90 d", 7_776_000),
+        ("1 h", 3600),
+        ("60", 60),
+        (0, 0),
+        (1.5, 1.5),
+    ],
+)
+def test_an_age_is_a_timedelta_a_duration_or_seconds(given: object, seconds: float) -> None:
+    assert checked_age("older_than", given) == checked_age("older_than", given, moments=False) == Age(seconds=seconds)
+    assert Age(seconds=seconds).bound(10_000_000_000, lambda moment: 0) == 10_000_000_000 - seconds * 1000
+
+
+def test_an_age_may_be_a_moment_which_the_engine_reads() -> None:
+    assert checked_age("older_than", None) is None
+    for moment in ("2026-01-31 12:00:00", datetime.datetime(2026, 1, 31)):
+        age = checked_age("older_than", moment)
+        assert age == Age(moment=moment)
+        assert age.bound(5, lambda given: len(str(given))) == len(str(moment))
+        with pytest.raises(InvalidInputError, match=r"older_than is .*a duration such as '7 days'"):
+            checked_age("older_than", moment, moments=False)
+
+
+@pytest.mark.parametrize(
+    "given", [-1, "-7 days", True, datetime.timedelta(seconds=-1), float("nan"), float("inf"), "9999999 d", [1]]
+)
+def test_an_age_that_is_none_is_refused(given: object) -> None:
+    with pytest.raises(InvalidInputError, match=r"^older_than is "):
+        checked_age("older_than", given, moments=False)

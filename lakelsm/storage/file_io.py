@@ -107,6 +107,10 @@ class FileIO(Protocol):
         """Delete a directory with everything in it; it is no error when it does not exist."""
         ...
 
+    def delete_empty_dir(self, path: str) -> bool:
+        """Delete a directory that is empty, in one step; tell whether it was. Stores without directories do nothing."""
+        ...
+
     def mkdirs(self, path: str) -> None:
         """Make a directory and its parents; it is no error when it exists."""
         ...

@@ -191,6 +191,17 @@ class LocalFileIO:
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(path)
 
+    def delete_empty_dir(self, path: str) -> bool:
+        """Delete a directory if it is empty and no link; tell whether it was."""
+        self._keep_inside(path)
+        try:
+            os.rmdir(path)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR):
+                return False
+            raise
+        return True
+
     def mkdirs(self, path: str) -> None:
         """Make a directory and its parents; it is no error when it exists."""
         self._keep_inside(path)

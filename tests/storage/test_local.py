@@ -330,3 +330,15 @@ def test_a_failure_to_delete_a_temporary_file_does_not_hide_why_the_write_failed
 
 def test_temporary_names_begin_with_a_dot() -> None:
     assert temporary_name("snapshot-3", "u") == ".snapshot-3.u.tmp"
+
+
+def test_a_directory_is_deleted_only_where_it_is_empty_and_no_link(tmp_path: Path) -> None:
+    empty, full, link = tmp_path / "empty", tmp_path / "full", tmp_path / "link"
+    empty.mkdir()
+    full.mkdir()
+    (full / "file").touch()
+    link.symlink_to(empty)
+    file_io = LocalFileIO()
+    told = {path.name: file_io.delete_empty_dir(str(path)) for path in (full, link, empty, tmp_path / "gone")}
+    assert told == {"full": False, "link": False, "empty": True, "gone": False}
+    assert {path.name for path in tmp_path.iterdir()} == {"full", "link"}

@@ -1,0 +1,37 @@
+"""What the maintenance of a table returns: one frozen result each."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpiryResult:
+    """What an expiry of snapshots did, or with ``dry_run`` would do.
+
+    ``snapshots`` expired; ``earliest_snapshot_id`` is the oldest that is kept (None: the table has none).
+    ``changelogs_kept`` of the expired stay as long-lived changelogs, ``changelogs_expired`` of those kept before went.
+    ``data_files`` (with their indexes), ``changelog_files`` and ``metadata_files`` (manifests and their lists, index and
+    statistics files) were deleted, in all ``bytes`` as metadata tells sizes. ``failures`` names those that could not be;
+    orphan removal takes them. ``held_by`` says what keeps older snapshots, such as 'consumer etl, which reads snapshot 41
+    next', and ``protected_files`` are those of expired snapshots that tags, branches or long-lived changelogs keep.
+    """
+
+    table: str
+    dry_run: bool = False
+    snapshots: int = 0
+    earliest_snapshot_id: int | None = None
+    changelogs_kept: int = 0
+    changelogs_expired: int = 0
+    data_files: int = 0
+    changelog_files: int = 0
+    metadata_files: int = 0
+    bytes: int = 0
+    failures: tuple[str, ...] = ()
+    held_by: tuple[str, ...] = ()
+    protected_files: int = 0
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as plain values, for a report."""
+        return asdict(self)

@@ -1,0 +1,78 @@
+"""What follows a commit: in order, not on write-only tables, and never an error of the commit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog, Table
+from lakelsm.errors import CorruptTableError
+from lakelsm.maintain import after_commit
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import Surroundings
+
+ROWS = pa.table({"id": pa.array([1, 2], pa.int32()), "v": ["a", "b"]})
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What steps were taken, with the newest snapshot; the second fails."""
+    seen: list[str] = []
+
+    def step(name: str) -> Callable[[TableStore, Surroundings], None]:
+        def take(store: TableStore, surroundings: Surroundings) -> None:
+            seen.append(f"{name} {store.snapshots.latest_id()}")
+            if name == "two":
+                raise CorruptTableError("tag-x cannot be read.")
+
+        return take
+
+    steps = [(f"step {name}", f"{name}()", step(name)) for name in ("one", "two", "three")]
+    monkeypatch.setattr(after_commit, "STEPS", tuple(steps))
+    return seen
+
+
+def table(tmp_path: Path, **options: str) -> Table:
+    catalog = Catalog(str(tmp_path))
+    return catalog.create_table(
+        "db.t", "id INT NOT NULL, v STRING", primary_key=["id"], options={"bucket": "1", **options}
+    )
+
+
+def test_each_commit_is_followed_by_all_steps_and_a_failure_is_a_warning(tmp_path: Path, seen: list[str]) -> None:
+    made = table(tmp_path)
+    with pytest.warns(UserWarning, match=r"db\.t: the commit succeeded, and step two after it failed: tag-x.*two\(\)"):
+        assert made.write(ROWS).snapshot_id == 1
+    assert seen == ["one 1", "two 1", "three 1"]
+    seen.clear()
+    with pytest.warns(UserWarning):
+        made.delete("id = 1", engine="local")
+    assert seen == ["one 2", "two 2", "three 2"]
+    seen.clear()
+    with pytest.warns(UserWarning):
+        made.compact(full=True, engine="local")
+    assert seen == ["one 3", "two 3", "three 3"]
+
+
+def test_what_commits_nothing_is_followed_by_nothing(tmp_path: Path, seen: list[str]) -> None:
+    made = table(tmp_path)
+    with pytest.warns(UserWarning):
+        made.write(ROWS, commit_user="job", batch_id=1)
+    seen.clear()
+    made.write(ROWS, commit_user="job", batch_id=1)
+    made.delete("id = 7", engine="local")
+    made.compact(full=True, dry_run=True, engine="local")
+    assert seen == []
+
+
+def test_write_only_tables_leave_it_to_others(tmp_path: Path, seen: list[str]) -> None:
+    made = table(tmp_path, **{"write-only": "true"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made.write(ROWS)
+        made.compact(full=True, engine="local")
+    assert seen == []
