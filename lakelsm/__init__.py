@@ -27,6 +27,7 @@ from lakelsm.errors import (
     UnsupportedFeatureError,
     VectorsChangedError,
 )
+from lakelsm.maintenance_results import TagDeletionResult, TagInfo
 from lakelsm.options import TableOptions
 from lakelsm.results import (
     BucketStatus,
@@ -103,6 +104,8 @@ __all__ = [
     "TableOptions",
     "TableSchema",
     "TableStatus",
+    "TagDeletionResult",
+    "TagInfo",
     "UnsupportedFeatureError",
     "UpdateColumnComment",
     "UpdateColumnNullability",

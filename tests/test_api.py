@@ -32,6 +32,8 @@ from lakelsm import (
     Staleness,
     Table,
     TableStatus,
+    TagDeletionResult,
+    TagInfo,
 )
 from lakelsm.frames.system_frames import _FILES, _SNAPSHOTS
 
@@ -39,6 +41,7 @@ PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encod
 CODE = re.findall(r"`([^`]+)`", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
 RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction, Staleness]
+RESULTS += [TagInfo, TagDeletionResult]
 #: What the modules of the public face name in types alone, as they load it when it is asked for.
 LATE = {
     "DataFrame": DataFrame,
