@@ -27,7 +27,7 @@ from lakelsm.errors import (
     UnsupportedFeatureError,
     VectorsChangedError,
 )
-from lakelsm.maintenance_results import TagDeletionResult, TagInfo
+from lakelsm.maintenance_results import BranchInfo, FastForwardResult
 from lakelsm.options import TableOptions
 from lakelsm.results import (
     BucketStatus,
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AddColumn",
     "BatchHistoryExpiredError",
+    "BranchInfo",
     "BucketAssignConflictError",
     "BucketStatus",
     "Catalog",
@@ -80,6 +81,7 @@ __all__ = [
     "DataType",
     "DropColumn",
     "ErrorKind",
+    "FastForwardResult",
     "InvalidInputError",
     "LakelsmError",
     "Lookup",
@@ -104,8 +106,6 @@ __all__ = [
     "TableOptions",
     "TableSchema",
     "TableStatus",
-    "TagDeletionResult",
-    "TagInfo",
     "UnsupportedFeatureError",
     "UpdateColumnComment",
     "UpdateColumnNullability",

@@ -32,6 +32,8 @@ _LEAST_TASK_MEMORY = 16 << 20
 LONGEST_NAME = 255
 #: How the names of tags' files begin (docs/format.md 1).
 TAG_PREFIX = "tag-"
+#: How the names of branches' directories begin (docs/format.md 1).
+BRANCH_PREFIX = "branch-"
 #: Bytes of the longest location: systems take 4,096 with all that lies below it.
 _LONGEST_LOCATION = 2048
 #: The longest age: 10,000 years.
@@ -201,9 +203,20 @@ def checked_point(argument: str, value: int | str | datetime | None, *, least: i
     return checked_number(argument, value, least=least)
 
 
-def checked_tag(argument: str, value: Given, *, optional: bool = True) -> Given:
+def checked_tag(argument: str, value: Given) -> Given:
     """The name of a tag."""
-    return checked_file_name(argument, value, "the name of a tag as text", affix=TAG_PREFIX, optional=optional)
+    return checked_file_name(argument, value, "the name of a tag as text", affix=TAG_PREFIX, optional=True)
+
+
+def checked_branch(argument: str, value: Given, *, new: bool = False) -> Given:
+    """The name of a branch; that of a ``new`` one follows Paimon's rules, and names that a catalog opens."""
+    wanted = "the name of a branch as text"
+    checked_file_name(argument, value, wanted, affix=BRANCH_PREFIX)
+    if new and value == "main":
+        raise wrong_argument(argument, value, f"{wanted}; 'main' is the table itself")
+    if new and isinstance(value, str) and (value.isdecimal() or "$" in value):
+        raise wrong_argument(argument, value, f"{wanted}, not of digits alone and without '$'")
+    return value
 
 
 def checked_buckets(argument: str, value: object) -> frozenset[int] | None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelsm.arguments import checked_file_name, checked_flag, checked_location, checked_name, wrong_argument
+from lakelsm.arguments import checked_flag, checked_location
 from lakelsm.engine import checked_session
 from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, told_of
-from lakelsm.format.paths import DATABASE_SUFFIX, TablePaths, database_path, table_path
+from lakelsm.format.paths import DATABASE_SUFFIX, MAIN_BRANCH, TablePaths, database_path, table_path
+from lakelsm.format.table_name import TableName, checked_database
 from lakelsm.plan.vector_switch import check_vector_switch
 from lakelsm.schema.changes import SchemaChange, check_changes
 from lakelsm.schema.evolution import apply_changes
@@ -26,9 +27,6 @@ from lakelsm.types import DataField
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
-
-#: The database of Paimon's own tables, which no user's table is in.
-_SYSTEM_DATABASE = "sys"
 
 
 class Catalog:
@@ -83,23 +81,23 @@ class Catalog:
         return self.table(name)
 
     def table(self, name: str) -> Table:
-        """Open a table. Raises TableNotFoundError, with the tables that there are."""
-        paths = self._paths(name)
-        try:
-            return Table(TableStore.open(paths.root, name), self._spark)
-        except TableNotFoundError as error:
-            known = ", ".join(self.list_tables(name.split(".")[0])) or "no tables"
-            raise TableNotFoundError(f"Table {name} does not exist: the database has {known}.") from error
+        """Open a table, or the branch of one that 'database.table$branch_name' names.
+
+        Raises TableNotFoundError, with the tables or branches that there are.
+        """
+        return Table(self._opened(TableName.parse(name)), self._spark)
 
     def alter_table(self, name: str, *changes: SchemaChange) -> Table:
-        """Change columns, comment or options of a table; data files stay as they are.
+        """Change columns, comment or options of a table, or of one branch of it; data files stay as they are.
+
+        A branch is named as in `table`. Others keep their schema.
 
         'deletion-vectors.enabled' of a table with data changes only where 'deletion-vectors.modifiable' = 'true' was set
         before, and where a full compaction has merged all rows (to switch them on) or has rewritten all files with masked
         rows (to switch them off). Let no compaction run meanwhile.
         """
         check_changes(changes)
-        store = TableStore.open(self._paths(name).root, name)
+        store = self._opened(TableName.parse(name))
         has_snapshots = store.snapshots.latest_id() is not None
 
         def changed(schema: TableSchema) -> TableSchema:
@@ -123,32 +121,30 @@ class Catalog:
 
     def list_tables(self, database: str) -> list[str]:
         """The tables of a database as ``database.table``, sorted."""
-        directory = database_path(self._root, _database(database))
+        directory = database_path(self._root, checked_database(database))
         return sorted(
             f"{database}.{name}"
             for name in self._file_io.list(directory)
             if self._file_io.exists(TablePaths(table_path(self._root, database, name)).schema_file(0))
         )
 
+    def _opened(self, name: TableName) -> TableStore:
+        try:
+            store = TableStore.open(table_path(self._root, name.database, name.table), name.of_main)
+        except TableNotFoundError as error:
+            known = ", ".join(self.list_tables(name.database)) or "no tables"
+            raise TableNotFoundError(f"Table {name.of_main} does not exist: the database has {known}.") from error
+        return store.on_branch(name.branch)
+
     def _paths(self, name: str) -> TablePaths:
-        wanted = "'database.table' as text"
-        database, dot, table = checked_name("name", name, wanted).partition(".")
-        if not dot or "." in table:
-            raise wrong_argument("name", name, wanted)
-        checked_file_name("the table's part of name", table, "a name as in 'database.table'")
-        if "$" in table or database == _SYSTEM_DATABASE:
+        """Where the table itself lies. Raises InvalidInputError for the name of a branch."""
+        parsed = TableName.parse(name)
+        if parsed.branch != MAIN_BRANCH:
             raise InvalidInputError(
-                f"name is {name!r}, one of Paimon's system tables or branches, which lakelsm does not have: use the "
-                "methods snapshots, files and buckets of a table, and create tables by a name without '$'."
+                f"name is {name!r}, a branch of a table: make and delete branches with the methods create_branch and "
+                f"delete_branch of the table {parsed.of_main}."
             )
-        return TablePaths(table_path(self._root, _database(database), table), name)
-
-
-def _database(name: str) -> str:
-    wanted = "the name of a database as in 'database.table'"
-    if "." in checked_file_name("database", name, wanted, affix=DATABASE_SUFFIX):
-        raise wrong_argument("database", name, f"{wanted}, without a dot")
-    return name
+        return TablePaths(table_path(self._root, parsed.database, parsed.table), name)
 
 
 def _columns(schema: Any) -> tuple[DataField, ...] | pa.Schema | str:

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 import lakelsm
 from lakelsm import (
+    BranchInfo,
     BucketStatus,
     Catalog,
     CommitResult,
@@ -27,13 +28,12 @@ from lakelsm import (
     CompactionStatus,
     CountResult,
     ErrorKind,
+    FastForwardResult,
     Lookup,
     PlannedCompaction,
     Staleness,
     Table,
     TableStatus,
-    TagDeletionResult,
-    TagInfo,
 )
 from lakelsm.frames.system_frames import _FILES, _SNAPSHOTS
 
@@ -41,7 +41,7 @@ PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encod
 CODE = re.findall(r"`([^`]+)`", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
 RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction, Staleness]
-RESULTS += [TagInfo, TagDeletionResult]
+RESULTS += [BranchInfo, FastForwardResult]
 #: What the modules of the public face name in types alone, as they load it when it is asked for.
 LATE = {
     "DataFrame": DataFrame,

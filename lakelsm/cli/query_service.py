@@ -19,6 +19,7 @@ from lakelsm.cli.report import Report
 from lakelsm.cli.verb import Verb
 from lakelsm.engine import ENGINES, has_session
 from lakelsm.format.paths import table_path
+from lakelsm.format.table_name import TableName
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table import Table
 
@@ -100,8 +101,9 @@ def _run(table: Table, arguments: Namespace) -> Report:
 def _store(table: Table, arguments: Namespace) -> TableStore:
     if arguments.path is not None:
         return TableStore.open(arguments.path)
-    database, _, name = table.name.partition(".")
-    return TableStore.open(table_path(arguments.warehouse, database, name), table.name)
+    name = TableName.parse(table.name)
+    location = table_path(arguments.warehouse, name.database, name.table)
+    return TableStore.open(location, name.of_main).on_branch(name.branch)
 
 
 def _say(line: str) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from lakelsm.arguments import LONGEST_NAME, TAG_PREFIX
+from lakelsm.arguments import BRANCH_PREFIX, LONGEST_NAME, TAG_PREFIX
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.partition_path import escape_path_name, partition_label, partition_text
 
 __all__ = [
+    "BRANCH_MARK",
     "DATABASE_SUFFIX",
     "MAIN_BRANCH",
     "POSTPONE_BUCKET",
@@ -63,10 +64,10 @@ DATABASE_SUFFIX = ".db"
 MAIN_BRANCH = "main"
 
 #: Between a table's name and that of one of its branches, as in Paimon's identifiers.
-_BRANCH_MARK = "$branch_"
+BRANCH_MARK = "$branch_"
 
 _SNAPSHOT_PREFIX, _SCHEMA_PREFIX, _BUCKET_PREFIX = "snapshot-", "schema-", "bucket-"
-_BRANCH_PREFIX, _CHANGELOG_PREFIX, _CONSUMER_PREFIX = "branch-", "changelog-", "consumer-"
+_CHANGELOG_PREFIX, _CONSUMER_PREFIX = "changelog-", "consumer-"
 
 
 def database_path(warehouse: str, database: str) -> str:
@@ -129,7 +130,7 @@ def consumer_of(name: str) -> str | None:
 
 def branch_of(name: str) -> str | None:
     """Return the branch whose directory is called ``name``; None for any other name."""
-    return name.removeprefix(_BRANCH_PREFIX) if name.startswith(_BRANCH_PREFIX) else None
+    return name.removeprefix(BRANCH_PREFIX) if name.startswith(BRANCH_PREFIX) else None
 
 
 def is_bucket_name(name: str) -> bool:
@@ -265,14 +266,14 @@ class TablePaths:
 
     def of_branch(self, branch: str) -> TablePaths:
         """The paths of another branch of the same table."""
-        table = self.name.removesuffix(f"{_BRANCH_MARK}{self.branch}")
-        name = table if branch == MAIN_BRANCH else f"{table}{_BRANCH_MARK}{branch}"
+        table = self.name.removesuffix(f"{BRANCH_MARK}{self.branch}")
+        name = table if branch == MAIN_BRANCH else f"{table}{BRANCH_MARK}{branch}"
         return TablePaths(self.root, name, branch)
 
     @property
     def branch_root(self) -> str:
         """Directory of what the branch has for itself: the table's own for the main branch."""
-        return self.root if self.branch == MAIN_BRANCH else f"{self.branches_dir}/{_BRANCH_PREFIX}{self.branch}"
+        return self.root if self.branch == MAIN_BRANCH else f"{self.branches_dir}/{BRANCH_PREFIX}{self.branch}"
 
     @property
     def branches_dir(self) -> str:

@@ -60,7 +60,7 @@ def hidden_rows(
     size, most = _most_bytes(units, masked), store.options.lakelsm_hidden_rows_max_memory
     if size > most:
         return HiddenRows(_found(spark, store, schemas, units, masked), found_before=False)
-    owner = _Owner(spark.sparkContext.applicationId, spark._jsparkSession.sessionUUID(), store.paths.root)
+    owner = _Owner(spark.sparkContext.applicationId, spark._jsparkSession.sessionUUID(), store.paths.branch_root)
     state = _State(tuple(units), tuple(masked), MergeSpec.of(store.schema, store.options), store.schema.id)
     with _lock:
         _forget_other_applications(owner.application)
@@ -75,11 +75,11 @@ def hidden_rows(
 
 @dataclass(frozen=True)
 class _Owner:
-    """A session and a table of it."""
+    """A session and a branch of a table: schemas with one id may differ between branches."""
 
     application: str
     session: str
-    root: str
+    branch_root: str
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def cache_name(spec: LookupSpec) -> str:
     store = spec.store
     schema = (store.schema.id, store.schema.time_millis, sorted(store.schema.options.items()))
     asked = (spec.key, spec.columns, spec.predicate, None if spec.buckets is None else sorted(spec.buckets))
-    return hashlib.sha256(repr((store.paths.root, schema, asked)).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr((store.paths.branch_root, schema, asked)).encode()).hexdigest()[:32]
 
 
 def _opened(kind: str, spec: LookupSpec, directory: CacheDirectory) -> LookupTable:

@@ -2,88 +2,64 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from typing import TypeVar
 
-from lakelsm.arguments import checked_age, checked_flag, checked_snapshot_id, checked_tag, checked_time
-from lakelsm.errors import InvalidInputError
-from lakelsm.format.snapshot import Snapshot
+from lakelsm.arguments import checked_branch, checked_flag, checked_tag
+from lakelsm.maintain.branches import branch_infos, create_branch, delete_branch, rename_branch
+from lakelsm.maintain.fast_forward import fast_forward
 from lakelsm.maintain.opened_table import OpenedTable
-from lakelsm.maintain.tags import create_tag, delete_tags, rename_tag, replace_tag, tag_infos, tagged_snapshot
-from lakelsm.maintenance_results import TagDeletionResult, TagInfo
-from lakelsm.snapshots.table_store import TableStore
+from lakelsm.maintenance_results import BranchInfo, FastForwardResult
+
+AnyTable = TypeVar("AnyTable", bound="TableVersions")
 
 
 class TableVersions(OpenedTable):
     """Expiry, tags, branches, rollback and consumers of a table."""
 
-    # -- tags ------------------------------------------------------------------------------------------------------
+    # -- branches --------------------------------------------------------------------------------------------------
 
-    def tags(self) -> list[TagInfo]:
-        """The tags of the table, by snapshot and name."""
-        return tag_infos(self._store())
+    def create_branch(self, name: str, tag: str | None = None, *, ignore_if_exists: bool = False) -> None:
+        """Make a branch: with the rows and schema of a tag, or without one empty, with the table's schemas.
 
-    def create_tag(
-        self,
-        name: str,
-        snapshot_id: int | None = None,
-        *,
-        timestamp: str | datetime | None = None,
-        time_retained: float | str | timedelta | None = None,
-        if_not_exists: bool = False,
-    ) -> TagInfo:
-        """Name a snapshot, the newest by default, so that it stays and can be read by the name.
-
-        ``timestamp`` chooses the newest snapshot that is not later, as in `read`. ``time_retained`` is how long the tag
-        lives ('365 d', a timedelta or seconds), by default as ``tag.default-time-retained`` says, or for ever. A tag of
-        that name is never replaced: it raises InvalidInputError, or with ``if_not_exists`` stays and is returned.
+        It shares no snapshot, tag or schema with the table from then on, and no row is copied. With ``ignore_if_exists``
+        a branch that is there stays as it is. Raises InvalidInputError where it exists, for a name that Paimon refuses
+        and for a table that is a branch itself, SnapshotNotFoundError without the tag.
         """
-        tag, retained = checked_tag("name", name, optional=False), _retained(time_retained)
-        checked_flag("if_not_exists", if_not_exists)
-        store = self._store()
-        snapshot = self._tagged(store, snapshot_id, timestamp)
-        return create_tag(store, tag, snapshot, time_retained=retained, if_not_exists=if_not_exists)
+        checked_branch("name", name, new=True)
+        checked_tag("tag", tag)
+        create_branch(self._store(), name, tag, ignore_if_exists=checked_flag("ignore_if_exists", ignore_if_exists))
 
-    def replace_tag(
-        self,
-        name: str,
-        snapshot_id: int | None = None,
-        *,
-        timestamp: str | datetime | None = None,
-        time_retained: float | str | timedelta | None = None,
-    ) -> TagInfo:
-        """Make a tag that exists name another snapshot; arguments are as in `create_tag`, and its time begins anew.
+    def branch(self: AnyTable, name: str) -> AnyTable:
+        """Open a branch, a table like any other; 'main' is the table itself. Raises TableNotFoundError without it."""
+        return type(self)(self._opened.on_branch(checked_branch("name", name)), self._spark)
 
-        Files that only the tag's old snapshot kept are deleted, as by `delete_tag`.
+    def branches(self) -> list[BranchInfo]:
+        """The branches beside the main one, by name."""
+        return branch_infos(self._store())
+
+    def fast_forward(self, name: str) -> FastForwardResult:
+        """Make the table what a branch is, from the branch's oldest snapshot on. The branch stays.
+
+        As in Paimon, snapshots, tags and schema changes that the table has of its own since then are dropped, and its
+        older snapshots stay, unless those of the branch do not follow on them. Let nobody write to the table meanwhile:
+        who does may lose the commit. A run that stopped half-way is finished by the next. Raises TableNotFoundError
+        without the branch, InvalidInputError for one without snapshots, for a table that is a branch itself, and where a
+        snapshot or tag that stays needs a schema that the branch has not, CommitConflictError where others committed
+        meanwhile.
         """
-        tag, retained = checked_tag("name", name, optional=False), _retained(time_retained)
-        store = self._store()
-        return replace_tag(store, tag, self._tagged(store, snapshot_id, timestamp), time_retained=retained)
+        return fast_forward(self._store(), checked_branch("name", name))
 
-    def rename_tag(self, name: str, new_name: str) -> TagInfo:
-        """Give a tag another name, which no other tag may have."""
-        old, new = checked_tag("name", name, optional=False), checked_tag("new_name", new_name, optional=False)
-        return rename_tag(self._store(), old, new)
+    def rename_branch(self, name: str, new_name: str) -> None:
+        """Give a branch another name. Let nobody write to it meanwhile: its files are copied, then deleted.
 
-    def delete_tag(self, name: str, *, dry_run: bool = False) -> TagDeletionResult:
-        """Delete a tag, and the files that nothing else needs: no snapshot, other tag, branch or long-lived changelog.
-
-        With ``dry_run`` nothing is deleted. Raises SnapshotNotFoundError, which lists the tags, where there is none.
+        Raises TableNotFoundError without the branch, InvalidInputError where the new name is taken or refused.
         """
-        tag = checked_tag("name", name, optional=False)
-        return delete_tags(self._store(), [tag], dry_run=checked_flag("dry_run", dry_run))
+        rename_branch(self._store(), checked_branch("name", name), checked_branch("new_name", new_name, new=True))
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    def delete_branch(self, name: str) -> None:
+        """Delete a branch: its snapshots, tags and schemas. Files that nothing else needs are orphans then.
 
-    def _tagged(self, store: TableStore, snapshot_id: int | None, timestamp: str | datetime | None) -> Snapshot:
-        snapshot_id = checked_snapshot_id("snapshot_id", snapshot_id)
-        timestamp = checked_time("timestamp", timestamp)
-        if timestamp is None:
-            return tagged_snapshot(store, snapshot_id)
-        if snapshot_id is not None:
-            raise InvalidInputError("Give one of snapshot_id and timestamp.")
-        return store.snapshots.at_or_before(self._engine(None).millis_of(timestamp))
-
-
-def _retained(value: float | str | timedelta | None) -> float | None:
-    age = checked_age("time_retained", value, moments=False)
-    return None if age is None else age.seconds
+        Also clears away what a creation or deletion left that stopped half-way. Raises TableNotFoundError without the
+        branch, InvalidInputError for the option 'scan.fallback-branch' and for a table that is a branch itself.
+        """
+        delete_branch(self._store(), checked_branch("name", name))

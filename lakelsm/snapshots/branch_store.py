@@ -38,6 +38,10 @@ class BranchStore:
         branches = map(branch_of, self._file_io.list(self._paths.branches_dir))
         return sorted(branch for branch in branches if branch is not None)
 
+    def is_whole(self, branch: str) -> bool:
+        """Whether a branch can be opened: its first schema is written last when it is made, and is the first to go."""
+        return self._file_io.exists(self._paths.of_branch(branch).schema_file(0))
+
     def paths(self) -> Sequence[TablePaths]:
         """Return the paths of all branches, the main one first."""
         return [self._paths.of_branch(branch) for branch in (MAIN_BRANCH, *self.names())]

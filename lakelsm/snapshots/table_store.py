@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.errors import UnsupportedFeatureError, told_of
+from lakelsm.errors import TableNotFoundError, UnsupportedFeatureError, told_of
 from lakelsm.format.data_file.column_evolution import comparable_values
-from lakelsm.format.paths import TablePaths, partition_label, partition_text
+from lakelsm.format.paths import MAIN_BRANCH, TablePaths, partition_label, partition_text
 from lakelsm.format.row.binary_row import decode_row, decode_rows
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema
@@ -45,6 +45,21 @@ class TableStore:
         file_io = storage.within(paths.root)
         schema = SchemaStore(file_io, paths).latest()
         return TableStore(file_io=file_io, paths=paths, schema=schema, options=_options(paths.name, schema))
+
+    def on_branch(self, branch: str) -> TableStore:
+        """Another branch of the same table, with the newest schema there.
+
+        Raises TableNotFoundError, with the branches that there are: none whose creation or deletion stopped half-way.
+        """
+        if branch == self.paths.branch:
+            return self
+        paths = self.paths.of_branch(branch)
+        if not self.branches.is_whole(branch):
+            known = ", ".join((MAIN_BRANCH, *filter(self.branches.is_whole, self.branches.names())))
+            table = self.paths.of_branch(MAIN_BRANCH).name
+            raise TableNotFoundError(f"Table {table} has no branch {branch!r}; its branches: {known}.")
+        schema = SchemaStore(self.file_io, paths).latest()
+        return replace(self, paths=paths, schema=schema, options=_options(paths.name, schema))
 
     def refreshed(self) -> TableStore:
         """The same table with the newest schema and options."""

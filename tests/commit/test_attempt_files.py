@@ -326,8 +326,8 @@ def test_nothing_else_decides_to_delete_a_tables_files() -> None:
     stores = {f"lookup/store/{name}.py" for name in ("arrow_store", "new_file", "piece_file")}
     of_caches = {"lookup/cache_directory.py", *stores}
     of_services = {"lookup/service/service_addresses.py", "lookup/service/server_lease.py"}
+    # Of a branch that goes or is replaced: its snapshots, schemas and tags, and no file that they name.
+    of_branches = {"maintain/branches.py", "maintain/fast_forward.py"}
     # The storage carries it out; a writer of files takes back those of which nobody knows yet.
     deciding = {"commit/attempt_files.py", "storage/local.py", "format/data_file/rolling_writer.py"}
-    # Names of states, whose files are others' business: `maintain/file_deletion.py` deletes those.
-    of_names = {"maintain/tags.py"}
-    assert found == deciding | of_caches | of_services | of_names
+    assert found == deciding | of_caches | of_services | of_branches

@@ -73,7 +73,7 @@ class LookupFiles:
     @cached_property
     def _table_mark(self) -> str:
         """What the names of all lookup files of the table begin with."""
-        return blake2b(self.spec.store.paths.root.encode(), digest_size=8).hexdigest() + "-"
+        return blake2b(self.spec.store.paths.branch_root.encode(), digest_size=8).hexdigest() + "-"
 
     @property
     def disk_bytes(self) -> int:

@@ -45,7 +45,7 @@ class TableIdentity:
             data = store.file_io.read(path, _MAX_SCHEMA_BYTES)
         except FileNotFoundError:
             raise CorruptTableError(f"{path} is missing: restore the file.") from None
-        return TableIdentity(store.paths.root, hashlib.sha256(data).hexdigest())
+        return TableIdentity(store.paths.branch_root, hashlib.sha256(data).hexdigest())
 
 
 @dataclass(frozen=True, kw_only=True)

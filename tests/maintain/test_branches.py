@@ -1,0 +1,283 @@
+"""Branches: made empty or of a tag, opened, renamed, deleted; each works as a table of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import AddColumn, Catalog, InvalidInputError, LakelsmError, SnapshotNotFoundError, TableNotFoundError
+from lakelsm.errors import CommitConflictError
+from lakelsm.maintain.branches import create_branch, delete_branch, rename_branch
+from lakelsm.storage import LocalFileIO
+from tests.maintain.branched_table import new_table, put, rows, tag
+
+
+def test_a_branch_of_a_tag_has_its_rows_and_its_own_from_then_on(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    put(table, {1: "a", 2: "b"})
+    tag(table, "t1")
+    put(table, {3: "main"})
+    table.create_branch("audit", tag="t1")
+    audit = table.branch("audit")
+    assert (audit.name, rows(audit)) == ("db.t$branch_audit", {1: "a", 2: "b"})
+    put(audit, {1: "changed", 4: "audit"})
+    assert rows(audit) == {1: "changed", 2: "b", 4: "audit"}
+    assert rows(table) == {1: "a", 2: "b", 3: "main"}
+    assert rows(audit, tag="t1") == {1: "a", 2: "b"}
+    assert audit.branch("main").name == "db.t"
+    [info] = table.branches()
+    assert (info.name, info.schema_id, info.snapshot_id) == ("audit", 0, 2)
+    assert info.created is not None and abs(info.created - datetime.now(timezone.utc)).total_seconds() < 60
+
+
+def test_an_empty_branch_has_all_schemas_and_no_rows(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    put(table, {1: "a"})
+    Catalog(str(tmp_path)).alter_table("db.t", AddColumn("w", "INT"))
+    table.create_branch("b")
+    branch = table.branch("b")
+    assert branch.schema == table.schema
+    assert branch.count().rows == 0
+    put_w = pa.table({"id": pa.array([1], pa.int32()), "v": ["b"], "w": pa.array([5], pa.int32())})
+    branch.write(put_w)
+    assert branch.to_arrow().to_pylist() == [{"id": 1, "v": "b", "w": 5}]
+    assert table.to_arrow().to_pylist() == [{"id": 1, "v": "a", "w": None}]
+
+
+def test_a_tag_whose_snapshot_expired_or_was_written_anew_makes_the_branch_of_the_tag(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    put(table, {1: "a"})
+    tag(table, "t1")
+    paths = table._store().paths
+    LocalFileIO().delete(paths.snapshot_file(1))
+    LocalFileIO().delete(paths.latest_hint)
+    put(table, {1: "another"})
+    table.create_branch("b", "t1")
+    assert rows(table.branch("b")) == {1: "a"}
+
+
+def test_a_branch_is_deleted_overwritten_compacted_and_altered_alone(tmp_path: Path) -> None:
+    table = new_table(tmp_path, **{"changelog-producer": "input"})
+    put(table, {1: "a", 2: "b"})
+    tag(table, "t1")
+    table.create_branch("b", "t1")
+    branch = table.branch("b")
+    branch.delete("id = 1")
+    put(branch, {5: "e"})
+    branch.compact(full=True)
+    Catalog(str(tmp_path)).alter_table("db.t$branch_b", AddColumn("w", "INT"))
+    assert (len(branch.schema.fields), len(table.schema.fields)) == (3, 2)
+    assert branch.to_arrow(ordered=True).to_pydict()["id"] == [2, 5]
+    assert rows(table) == {1: "a", 2: "b"}
+    changes = branch.changelog_arrow(1, kind_column="kind").to_pydict()
+    assert sorted(zip(changes["kind"], changes["id"])) == [("+I", 5), ("-D", 1)]
+    status = branch.status()
+    assert (status.table, status.files) == ("db.t$branch_b", 1)
+    branch.overwrite(pa.table({"id": pa.array([9], pa.int32()), "v": ["z"], "w": pa.array([1], pa.int32())}))
+    assert branch.to_arrow().to_pydict()["id"] == [9]
+    assert rows(table) == {1: "a", 2: "b"}
+
+
+def test_lookups_of_a_branch_and_the_table_share_no_cache(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    put(table, {1: "a"})
+    tag(table, "t1")
+    table.create_branch("b", "t1")
+    branch = table.branch("b")
+    put(branch, {1: "branch"})
+    put(table, {1: "main"})
+    for cache in ("full", "partial"):
+        kept = tmp_path / f"caches-{cache}"
+        with table.lookup(cache=cache, directory=kept) as ours, branch.lookup(cache=cache, directory=kept) as theirs:
+            assert (ours.get(1), theirs.get(1)) == ({"id": 1, "v": "main"}, {"id": 1, "v": "branch"})
+
+
+def test_a_catalog_opens_branches_by_name_and_makes_none(tmp_path: Path) -> None:
+    catalog, table = Catalog(str(tmp_path)), new_table(tmp_path)
+    table.create_branch("v1.0")
+    put(catalog.table("db.t$branch_v1.0"), {1: "a"})
+    assert rows(catalog.table("db.t$branch_v1.0")) == {1: "a"} and rows(catalog.table("db.t")) == {}
+    assert catalog.list_tables("db") == ["db.t"]
+    with pytest.raises(TableNotFoundError, match=r"no branch 'x'; its branches: main, v1\.0"):
+        catalog.table("db.t$branch_x")
+    with pytest.raises(TableNotFoundError, match=r"Table db\.u does not exist: the database has db\.t"):
+        catalog.table("db.u$branch_x")
+    for name in ("db.t$files", "db.t$branch_b$files"):
+        with pytest.raises(InvalidInputError, match="system tables"):
+            catalog.table(name)
+    with pytest.raises(InvalidInputError, match="create_branch"):
+        catalog.drop_table("db.t$branch_v1.0")
+    with pytest.raises(InvalidInputError, match="create_branch"):
+        catalog.create_table("db.t$branch_y", "k INT", primary_key=["k"])
+
+
+@pytest.mark.parametrize("name", ["main", " ", "12", "a/b", "a$b", "a\0b", "x" * 249, "", "\ud800", 7, None])
+def test_names_that_paimon_refuses_or_cannot_open_are_refused(tmp_path: Path, name: object) -> None:
+    table = new_table(tmp_path)
+    with pytest.raises(InvalidInputError, match=r"^name is "):
+        table.create_branch(name)  # type: ignore[arg-type]
+    assert table.branches() == []
+
+
+@pytest.mark.parametrize("name", ["..", ".", "ä b", "x" * 248, "branch_b", "1.0", "it's", "%20"])
+def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
+    table = new_table(tmp_path)
+    table.create_branch(name)
+    put(table.branch(name), {1: "a"})
+    assert rows(Catalog(str(tmp_path)).table(f"db.t$branch_{name}")) == {1: "a"}
+    assert [info.name for info in table.branches()] == [name] and rows(table) == {}
+    table.delete_branch(name)
+    assert table.branches() == []
+
+
+def test_what_cannot_be_made_or_deleted_is_told_and_nothing_changes(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    put(table, {1: "a"})
+    table.create_branch("b")
+    branch = table.branch("b")
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    wrong = [
+        (lambda: table.create_branch("b"), InvalidInputError, "has branch 'b' already"),
+        (lambda: table.create_branch("c", tag="none"), SnapshotNotFoundError, "has no tag 'none'"),
+        (lambda: branch.create_branch("c"), InvalidInputError, "is a branch: make a branch through the table itself"),
+        (lambda: branch.delete_branch("b"), InvalidInputError, "is a branch"),
+        (lambda: branch.rename_branch("b", "c"), InvalidInputError, "is a branch"),
+        (lambda: branch.fast_forward("b"), InvalidInputError, "is a branch"),
+        (lambda: table.delete_branch("c"), TableNotFoundError, "no branch 'c'; its branches: b"),
+        (lambda: table.rename_branch("c", "d"), TableNotFoundError, "no branch 'c'"),
+        (lambda: table.rename_branch("b", "main"), InvalidInputError, "new_name is 'main'"),
+        (lambda: table.rename_branch("b", "b"), InvalidInputError, "already"),
+        (lambda: table.branch("c"), TableNotFoundError, "its branches: main, b"),
+    ]
+    for call, kind, text in wrong:
+        with pytest.raises(kind, match=text):
+            call()
+    table.create_branch("b", ignore_if_exists=True)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_a_branch_is_renamed_with_its_history(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    put(table, {1: "a"})
+    tag(table, "t1")
+    table.create_branch("b", "t1")
+    put(table.branch("b"), {2: "b"})
+    table.rename_branch("b", "c")
+    assert [info.name for info in table.branches()] == ["c"]
+    assert rows(table.branch("c")) == {1: "a", 2: "b"} and rows(table.branch("c"), tag="t1") == {1: "a"}
+
+
+class _Failing(LocalFileIO):
+    """Storage that fails at the n-th change."""
+
+    def __init__(self, changes: int) -> None:
+        super().__init__()
+        self.left = changes
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise OSError("pulled the plug")
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        self._count()
+        return super().create_if_absent(path, data)
+
+    def delete(self, path: str) -> None:
+        if "/." not in path:
+            self._count()
+        super().delete(path)
+
+    def delete_dir(self, path: str) -> None:
+        self._count()
+        super().delete_dir(path)
+
+
+@pytest.mark.parametrize("tagged", [True, False])
+def test_a_creation_or_deletion_that_stops_anywhere_leaves_no_branch_that_opens_and_can_be_cleared(
+    tmp_path: Path, tagged: bool
+) -> None:
+    table = new_table(tmp_path)
+    put(table, {1: "a"})
+    Catalog(str(tmp_path)).alter_table("db.t", AddColumn("w", "INT"))
+    tag(table, "t1")
+    stopped, made = 0, False
+    while not made:
+        store = replace(table._store(), file_io=_Failing(stopped))
+        try:
+            create_branch(store, "b", "t1" if tagged else None)
+            made = True
+        except OSError:
+            stopped += 1
+            assert not store.branches.is_whole("b")
+            with pytest.raises(TableNotFoundError):
+                table.branch("b")
+            store.branches.retained()
+            if "b" in store.branches.names():
+                [info] = table.branches()
+                assert info.schema_id is None and info.created is None
+                with pytest.raises(InvalidInputError, match="half-way"):
+                    table.create_branch("b")
+                table.delete_branch("b")
+    assert stopped == (3 if tagged else 2)
+    with pytest.raises(OSError):
+        delete_branch(replace(table._store(), file_io=_Failing(1)), "b")
+    with pytest.raises(TableNotFoundError):
+        table.branch("b")
+    table.delete_branch("b")
+    assert not (tmp_path / "db.db/t/branch/branch-b").exists()
+
+
+def test_a_rename_that_stops_anywhere_keeps_the_branch(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    put(table, {1: "a"})
+    tag(table, "t1")
+    table.create_branch("b", "t1")
+    for stop in range(3):
+        with pytest.raises(OSError):
+            rename_branch(replace(table._store(), file_io=_Failing(stop)), "b", "c")
+        assert rows(table.branch("b")) == {1: "a"}
+        if stop:
+            table.delete_branch("c")
+
+
+def test_a_tag_that_is_deleted_while_a_branch_is_made_of_it_makes_none(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    put(table, {1: "a"})
+    tag(table, "t1")
+
+    class Racing(LocalFileIO):
+        def create_if_absent(self, path: str, data: bytes) -> bool:
+            made = super().create_if_absent(path, data)
+            self.delete(table._store().paths.tag("t1"))
+            return made
+
+    with pytest.raises(SnapshotNotFoundError, match="meanwhile"):
+        create_branch(replace(table._store(), file_io=Racing()), "b", "t1")
+    assert table.branches() == []
+
+
+def test_of_two_creations_at_once_from_other_tags_one_fails_at_least(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    put(table, {1: "a"})
+    tag(table, "t1")
+    put(table, {1: "b"})
+    tag(table, "t2")
+    store = table._store()
+    branch = store.paths.of_branch("b")
+    store.file_io.create_if_absent(branch.tag("t2"), store.file_io.read(store.paths.tag("t2")))
+    with pytest.raises(LakelsmError, match="half-way"):
+        table.create_branch("b", "t1")
+    store.file_io.delete_dir(branch.branch_root)
+
+    class Racing(LocalFileIO):
+        def create_if_absent(self, path: str, data: bytes) -> bool:
+            super().create_if_absent(branch.snapshot_file(2), store.file_io.read(store.paths.snapshot_file(2)))
+            return super().create_if_absent(path, data)
+
+    with pytest.raises(CommitConflictError, match="something else too"):
+        create_branch(replace(store, file_io=Racing()), "b", "t1")

@@ -1,0 +1,208 @@
+"""Fast-forward: the main branch becomes what a branch is, also where a run stops or the two have gone apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import AddColumn, Catalog, CommitConflictError, InvalidInputError, Table, TableNotFoundError
+from lakelsm.maintain.fast_forward import fast_forward
+from lakelsm.storage import LocalFileIO
+from tests.maintain.branched_table import new_table, put, rows, tag
+
+ADDED = {"w": AddColumn("w", "INT"), "x": AddColumn("x", "STRING")}
+
+
+def branched(folder: Path) -> tuple[Table, Table]:
+    """A table with a branch of its second snapshot that has one commit and one tag more."""
+    table = new_table(folder)
+    put(table, {1: "a"})
+    put(table, {2: "b"})
+    tag(table, "t1")
+    table.create_branch("b", "t1")
+    branch = table.branch("b")
+    put(branch, {3: "branch"})
+    tag(branch, "t2")
+    return table, branch
+
+
+def test_the_table_takes_over_rows_tags_and_schemas(tmp_path: Path) -> None:
+    table, branch = branched(tmp_path)
+    Catalog(str(tmp_path)).alter_table("db.t$branch_b", ADDED["w"])
+    branch.write(pa.table({"id": pa.array([4], pa.int32()), "v": ["d"], "w": pa.array([1], pa.int32())}))
+    told = table.fast_forward("b")
+    assert (told.snapshot_id, told.snapshots_added, told.snapshots_removed) == (4, 2, 0)
+    assert (told.tags_added, told.tags_removed) == (("t2",), ())
+    assert rows(table) == rows(branch) == {1: "a", 2: "b", 3: "branch", 4: "d"}
+    assert table.schema == branch.schema
+    assert rows(table, tag="t2") == {1: "a", 2: "b", 3: "branch"} and rows(table, snapshot_id=1) == {1: "a"}
+    put_main = pa.table({"id": pa.array([1], pa.int32()), "v": ["main"], "w": pa.array([1], pa.int32())})
+    table.write(put_main)
+    table.compact(full=True)
+    assert rows(table)[1] == "main" and rows(branch)[1] == "a"
+
+
+def test_what_the_table_has_of_its_own_since_then_goes(tmp_path: Path) -> None:
+    table, _ = branched(tmp_path)
+    for number in range(2):
+        put(table, {10 + number: "main"})
+    tag(table, "mine")
+    Catalog(str(tmp_path)).alter_table("db.t", ADDED["x"])
+    told = table.fast_forward("b")
+    assert (told.snapshot_id, told.snapshots_added, told.snapshots_removed, told.tags_removed) == (3, 1, 2, ("mine",))
+    assert rows(table) == {1: "a", 2: "b", 3: "branch"}
+    assert list(table.schema.field_names) == ["id", "v"]
+    store = table._store()
+    assert (store.snapshots.ids(), store.tags.names(), store.schemas.ids()) == ([1, 2, 3], ["t1", "t2"], [0])
+    assert (store.snapshots.earliest_id(), store.snapshots.latest_id()) == (1, 3)
+    assert table.fast_forward("b").snapshots_added == 0
+
+
+def test_schemas_that_changed_on_both_sides_become_those_of_the_branch(tmp_path: Path) -> None:
+    table, branch = branched(tmp_path)
+    Catalog(str(tmp_path)).alter_table("db.t", ADDED["x"])
+    table.write(pa.table({"id": pa.array([7], pa.int32()), "v": ["m"], "x": ["text"]}))
+    Catalog(str(tmp_path)).alter_table("db.t$branch_b", ADDED["w"])
+    branch.write(pa.table({"id": pa.array([4], pa.int32()), "v": ["d"], "w": pa.array([1], pa.int32())}))
+    table.fast_forward("b")
+    assert table.to_arrow(ordered=True).to_pylist() == branch.to_arrow(ordered=True).to_pylist()
+    assert list(table.schema.field_names) == ["id", "v", "w"]
+
+
+def test_an_empty_branch_that_was_written_replaces_all_snapshots(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for number in range(3):
+        put(table, {number: "main"})
+    table.create_branch("b")
+    with pytest.raises(InvalidInputError, match="has no snapshot"):
+        table.fast_forward("b")
+    put(table.branch("b"), {9: "b"})
+    assert table.fast_forward("b").snapshots_removed == 3
+    assert rows(table) == {9: "b"} and table._store().snapshots.ids() == [1]
+
+
+def test_older_snapshots_go_where_the_branch_does_not_follow_on_them(tmp_path: Path) -> None:
+    table, branch = branched(tmp_path)
+    put(branch, {4: "d"})
+    for snapshot_id in (2, 3):
+        LocalFileIO().delete(branch._store().paths.snapshot_file(snapshot_id))
+    table.fast_forward("b")
+    assert table._store().snapshots.ids() == [4]
+    assert rows(table) == {1: "a", 2: "b", 3: "branch", 4: "d"}
+    assert rows(table, tag="t1") == {1: "a", 2: "b"}
+
+
+def test_what_stays_keeps_its_schema(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    Catalog(str(tmp_path)).alter_table("db.t", ADDED["x"])
+    table.write(pa.table({"id": pa.array([7], pa.int32()), "v": ["m"], "x": ["text"]}))
+    tag(table, "mine")
+    table.create_branch("b", "mine")
+    branch = table.branch("b")
+    put_more = pa.table({"id": pa.array([8], pa.int32()), "v": ["m"], "x": ["text"]})
+    branch.write(put_more)
+    LocalFileIO().delete(branch._store().paths.snapshot_file(1))
+    paths = branch._store().paths
+    Path(paths.schema_file(1)).write_text(Path(paths.schema_file(1)).read_text() + "\n")
+    table.fast_forward("b")  # The same schema in other bytes is no other schema.
+    other = Path(paths.schema_file(1)).read_text().replace('"x"', '"y"')
+    Path(paths.schema_file(1)).write_text(other)
+    with pytest.raises(InvalidInputError, match="snapshot 1 of the table has a schema"):
+        table.fast_forward("b")
+    assert rows(table, tag="mine") == {7: "m"}
+
+
+def test_a_branch_that_is_not_there_or_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
+    table, branch = branched(tmp_path)
+    with pytest.raises(TableNotFoundError):
+        table.fast_forward("c")
+    with pytest.raises(InvalidInputError):
+        table.fast_forward("main")
+    path = Path(branch._store().paths.snapshot_file(3))
+    path.write_text("{")
+    before = rows(table)
+    with pytest.raises(Exception, match="snapshot-3"):
+        table.fast_forward("b")
+    assert rows(table) == before
+
+
+class _Stopping(LocalFileIO):
+    """Storage that stops before its n-th change, or runs something there."""
+
+    def __init__(self, changes: int, then: Callable[[], object] | None = None) -> None:
+        super().__init__()
+        self.left = changes
+        self.then = then
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left == -1:
+            if self.then is None:
+                raise OSError("pulled the plug")
+            self.then()
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        self._count()
+        return super().create_if_absent(path, data)
+
+    def write(self, path: str, data: bytes, durable: bool = True) -> None:
+        self._count()
+        super().write(path, data, durable)
+
+    def delete(self, path: str) -> None:
+        if "/." not in path:
+            self._count()
+        super().delete(path)
+
+
+@pytest.mark.parametrize("both_altered", [False, True])
+def test_a_run_that_stops_anywhere_leaves_a_table_that_reads_and_the_next_finishes(
+    tmp_path: Path, both_altered: bool
+) -> None:
+    for stop in range(40):
+        folder = tmp_path / str(stop)
+        table, branch = branched(folder)
+        for number in range(3):
+            put(table, {10 + number: "main"})
+        tag(table, "mine")
+        Catalog(str(folder)).alter_table("db.t", ADDED["x"])
+        if both_altered:
+            Catalog(str(folder)).alter_table("db.t$branch_b", ADDED["w"])
+            table.write(pa.table({"id": pa.array([7], pa.int32()), "v": ["m"], "x": ["text"]}))
+        states = [rows(table, snapshot_id=i) for i in table._store().snapshots.ids()] + [rows(branch)]
+        try:
+            fast_forward(replace(table._store(), file_io=_Stopping(stop)), "b")
+            finished = True
+        except OSError:
+            finished = False
+            assert rows(table) in states
+            for snapshot in table._store().snapshots.list():
+                rows(table, snapshot_id=snapshot.id)
+            for name in table._store().tags.names():
+                rows(table, tag=name)
+            table.fast_forward("b")
+        assert rows(table) == {1: "a", 2: "b", 3: "branch"}
+        assert table._store().snapshots.ids() == [1, 2, 3] and table.schema == branch.schema
+        if finished:
+            break
+    assert finished and stop > 6
+
+
+def test_a_commit_that_comes_in_between_is_told_of(tmp_path: Path) -> None:
+    told = 0
+    for at in range(3):
+        table, _ = branched(tmp_path / str(at))
+        put(table, {10: "main"})
+        racing = partial(put, table, {11: "racing"})
+        try:
+            fast_forward(replace(table._store(), file_io=_Stopping(at, racing)), "b")
+        except CommitConflictError:
+            told += 1
+            table.fast_forward("b")
+            assert rows(table) == {1: "a", 2: "b", 3: "branch"}
+    assert told
