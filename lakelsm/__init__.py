@@ -27,7 +27,7 @@ from lakelsm.errors import (
     UnsupportedFeatureError,
     VectorsChangedError,
 )
-from lakelsm.maintenance_results import BranchInfo, FastForwardResult
+from lakelsm.maintenance_results import BranchInfo, FastForwardResult, TagDeletionResult, TagInfo
 from lakelsm.options import TableOptions
 from lakelsm.results import (
     BucketStatus,
@@ -106,6 +106,8 @@ __all__ = [
     "TableOptions",
     "TableSchema",
     "TableStatus",
+    "TagDeletionResult",
+    "TagInfo",
     "UnsupportedFeatureError",
     "UpdateColumnComment",
     "UpdateColumnNullability",

@@ -203,9 +203,9 @@ def checked_point(argument: str, value: int | str | datetime | None, *, least: i
     return checked_number(argument, value, least=least)
 
 
-def checked_tag(argument: str, value: Given) -> Given:
+def checked_tag(argument: str, value: Given, *, optional: bool = True) -> Given:
     """The name of a tag."""
-    return checked_file_name(argument, value, "the name of a tag as text", affix=TAG_PREFIX, optional=True)
+    return checked_file_name(argument, value, "the name of a tag as text", affix=TAG_PREFIX, optional=optional)
 
 
 def checked_branch(argument: str, value: Given, *, new: bool = False) -> Given:

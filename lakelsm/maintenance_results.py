@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +66,53 @@ class FastForwardResult:
     snapshots_removed: int = 0
     tags_added: tuple[str, ...] = ()
     tags_removed: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as plain values, for a report."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagInfo:
+    """A tag: the snapshot that it names, with its schema, rows (of its files, older versions included) and commit time.
+
+    ``created_at`` (the writer's wall clock, without a zone) and ``time_retained`` are None for a tag that never expires.
+    """
+
+    name: str
+    snapshot_id: int
+    schema_id: int
+    rows: int
+    committed_at: datetime
+    created_at: datetime | None = None
+    time_retained: timedelta | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """The tag as plain values, for a report: times are ISO texts, the retention is in seconds."""
+        created, retained = self.created_at, self.time_retained
+        return {
+            **asdict(self),
+            "committed_at": self.committed_at.isoformat(),
+            "created_at": None if created is None else created.isoformat(),
+            "time_retained": None if retained is None else retained.total_seconds(),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagDeletionResult:
+    """What a deletion of tags did, or with ``dry_run`` would do.
+
+    ``tags`` are the names of those that went, ``files`` and ``bytes`` (as metadata tells sizes) what no snapshot, other
+    tag, branch or long-lived changelog needs without them. ``failures`` names files that could not be deleted; orphan
+    removal takes them.
+    """
+
+    table: str
+    dry_run: bool = False
+    tags: tuple[str, ...] = ()
+    files: int = 0
+    bytes: int = 0
+    failures: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""

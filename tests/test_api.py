@@ -34,6 +34,8 @@ from lakelsm import (
     Staleness,
     Table,
     TableStatus,
+    TagDeletionResult,
+    TagInfo,
 )
 from lakelsm.frames.system_frames import _FILES, _SNAPSHOTS
 
@@ -42,6 +44,7 @@ CODE = re.findall(r"`([^`]+)`", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
 RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction, Staleness]
 RESULTS += [BranchInfo, FastForwardResult]
+RESULTS += [TagInfo, TagDeletionResult]
 #: What the modules of the public face name in types alone, as they load it when it is asked for.
 LATE = {
     "DataFrame": DataFrame,

@@ -80,9 +80,11 @@ METHODS = [method for method in public_methods() if method.parameters]
 #: Methods that write when they accept what they are given, and what of them changes rows.
 WRITING = {"create_table", "alter_table", "drop_table", "write", "overwrite", "delete", "update", "compact"}
 WRITING |= {"create_branch", "fast_forward", "rename_branch", "delete_branch"}
+WRITING |= {"create_tag", "rename_tag", "replace_tag", "delete_tag"}
 CHANGING_ROWS = {"drop_table", "delete", "update", "overwrite"}
 
 TRAVEL = {"snapshot_id": [None, 1], "timestamp": [None, datetime.datetime(2999, 1, 1)], "tag": [None]}
+TAGGED = {"snapshot_id": [None, 1], "timestamp": [None], "time_retained": [None, "1 d", 60]}
 COMMIT = {"commit_user": [None, "u"], "batch_id": [None, 3]}
 WHERE = {"where": [None, "dt = 'a'"]}
 ENGINE = {"engine": ["local", "spark", None]}
@@ -170,6 +172,10 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
         "Table.fast_forward": {"name": ["b"]},
         "Table.rename_branch": {"name": ["b"], "new_name": ["c"]},
         "Table.delete_branch": {"name": ["b"]},
+        "Table.create_tag": {"name": ["new"], **TAGGED, "if_not_exists": [False, True]},
+        "Table.replace_tag": {"name": ["old"], **TAGGED},
+        "Table.rename_tag": {"name": ["old"], "new_name": ["new"]},
+        "Table.delete_tag": {"name": ["old"], "dry_run": [False, True]},
         "Table.status": {"most_buckets": [0, 3]},
         "Table.files": {"snapshot_id": [None, 1]},
         "Table.buckets": {"snapshot_id": [None, 1]},
@@ -280,6 +286,7 @@ def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Worl
     table.write(frame)
     table.create_branch("b")
     table.branch("b").write(frame)
+    table.create_tag("old", 1)
     return World(spark, warehouse, frame, [*plain_values(), *spark_values(spark)])
 
 

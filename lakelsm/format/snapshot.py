@@ -82,6 +82,15 @@ class Snapshot:
         names = (self.base_manifest_list, self.delta_manifest_list, self.changelog_manifest_list, self.index_manifest)
         return [name for name in names if name is not None]
 
+    def is_same(self, other: Snapshot | None) -> bool:
+        """Whether another one is of the very same commit: after a rollback an id comes again.
+
+        A writer without uuids names its manifest lists anew each time.
+        """
+        if other is None or self.id != other.id or self.uuid != other.uuid:
+            return False
+        return self.uuid is not None or self.base_manifest_list == other.base_manifest_list
+
     def checksum_of(self, name: str) -> int | None:
         """The CRC-32 of one of its `metadata_files`, where its writer kept it."""
         text = self._kept_checksums().get(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lakelsm.errors import CommitOutcomeUnknownError, InvalidInputError, LakelsmError, StorageError
-from lakelsm.format.snapshot import Snapshot
+from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.storage import FileIO
 
@@ -14,7 +14,7 @@ _TRIES = 4
 _WAIT = 0.2
 
 
-def checked_bytes(document: Snapshot | TableSchema, path: str, max_bytes: int) -> bytes:
+def checked_bytes(document: Snapshot | Tag | TableSchema, path: str, max_bytes: int) -> bytes:
     """Return the content of a file for ``document``: what its reader turns into the very same document.
 
     Raises InvalidInputError where some value of it cannot be written so; one such file would stop every reader.

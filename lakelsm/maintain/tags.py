@@ -1,0 +1,180 @@
+"""Tags: snapshots with names, which expiry keeps. Created, renamed, replaced, deleted, and expired after their time.
+
+A tag holds a whole snapshot, so its state reads after the snapshot has expired. What only it kept is deleted with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+
+from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
+from lakelsm.format.snapshot import Snapshot, Tag
+from lakelsm.maintenance_results import TagDeletionResult, TagInfo
+from lakelsm.snapshots.json_file import checked_bytes, publish
+from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM, Surroundings
+
+_EPOCH = datetime(1970, 1, 1)
+
+
+def tag_infos(store: TableStore) -> list[TagInfo]:
+    """All tags of the branch, by the ids of their snapshots and then by name."""
+    found = [tag_info(name, tag) for name, tag in store.tags.all().items()]
+    return sorted(found, key=lambda info: (info.snapshot_id, info.name))
+
+
+def tag_info(name: str, tag: Tag) -> TagInfo:
+    """What users see of a tag."""
+    snapshot, retained = tag.snapshot, tag.time_retained_seconds
+    return TagInfo(
+        name=name,
+        snapshot_id=snapshot.id,
+        schema_id=snapshot.schema_id,
+        rows=snapshot.total_record_count,
+        committed_at=_EPOCH.replace(tzinfo=timezone.utc) + timedelta(milliseconds=snapshot.time_millis),
+        created_at=created_at(name, tag),
+        time_retained=None if retained is None else timedelta(seconds=retained),
+    )
+
+
+def tagged_snapshot(store: TableStore, snapshot_id: int | None) -> Snapshot:
+    """The snapshot of an id, which another tag may have kept; the newest for None. Raises SnapshotNotFoundError."""
+    if snapshot_id is None:
+        latest = store.snapshots.latest()
+        if latest is None:
+            raise SnapshotNotFoundError(f"Table {store.name} has no snapshots yet, so there is nothing to tag.")
+        return latest
+    found = store.snapshots.try_get(snapshot_id)
+    if found is not None:
+        return found
+    kept = (tag.snapshot for tag in store.tags.all().values() if tag.snapshot.id == snapshot_id)
+    return next(kept, None) or store.snapshots.get(snapshot_id)
+
+
+def create_tag(
+    store: TableStore,
+    name: str,
+    snapshot: Snapshot,
+    *,
+    time_retained: float | None = None,
+    if_not_exists: bool = False,
+    surroundings: Surroundings = SYSTEM,
+) -> TagInfo:
+    """Name a snapshot; ``time_retained`` is in seconds, by default as ``tag.default-time-retained`` says.
+
+    Never replaces a tag: one of that name raises InvalidInputError, or stays as it is with ``if_not_exists``. Raises
+    SnapshotNotFoundError, with nothing left behind, where the snapshot expires or is rolled back meanwhile.
+    """
+    present = store.tags.try_get(name)
+    if present is None:
+        tag = _new_tag(store, snapshot, time_retained, surroundings)
+        if _publish(store, name, tag, surroundings):
+            _check_kept(store, name, tag)
+            return tag_info(name, tag)
+        present = store.tags.get(name)
+    if not if_not_exists:
+        raise InvalidInputError(
+            f"Table {store.name} has a tag {name!r} already, of snapshot {present.snapshot.id}: choose another name, "
+            "or call replace_tag or delete_tag."
+        )
+    return tag_info(name, present)
+
+
+def rename_tag(
+    store: TableStore, name: str, new_name: str, *, surroundings: Surroundings = SYSTEM
+) -> TagInfo:
+    """Give a tag another name, which no tag may have. Both names are there for a moment, never none."""
+    tag = store.tags.get(name)
+    taken = store.tags.try_get(new_name)
+    if taken is not None or not _publish(store, new_name, tag, surroundings):
+        raise InvalidInputError(
+            f"Table {store.name} has a tag {new_name!r} already: choose another name for {name!r}, or delete that tag."
+        )
+    _check_kept(store, new_name, tag)
+    store.file_io.delete(store.paths.tag(name))
+    return tag_info(new_name, tag)
+
+
+def replace_tag(
+    store: TableStore,
+    name: str,
+    snapshot: Snapshot,
+    *,
+    time_retained: float | None = None,
+    surroundings: Surroundings = SYSTEM,
+) -> TagInfo:
+    """Make a tag that exists name another snapshot; its retention begins anew."""
+    before = store.tags.get(name)
+    tag = _new_tag(store, snapshot, time_retained, surroundings)
+    store.file_io.write(store.paths.tag(name), _content(store, name, tag))
+    _check_kept(store, name, tag, before)
+    return tag_info(name, tag)
+
+
+def delete_tags(store: TableStore, names: Sequence[str], *, dry_run: bool = False) -> TagDeletionResult:
+    """Delete tags. Raises SnapshotNotFoundError, with nothing deleted, where one of them does not exist."""
+    for name in names:
+        store.tags.get(name)
+    if not dry_run:
+        for name in names:
+            store.file_io.delete(store.paths.tag(name))
+    return TagDeletionResult(table=store.name, dry_run=dry_run, tags=tuple(names))
+
+
+def created_at(name: str, tag: Tag) -> datetime | None:
+    """When a tag with a retention was made, by its writer's wall clock; None for others."""
+    parts = tag.create_time
+    if parts is None:
+        return None
+    try:
+        year, month, day, hour, minute, second, nanosecond = (*parts, *[0] * (7 - len(parts)))
+        return datetime(year, month, day, hour, minute, second, nanosecond // 1000)
+    except (ValueError, OverflowError) as error:
+        raise CorruptTableError(f"Tag {name!r} has {list(parts)} as tagCreateTime, which is no time.") from error
+
+
+def _new_tag(store: TableStore, snapshot: Snapshot, time_retained: float | None, surroundings: Surroundings) -> Tag:
+    """A tag as Java makes it: without a retention it is the snapshot's own text, which older readers know."""
+    if time_retained is None:
+        return Tag(snapshot)
+    now = surroundings.local_wall_clock(surroundings.clock())
+    clock = _EPOCH + timedelta(milliseconds=now)
+    parts = (clock.year, clock.month, clock.day, clock.hour, clock.minute, clock.second, clock.microsecond * 1000)
+    return Tag(snapshot, parts, float(time_retained))
+
+
+def _publish(store: TableStore, name: str, tag: Tag, surroundings: Surroundings) -> bool:
+    """Create a tag's file where there is none; whether it is there with this content."""
+    try:
+        return publish(store.file_io, store.paths.tag(name), _content(store, name, tag), surroundings.sleep)
+    except CommitOutcomeUnknownError as error:
+        raise CommitOutcomeUnknownError(
+            f"Table {store.name}: whether tag {name!r} was made is not known ({error.__cause__}): look at Table.tags()."
+        ) from error
+
+
+def _check_kept(store: TableStore, name: str, tag: Tag, before: Tag | None = None) -> None:
+    """Take a new tag back (to what it was) where nothing else keeps its snapshot any more: its files may be gone already.
+
+    Whoever removes a snapshot, or another tag, looks at the tags after that; so one of the two sees the other.
+    """
+    snapshot = tag.snapshot
+    if snapshot.is_same(store.snapshots.try_get(snapshot.id)):
+        return
+    others = (other.snapshot for known, other in store.tags.all().items() if known != name)
+    if any(snapshot.is_same(other) for other in others):
+        return
+    if before is None:
+        store.file_io.delete(store.paths.tag(name))
+    else:
+        store.file_io.write(store.paths.tag(name), _content(store, name, before))
+    raise SnapshotNotFoundError(
+        f"Table {store.name}: snapshot {snapshot.id} expired, or was rolled back, while tag {name!r} was made of it. "
+        "Nothing was changed: choose a snapshot that is retained."
+    )
+
+
+def _content(store: TableStore, name: str, tag: Tag) -> bytes:
+    return checked_bytes(tag, store.paths.tag(name), MAX_SNAPSHOT_BYTES)

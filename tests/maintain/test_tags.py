@@ -1,0 +1,219 @@
+"""Tags: never one over another, never one of a snapshot that is gone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog, Table
+from lakelsm.errors import CorruptTableError, InvalidInputError, SnapshotNotFoundError
+from lakelsm.maintain.tags import create_tag, rename_tag, replace_tag
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage import LocalFileIO
+from lakelsm.surroundings import Surroundings
+
+SCHEMA = pa.schema([("id", pa.int32()), ("v", pa.string())])
+
+
+def rows(*pairs: tuple[int, str]) -> pa.Table:
+    return pa.table([list(column) for column in zip(*pairs)], schema=SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """Three snapshots, of one, two and three rows."""
+    made = Catalog(str(tmp_path)).create_table(
+        "db.t", "id INT NOT NULL, v STRING", primary_key=["id"], options={"bucket": "1", "write-only": "true"}
+    )
+    for number in (1, 2, 3):
+        made.write(rows((number, f"v{number}")))
+    return made
+
+
+def store_of(table: Table) -> TableStore:
+    return table._store()
+
+
+def file_of(table: Table, name: str) -> Path:
+    return Path(store_of(table).paths.tag(name))
+
+
+def lose_snapshot(table: Table, number: int) -> None:
+    Path(store_of(table).paths.snapshot_file(number)).unlink()
+
+
+class Interrupted(LocalFileIO):
+    """Lets something happen just before a tag's file is made."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self.act: Callable[[], object] | None = act
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        self._once()
+        return super().create_if_absent(path, data)
+
+    def write(self, path: str, data: bytes, durable: bool = True) -> None:
+        self._once()
+        super().write(path, data, durable)
+
+    def _once(self) -> None:
+        act, self.act = self.act, None
+        if act is not None:
+            act()
+
+
+def interrupted(table: Table, act: Callable[[], object]) -> TableStore:
+    store = store_of(table)
+    return TableStore(
+        file_io=Interrupted(act).within(store.paths.root), paths=store.paths, schema=store.schema, options=store.options
+    )
+
+
+def test_a_tag_keeps_the_rows_of_its_snapshot(table: Table) -> None:
+    first = table.create_tag("2026-Q3", 2)
+    assert (first.name, first.snapshot_id, first.rows, first.time_retained, first.created_at) == (
+        "2026-Q3", 2, 2, None, None,
+    )
+    assert first.committed_at.tzinfo is timezone.utc
+    assert table.create_tag("newest").snapshot_id == 3
+    assert [tag.name for tag in table.tags()] == ["2026-Q3", "newest"]
+    assert table.to_arrow(tag="2026-Q3", ordered=True)["v"].to_pylist() == ["v1", "v2"]
+    assert json.loads(json.dumps(first.as_dict()))["snapshot_id"] == 2
+
+
+def test_without_a_retention_the_file_is_the_snapshots_own_text(table: Table) -> None:
+    table.create_tag("plain", 1)
+    assert file_of(table, "plain").read_bytes() == Path(store_of(table).paths.snapshot_file(1)).read_bytes()
+
+
+def test_a_retention_is_kept_with_the_writers_wall_clock(table: Table) -> None:
+    clock = Surroundings(clock=lambda: 1_767_225_599_123, local_offset=lambda seconds: 3600)
+    info = create_tag(store_of(table), "q", store_of(table).snapshots.get(3), time_retained=90.5, surroundings=clock)
+    stored = json.loads(file_of(table, "q").read_text())
+    assert stored["tagCreateTime"] == [2026, 1, 1, 0, 59, 59, 123_000_000]
+    assert stored["tagTimeRetained"] == 90.5
+    assert (info.created_at, info.time_retained) == (datetime(2026, 1, 1, 0, 59, 59, 123_000), timedelta(seconds=90.5))
+    assert table.tags() == [info]
+
+
+def test_zeros_that_another_writer_left_out_of_the_time_are_zeros(table: Table) -> None:
+    table.create_tag("q", time_retained="1 d")
+    stored = json.loads(file_of(table, "q").read_text())
+    file_of(table, "q").write_text(json.dumps({**stored, "tagCreateTime": [2026, 2, 3, 0, 0]}))
+    assert table.tags()[0].created_at == datetime(2026, 2, 3)
+    file_of(table, "q").write_text(json.dumps({**stored, "tagCreateTime": [2026, 2, 30, 0, 0]}))
+    with pytest.raises(CorruptTableError, match=r"'q'.*tagCreateTime"):
+        table.tags()
+
+
+def test_a_tag_is_never_put_over_another(table: Table) -> None:
+    table.create_tag("q", 1)
+    before = file_of(table, "q").read_bytes()
+    for snapshot_id in (1, 2):
+        with pytest.raises(InvalidInputError, match=r"db\.t has a tag 'q' already, of snapshot 1"):
+            table.create_tag("q", snapshot_id)
+    assert table.create_tag("q", 2, if_not_exists=True).snapshot_id == 1
+    racing = interrupted(table, lambda: table.create_tag("raced", 1))
+    with pytest.raises(InvalidInputError, match="'raced' already, of snapshot 1"):
+        create_tag(racing, "raced", racing.snapshots.get(2))
+    assert file_of(table, "q").read_bytes() == before
+
+
+def test_a_tag_of_a_snapshot_that_vanishes_meanwhile_is_taken_back(table: Table) -> None:
+    racing = interrupted(table, lambda: lose_snapshot(table, 1))
+    with pytest.raises(SnapshotNotFoundError, match="snapshot 1 expired, or was rolled back, while tag 'q'"):
+        create_tag(racing, "q", racing.snapshots.get(1))
+    assert table.tags() == []
+    table.create_tag("kept", 2)
+    racing = interrupted(table, lambda: lose_snapshot(table, 2))
+    create_tag(racing, "q", racing.snapshots.get(2))
+    assert [tag.name for tag in table.tags()] == ["kept", "q"], "another tag keeps its files"
+
+
+def test_a_tag_of_a_rolled_back_snapshot_whose_id_came_again_is_taken_back(table: Table) -> None:
+    def again() -> None:
+        lose_snapshot(table, 3)
+        table.write(rows((9, "other")))
+
+    racing = interrupted(table, again)
+    with pytest.raises(SnapshotNotFoundError, match="snapshot 3 expired, or was rolled back"):
+        create_tag(racing, "q", racing.snapshots.get(3))
+    assert table.tags() == []
+
+
+def test_an_expired_snapshot_that_a_tag_keeps_can_be_tagged_again(table: Table) -> None:
+    table.create_tag("old", 1)
+    lose_snapshot(table, 1)
+    assert table.create_tag("copy", 1).snapshot_id == 1
+    with pytest.raises(SnapshotNotFoundError, match=r"snapshot 7 of table db\.t does not exist"):
+        table.create_tag("none", 7)
+
+
+def test_a_time_chooses_the_newest_snapshot_that_is_not_later(table: Table) -> None:
+    assert table.create_tag("q", timestamp=datetime(2999, 1, 1)).snapshot_id == 3
+    with pytest.raises(SnapshotNotFoundError, match=r"no snapshot of table db\.t at or before"):
+        table.create_tag("early", timestamp=datetime(1999, 1, 1))
+    with pytest.raises(InvalidInputError, match="one of snapshot_id and timestamp"):
+        table.create_tag("both", 1, timestamp=datetime(2999, 1, 1))
+
+
+def test_a_table_without_snapshots_has_nothing_to_tag(tmp_path: Path) -> None:
+    empty = Catalog(str(tmp_path)).create_table("db.e", "id INT", primary_key=["id"], options={"bucket": "1"})
+    with pytest.raises(SnapshotNotFoundError, match=r"db\.e has no snapshots yet"):
+        empty.create_tag("q")
+
+
+@pytest.mark.parametrize("name", ["", " ", "a/b", "\0", "x" * 252, None, 5])
+def test_what_is_no_name_is_refused(table: Table, name: object) -> None:
+    with pytest.raises(InvalidInputError, match="name"):
+        table.create_tag(name)  # type: ignore[arg-type]
+    assert not Path(store_of(table).paths.tag_dir).exists()
+
+
+def test_a_tag_gets_another_name_that_none_has(table: Table) -> None:
+    table.create_tag("a", 1, time_retained="1 d")
+    table.create_tag("b", 2)
+    content = file_of(table, "a").read_bytes()
+    for taken in ("b", "a"):
+        with pytest.raises(InvalidInputError, match=f"has a tag {taken!r} already"):
+            table.rename_tag("a", taken)
+    with pytest.raises(SnapshotNotFoundError, match="no tag 'x'; its tags: a, b"):
+        table.rename_tag("x", "y")
+    assert table.rename_tag("a", "c").snapshot_id == 1
+    assert file_of(table, "c").read_bytes() == content and not file_of(table, "a").exists()
+
+
+def test_a_renamed_tag_that_is_deleted_meanwhile_does_not_come_back(table: Table) -> None:
+    table.create_tag("a", 1)
+    lose_snapshot(table, 1)
+    racing = interrupted(table, lambda: file_of(table, "a").unlink())
+    with pytest.raises(SnapshotNotFoundError, match="tag 'b'"):
+        rename_tag(racing, "a", "b")
+    assert table.tags() == []
+
+
+def test_a_tag_is_replaced_only_where_there_is_one_and_by_a_snapshot_that_stays(table: Table) -> None:
+    with pytest.raises(SnapshotNotFoundError, match="no tag 'q'; its tags: none"):
+        table.replace_tag("q", 2)
+    table.create_tag("q", 1)
+    assert table.replace_tag("q", 2, time_retained=60).time_retained == timedelta(seconds=60)
+    assert [(tag.name, tag.snapshot_id) for tag in table.tags()] == [("q", 2)]
+    racing = interrupted(table, lambda: lose_snapshot(table, 3))
+    with pytest.raises(SnapshotNotFoundError, match="Nothing was changed"):
+        replace_tag(racing, "q", racing.snapshots.get(3))
+    assert [(tag.name, tag.snapshot_id) for tag in table.tags()] == [("q", 2)]
+
+
+def test_a_tag_is_deleted_and_an_unknown_one_lists_the_tags(table: Table) -> None:
+    table.create_tag("q", 1)
+    assert table.delete_tag("q", dry_run=True).tags == ("q",)
+    assert [tag.name for tag in table.tags()] == ["q"]
+    done = table.delete_tag("q")
+    assert (done.tags, done.files, table.tags()) == (("q",), 0, [])
+    with pytest.raises(SnapshotNotFoundError, match="no tag 'q'; its tags: none"):
+        table.delete_tag("q")
