@@ -177,6 +177,8 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
         "Table.rename_tag": {"name": ["old"], "new_name": ["new"]},
         "Table.delete_tag": {"name": ["old"], "dry_run": [False, True]},
         "Table.status": {"most_buckets": [0, 3]},
+        "Table.system": {"name": ["files", "snapshots"], "snapshot_id": [None, 1], "tag": [None]},
+        "Table.system_arrow": {"name": ["files", "PARTITIONS"], "snapshot_id": [None, 1], "tag": [None]},
         "Table.files": {"snapshot_id": [None, 1]},
         "Table.buckets": {"snapshot_id": [None, 1]},
         "AddColumn": {

@@ -50,7 +50,7 @@ def partition_text(
     """
     if not value.is_valid:
         return default_name
-    text = _value_text(value, data_type, legacy, local_zone)
+    text = value_text(value, data_type, legacy, local_zone)
     blank = all(char.isspace() and char not in _NOT_BLANK_IN_JAVA for char in text)
     return default_name if blank else text
 
@@ -67,10 +67,11 @@ def _readable(value: pa.Scalar, data_type: DataType) -> str:
     root = data_type.root if isinstance(data_type, AtomicType) else ""
     if root == "DATE":
         return _legacy_date(value.value)
-    return _value_text(value, data_type, legacy=root not in ("TIME", "BINARY", "VARBINARY"), local_zone=None)
+    return value_text(value, data_type, legacy=root not in ("TIME", "BINARY", "VARBINARY"))
 
 
-def _value_text(value: pa.Scalar, data_type: DataType, legacy: bool, local_zone: tzinfo | None) -> str:
+def value_text(value: pa.Scalar, data_type: DataType, legacy: bool, local_zone: tzinfo | None = None) -> str:
+    """Java's text of a value that is not NULL: its toString where ``legacy``, else Paimon's cast to a text."""
     root = data_type.root if isinstance(data_type, AtomicType) else ""
     plain = _PLAIN.get(root)
     if plain is not None:

@@ -33,9 +33,9 @@ class TableName:
         checked_file_name("the table's part of name", table, "a name as in 'database.table'")
         if "$" in table or "$" in branch or database == _SYSTEM_DATABASE:
             raise InvalidInputError(
-                f"name is {name!r}, one of Paimon's system tables, which lakelsm does not open by name: use the methods "
-                "snapshots, files and buckets of a table, write 'database.table$branch_name' for a branch, and create "
-                "tables by a name without '$'."
+                f"name is {name!r}, one of Paimon's system tables, which lakelsm does not open by name: read it by the "
+                "method system of its table, as table('database.table').system('files'), write "
+                "'database.table$branch_name' for a branch, and create tables by a name without '$'."
             )
         branch = checked_branch("the branch's part of name", branch) if mark else MAIN_BRANCH
         return TableName(checked_database(database), table, branch)

@@ -13,6 +13,8 @@ from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.snapshots.deletion_vectors import deletion_vectors
 from lakelsm.snapshots.manifest_scan import read_delta_metas, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark.spark_types import to_struct
+from lakelsm.types import DataField
 
 _SNAPSHOTS = pa.schema(
     [
@@ -105,6 +107,11 @@ def files_frame(spark: SparkSession, store: TableStore, snapshot: Snapshot | Non
             )
         )
     return _frame(spark, rows, _FILES)
+
+
+def system_frame(spark: SparkSession, rows: pa.Table, fields: Sequence[DataField]) -> DataFrame:
+    """The rows of a system table as Spark has its columns."""
+    return spark.createDataFrame(rows, to_struct(tuple(fields)))
 
 
 def buckets_frame(files: DataFrame) -> DataFrame:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakelsm.arguments import checked_number
+import pyarrow as pa
+
+from lakelsm.arguments import checked_number, checked_snapshot_id, checked_tag
+from lakelsm.engine import local_engine
 from lakelsm.maintain.opened_table import OpenedTable
+from lakelsm.maintain.system_tables.named_tables import check_travel, checked_system_table
+from lakelsm.maintain.system_tables.system_table import SystemTable, TableState
 from lakelsm.plan.table_status import table_status
+from lakelsm.plan.time_travel import chosen_state
 from lakelsm.results import TableStatus
 from lakelsm.surroundings import SYSTEM
 
@@ -26,6 +32,28 @@ class TableInspection(OpenedTable):
         most = checked_number("most_buckets", most_buckets, least=0)
         store, now = self._store(), SYSTEM.clock()
         return table_status(store, store.snapshots.latest(), SYSTEM.local_wall_clock(now), now, most_buckets=most)
+
+    def system(self, name: str, *, snapshot_id: int | None = None, tag: str | None = None) -> DataFrame:
+        """One of Paimon's system tables of this branch, with Paimon's columns, as a DataFrame: 'files' is ``t$files``.
+
+        ``snapshot_id`` or ``tag`` chooses the snapshot where the table shows one: files, file_key_ranges, manifests,
+        partitions, buckets, table_indexes. Times without a zone are this machine's local ones.
+        Raises InvalidInputError for a name that is none, with those that there are.
+        """
+        from lakelsm.frames.system_frames import system_frame
+
+        table = checked_system_table(name)
+        return system_frame(self.spark, self._system_rows(table, snapshot_id, tag), table.fields)
+
+    def system_arrow(self, name: str, *, snapshot_id: int | None = None, tag: str | None = None) -> pa.Table:
+        """The rows of `system` as an Arrow table: no session is needed."""
+        return self._system_rows(checked_system_table(name), snapshot_id, tag)
+
+    def _system_rows(self, table: SystemTable, snapshot_id: int | None, tag: str | None) -> pa.Table:
+        snapshot_id, tag = checked_snapshot_id("snapshot_id", snapshot_id), checked_tag("tag", tag)
+        check_travel(table, snapshot_id is not None or tag is not None)
+        store, snapshot = chosen_state(self._store(), snapshot_id, None, tag, local_engine().millis_of)
+        return table.rows(TableState(store, snapshot))
 
     def snapshots(self) -> DataFrame:
         """The retained snapshots, oldest first.

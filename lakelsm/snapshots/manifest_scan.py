@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -57,22 +57,40 @@ def read_live_entries(
     batches = _open(file_io, paths, metas, keep_manifest)
     wanted = [_wanted(batch, keep_partitions, keep_buckets) for batch in batches]
     entries = [entry for batch, rows in _live(batches, wanted) for entry in batch.entries(rows, stats)]
-    _check_added_once(entries, snapshot)
+    names = {entry.file.file_name for entry in entries}
+    if len(names) != len(entries):  # Names are cheaper than identities, and no two files have one.
+        _check_added_once((entry.identity for entry in entries), snapshot)
     return entries
 
 
-def _check_added_once(entries: Sequence[ManifestEntry], snapshot: Snapshot) -> None:
+def _check_added_once(identities: Iterable[EntryIdentity], snapshot: Snapshot) -> None:
     """Refuse a snapshot that has a file twice, whose rows would be there twice. (Java: `FileEntry.mergeEntries`.)"""
-    if len({entry.file.file_name for entry in entries}) == len(entries):
-        return  # Names are cheaper than identities, and no two files have one.
     seen: set[EntryIdentity] = set()
-    for entry in entries:
-        if entry.identity in seen:
+    for identity in identities:
+        if identity in seen:
             raise CorruptTableError(
-                f"Snapshot {snapshot.id} adds data file {entry.file.file_name!r} twice: its manifests were changed by "
+                f"Snapshot {snapshot.id} adds data file {identity[3]!r} twice: its manifests were changed by "
                 "hand. Restore them, or read another snapshot."
             )
-        seen.add(entry.identity)
+        seen.add(identity)
+
+
+def read_live_batches(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[tuple[EntryBatch, Longs]]:
+    """Return batches and the rows in them whose file is live, in manifest order, for what shows many files as columns.
+
+    What is live, and errors, are as in read_live_entries.
+    """
+    batches = _open(file_io, paths, _metas_with_entries(file_io, paths, snapshot), None)
+    live = list(_live(batches, [_wanted(batch, None, None) for batch in batches]))
+    names = {name for batch, rows in live for name in batch.file_names(rows)}
+    if len(names) != sum(len(rows) for _, rows in live):
+        _check_added_once((identity for batch, rows in live for identity in batch.identities(rows)), snapshot)
+    return live
+
+
+def read_batches(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[EntryBatch]:
+    """Return all entries of ``snapshot``, those that delete files too, for what the counts of all of them tell."""
+    return _open(file_io, paths, _metas_with_entries(file_io, paths, snapshot), None)
 
 
 def read_live_counts(

@@ -27,6 +27,7 @@ from lakelsm.snapshots.manifest_scan import (
     read_changelog_entries,
     read_delta_entries,
     read_index_entries,
+    read_live_batches,
     read_live_counts,
     read_live_entries,
     read_manifest,
@@ -300,5 +301,7 @@ def test_a_file_that_is_added_twice_is_refused_unless_both_were_deleted(table: M
     other = replace(twice, bucket=twice.bucket + 1)
     with pytest.raises(CorruptTableError, match="Snapshot 4 adds data file 'f0' twice"):
         table.live(table.snapshot([table.manifest(*adds(3))], [table.manifest(twice)]))
+    with pytest.raises(CorruptTableError, match="Snapshot 4 adds data file 'f0' twice"):
+        read_live_batches(FILE_IO, table.paths, table.snapshot([table.manifest(*adds(3))], [table.manifest(twice)]))
     assert table.live(table.snapshot([table.manifest(twice, twice)], [table.manifest(delete(twice))])) == []
     assert table.live(table.snapshot([table.manifest(twice, other)])) == ["f0", "f0"]

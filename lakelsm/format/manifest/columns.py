@@ -22,6 +22,7 @@ from lakelsm.format.manifest.avro_schemas import DATA_FILE_SCHEMA, MANIFEST_VERS
 from lakelsm.format.manifest.data_file_meta import EMPTY_STATS, DataFileMeta, SimpleStats
 from lakelsm.format.manifest.entry import EntryIdentity, FileKind, ManifestEntry
 from lakelsm.format.manifest.file_checksums import checksums_of
+from lakelsm.format.manifest.file_table import FILE_TABLE, TABLE_LONGS, TABLE_OPTIONAL_LONGS, TABLE_TEXT_LISTS
 from lakelsm.format.paths import check_names
 
 Longs: TypeAlias = npt.NDArray[np.int64]
@@ -135,6 +136,24 @@ class EntryColumns:
         """Return the smallest and the greatest key of each of the files ``rows``."""
         return self._binary("_FILE._MIN_KEY", rows), self._binary("_FILE._MAX_KEY", rows)
 
+    def file_table(self, rows: Longs) -> pa.RecordBatch:
+        """Return the files of the entries ``rows`` as `FILE_TABLE` has them."""
+        stats = "_FILE._VALUE_STATS"
+        names = self.file_names(rows)
+        return pa.record_batch(
+            [
+                pa.array(names, pa.large_string()),
+                *(pa.array(self._longs(f"_FILE.{name}")[rows]) for name in TABLE_LONGS),
+                *(self._binary(path, rows) for path in ("_FILE._MIN_KEY", "_FILE._MAX_KEY")),
+                *(self._binary(path, rows) for path in (f"{stats}._MIN_VALUES", f"{stats}._MAX_VALUES")),
+                self._list(f"{stats}._NULL_COUNTS", rows, pa.int64()),
+                *(self._optional_numbers(f"_FILE.{name}", rows) for name in TABLE_OPTIONAL_LONGS),
+                self._optional_text("_FILE._EXTERNAL_PATH", rows),
+                *(self._list(f"_FILE.{name}", rows, pa.large_string()) for name in TABLE_TEXT_LISTS),
+            ],
+            schema=FILE_TABLE,
+        )
+
     def entries(self, rows: Longs, stats: bool = True) -> list[ManifestEntry]:
         """Make the entries ``rows``, in that order; without ``stats``, theirs are EMPTY_STATS."""
         with _collector_paused():
@@ -221,6 +240,40 @@ class EntryColumns:
     def _bytes(self, path: str, rows: Longs) -> list[bytes]:
         return _slices(self._data, self._column(path, SliceColumn, required=True), rows)
 
+    def _optional_numbers(self, path: str, rows: Longs) -> pa.Int64Array:
+        column: LongColumn | None = self._column(path, LongColumn, required=False)
+        return pa.nulls(len(rows), pa.int64()) if column is None else _numbers(column, rows)
+
+    def _optional_text(self, path: str, rows: Longs) -> pa.LargeStringArray:
+        column: SliceColumn | None = self._column(path, SliceColumn, required=False)
+        if column is None:
+            return pa.nulls(len(rows), pa.large_string())
+        values = self._text(_gathered(self._data, column, rows))
+        return values if column.present is None else pc.if_else(pa.array(column.present[rows]), values, None)
+
+    def _list(self, path: str, rows: Longs, kind: pa.DataType) -> pa.LargeListArray:
+        """The lists of an optional field, of numbers or texts."""
+        column: ListColumn | None = self._column(path, ListColumn, required=False)
+        if column is None:
+            return pa.nulls(len(rows), pa.large_list(kind))
+        inner, items = column.items, _items_of(column, rows)
+        if isinstance(inner, LongColumn) != pa.types.is_integer(kind):
+            raise CorruptTableError(f"{self._source} is no manifest: field {path} is missing or wrong.")
+        if isinstance(inner, LongColumn):
+            values = _numbers(inner, items)
+        else:
+            values = self._text(_gathered(self._data, inner, items))
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(column.offsets[rows + 1] - column.offsets[rows], out=offsets[1:])
+        absent = None if column.present is None else pa.array(~column.present[rows])
+        return pa.LargeListArray.from_arrays(pa.array(offsets), values, mask=absent)
+
+    def _text(self, values: pa.LargeBinaryArray) -> pa.LargeStringArray:
+        try:
+            return values.cast(pa.large_string())
+        except pa.ArrowInvalid as error:
+            raise CorruptTableError(f"{self._source} has a name that is no text: {error}") from error
+
     def _optional_longs(self, path: str, rows: Longs) -> list[int | None]:
         column: LongColumn | None = self._column(path, LongColumn, required=False)
         return [None] * len(rows) if column is None else _nullable_longs(column, rows)
@@ -302,6 +355,10 @@ def _gathered(data: bytes, column: SliceColumn, rows: Longs) -> pa.LargeBinaryAr
         packed = np.frombuffer(data, np.uint8)[np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)]
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(packed))]
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(rows), buffers)
+
+
+def _numbers(column: LongColumn, rows: Longs) -> pa.Int64Array:
+    return pa.array(column.values[rows], mask=None if column.present is None else ~column.present[rows])
 
 
 def _nullable_longs(column: LongColumn, rows: Longs) -> list[Any]:

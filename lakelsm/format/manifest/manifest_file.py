@@ -18,6 +18,7 @@ from lakelsm.format.manifest.columns import ALL_FIELDS, EntryColumns, FileCounts
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.manifest.entry import EntryIdentity, ManifestEntry
 from lakelsm.format.manifest.file_checksums import checksum_header, checksums_of
+from lakelsm.format.manifest.file_table import file_table
 from lakelsm.format.manifest.record import entry_from_record, entry_to_record
 from lakelsm.format.paths import check_names
 
@@ -85,6 +86,10 @@ class EntryBatch(Protocol):
         """Return the smallest and the greatest key of each of the files of the entries ``rows``."""
         ...
 
+    def file_table(self, rows: Longs) -> pa.RecordBatch:
+        """Return the files of the entries ``rows`` as `FILE_TABLE` has them."""
+        ...
+
     def entries(self, rows: Longs, stats: bool = True) -> list[ManifestEntry]:
         """Return the entries ``rows``, in that order. Without ``stats``, theirs may be EMPTY_STATS."""
         ...
@@ -132,6 +137,10 @@ class EntryList:
             pa.array([file.min_key for file in files], pa.large_binary()),
             pa.array([file.max_key for file in files], pa.large_binary()),
         )
+
+    def file_table(self, rows: Longs) -> pa.RecordBatch:
+        """Return the files of the entries ``rows`` as `FILE_TABLE` has them."""
+        return file_table(self._files(rows))
 
     def entries(self, rows: Longs, stats: bool = True) -> list[ManifestEntry]:
         """Return the entries ``rows``, in that order. Without ``stats``, theirs may be EMPTY_STATS."""

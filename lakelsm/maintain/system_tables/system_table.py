@@ -1,0 +1,67 @@
+"""What a system table is: columns, and how their rows are made of the table's state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM, Surroundings
+from lakelsm.types import DataField, parse_columns, shown_arrow
+
+
+@dataclass(frozen=True)
+class TableState:
+    """A table as a system table shows it: ``snapshot`` is the newest or a chosen one, None where there is none."""
+
+    store: TableStore
+    snapshot: Snapshot | None
+    surroundings: Surroundings = SYSTEM
+
+    def wall_clock(self, epoch_millis: int) -> int:
+        """A time as Paimon shows it: the local clock, in milliseconds."""
+        return self.surroundings.local_wall_clock(epoch_millis)
+
+
+@dataclass(frozen=True)
+class SystemTable:
+    """A system table by Paimon's name. ``ddl`` has its columns; ``make`` their values, in that order.
+
+    ``travels`` tells that it shows one snapshot, so that another one can be chosen.
+    """
+
+    name: str
+    ddl: str
+    make: Callable[[TableState], Sequence[pa.Array | pa.ChunkedArray | Sequence[Any]]]
+    travels: bool = False
+
+    @cached_property
+    def fields(self) -> tuple[DataField, ...]:
+        """The columns."""
+        return parse_columns(self.ddl)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns in Arrow."""
+        return pa.schema([pa.field(each.name, shown_arrow(each.type), each.type.nullable) for each in self.fields])
+
+    def rows(self, state: TableState) -> pa.Table:
+        """The rows."""
+        arrays = [_array(values, field.type) for values, field in zip(self.make(state), self.schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
+
+def columns_of(rows: Iterable[tuple[Any, ...]], count: int) -> Sequence[Sequence[Any]]:
+    """The columns of a few rows of ``count`` values."""
+    return list(zip(*rows)) or [()] * count
+
+
+def _array(values: pa.Array | pa.ChunkedArray | Sequence[Any], kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values if values.type.equals(kind) else values.cast(kind)
+    return pa.array(values, kind)

@@ -1,0 +1,21 @@
+"""Tables of metadata alone, and what a system table shows of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lakelsm.maintain.system_tables.system_table import SystemTable, TableState
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import Surroundings
+from tests.commit.commit_table import CommitTable
+
+#: The local clock is that of UTC.
+AT_UTC = Surroundings(local_offset=lambda seconds: 0)
+
+
+def shown(table: CommitTable, system: SystemTable, snapshot_id: int | None = None) -> list[dict[str, Any]]:
+    """The rows of a system table."""
+    store = TableStore.open(str(table.root))
+    snapshot = store.snapshots.latest() if snapshot_id is None else store.snapshots.get(snapshot_id)
+    rows: list[dict[str, Any]] = system.rows(TableState(store, snapshot, AT_UTC)).to_pylist()
+    return rows

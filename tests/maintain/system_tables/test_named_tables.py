@@ -1,0 +1,84 @@
+"""System tables by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog
+from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
+from lakelsm.maintain.system_tables.named_tables import METADATA_TABLES, checked_system_table
+from tests import golden_tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def written(tmp_path: Path, spark: SparkSession | None = None) -> Catalog:
+    catalog = Catalog(str(tmp_path), spark)
+    table = catalog.create_table(
+        "db.t", "dt STRING, k INT, v INT", primary_key=["dt", "k"], partition_by=["dt"], options={"bucket": "1"}
+    )
+    for number in range(2):
+        columns = {"dt": ["a", "b"], "k": pa.array([1, 2], pa.int32()), "v": pa.array([number] * 2, pa.int32())}
+        table.write(pa.table(columns))
+    return catalog
+
+
+def test_a_name_in_any_case_is_a_table_and_another_one_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    assert checked_system_table("FILES") is METADATA_TABLES["files"]
+    table = written(tmp_path).table("db.t")
+    for wrong in ("file", "row_tracking", "", None, 7):
+        with pytest.raises(InvalidInputError, match=r"name .*snapshots.*") as told:
+            table.system_arrow(wrong)  # type: ignore[arg-type]
+        assert all(name in str(told.value) for name in METADATA_TABLES)
+
+
+def test_a_snapshot_is_chosen_where_the_table_shows_one(tmp_path: Path) -> None:
+    table = written(tmp_path).table("db.t")
+    assert (table.system_arrow("files").num_rows, table.system_arrow("files", snapshot_id=1).num_rows) == (4, 2)
+    with pytest.raises(InvalidInputError, match="System table tags shows no single snapshot"):
+        table.system_arrow("tags", snapshot_id=1)
+    with pytest.raises(SnapshotNotFoundError):
+        table.system_arrow("manifests", tag="none")
+
+
+def test_a_catalog_says_how_a_system_table_is_read(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"table\('database.table'\).system\('files'\)"):
+        written(tmp_path).table("db.t$files")
+
+
+@pytest.mark.skipif(not golden_tables.available(), reason="the golden tables are not here")
+@pytest.mark.parametrize("version", golden_tables.VERSIONS)
+def test_every_system_table_of_every_golden_table_has_rows_of_its_columns(version: str, tmp_path: Path) -> None:
+    from lakelsm.errors import UnsupportedFeatureError
+    from lakelsm.table import Table
+
+    shown = 0
+    for path in sorted(golden_tables.unpack(version, tmp_path).iterdir()):
+        try:
+            table = Table.for_path(str(path))
+        except UnsupportedFeatureError:
+            continue
+        for name, system in METADATA_TABLES.items():
+            rows = table.system_arrow(name)
+            assert rows.schema == system.schema
+            rows.validate(full=True)
+            assert not any(rows[field.name].null_count for field in rows.schema if not field.nullable)
+        files = table.system_arrow("files").to_pandas()
+        partitions, buckets = (table.system_arrow(name).to_pandas() for name in ("partitions", "buckets"))
+        for column in ("record_count", "file_size_in_bytes"):
+            assert files[column].sum() == partitions[column].sum() == buckets[column].sum()
+        shown += 1
+    assert shown
+
+
+def test_a_session_shows_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+    table = written(tmp_path, spark).table("db.t")
+    for name in ("files", "snapshots", "table_indexes"):
+        frame, rows = table.system(name), table.system_arrow(name)
+        assert [field.nullable for field in frame.schema] == [field.nullable for field in rows.schema]
+        assert [row.asDict(recursive=True) for row in frame.collect()] == rows.to_pylist()
