@@ -1,4 +1,4 @@
-"""The local (or POSIX-mounted) file system, and the way from a URI to a store."""
+"""The local (or POSIX-mounted) file system."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
-from urllib.parse import urlsplit
 
 from pyarrow import fs as arrow_fs
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, StorageError, UnsupportedFeatureError
-from lakelsm.storage.file_io import FileEntry, FileIO
+from lakelsm.storage.file_io import FileEntry
 from lakelsm.storage.refused_writes import refused_write
 from lakelsm.surroundings import SYSTEM
 
@@ -257,38 +256,6 @@ class LocalFileIO:
             self._abandon(temporary)
             raise
         return temporary
-
-
-def open_storage(uri: str) -> tuple[FileIO, str]:
-    """Return the store of a URI and the absolute path inside it, without a trailing slash.
-
-    Accepts ``/x``, ``file:/x`` and ``file:///x``; text is taken literally, ``%20`` is not decoded (Hadoop's
-    rule, so that Spark sees the same path). Raises UnsupportedFeatureError for other schemes and
-    InvalidInputError for a relative path or a remote host.
-    """
-    if not uri.strip():
-        raise InvalidInputError(f"a location must be a path or a file: URI, not {uri!r}")
-    path = uri
-    try:
-        parts = urlsplit(uri)
-    except ValueError as error:
-        raise InvalidInputError(f"{uri}: a location must be a path or a file: URI ({error})") from error
-    if parts.scheme and not uri.startswith("/"):
-        if parts.scheme.lower() != "file":
-            raise UnsupportedFeatureError(
-                f"{uri}: storage scheme {parts.scheme!r} is not supported yet; use a path or a file: URI"
-            )
-        if parts.netloc not in ("", "localhost"):
-            raise InvalidInputError(
-                f"{uri}: a file: URI has no host; write file:///{parts.netloc}{parts.path}"
-            )
-        path = uri[len("file:") :]
-        if path.startswith("//"):
-            path = path[2 + len(parts.netloc) :]
-    if not path.startswith("/"):
-        absolute = os.path.abspath(os.path.expanduser(path))
-        raise InvalidInputError(f"{uri}: a location must be absolute; write {absolute}")
-    return LocalFileIO(), os.path.normpath(path).replace("//", "/")
 
 
 def _status(path: str) -> os.stat_result:

@@ -1,0 +1,230 @@
+"""An Arrow file system on the objects of a store, for Parquet: ranged reads, and writes in parts.
+
+Arrow's own clients of object stores know neither the URIs nor the options of `ObjectFileIO`, and tell errors otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import fs as arrow_fs
+
+from lakelsm.storage.object_place import StoreKind
+from lakelsm.storage.store_failures import is_out_of_range
+
+if TYPE_CHECKING:
+    from lakelsm.storage.object_store import ObjectFileIO
+
+#: The end of a file is read first, as Parquet needs it: smaller files are read whole by this one request.
+_TAIL = 1 << 20
+#: What a request reads at least, and how many such blocks of a file are kept: columns are read side by side.
+_BLOCK = 1 << 20
+_MOST_BLOCKS = 8
+#: Bytes of a part of a file that is written, and how many parts are on the way at a time.
+_PART = 8 << 20
+_PARTS_AT_ONCE = 2
+
+
+def object_filesystem(file_io: ObjectFileIO) -> arrow_fs.PyFileSystem:
+    """The objects of a store as an Arrow file system whose paths are their URIs."""
+    return arrow_fs.PyFileSystem(_Handler(file_io))
+
+
+class _Handler(arrow_fs.FileSystemHandler):  # type: ignore[misc]
+    """What Arrow asks of a file system. Operations that lakelsm has no use for are refused."""
+
+    def __init__(self, file_io: ObjectFileIO) -> None:
+        self._file_io = file_io
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Handler) and other._file_io == self._file_io
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def get_type_name(self) -> str:
+        return "lakelsm-objects"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: list[str]) -> list[arrow_fs.FileInfo]:
+        return [self._info(path) for path in paths]
+
+    def get_file_info_selector(self, selector: arrow_fs.FileSelector) -> list[arrow_fs.FileInfo]:
+        raise NotImplementedError("lists are asked of FileIO")
+
+    def create_dir(self, path: str, recursive: bool) -> None:
+        """There are no directories."""
+
+    def delete_dir(self, path: str) -> None:
+        self._file_io.delete_dir(path)
+
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
+        self._file_io.delete_dir(path)
+
+    def delete_root_dir_contents(self) -> None:
+        raise NotImplementedError("a whole store is not emptied")
+
+    def delete_file(self, path: str) -> None:
+        self._file_io.delete(path)
+
+    def move(self, src: str, dest: str) -> None:
+        raise NotImplementedError("objects are not renamed")
+
+    def copy_file(self, src: str, dest: str) -> None:
+        raise NotImplementedError("objects are not copied")
+
+    def open_input_stream(self, path: str) -> pa.NativeFile:
+        return self.open_input_file(path)
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        return pa.PythonFile(_ObjectReader(self._file_io, path), mode="r")
+
+    def open_output_stream(self, path: str, metadata: object = None) -> pa.NativeFile:
+        return pa.PythonFile(_ObjectWriter(self._file_io, path), mode="w")
+
+    def open_append_stream(self, path: str, metadata: object = None) -> pa.NativeFile:
+        raise NotImplementedError("objects are not appended to")
+
+    def _info(self, path: str) -> arrow_fs.FileInfo:
+        try:
+            return arrow_fs.FileInfo(path, arrow_fs.FileType.File, size=self._file_io.size(path))
+        except FileNotFoundError:
+            return arrow_fs.FileInfo(path, arrow_fs.FileType.NotFound)
+
+
+class _ObjectReader:
+    """A file object on an object. Its end is read when it is opened, other parts in blocks when they are asked for."""
+
+    def __init__(self, file_io: ObjectFileIO, path: str) -> None:
+        self._file_io = file_io
+        self._path = path
+        self._key = file_io.key(path)
+        self._position = 0
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        self._size, self._tail = self._end()
+        self.closed = False
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        return self._position
+
+    def size(self) -> int:
+        return self._size
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._position = offset + (0, self._position, self._size)[whence]
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._size if size < 0 else min(self._position + size, self._size)
+        data = self._range(self._position, end) if end > self._position else b""
+        self._position += len(data)
+        return data
+
+    def close(self) -> None:
+        self._blocks.clear()
+        self.closed = True
+
+    def flush(self) -> None:
+        """Nothing is written."""
+
+    def _range(self, start: int, end: int) -> bytes:
+        first_of_tail = self._size - len(self._tail)
+        if start >= first_of_tail:
+            return self._tail[start - first_of_tail : end - first_of_tail]
+        head_end = min(end, first_of_tail)
+        if head_end - start >= _BLOCK:  # More than a block is not worth keeping.
+            head = self._asked(start, head_end)
+        else:
+            head = b"".join(
+                self._block(number)[max(start - number * _BLOCK, 0) : head_end - number * _BLOCK]
+                for number in range(start // _BLOCK, (head_end - 1) // _BLOCK + 1)
+            )
+        return head + self._tail[: end - head_end] if end > head_end else head
+
+    def _block(self, number: int) -> bytes:
+        known = self._blocks.get(number)
+        if known is None:
+            known = self._asked(number * _BLOCK, min((number + 1) * _BLOCK, self._size - len(self._tail)))
+            while len(self._blocks) >= _MOST_BLOCKS:
+                self._blocks.popitem(last=False)
+            self._blocks[number] = known
+        self._blocks.move_to_end(number)
+        return known
+
+    def _asked(self, start: int, end: int) -> bytes:
+        file_io = self._file_io
+        data = file_io.ask(self._path, lambda: bytes(file_io.store.get_range(self._key, start=start, end=end)))
+        if len(data) != end - start:
+            raise OSError(f"{self._path} has no {end - start} bytes from {start} on: it was replaced meanwhile")
+        return data
+
+    def _end(self) -> tuple[int, bytes]:
+        file_io, key = self._file_io, self._key
+        if file_io.place.kind is StoreKind.AZURE:  # It has no ranges that begin at the end.
+            size = file_io.size(self._path)
+            return size, self._asked(max(size - _TAIL, 0), size) if size else b""
+
+        def end() -> tuple[int, bytes]:
+            try:
+                answer = file_io.store.get(key, options={"range": {"suffix": _TAIL}})
+                return answer.meta["size"], bytes(answer.bytes())
+            except Exception as error:  # Whatever it is goes on to be told, but of an empty object no range can be had.
+                if is_out_of_range(error):
+                    return 0, b""
+                raise
+
+        return file_io.ask(self._path, end)
+
+
+class _ObjectWriter:
+    """A file object that becomes an object when it is closed: by one request, or in parts where it is long."""
+
+    def __init__(self, file_io: ObjectFileIO, path: str) -> None:
+        from obstore import open_writer
+
+        self._file_io = file_io
+        self._path = path
+        self._position = 0
+        key = file_io.key(path)
+        self._sink = file_io.ask(
+            path, lambda: open_writer(file_io.store, key, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE)
+        )
+        self.closed = False
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def write(self, data: Any) -> int:
+        size = len(memoryview(data).cast("B"))
+        self._file_io.ask(self._path, lambda: self._sink.write(data))
+        self._position += size
+        return size
+
+    def flush(self) -> None:
+        """What is written is visible once the object is closed, not before."""
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._file_io.ask(self._path, self._sink.close)

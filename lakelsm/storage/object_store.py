@@ -1,0 +1,287 @@
+"""Objects of a bucket as lakelsm's files: S3, Google Cloud Storage and Azure, through obstore.
+
+Paths are whole URIs ('s3://bucket/warehouse/db.db/t/schema/schema-0'). Directories are what keys have in common: none is
+made, and an empty one does not exist. What is written is durable once the store has answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from pyarrow import fs as arrow_fs
+
+from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
+from lakelsm.storage.file_io import FileEntry
+from lakelsm.storage.local import temporary_name
+from lakelsm.storage.object_filesystem import object_filesystem
+from lakelsm.storage.object_place import ObjectPlace, StoreKind
+from lakelsm.storage.storage_options import StoreOptions
+from lakelsm.storage.store_failures import OpenOutcomeError, is_certain, told
+from lakelsm.surroundings import SYSTEM
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+Answer = TypeVar("Answer")
+
+#: Within the class below, `list` is its method.
+_Keys: TypeAlias = list[str]
+_Failures: TypeAlias = list[OSError]
+
+#: A request that fails on the way, or by the store's own fault, is sent again so often and for so long.
+_RETRIES = {
+    "max_retries": 8,
+    "retry_timeout": timedelta(seconds=60),
+    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2},
+}
+_TIMEOUTS = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(minutes=2)}
+#: Larger contents are sent in parts.
+_ONE_REQUEST = 64 << 20
+#: Keys that S3 deletes by one request.
+_DELETED_AT_ONCE = 1000
+#: What stores say that do not know the condition.
+_NOT_BUILT = ("status code: 501", "NotImplemented")
+
+
+@dataclass(frozen=True)
+class ObjectFileIO:
+    """FileIO on the objects of one bucket. In a task it opens the store again from its options."""
+
+    place: ObjectPlace
+    options: StoreOptions = field(repr=False)
+    root: str | None = None
+
+    def within(self, root: str) -> ObjectFileIO:
+        """Return the same storage, kept to the keys below ``root``."""
+        return replace(self, root=root)
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        """Return the content of an object of at most ``limit`` bytes. Raises FileNotFoundError when there is none."""
+        key = self.key(path)
+
+        def content() -> bytes:
+            answer = self.store.get(key)
+            size = answer.meta["size"]
+            if limit is not None and size > limit:
+                raise CorruptTableError(
+                    f"{path} has {size} bytes, and a file of its kind has {limit} at most: restore the file."
+                )
+            return bytes(answer.bytes())
+
+        return self.ask(path, content)
+
+    def check_file(self, path: str) -> None:
+        """Raise CorruptTableError where the path leads out of the root; an object is always a regular file."""
+        self.key(path)
+
+    def check_directory(self, path: str) -> None:
+        """Raise CorruptTableError where files in the directory would leave the root."""
+        self.key(path)
+
+    def size(self, path: str) -> int:
+        """Return the size of an object in bytes. Raises FileNotFoundError when it does not exist."""
+        key = self.key(path)
+        size: int = self.ask(path, lambda: self.store.head(key))["size"]
+        return size
+
+    def exists(self, path: str) -> bool:
+        """Tell whether an object exists at the path: there are no directories."""
+        try:
+            self.size(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def list(self, path: str) -> list[str]:
+        """Return the names of what lies directly below a path, unsorted."""
+        return [entry.name for entry in self.entries(path)]
+
+    def entries(self, path: str) -> Sequence[FileEntry]:
+        """Return what lies directly below a path, unsorted; what keys have in common there counts as a directory."""
+        key = self.key(path)
+        found = self.ask(path, lambda: self.store.list_with_delimiter(key or None))
+        directories = [FileEntry(_name(prefix), is_directory=True) for prefix in found["common_prefixes"]]
+        files = [
+            FileEntry(_name(each["path"]), False, each["size"], int(each["last_modified"].timestamp() * 1000))
+            for each in found["objects"]
+        ]
+        return directories + [file for file in files if file.name]
+
+    def write(self, path: str, data: bytes, durable: bool = True) -> None:
+        """Create or replace an object: a reader sees the old content or the new."""
+        key = self.key(path)
+        self.ask(path, lambda: self.store.put(key, data, use_multipart=len(data) > _ONE_REQUEST))
+
+    def make_durable(self, directory: str, names: Sequence[str]) -> None:
+        """Do nothing: what the store has answered for is durable."""
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        """Create an object if the key is free (`If-None-Match: *`). Returns False when it is taken.
+
+        The library sends a request again whose answer is lost: False can mean an earlier one of this very call, so
+        callers compare. Raises UnsupportedFeatureError on a store that ignores or does not know the condition; an
+        endpoint of the user's own proves on a spare object, once a process, that it keeps it. Raises StorageError where
+        it is certain that nothing was created, and another OSError where it is not.
+        """
+        _prove_conditions(self, path)
+        return self._create(path, data)
+
+    def delete(self, path: str) -> None:
+        """Delete an object; it is no error when it does not exist."""
+        self.delete_files([path])
+
+    def delete_files(self, paths: Sequence[str]) -> None:
+        """Delete objects, many by one request where the store can. Each is tried; then the first failure is raised."""
+        failures: list[OSError] = []
+        if len(paths) == 1:
+            self._delete(self.key(paths[0]), paths[0], failures)
+        else:
+            for keys in _portions(map(self.key, paths)):
+                self._delete(keys, f"{self.place.root}/{keys[0]}", failures)
+        if failures:
+            raise failures[0]
+
+    def delete_dir(self, path: str) -> None:
+        """Delete everything below a path."""
+        key = self.key(path)
+        for keys in _portions(self._keys_below(path, key)):
+            self.delete_files([f"{self.place.root}/{each}" for each in keys])
+
+    def mkdirs(self, path: str) -> None:
+        """Do nothing: there are no directories."""
+
+    def filesystem(self) -> arrow_fs.FileSystem:
+        """Return an Arrow file system that takes the same URIs."""
+        return object_filesystem(self)
+
+    @property
+    def store(self) -> ObjectStore:
+        """The library's store, the same for all that ask for this place with these options in this process."""
+        return _opened_store(self.place, self.options)
+
+    def key(self, path: str) -> str:
+        """The key of a path. Raises CorruptTableError where it leaves the root."""
+        is_inside = self.root is None or path == self.root or path.startswith(f"{self.root}/")
+        if not is_inside or "/../" in f"{path}/":
+            raise CorruptTableError(
+                f"{path} lies outside of the table's directory {self.root}. lakelsm opens nothing there: restore the "
+                "file that names it."
+            )
+        return self.place.key(path)
+
+    def ask(self, path: str, request: Callable[[], Answer]) -> Answer:
+        """Do what asks the store. Errors are told in lakelsm's words: the library's own may hold credentials."""
+        try:
+            return request()
+        except _library_errors() as error:
+            failure = told(path, self.place.bucket, error)
+        raise failure
+
+    def _create(self, path: str, data: bytes) -> bool:
+        from obstore.exceptions import AlreadyExistsError
+
+        key = self.key(path)
+        try:
+            self.store.put(key, data, mode="create", use_multipart=False)
+            return True
+        except AlreadyExistsError:
+            return False
+        except _library_errors() as error:
+            failure: Exception = told(path, self.place.bucket, error)
+            if any(words in str(error) for words in _NOT_BUILT):
+                failure = _no_conditions(self.place)
+            elif not is_certain(error):
+                failure = OpenOutcomeError(str(failure))
+        raise failure
+
+    def _delete(self, keys: str | _Keys, path: str, failures: _Failures) -> None:
+        try:
+            self.ask(path, lambda: self.store.delete(keys))
+        except FileNotFoundError:
+            if not isinstance(keys, str):  # One that is gone says nothing of the others.
+                for key in keys:
+                    self._delete(key, f"{self.place.root}/{key}", failures)
+        except OSError as error:
+            failures.append(error)
+
+    def _keys_below(self, path: str, key: str) -> Iterator[str]:
+        stream = iter(self.store.list(f"{key}/" if key else None, chunk_size=_DELETED_AT_ONCE))
+        while True:
+            part = self.ask(path, lambda: next(stream, None))
+            if part is None:
+                return
+            yield from (each["path"] for each in part)
+
+
+def _name(key: str) -> str:
+    return key.rstrip("/").rpartition("/")[2]
+
+
+def _portions(keys: Iterable[str]) -> Iterator[list[str]]:
+    remaining = iter(keys)
+    while portion := list(islice(remaining, _DELETED_AT_ONCE)):
+        yield portion
+
+
+@lru_cache(maxsize=64)
+def _opened_store(place: ObjectPlace, options: StoreOptions) -> ObjectStore:
+    """A store, with its connections. Opening asks nothing of it."""
+    from obstore.store import AzureStore, GCSStore, S3Store
+
+    settings: Any = dict(options.settings)
+    common: dict[str, Any] = {
+        "client_options": {**_TIMEOUTS, "allow_http": options.allows_http},
+        "retry_config": _RETRIES,
+    }
+    if place.kind is StoreKind.GCS:
+        return GCSStore(place.bucket, config=settings, **common)
+    if place.kind is StoreKind.AZURE:
+        return AzureStore(place.bucket, config={"account_name": place.account, **settings}, **common)
+    if options.credentials is not None:
+        identity, secret, token = options.credentials
+        known = {"access_key_id": identity, "secret_access_key": secret, "token": token, "expires_at": None}
+        # As settings they would be mixed with a token that the environment has for others.
+        common["credential_provider"] = lambda: known
+    return S3Store(place.bucket, config=settings, **common)
+
+
+@lru_cache(maxsize=1)
+def _library_errors() -> tuple[type[Exception], ...]:
+    """What the library raises; it raises Python's own errors too."""
+    from obstore.exceptions import BaseError
+
+    return (BaseError, OSError, ValueError, NotImplementedError)
+
+
+#: Places whose own endpoint has proven that it keeps conditions.
+_PROVEN: set[tuple[ObjectPlace, StoreOptions]] = set()
+
+
+def _prove_conditions(file_io: ObjectFileIO, path: str) -> None:
+    """Raise UnsupportedFeatureError where a store of the user's own creates one spare object twice."""
+    asked = (file_io.place, file_io.options)
+    if not file_io.options.is_own_endpoint or asked in _PROVEN:
+        return
+    folder, _, name = path.rpartition("/")
+    spare = f"{folder}/{temporary_name(name, SYSTEM.new_uuid())}"
+    try:
+        file_io._create(spare, b"")
+        keeps = not file_io._create(spare, b"")
+    finally:
+        file_io.delete(spare)
+    if not keeps:
+        raise _no_conditions(file_io.place)
+    _PROVEN.add(asked)
+
+
+def _no_conditions(place: ObjectPlace) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
+        f"{place.root}: this store does not create an object only if it is absent (If-None-Match), so lakelsm cannot "
+        "commit on it without the risk of overwriting another writer; nothing was written. Use a store with conditional "
+        "writes (docs/object-stores.md)."
+    )

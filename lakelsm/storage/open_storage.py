@@ -1,0 +1,65 @@
+"""The way from a location to a store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from urllib.parse import urlsplit
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.storage.file_io import FileIO
+from lakelsm.storage.local import LocalFileIO
+from lakelsm.storage.object_place import is_object_uri, object_location
+from lakelsm.storage.storage_options import store_options
+
+
+def open_storage(
+    uri: str, storage_options: Mapping[str, str] | None = None, session_settings: Mapping[str, str] | None = None
+) -> tuple[FileIO, str]:
+    """Return the store for a path or URI, and the path in that store.
+
+    Local: an absolute path or a ``file:`` URI, of which percent-encoding is kept as it is (Hadoop's rule, so that Spark
+    sees the same path). Object stores: s3://bucket/path (s3a: too), gs://bucket/path,
+    abfss://container@account.dfs.core.windows.net/path; their paths are whole URIs. Opening asks nothing of a store.
+    Endpoints and credentials are as `store_options` finds them; ``session_settings`` are those of a Spark session.
+    Raises UnsupportedFeatureError for other schemes and InvalidInputError for a relative path, a remote host, or options
+    that the store does not take.
+    """
+    if not uri.strip():
+        raise InvalidInputError(f"a location must be a path or a URI, not {uri!r}")
+    if is_object_uri(uri):
+        place, path = object_location(uri)
+        options = store_options(place, storage_options or {}, session_settings or {})
+        if find_spec("obstore") is None:
+            raise UnsupportedFeatureError(f"{uri}: object stores need the package obstore: install obstore>=0.12.")
+        # Loaded only here: who has local tables alone need not pay for it.
+        from lakelsm.storage.object_store import ObjectFileIO
+
+        return ObjectFileIO(place, options), path
+    if storage_options:
+        raise InvalidInputError(f"{uri} is local, and storage_options are for object stores: leave them out.")
+    return LocalFileIO(), _local_path(uri)
+
+
+def _local_path(uri: str) -> str:
+    path = uri
+    try:
+        parts = urlsplit(uri)
+    except ValueError as error:
+        raise InvalidInputError(f"{uri}: a location must be a path or a URI ({error})") from error
+    if parts.scheme and not uri.startswith("/"):
+        if parts.scheme.lower() != "file":
+            raise UnsupportedFeatureError(
+                f"{uri}: storage scheme {parts.scheme!r} is not supported; use a path, a file: URI, or s3://, gs:// or "
+                "abfss://"
+            )
+        if parts.netloc not in ("", "localhost"):
+            raise InvalidInputError(f"{uri}: a file: URI has no host; write file:///{parts.netloc}{parts.path}")
+        path = uri[len("file:") :]
+        if path.startswith("//"):
+            path = path[2 + len(parts.netloc) :]
+    if not path.startswith("/"):
+        absolute = os.path.abspath(os.path.expanduser(path))
+        raise InvalidInputError(f"{uri}: a location must be absolute; write {absolute}")
+    return os.path.normpath(path).replace("//", "/")

@@ -1,0 +1,75 @@
+"""What an object store or the way to it says, told in lakelsm's words. Answers are not shown: they hold credentials."""
+
+from __future__ import annotations
+
+import re
+
+from lakelsm.errors import StorageError
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>(\w{1,64})</Code>")
+_RETRIES = re.compile(r"after (\d+) retries")
+#: Where machines in a cloud ask for credentials of their own.
+_METADATA_HOSTS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal", "metadata/identity")
+_WRONG_CREDENTIALS = frozenset(
+    {"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "AuthenticationFailed"}
+)
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+_THROTTLED = ("429", "503")
+_CREDENTIALS_REMEDY = (
+    "Pass the right ones in storage_options (docs/object-stores.md), or set them in the environment or Spark's settings"
+)
+
+
+class OpenOutcomeError(OSError):
+    """A request may have been carried out though its answer is missing or an error. It never reaches a user."""
+
+
+def is_certain(error: BaseException) -> bool:
+    """Whether the store surely did not do what it was asked: it refused the only request that was sent."""
+    text = str(error)
+    status = _STATUS.search(text)
+    return status is not None and status[1].startswith("4") and _RETRIES.search(text) is None and status[1] != "408"
+
+
+def is_out_of_range(error: BaseException) -> bool:
+    """Whether bytes were asked for that an object does not have."""
+    text = str(error)
+    return "status code: 416" in text or "non-partial response" in text
+
+
+def told(uri: str, bucket: str, error: BaseException) -> OSError:
+    """The error for a failed request: FileNotFoundError where the object is missing, else StorageError and the remedy."""
+    text = str(error)
+    status, code = _STATUS.search(text), _CODE.search(text)
+    reason = " ".join([*([status[1]] if status else []), *([code[1]] if code else [])])
+    if code is not None and code[1] in _NO_BUCKET:
+        return StorageError(f"{uri}: there is no bucket or container {bucket!r} ({reason}). Create it, or mend the name.")
+    if isinstance(error, FileNotFoundError):
+        return FileNotFoundError(f"{uri} does not exist")
+    if any(host in text for host in _METADATA_HOSTS):
+        return StorageError(f"{uri}: no credentials are known, nor has this machine its own. {_CREDENTIALS_REMEDY}.")
+    if (code is not None and code[1] in _WRONG_CREDENTIALS) or (status is not None and status[1] == "401"):
+        return StorageError(f"{uri}: the store does not accept the credentials ({reason}). {_CREDENTIALS_REMEDY}.")
+    if status is not None and status[1] == "403":
+        return StorageError(
+            f"{uri}: the store denies this ({reason}). Give these credentials the permission to list, read, write and "
+            f"delete there. {_CREDENTIALS_REMEDY} if they are not the ones you mean."
+        )
+    if status is not None and status[1] in _THROTTLED:
+        return StorageError(
+            f"{uri}: the store answers that it has too many requests ({reason}), also after waits. Run it again later, "
+            "or with fewer tasks at a time."
+        )
+    if status is None:
+        return StorageError(
+            f"{uri}: the store cannot be reached, or did not answer in full ({_last_words(text)}). Check the endpoint "
+            "and the network, and run it again."
+        )
+    return StorageError(f"{uri}: the store answered with an error ({reason}). Mend what it says, and run it again.")
+
+
+def _last_words(text: str) -> str:
+    """What the library says of a connection; it names neither header nor body there."""
+    line = text.splitlines()[0] if text else "no answer"
+    return line.rpartition(" - ")[2].strip()[:200]
