@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelsm.arguments import checked_flag, checked_location
-from lakelsm.engine import checked_session
+from lakelsm.engine import checked_session, opened_storage
 from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, told_of
 from lakelsm.format.paths import DATABASE_SUFFIX, MAIN_BRANCH, TablePaths, database_path, table_path
 from lakelsm.format.table_name import TableName, checked_database
@@ -19,7 +19,6 @@ from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.validation import validate_table
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.storage import open_storage
 from lakelsm.surroundings import SYSTEM
 from lakelsm.table import Table
 from lakelsm.types import DataField
@@ -33,11 +32,20 @@ class Catalog:
     """Databases and tables under a warehouse directory (``<warehouse>/<database>.db/<table>``).
 
     ``spark`` is the session to work in; without it the active one, else a new local one whose workers run this Python.
+    The warehouse is an absolute path, a ``file:`` URI, or the URI of an object store (``s3://bucket/warehouse``, gs,
+    abfss). ``storage_options`` are the endpoint and the credentials of such a store (docs/object-stores.md); what they
+    leave out comes from the environment, else from the session's ``spark.hadoop.fs.s3a.*``.
     """
 
-    def __init__(self, warehouse: str, spark: SparkSession | None = None) -> None:
-        self._file_io, self._root = open_storage(checked_location("warehouse", warehouse))
+    def __init__(
+        self,
+        warehouse: str,
+        spark: SparkSession | None = None,
+        *,
+        storage_options: Mapping[str, object] | None = None,
+    ) -> None:
         self._spark = checked_session(spark)
+        self._file_io, self._root = opened_storage(checked_location("warehouse", warehouse), spark, storage_options)
 
     def create_table(
         self,
@@ -130,7 +138,8 @@ class Catalog:
 
     def _opened(self, name: TableName) -> TableStore:
         try:
-            store = TableStore.open(table_path(self._root, name.database, name.table), name.of_main)
+            root = table_path(self._root, name.database, name.table)
+            store = TableStore.within(self._file_io, root, name.of_main)
         except TableNotFoundError as error:
             known = ", ".join(self.list_tables(name.database)) or "no tables"
             raise TableNotFoundError(f"Table {name.of_main} does not exist: the database has {known}.") from error

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lakelsm.arguments import option_texts
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.results import CountResult
 from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage import FileIO, open_storage
+from lakelsm.storage.object_place import is_object_uri
 from lakelsm.surroundings import is_submitted
 from lakelsm.write.row_writer import RowWriter
 
@@ -84,6 +87,19 @@ def local_engine() -> LocalEngine:
     from lakelsm.local.local_engine import LocalEngine
 
     return LocalEngine()
+
+
+def opened_storage(
+    location: str, spark: SparkSession | None, storage_options: Mapping[str, object] | None
+) -> tuple[FileIO, str]:
+    """The store of a location and the path in it. An object store takes settings of the session given or active too."""
+    settings: Mapping[str, str] = {}
+    session = spark or _active_session()
+    if session is not None and is_object_uri(location):
+        from lakelsm.spark.session import hadoop_settings
+
+        settings = hadoop_settings(session)
+    return open_storage(location, option_texts("storage_options", storage_options), settings)
 
 
 def spark_errors() -> tuple[type[Exception], ...]:

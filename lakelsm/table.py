@@ -33,7 +33,7 @@ from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.after_write import finished_write, result_of
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Compactor
-from lakelsm.engine import Engine, chosen_engine, local_engine
+from lakelsm.engine import Engine, chosen_engine, local_engine, opened_storage
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.maintain.after_commit import after_commit
@@ -69,9 +69,15 @@ class Table(TableVersions, TableUpkeep, TableInspection):
     """One table. It follows the table's newest schema: each call looks at it anew."""
 
     @staticmethod
-    def for_path(location: str, spark: SparkSession | None = None) -> Table:
-        """Open the table whose directory is at a path or ``file:`` URI."""
-        return Table(TableStore.open(checked_location("location", location)), spark)
+    def for_path(
+        location: str, spark: SparkSession | None = None, *, storage_options: Mapping[str, object] | None = None
+    ) -> Table:
+        """Open the table whose directory is at a path, a ``file:`` URI, or the URI of an object store (s3, gs, abfss).
+
+        ``storage_options`` are the endpoint and the credentials of an object store, as in `Catalog`.
+        """
+        storage = opened_storage(checked_location("location", location), spark, storage_options)
+        return Table(TableStore.within(*storage), spark)
 
     @property
     def schema(self) -> TableSchema:

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from tests import golden_tables
 from tests.engines import TableEngine
 from tests.golden_tables import GoldenTable
+from tests.storage.object_server import ObjectServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -146,3 +147,11 @@ def golden(tmp_path: Path, _golden_archives: Callable[[str], Path]) -> Callable[
         return GoldenTable(name, path, columns, rows)
 
     return table
+
+
+@pytest.fixture(scope="session")
+def object_server() -> ObjectServer:
+    """A server of S3 on loopback, one for all tests of this process."""
+    server = ObjectServer()
+    server.start()
+    return server

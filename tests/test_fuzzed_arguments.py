@@ -105,7 +105,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
     path = str(warehouse / "db.db" / "t")
     column: dict[str, list[Any]] = {"name": ["v"]}
     return {
-        "Catalog": {"warehouse": [str(warehouse)], "spark": [spark]},
+        "Catalog": {"warehouse": [str(warehouse)], "spark": [spark], "storage_options": [None, {}]},
         "Catalog.create_table": {
             "name": ["db.new", "db.t"],
             "schema": ["k INT"],
@@ -120,7 +120,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
         "Catalog.drop_table": {"name": ["db.t"]},
         "Catalog.list_tables": {"database": ["db"]},
         "Table": {"store": [TableStore.open(path)], "spark": [spark]},
-        "Table.for_path": {"location": [path], "spark": [spark]},
+        "Table.for_path": {"location": [path], "spark": [spark], "storage_options": [None, {}]},
         "Table.write": {"frame": [frame], "row_kind": [None], **COMMIT, "options": [None]},
         "Table.overwrite": {"frame": [frame], "partition": [None], **COMMIT},
         "Table.delete": {"where": ["k = 1"], "keys": [None], **COMMIT, **ENGINE},

@@ -40,7 +40,11 @@ class TableStore:
 
         Raises TableNotFoundError when there is none and UnsupportedFeatureError when lakelsm cannot serve it rightly.
         """
-        storage, root = open_storage(location)
+        return TableStore.within(*open_storage(location), name)
+
+    @staticmethod
+    def within(storage: FileIO, root: str, name: str | None = None) -> TableStore:
+        """Open the table at a path of a store. Errors as in `open`."""
         paths = TablePaths(root, name or "")
         file_io = storage.within(paths.root)
         schema = SchemaStore(file_io, paths).latest()

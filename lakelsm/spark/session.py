@@ -26,6 +26,9 @@ _PROBE = (
 _INSTALL_JAVA = "install one (Debian/Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
 
 
+_HADOOP = "spark.hadoop."
+
+
 def resolve_session(spark: SparkSession | None = None) -> SparkSession:
     """Return the session given, else the active one, else a new one.
 
@@ -47,6 +50,12 @@ def checked_session(spark: SparkSession | None) -> SparkSession | None:
             "Connect), or be left out for the active session."
         )
     return spark
+
+
+def hadoop_settings(spark: SparkSession) -> dict[str, str]:
+    """What a session's configuration has under `spark.hadoop.`, by Hadoop's keys."""
+    settings = spark.sparkContext.getConf().getAll()
+    return {key.removeprefix(_HADOOP): value for key, value in settings if key.startswith(_HADOOP)}
 
 
 def _new_session() -> SparkSession:

@@ -216,10 +216,10 @@ class _ObjectWriter:
         return self._position
 
     def write(self, data: Any) -> int:
-        size = len(memoryview(data).cast("B"))
-        self._file_io.ask(self._path, lambda: self._sink.write(data))
-        self._position += size
-        return size
+        octets = memoryview(data).cast("B")
+        self._file_io.ask(self._path, lambda: self._sink.write(octets))
+        self._position += len(octets)
+        return len(octets)
 
     def flush(self) -> None:
         """What is written is visible once the object is closed, not before."""

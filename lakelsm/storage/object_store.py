@@ -152,6 +152,10 @@ class ObjectFileIO:
         for keys in _portions(self._keys_below(path, key)):
             self.delete_files([f"{self.place.root}/{each}" for each in keys])
 
+    def delete_empty_dir(self, path: str) -> bool:
+        """Do nothing: there are no directories."""
+        return False
+
     def mkdirs(self, path: str) -> None:
         """Do nothing: there are no directories."""
 
@@ -241,7 +245,7 @@ def _opened_store(place: ObjectPlace, options: StoreOptions) -> ObjectStore:
     if place.kind is StoreKind.GCS:
         return GCSStore(place.bucket, config=settings, **common)
     if place.kind is StoreKind.AZURE:
-        return AzureStore(place.bucket, config={"account_name": place.account, **settings}, **common)
+        return AzureStore(place.bucket, config=settings | {"account_name": place.account}, **common)
     if options.credentials is not None:
         identity, secret, token = options.credentials
         known = {"access_key_id": identity, "secret_access_key": secret, "token": token, "expires_at": None}

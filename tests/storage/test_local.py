@@ -1,4 +1,4 @@
-"""LocalFileIO and open_storage."""
+"""LocalFileIO."""
 
 from __future__ import annotations
 
@@ -14,46 +14,8 @@ import pytest
 from pyarrow import fs as arrow_fs
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError, UnsupportedFeatureError
-from lakelsm.storage import FileIO, LocalFileIO, open_storage
+from lakelsm.storage import LocalFileIO
 from lakelsm.storage.local import temporary_name
-
-
-@pytest.mark.parametrize(
-    ("uri", "path"),
-    [
-        ("/a/b", "/a/b"),
-        ("/a/b/", "/a/b"),
-        ("file:/a/b", "/a/b"),
-        ("file:///a/b", "/a/b"),
-        ("file://localhost/a/b", "/a/b"),
-        ("FILE:///a/b", "/a/b"),
-        ("file:///a%20b/c d", "/a%20b/c d"),
-        ("/a//b/../c", "/a/c"),
-        ("/a:b/c#d?e", "/a:b/c#d?e"),
-        ("file:///a#d?e", "/a#d?e"),
-        ("//a", "/a"),
-        ("/", "/"),
-    ],
-)
-def test_a_local_uri_opens_as_its_absolute_path(uri: str, path: str) -> None:
-    file_io, root = open_storage(uri)
-    assert root == path
-    assert isinstance(file_io, LocalFileIO)
-    assert isinstance(file_io, FileIO)
-
-
-@pytest.mark.parametrize(
-    "uri", ["s3://bucket/x", "hdfs://h:9000/x", "oss://b/x", "gs://b/x", "abfss://c@a/x"]
-)
-def test_another_scheme_is_refused_by_name(uri: str) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=uri.split(":")[0]):
-        open_storage(uri)
-
-
-@pytest.mark.parametrize("uri", ["", "  ", "relative/x", "file:x", "file://host/x"])
-def test_a_relative_or_remote_location_is_refused(uri: str) -> None:
-    with pytest.raises(InvalidInputError):
-        open_storage(uri)
 
 
 def test_write_makes_directories_replaces_content_and_leaves_no_temporary(tmp_path: Path) -> None:

@@ -1,0 +1,80 @@
+"""From a location to its store."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.storage import FileIO, LocalFileIO, open_storage
+from lakelsm.storage.object_store import ObjectFileIO
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("/a/b", "/a/b"),
+        ("/a/b/", "/a/b"),
+        ("file:/a/b", "/a/b"),
+        ("file:///a/b", "/a/b"),
+        ("file://localhost/a/b", "/a/b"),
+        ("FILE:///a/b", "/a/b"),
+        ("file:///a%20b/c d", "/a%20b/c d"),
+        ("/a//b/../c", "/a/c"),
+        ("/a:b/c#d?e", "/a:b/c#d?e"),
+        ("file:///a#d?e", "/a#d?e"),
+        ("//a", "/a"),
+        ("/", "/"),
+    ],
+)
+def test_a_local_uri_opens_as_its_absolute_path(uri: str, path: str) -> None:
+    file_io, root = open_storage(uri)
+    assert root == path
+    assert isinstance(file_io, LocalFileIO)
+    assert isinstance(file_io, FileIO)
+
+
+@pytest.mark.parametrize(
+    "uri", ["hdfs://h:9000/x", "oss://b/x", "wasb://c@a/x", "http://h/x"]
+)
+def test_another_scheme_is_refused_by_name(uri: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=uri.split(":")[0]):
+        open_storage(uri)
+
+
+@pytest.mark.parametrize("uri", ["", "  ", "relative/x", "file:x", "file://host/x"])
+def test_a_relative_or_remote_location_is_refused(uri: str) -> None:
+    with pytest.raises(InvalidInputError):
+        open_storage(uri)
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("s3://bucket/a/b/", "s3://bucket/a/b"),
+        ("s3a://bucket//a", "s3://bucket/a"),
+        ("S3://bucket", "s3://bucket"),
+        ("s3://bucket/a%20b/c?d#e", "s3://bucket/a%20b/c?d#e"),
+        ("gs://bucket/a", "gs://bucket/a"),
+        ("abfss://c@account.dfs.core.windows.net/a", "abfss://c@account.dfs.core.windows.net/a"),
+    ],
+)
+def test_an_object_uri_opens_as_itself_without_asking_the_store(uri: str, path: str) -> None:
+    file_io, root = open_storage(uri)
+    assert root == path
+    assert isinstance(file_io, ObjectFileIO)
+    assert isinstance(file_io, FileIO)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["s3://", "s3:bucket/x", "s3:///x", "s3://user:secretword@bucket/x", "s3://b:9000/x", "abfss://account/x", "s3://b/../x"],
+)
+def test_a_uri_that_is_more_or_less_than_a_bucket_and_a_path_is_refused_and_secrets_in_it_are_not_told(uri: str) -> None:
+    with pytest.raises(InvalidInputError) as raised:
+        open_storage(uri)
+    assert "secretword" not in str(raised.value)
+
+
+def test_storage_options_of_a_local_path_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="storage_options are for object stores"):
+        open_storage("/a", {"s3.endpoint": "x"})

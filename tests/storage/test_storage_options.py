@@ -1,0 +1,79 @@
+"""Where endpoints and credentials come from, and where they do not go."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from lakelsm.errors import InvalidInputError
+from lakelsm.storage.object_place import object_location
+from lakelsm.storage.storage_options import store_options
+
+S3 = object_location("s3://b")[0]
+KEYS = {"s3.access-key": "given", "s3.secret-key": "given secret"}
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(("AWS_", "GOOGLE_", "AZURE_"))]:
+        monkeypatch.delenv(name)
+
+
+def test_what_is_given_comes_before_the_environment_and_that_before_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = {"endpoint": "http://session", "endpoint.region": "session", "path.style.access": "true"}
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://environment")
+    monkeypatch.setenv("AWS_REGION", "environment")
+    hadoop = {f"fs.s3a.{key}": value for key, value in session.items()}
+    settings = dict(store_options(S3, {"s3.endpoint": "http://given"}, hadoop).settings)
+    assert settings == {"endpoint": "http://given", "region": "environment", "virtual_hosted_style_request": "false"}
+
+
+def test_credentials_come_whole_from_one_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "environment")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "its secret")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "its token")
+    assert store_options(S3, KEYS, {}).credentials == ("given", "given secret", None)
+    assert store_options(S3, {}, {}).credentials == ("environment", "its secret", "its token")
+    with pytest.raises(InvalidInputError, match="pass both"):
+        store_options(S3, {"s3.access-key": "given"}, {})
+
+
+@pytest.mark.parametrize("key", ["s3.endpoint", "s3a.endpoint", "fs.s3a.endpoint", "AWS_ENDPOINT_URL", "aws_endpoint"])
+def test_a_setting_has_several_spellings(key: str) -> None:
+    options = store_options(S3, {key: "http://h:1"}, {})
+    assert ("endpoint", "http://h:1") in options.settings and options.allows_http and options.is_own_endpoint
+
+
+def test_an_endpoint_without_a_scheme_is_encrypted_unless_ssl_is_off() -> None:
+    assert ("endpoint", "https://h:1") in store_options(S3, {"s3.endpoint": "h:1"}, {}).settings
+    plain = store_options(S3, {"s3.endpoint": "h:1", "fs.s3a.connection.ssl.enabled": "false"}, {})
+    assert ("endpoint", "http://h:1") in plain.settings
+
+
+def test_unknown_keys_are_refused_where_given_and_passed_over_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInputError, match=r"'s3.acess-key'.*it takes s3.endpoint, s3.access-key"):
+        store_options(S3, {"s3.acess-key": "word"}, {})
+    assert store_options(S3, {}, {"fs.s3a.threads.max": "5", "fs.gs.x": "1"}).settings == (("region", "us-east-1"),)
+
+
+def test_a_setting_under_two_spellings_and_a_flag_that_is_none_are_refused_without_their_values() -> None:
+    for given in [{"s3.secret-key": "word", "AWS_SECRET_ACCESS_KEY": "other"}, {"s3.path.style.access": "word"}]:
+        with pytest.raises(InvalidInputError) as raised:
+            store_options(S3, given, {})
+        assert "word" not in str(raised.value) and "other" not in str(raised.value)
+
+
+def test_nothing_of_them_is_shown() -> None:
+    options = store_options(S3, {**KEYS, "s3.endpoint": "http://h", "s3.session-token": "token"}, {})
+    assert not [word for word in ("given", "token", "h") if f"'{word}" in repr(options)]
+
+
+def test_azure_and_google_have_their_own() -> None:
+    azure = object_location("abfss://c@account.dfs.core.windows.net/x")[0]
+    keys = {"fs.azure.account.key.account.dfs.core.windows.net": "k"}
+    assert store_options(azure, keys, {}).settings == (("account_key", "k"),)
+    google = object_location("gs://b")[0]
+    assert store_options(google, {"GOOGLE_SERVICE_ACCOUNT": "/f"}, {}).settings == (("service_account", "/f"),)
+    with pytest.raises(InvalidInputError, match=r"'s3.endpoint'.*Google"):
+        store_options(google, {"s3.endpoint": "x"}, {})
