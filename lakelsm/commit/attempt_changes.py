@@ -134,11 +134,10 @@ class AttemptChanges:
         index: Sequence[IndexManifestEntry],
     ) -> list[Conflict]:
         base_index: Sequence[IndexManifestEntry] | None = index
-        base_id = message.base_snapshot_id
-        if latest is not None and latest.id != base_id:
-            base = self._snapshots.try_get(base_id) if base_id and base_id < latest.id else None
+        if latest is not None and not message.is_based_on(latest):
+            base = self._base(latest)
             if base is None:
-                base_index = None if base_id else []
+                base_index = None if message.base_snapshot_id else []
             elif base.index_manifest != latest.index_manifest:
                 base_index = self._live.index(base)
         return check_vectors(
@@ -155,8 +154,35 @@ class AttemptChanges:
         ranks: list[int] = rank_keys(keys, [column.type for column in self._schema.key_fields]).tolist()
         return ranks
 
+    def _now_under_base_id(self, latest: Snapshot) -> Snapshot | None:
+        """The snapshot that has the id of the one planned on, where there is one up to ``latest``."""
+        base_id = self._request.message.base_snapshot_id
+        if not base_id or base_id > latest.id:
+            return None
+        return latest if base_id == latest.id else self._snapshots.try_get(base_id)
+
+    def _base(self, latest: Snapshot) -> Snapshot | None:
+        """The snapshot planned on; None where there was none, or where it expired or was rolled back."""
+        found = self._now_under_base_id(latest)
+        return found if self._request.message.is_based_on(found) else None
+
+    def _why_rolled_back(self, latest: Snapshot) -> str | None:
+        """Why the snapshot planned on is no longer of the table's history; None where it is, or has expired."""
+        base_id = self._request.message.base_snapshot_id
+        if base_id is not None and base_id > latest.id:
+            return f"snapshot {base_id}, which this write was planned on, was rolled back to {latest.id}"
+        now = self._now_under_base_id(latest)
+        if now is None or self._request.message.is_based_on(now):
+            return None
+        return f"snapshot {base_id}, which this write was planned on, was rolled back and is another one now"
+
     def _since_base(self, latest: Snapshot) -> list[Snapshot] | None:
-        """Return the snapshots after the one planned on, the newest last; None where some have expired."""
+        """Return the snapshots after the one planned on, the newest last; None where some have expired.
+
+        None too where the one planned on was rolled back.
+        """
+        if self._why_rolled_back(latest) is not None:
+            return None
         first = (self._request.message.base_snapshot_id or 0) + 1
         found = [self._snapshots.try_get(number) for number in range(first, latest.id)]
         known = [snapshot for snapshot in found if snapshot is not None]
@@ -166,17 +192,17 @@ class AttemptChanges:
 
     def _append_conflicts(self, latest: Snapshot | None, message: CommitMessage) -> list[Conflict]:
         base_id = message.base_snapshot_id
-        if latest is None or latest.id == base_id or not message.entries:
+        if latest is None or message.is_based_on(latest) or not message.entries:
             return []
         unknown = ConflictKind.BASE_EXPIRED if message.rows_as_of is None else ConflictKind.ROWS_CHANGED
-        if base_id is not None and base_id > latest.id:
-            text = f"snapshot {base_id}, which this write was planned on, was rolled back to {latest.id}"
-            return [Conflict(unknown, text)]
+        rolled_back = self._why_rolled_back(latest)
+        if rolled_back is not None:
+            return [Conflict(unknown, rolled_back)]
         snapshots = self._since_base(latest)
         if snapshots is None:
             text = f"snapshots since {base_id or 0}, which this write was planned on, have expired"
             return [Conflict(unknown, text)]
-        base = self._snapshots.try_get(base_id) if base_id else None
+        base = self._base(latest)
         since = [Intervening(s.id, s.commit_kind, s.commit_user, tuple(self._live.delta(s))) for s in snapshots]
         conflicts = check_append(
             message.entries,

@@ -120,10 +120,12 @@ class CommitRun:
             snapshot, used = self._prepare(latest)
             if self._publish(snapshot):
                 self._env.step("snapshot-published")
-                self._snapshots.write_latest_hint(snapshot.id)
-                self._env.step("hint-written")
-                self._files.delete_except(used)
-                return CommitOutcome(snapshot, attempts=self._attempts)
+                if not self._base_was_rolled_back(latest, snapshot.id):
+                    self._snapshots.write_latest_hint(snapshot.id)
+                    self._env.step("hint-written")
+                    self._files.delete_except(used)
+                    return CommitOutcome(snapshot, attempts=self._attempts)
+                self._take_back(snapshot)
             self._files.delete_except(self._reusable())
             self._wait(started, snapshot.id)
 
@@ -139,14 +141,34 @@ class CommitRun:
         self._may_be_visible = published
         return published
 
+    def _base_was_rolled_back(self, base: Snapshot | None, published: int) -> bool:
+        """Whether a rollback removed the snapshot that one just published goes on from: files of it may be gone.
+
+        An expiry removes older ones first, and never the newest; a rollback keeps an older one.
+        """
+        if base is None:
+            return False
+        now = self._snapshots.try_get(base.id)
+        if base.is_same(now):
+            return False
+        ids = self._snapshots.ids()
+        return max(ids, default=0) <= published and (now is not None or min(ids, default=published) < base.id)
+
+    def _take_back(self, snapshot: Snapshot) -> None:
+        """Remove a snapshot that nobody was told of: no hint names it yet, and a rollback would remove it too."""
+        path = self._env.paths.snapshot_file(snapshot.id)
+        if snapshot.is_same(self._snapshots.try_get(snapshot.id)):
+            self._env.file_io.delete(path)
+        self._may_be_visible = False
+
     def _wait(self, started: float, lost: int) -> None:
         retrying, surroundings = self._env.retrying, self._env.surroundings
         elapsed = int((surroundings.monotonic() - started) * 1000)
         retry = self._attempts - 1
         if retry >= retrying.max_retries or (retrying.timeout is not None and elapsed > retrying.timeout):
             raise CommitConflictError(
-                f"Table {self._env.paths.name}: other commits came first {self._attempts} times in {elapsed} "
-                f"ms, last for snapshot {lost}. Nothing was committed; commit again, or raise "
+                f"Table {self._env.paths.name}: other commits or rollbacks came first {self._attempts} times in "
+                f"{elapsed} ms, last for snapshot {lost}. Nothing was committed; commit again, or raise "
                 f"commit.max-retries ({retrying.max_retries}) or commit.timeout."
             )
         surroundings.sleep(retrying.wait_seconds(retry, surroundings.chance()))
@@ -234,7 +256,7 @@ class CommitRun:
         changelog = request.message.changelog_entries
         properties = {**request.properties, **self._replay.properties}
         message = request.message
-        found = message.base_total_buckets if latest is not None and latest.id == message.base_snapshot_id else None
+        found = message.base_total_buckets if message.is_based_on(latest) else None
         properties = with_total_buckets(properties, latest, found, delta)
         return Snapshot(
             id=1 if latest is None else latest.id + 1,

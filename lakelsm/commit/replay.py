@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from lakelsm.commit.commit_message import CommitOutcome, CommitRequest
 from lakelsm.errors import BatchHistoryExpiredError, CorruptTableError
@@ -36,7 +36,7 @@ class ReplayCheck:
         self._paths = paths
         self._snapshots = SnapshotManager(file_io, paths)
         self._request = request
-        self._seen_up_to = 0
+        self._seen: Snapshot | None = None
         self._highest = _NONE
 
     @property
@@ -53,24 +53,34 @@ class ReplayCheck:
         """
         if not self._is_filtered():
             return None
-        self._seen_up_to = self._snapshots.latest_id() or 0
-        return self._search(self._snapshots.of_user(self._request.commit_user), attempts=0)
+        self._seen = self._snapshots.latest()
+        return self._search(self._of_user(self._seen), attempts=0)
 
     def since(self, latest: Snapshot | None, attempts: int) -> CommitOutcome | None:
         """As before(), for the snapshots that have appeared since the last call."""
         if not self._is_filtered() or latest is None:
             return None
-        first, self._seen_up_to = self._seen_up_to + 1, latest.id
+        seen, self._seen = self._seen, latest
         new = [
             latest if number == latest.id else self._snapshots.try_get(number)
-            for number in range(first, latest.id + 1)
+            for number in range(1 if seen is None else seen.id, latest.id + 1)
         ]
-        if None in new:  # They expire as fast as they come.
-            return self._search(self._snapshots.of_user(self._request.commit_user), attempts)
+        followed = seen is None or (bool(new) and seen.is_same(new.pop(0)))
+        if not followed or None in new:
+            # They expire as fast as they come, or were rolled back, and ids come again.
+            self._highest = _NONE
+            return self._search(self._of_user(latest), attempts)
         for snapshot in new:
             if snapshot is not None and self._is_same(snapshot):
                 return self._outcome(snapshot, attempts)
         return None
+
+    def _of_user(self, newest: Snapshot | None) -> Iterator[Snapshot]:
+        """The snapshots of the user up to the newest, which is read already, newest first."""
+        user = self._request.commit_user
+        if newest is not None and newest.commit_user == user:
+            yield newest
+        yield from self._snapshots.of_user(user, None if newest is None else newest.id)
 
     def _search(self, of_user: Iterable[Snapshot], attempts: int) -> CommitOutcome | None:
         for snapshot in of_user:

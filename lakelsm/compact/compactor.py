@@ -190,6 +190,7 @@ class Compactor:
                 index_adds=vectors.adds,
                 index_deletes=vectors.deletes,
                 base_snapshot_id=marks.snapshot.id,
+                base_mark=marks.snapshot.mark,
             )
             try:
                 return files.commit(partial(commit, message)), vectors.masked, marks.found

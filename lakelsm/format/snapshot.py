@@ -82,14 +82,17 @@ class Snapshot:
         names = (self.base_manifest_list, self.delta_manifest_list, self.changelog_manifest_list, self.index_manifest)
         return [name for name in names if name is not None]
 
-    def is_same(self, other: Snapshot | None) -> bool:
-        """Whether another one is of the very same commit: after a rollback an id comes again.
+    @property
+    def mark(self) -> str:
+        """What tells it from another one under its id, which comes again after a rollback. Tags keep it.
 
         A writer without uuids names its manifest lists anew each time.
         """
-        if other is None or self.id != other.id or self.uuid != other.uuid:
-            return False
-        return self.uuid is not None or self.base_manifest_list == other.base_manifest_list
+        return self.uuid or self.base_manifest_list
+
+    def is_same(self, other: Snapshot | None) -> bool:
+        """Whether another one is of the very same commit."""
+        return other is not None and (self.id, self.mark) == (other.id, other.mark)
 
     def checksum_of(self, name: str) -> int | None:
         """The CRC-32 of one of its `metadata_files`, where its writer kept it."""

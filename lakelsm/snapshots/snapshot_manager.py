@@ -106,10 +106,10 @@ class SnapshotManager:
             raise SnapshotNotFoundError(self._why_none_before(millis))
         return best
 
-    def of_user(self, commit_user: str) -> Iterator[Snapshot]:
-        """Yield the retained snapshots of a commit user, newest first."""
+    def of_user(self, commit_user: str, below: int | None = None) -> Iterator[Snapshot]:
+        """Yield the retained snapshots of a commit user, newest first; those with ids under ``below``."""
         needle = _json_text_needle(commit_user)
-        for snapshot_id in reversed(self.ids()):
+        for snapshot_id in reversed([number for number in self.ids() if below is None or number < below]):
             path = self._paths.snapshot_file(snapshot_id)
             try:
                 data = self._file_io.read(path, MAX_SNAPSHOT_BYTES)

@@ -171,6 +171,7 @@ class BatchWriter(Generic[Rows]):
             changelog_entries=written.changelog_entries,
             index_adds=written.index_entries,
             base_snapshot_id=None if base is None else base.id,
+            base_mark=None if base is None else base.mark,
             base_total_buckets=found,
             overwrite_partitions=partitions(touched) if partitions else None,
         )

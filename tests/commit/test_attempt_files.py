@@ -329,7 +329,8 @@ def test_nothing_else_decides_to_delete_a_tables_files() -> None:
     # Of a branch that goes or is replaced: its snapshots, schemas and tags, and no file that they name.
     of_branches = {"maintain/branches.py", "maintain/fast_forward.py"}
     # The storage carries it out; a writer of files takes back those of which nobody knows yet.
-    deciding = {"commit/attempt_files.py", "storage/local.py", "format/data_file/rolling_writer.py"}
+    storages = {f"storage/{name}.py" for name in ("local", "object_filesystem", "object_store")}
+    deciding = {"commit/attempt_files.py", "format/data_file/rolling_writer.py", *storages}
     # Names of states, whose files are others' business: `maintain/file_deletion.py` deletes those.
-    of_names = {"maintain/tags.py"}
+    of_names = {"maintain/tags.py", "commit/commit_run.py"}
     assert found == deciding | of_caches | of_services | of_branches | of_names

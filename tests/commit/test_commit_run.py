@@ -127,3 +127,67 @@ def test_an_attempt_that_lost_uses_its_delta_again(table: CommitTable) -> None:
 
     table.committer(step).commit(APPEND, CommitMessage([add(file("c", seq=(20, 29)))], base_snapshot_id=1), "u")
     assert written.count("base-list-written") == 2 and written.count("delta-list-written") == 1
+
+
+def roll_back(table: CommitTable, to: int) -> None:
+    """What a rollback does to snapshots: the hint first, then the newest one first."""
+    table.file_io.write(table.paths.latest_hint, str(to).encode())
+    table.expire(*range(table.snapshots.latest_id() or 0, to, -1), *(n for n in table.snapshots.ids()[::-1] if n > to))
+
+
+def three(table: CommitTable) -> None:
+    for number in range(3):
+        table.append(add(file(f"f{number}", seq=(10 * number, 10 * number + 9))))
+
+
+@pytest.mark.parametrize("at", ["base-list-written", "delta-list-written", "snapshot-published"])
+def test_a_commit_on_a_snapshot_that_was_rolled_back_is_taken_back_and_refused(table: CommitTable, at: str) -> None:
+    three(table)
+    before = table.metadata_names()
+    step = interfering(lambda: roll_back(table, 1), at=at)
+    message = CommitMessage([add(file("late", seq=(90, 99)))], base_snapshot_id=3, base_mark=table.snapshots.get(3).mark)
+    with pytest.raises(CommitConflictError, match="snapshot 3, which this write was planned on, was rolled back to 1"):
+        table.committer(step).commit(APPEND, message, "late")
+    assert list(table.snapshots.ids()) == [1] and table.live_names() == {"f0@0"}
+    assert table.metadata_names() == before
+
+
+def test_a_commit_is_taken_back_where_others_took_the_ids_of_its_base_again(table: CommitTable) -> None:
+    three(table)
+    mark = table.snapshots.get(3).mark
+
+    def again() -> None:
+        roll_back(table, 1)
+        table.append(add(file("n2", seq=(10, 99))))
+        table.append(add(file("n3", seq=(100, 199))))
+
+    for at in ("delta-list-written", "base-list-written"):
+        message = CommitMessage([add(file("late", seq=(30, 39)))], base_snapshot_id=3, base_mark=mark)
+        with pytest.raises(CommitConflictError, match=r"snapshot 3, which .* is another one now"):
+            table.committer(interfering(again, at=at)).commit(APPEND, message, "late")
+        assert list(table.snapshots.ids()) == [1, 2, 3] and table.live_names() == {"f0@0", "n2@0", "n3@0"}
+
+
+def test_an_overwrite_on_a_rolled_back_snapshot_is_tried_again_on_what_is_left(table: CommitTable) -> None:
+    three(table)
+    step = interfering(lambda: roll_back(table, 2), at="delta-list-written")
+    outcome = table.committer(step).commit(OVERWRITE, CommitMessage([add(file("whole", seq=(50, 59)))]), "o")
+    assert outcome.snapshot is not None and (outcome.snapshot.id, outcome.attempts) == (3, 2)
+    assert table.live_names() == {"whole@0"} and table.metadata_names() >= table.named_metadata()
+
+
+def test_a_base_that_expired_meanwhile_takes_nothing_back(table: CommitTable) -> None:
+    three(table)
+    message = CommitMessage([add(file("next", seq=(30, 39)))], base_snapshot_id=3)
+    step = interfering(lambda: table.expire(1, 2, 3), at="snapshot-published")
+    outcome = table.committer(step).commit(APPEND, message, "u")
+    assert outcome.snapshot is not None and list(table.snapshots.ids()) == [4]
+
+
+def test_a_compaction_of_files_that_a_rollback_took_is_refused(table: CommitTable) -> None:
+    three(table)
+    entries = table.live()
+    roll_back(table, 2)
+    message = CommitMessage([*map(delete, entries), add(file("big", level=5))])
+    with pytest.raises(CommitConflictError, match="no longer in the table: f2"):
+        table.committer().commit(COMPACT, message, "c")

@@ -192,6 +192,21 @@ def test_ascending_batches_and_the_rerun_of_the_newest_read_the_newest_snapshot_
         assert [name for name in reading.reads if name.startswith("snapshot-")] == ["snapshot-40"]
 
 
+def test_a_batch_that_came_again_under_the_id_of_a_rolled_back_one_lands_once(table: CommitTable) -> None:
+    commit(table, 1)
+    commit(table, 1, user="other")
+
+    def again() -> None:
+        table.expire(2)
+        assert not commit(table, 5).already_committed
+
+    message = CommitMessage([add(file("mine", seq=(50, 59)), bucket=1)], base_snapshot_id=2)
+    step = interfering(again, at="base-list-written")
+    outcome = table.committer(step).commit(APPEND, message, "job", 5)
+    assert outcome.already_committed and not outcome.files_published
+    assert list(table.snapshots.ids()) == [1, 2] and "mine@0" not in table.live_names()
+
+
 def test_a_compaction_may_share_the_identifier_of_its_write(table: CommitTable) -> None:
     a = add(file("a"))
     table.committer().commit(APPEND, CommitMessage([a]), "job", 7)

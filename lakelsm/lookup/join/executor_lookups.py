@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
 
+from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.fresh_table import FreshTable, OpenedTable
 from lakelsm.lookup.lookup_definition import LookupDefinition
 from lakelsm.lookup.lookup_spec import LookupSpec
@@ -54,7 +55,7 @@ class _Kept:
     table: FreshTable
     retention: float
     used: float
-    checked: int | None = field(default=None, init=False)
+    checked: Snapshot | None = field(default=None, init=False)
 
 
 class ExecutorLookups:
@@ -74,9 +75,9 @@ class ExecutorLookups:
         kept = self._of(lookup)
         with kept.table.current() as opened:
             snapshot = opened.table.snapshot
-            if lookup.buckets is not None and snapshot is not None and snapshot.id != kept.checked:
+            if lookup.buckets is not None and snapshot is not None and snapshot != kept.checked:
                 check_one_bucket_count(lookup.store, snapshot)
-                kept.checked = snapshot.id
+                kept.checked = snapshot
             yield opened
 
     def close(self) -> None:
