@@ -5,9 +5,11 @@ ROWS     ?= 8000000
 EXAMPLES ?= 2000
 WORKERS  ?= 2
 ENGINE   ?= spark
+SEEDS    ?= 3000
+FIRST    ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast oldest lint types layers check conformance bench fuzz clean
+.PHONY: help setup demo test test-fast oldest lint types layers check conformance bench fuzz simulate clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -47,6 +49,10 @@ bench: ## speed and memory beside Spark's floors and the peers: [ROWS=8000000]
 
 fuzz: ## the property tests with many more examples: [EXAMPLES=2000; of the merge engines ten times as many]
 	@LAKELSM_FUZZ_EXAMPLES=$(EXAMPLES) $(RUN) python -m pytest -m property --hypothesis-profile=fuzz $(ARGS)
+
+simulate: ## tables under races, crashes and lost answers, on a store in memory: [SEEDS=3000] [FIRST=0], SEED=n alone, PLANTED=1
+	@$(NO_JVM) python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --workers $(WORKERS) $(if $(SEED),--seed $(SEED)) \
+		$(if $(PLANTED),--planted) $(ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf .venv .venv-oldest build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \

@@ -1,0 +1,133 @@
+"""The command line of the simulation; `make simulate` calls it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import nullcontext
+
+from tests.simulation.planted_faults import PLANTED_FAULTS, planted
+from tests.simulation.scenario import scenario
+from tests.simulation.shrink import shrunk
+from tests.simulation.simulate import failure_of
+
+#: Seeds that a worker runs at a time.
+_CHUNK = 100
+#: A planted fault has to be seen within so many seeds.
+MOST_SEEDS = 10_000
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs seeds and reports those that fail. 0: none; 1: some did, or a planted fault was not seen."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.simulation", description="Simulate tables that are written under races and faults."
+    )
+    parser.add_argument("--seeds", type=int, default=3000, help="how many (3000)")
+    parser.add_argument("--first", type=int, default=0, help="the first one (0)")
+    parser.add_argument("--workers", type=int, default=2, help="processes (2)")
+    parser.add_argument("--seconds", type=float, help="begin no further seeds after so many seconds")
+    parser.add_argument("--seed", type=int, help="only this one: tell the scenario, and shrink it if it fails")
+    parser.add_argument("--planted", action="store_true", help="plant faults in the engine and count seeds to see them")
+    parser.add_argument("--only", help="the planted fault of this name alone; with --seed, planted meanwhile")
+    options = parser.parse_args(arguments)
+    if options.seed is not None:
+        return _one(options.seed, options.only)
+    if options.planted:
+        return _planted([options.only] if options.only else list(PLANTED_FAULTS), options.first, options.workers)
+    return _many(options.first, options.seeds, options.workers, options.seconds)
+
+
+def _one(seed: int, fault: str | None) -> int:
+    with planted(fault) if fault else nullcontext():
+        failing = scenario(seed)
+        failure = failure_of(failing)
+        print(failing.told())
+        if failure is None:
+            print("nothing is wrong")
+            return 0
+        traceback.print_exception(failure)
+        smaller = shrunk(failing, lambda other: failure_of(other) is not None)
+        print("shrunk:")
+        print(smaller.told())
+        again = failure_of(smaller)
+        print(f"{type(again).__name__}: {again}")
+        return 1
+
+
+def _many(first: int, count: int, workers: int, seconds: float | None) -> int:
+    started = told = time.monotonic()
+    chunks = [range(start, min(start + _CHUNK, first + count)) for start in range(first, first + count, _CHUNK)]
+    failed = done = 0
+    for ran, failures in _in_processes(chunks, workers, started, seconds):
+        done += ran
+        for seed, text in failures:
+            failed += 1
+            print(f"seed {seed}: {text}; run it again with: make simulate SEED={seed}", flush=True)
+        if time.monotonic() - told > 60:
+            told = time.monotonic()
+            print(f"{done} seeds, {failed} failed, {done / (told - started):.0f} seeds/s", flush=True)
+    taken = time.monotonic() - started
+    print(f"{done} seeds from {first}, {failed} failed, {taken:.1f} s, {done / taken:.0f} seeds/s")
+    return 1 if failed else 0
+
+
+def _in_processes(
+    chunks: Iterable[range], workers: int, started: float, seconds: float | None
+) -> Iterator[tuple[int, list[tuple[int, str]]]]:
+    if workers == 1:
+        for chunk in chunks:
+            if seconds is not None and time.monotonic() - started > seconds:
+                return
+            yield _chunk(chunk)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        running: set[Future[tuple[int, list[tuple[int, str]]]]] = set()
+        for chunk in chunks:
+            if seconds is not None and time.monotonic() - started > seconds:
+                break
+            running.add(pool.submit(_chunk, chunk))
+            if len(running) >= 2 * workers:
+                ended, running = wait(running, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in ended)
+        yield from (future.result() for future in running)
+
+
+def _chunk(seeds: range) -> tuple[int, list[tuple[int, str]]]:
+    failures = []
+    for seed in seeds:
+        failure = failure_of(scenario(seed))
+        if failure is not None:
+            failures.append((seed, f"{type(failure).__name__}: {failure}"))
+    return len(seeds), failures
+
+
+def _planted(names: Sequence[str], first: int, workers: int) -> int:
+    seen = 0
+    with ProcessPoolExecutor(workers) as pool:
+        for name, (count, text) in zip(names, pool.map(_seeds_to_see, names, [first] * len(names))):
+            seen += count is not None
+            told = "NOT SEEN" if count is None else f"{count:6d} seeds"
+            print(f"{told}  {name}: {text}", flush=True)
+    print(f"{seen} of {len(names)} planted faults were seen within {MOST_SEEDS} seeds")
+    return 0 if seen == len(names) else 1
+
+
+def _seeds_to_see(name: str, first: int) -> tuple[int | None, str]:
+    with planted(name):
+        for count in range(1, MOST_SEEDS + 1):
+            failure = failure_of(scenario(first + count - 1))
+            if failure is not None:
+                return count, str(failure)[:160]
+    return None, ""
+
+
+if __name__ == "__main__":
+    if os.environ.get("PYTHONHASHSEED") != "0":  # Sets of names are gone through in the same order in each process.
+        command = [sys.executable, "-m", "tests.simulation", *sys.argv[1:]]
+        os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": "0"})
+    sys.exit(main())

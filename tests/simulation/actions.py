@@ -1,0 +1,231 @@
+"""What actors do: each action is one operation of the engine's own, its outcome compared with the ledger's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from greenlet import GreenletExit
+
+from lakelsm.commit.commit_message import CommitOutcome
+from lakelsm.compact.compactor import Compactor
+from lakelsm.errors import (
+    BatchHistoryExpiredError,
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    LakelsmError,
+    SnapshotNotFoundError,
+    StorageError,
+)
+from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from lakelsm.plan.compaction_plan import CompactionScope
+from lakelsm.plan.read_plan import plan_read
+from lakelsm.results import CompactionStatus
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.write.batch_write import BatchWriter
+from tests.simulation.ledger import Effect, Intent, Ledger, Violation
+from tests.simulation.row_files import (
+    ADDED,
+    DELETED,
+    DoubledRowError,
+    InputRow,
+    RowFileRunner,
+    RowFileWriter,
+    State,
+    partition_row,
+    read_rows,
+)
+from tests.simulation.scenario import Action
+from tests.simulation.scheduler import Interrupted, Killed, Process
+
+#: Errors that an operation may end with because of others, and with them nothing done.
+_LOST = (CommitConflictError, BatchHistoryExpiredError, SnapshotNotFoundError)
+
+
+class ActorRun:
+    """Carries the actions of one actor out, in a process that may be killed and started again."""
+
+    def __init__(
+        self, process: Process, table: TableStore, ledger: Ledger, stop: Callable[[BaseException], None]
+    ) -> None:
+        self._process = process
+        self._table = table
+        self._ledger = ledger
+        self._stop = stop
+        self._runner = RowFileRunner(table.file_io, process.surroundings, table.paths)
+        self._tries = 0
+
+    def run(self) -> None:
+        """The body of the greenlet."""
+        try:
+            for action in self._process.actor.actions:
+                self._carried_out(action)
+        except (Killed, GreenletExit):
+            return
+        except (Violation, DoubledRowError, LakelsmError, OSError) as error:
+            self._stop(error)
+
+    def _carried_out(self, action: Action) -> None:
+        """An action with its reruns: after it was killed, failed, or its outcome is not known."""
+        again = action.again
+        for _ in range(action.reruns + 1):
+            if self._attempt(action):
+                if not again:
+                    return
+                again = False
+
+    def _attempt(self, action: Action) -> bool:
+        """Whether the action is done, and was acknowledged."""
+        self._tries += 1
+        self._process.was_hurt = self._process.was_hurt and self._process.is_refusing
+        try:
+            getattr(self, f"_{action.kind}")(action)
+        except Killed:
+            if self._process.is_ended:
+                raise
+            self._process.restarted()
+            return False
+        except Interrupted:
+            return False
+        except _LOST:
+            return False
+        except (StorageError, TimeoutError, CommitOutcomeUnknownError):
+            if not self._process.was_hurt:
+                raise
+            return False
+        return True
+
+    # -- writes ------------------------------------------------------------------------------------------------------
+
+    def _append(self, action: Action) -> None:
+        rows = list(action.rows)
+        self._write(action, CommitKind.APPEND, _appended(rows), lambda writer, user, id: writer.append(rows, user, id))
+
+    def _update(self, action: Action) -> None:
+        self._change(action, lambda value: (ADDED, f"{value}+{action.name}"))
+
+    def _delete(self, action: Action) -> None:
+        self._change(action, lambda value: (DELETED, value))
+
+    def _change(self, action: Action, change: Callable[[str], tuple[int, str]]) -> None:
+        """New values of rows that are read; the rows that are found decide which ones."""
+        identity = self._identity(action)
+
+        def rows_of(base: Snapshot | None) -> list[InputRow]:
+            state = self._rows_of(base)
+            found = [key for key in dict.fromkeys(action.keys) if key in state]
+            self._ledger.expect(self._process.actor.name, *identity, CommitKind.APPEND, _changed(found, change))
+            return [(*key, *change(state[key])) for key in found]
+
+        def write(writer: BatchWriter, user: str, identifier: int) -> object:  # type: ignore[type-arg]
+            return writer.change(action.kind.upper(), rows_of, user, identifier)
+
+        self._write(action, CommitKind.APPEND, _changed((), change), write, identity)
+
+    def _overwrite(self, action: Action) -> None:
+        rows, target = list(action.rows), action.partition
+        replaced = {row[0] for row in rows} if target is None else set() if target == "*" else {target}
+
+        def partitions(written: set[bytes]) -> Callable[[bytes], bool] | None:
+            if target == "*":
+                return None
+            return (written if target is None else {partition_row(target)}).__contains__
+
+        def effect(state: State) -> State:
+            kept = {} if target == "*" else {key: value for key, value in state.items() if key[0] not in replaced}
+            return _appended(rows)(kept)
+
+        self._write(
+            action, CommitKind.OVERWRITE, effect, lambda writer, user, id: writer.overwrite(rows, partitions, user, id)
+        )
+
+    def _identity(self, action: Action) -> tuple[str, int]:
+        user = self._process.actor.user
+        if user is not None:
+            return user, action.number
+        return f"{self._process.actor.name}.{self._tries}", BATCH_COMMIT_IDENTIFIER
+
+    def _write(
+        self,
+        action: Action,
+        kind: CommitKind,
+        effect: Effect,
+        write: Callable[[BatchWriter, str, int], object],  # type: ignore[type-arg]
+        identity: tuple[str, int] | None = None,
+    ) -> None:
+        user, identifier = identity or self._identity(action)
+        intent = self._ledger.expect(self._process.actor.name, user, identifier, kind, effect)
+        before = len(intent.published)
+        writer = BatchWriter(RowFileWriter(self._runner), self._table, surroundings=self._process.surroundings)
+        try:
+            result = write(writer, user, identifier)
+        except CommitOutcomeUnknownError:
+            raise
+        except Exception as error:
+            if len(intent.published) > before and not self._has_twin():
+                raise Violation(f"{user}/{identifier} failed with {error!r}, and it was published") from error
+            raise
+        self._check_acknowledged(intent, user, identifier, result.outcome)
+
+    def _has_twin(self) -> bool:
+        return self._process.actor.user is not None
+
+    def _check_acknowledged(self, intent: Intent, user: str, identifier: int, outcome: CommitOutcome) -> None:
+        where = f"{user}/{identifier}"
+        if outcome.snapshot is not None:
+            if outcome.snapshot.uuid not in intent.published:
+                raise Violation(f"{where} was acknowledged with snapshot {outcome.snapshot.id}, which is not of it")
+        elif outcome.already_committed and not intent.published:
+            raise Violation(f"{where} was taken for committed, and never was")
+
+    # -- compactions and reads ---------------------------------------------------------------------------------------
+
+    def _compact(self, action: Action) -> None:
+        compactor = Compactor(self._runner, self._table, self._process.surroundings)
+        result = compactor.compact(CompactionScope(full=action.amount == 1), commit_user=self._process.actor.name)
+        if result.status is CompactionStatus.CONFLICT:
+            raise CommitConflictError("a compaction lost")
+        if result.status is CompactionStatus.DONE and not result.snapshot_ids and not self._process.was_hurt:
+            raise Violation("a compaction says that it is done, and published nothing")
+
+    def _read(self, action: Action) -> None:
+        snapshots = self._table.snapshots
+        known = self._ledger.newest_id(self._table.paths)
+        snapshot = snapshots.latest()
+        found = None if snapshot is None else snapshot.id
+        if known is not None and (found is None or found < known):
+            raise Violation(f"a reader finds snapshot {found} for the newest, and {known} was there before it looked")
+        if snapshot is None:
+            return
+        if action.amount:
+            ids = snapshots.ids()
+            snapshot = snapshots.get(ids[int(self._process.chance() * len(ids))])
+        self._check_read(snapshot)
+
+    def _check_read(self, snapshot: Snapshot) -> None:
+        rows = self._rows_of(snapshot)
+        expected = self._ledger.state_of(snapshot)
+        if rows != expected:
+            raise Violation(f"a read of snapshot {snapshot.id} shows {rows} and should show {expected}")
+
+    def _rows_of(self, snapshot: Snapshot | None) -> State:
+        return read_rows(self._table.file_io, plan_read(self._table, snapshot, None))
+
+
+def _appended(rows: Sequence[InputRow]) -> Effect:
+    def effect(state: State) -> State:
+        after = dict(state)
+        for partition, key, kind, value in rows:
+            if kind == ADDED:
+                after[partition, key] = value
+            else:
+                after.pop((partition, key), None)
+        return after
+
+    return effect
+
+
+def _changed(keys: Sequence[tuple[str, int]], change: Callable[[str], tuple[int, str]]) -> Effect:
+    def effect(state: State) -> State:
+        return _appended([(*key, *change(state.get(key, "(nothing)"))) for key in keys])(state)
+
+    return effect

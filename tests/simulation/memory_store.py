@@ -1,0 +1,227 @@
+"""Files of a simulated store, and the FileIO through which one actor uses them.
+
+Each operation lands in one step, at a moment that the scheduler chooses. The store tells its ``watch`` of each change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from pyarrow import fs as arrow_fs
+
+from lakelsm.storage.file_io import FileEntry
+
+
+class Watch(Protocol):
+    """Is told of each change right after it landed."""
+
+    def created(self, path: str, data: bytes, before: bytes | None) -> None:
+        """A file has this content now; ``before`` is what it had."""
+
+    def deleted(self, path: str, data: bytes) -> None:
+        """A file that had this content is gone."""
+
+
+class MemoryStore:
+    """Paths with contents and times. ``keeps_directories``: those that lost their last file stay, as on POSIX."""
+
+    def __init__(self, clock: Callable[[], int], keeps_directories: bool) -> None:
+        self.files: dict[str, bytes] = {}
+        self.modified: dict[str, int] = {}
+        self.children: dict[str, dict[str, None]] = {}
+        self.watch: Watch | None = None
+        self._clock = clock
+        self._keeps_directories = keeps_directories
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace a file."""
+        before = self.files.get(path)
+        self.files[path] = data
+        self.modified[path] = self._clock()
+        if before is None:
+            self.make_directory_of(path)
+        if self.watch is not None:
+            self.watch.created(path, data, before)
+
+    def remove(self, path: str) -> None:
+        """Delete a file if it is there."""
+        data = self.files.pop(path, None)
+        if data is None:
+            return
+        del self.modified[path]
+        folder, _, name = path.rpartition("/")
+        del self.children[folder][name]
+        if not self._keeps_directories:
+            self._drop_empty(folder)
+        if self.watch is not None:
+            self.watch.deleted(path, data)
+
+    def make_directory_of(self, path: str) -> None:
+        """Make the name in its directory, and the directories above."""
+        folder, _, name = path.rpartition("/")
+        while True:
+            names = self.children.get(folder)
+            if names is not None:
+                names[name] = None
+                return
+            self.children[folder] = {name: None}
+            if not folder:
+                return
+            folder, _, name = folder.rpartition("/")
+
+    def remove_tree(self, path: str) -> None:
+        """Delete a directory with everything in it."""
+        for name in list(self.children.get(path, ())):
+            child = f"{path}/{name}"
+            if child in self.files:
+                self.remove(child)
+            else:
+                self.remove_tree(child)
+        if path in self.children:
+            self._drop_empty(path, once=True)
+
+    def _drop_empty(self, folder: str, once: bool = False) -> None:
+        while folder and not self.children.get(folder, {"": None}):
+            del self.children[folder]
+            folder, _, name = folder.rpartition("/")
+            self.children[folder].pop(name, None)
+            if once:
+                return
+
+
+class Gate(Protocol):
+    """Decides when an operation lands, and whether it does."""
+
+    def passes(self, kind: str, path: str, land: Callable[[], object]) -> None:
+        """Return when the operation is to land; raise where it is not, or where its answer is lost (it landed then).
+
+        ``land`` carries the operation out, for those that land without an answer.
+        """
+
+    def chance(self) -> float:
+        """A number in [0, 1) of the schedule."""
+
+
+class ActorFiles:
+    """FileIO of one actor."""
+
+    def __init__(self, store: MemoryStore, gate: Gate) -> None:
+        self._store = store
+        self._gate = gate
+
+    def within(self, root: str) -> ActorFiles:
+        return self
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        self._gate.passes("read", path, _nothing)
+        try:
+            return self._store.files[path]
+        except KeyError:
+            raise FileNotFoundError(path) from None
+
+    def check_file(self, path: str) -> None:
+        return
+
+    def check_directory(self, path: str) -> None:
+        return
+
+    def size(self, path: str) -> int:
+        self._gate.passes("read", path, _nothing)
+        try:
+            return len(self._store.files[path])
+        except KeyError:
+            raise FileNotFoundError(path) from None
+
+    def exists(self, path: str) -> bool:
+        self._gate.passes("read", path, _nothing)
+        return path in self._store.files or path in self._store.children
+
+    def list(self, path: str) -> list[str]:
+        """A listing takes a while: what is made or deleted meanwhile may be in it or not."""
+        self._gate.passes("list", path, _nothing)
+        first = list(self._store.children.get(path, ()))
+        self._gate.passes("list", path, _nothing)
+        now = self._store.children.get(path, {})
+        found = [name for name in first if name in now or self._gate.chance() < 0.5]
+        if len(now) != len(first) or len(found) != len(first):
+            known = set(first)
+            found += [name for name in now if name not in known and self._gate.chance() < 0.5]
+        return found
+
+    def entries(self, path: str) -> Sequence[FileEntry]:
+        store, found = self._store, []
+        for name in self.list(path):
+            child = f"{path}/{name}"
+            if child in store.files:
+                found.append(FileEntry(name, False, len(store.files[child]), store.modified[child]))
+            elif child in store.children:
+                found.append(FileEntry(name, True))
+        return found
+
+    def write(self, path: str, data: bytes, durable: bool = True) -> None:
+        def land() -> None:
+            self._store.put(path, data)
+
+        self._gate.passes("write", path, land)
+        land()
+
+    def make_durable(self, directory: str, names: Sequence[str]) -> None:
+        return
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        def land() -> None:
+            if path not in self._store.files:
+                self._store.put(path, data)
+
+        self._gate.passes("create", path, land)
+        free = path not in self._store.files
+        land()
+        return free
+
+    def delete(self, path: str) -> None:
+        def land() -> None:
+            self._store.remove(path)
+
+        self._gate.passes("delete", path, land)
+        land()
+
+    def delete_files(self, paths: Sequence[str]) -> None:
+        """In any order, as requests of many threads land."""
+        failure: Exception | None = None
+        for path in sorted(paths, key=lambda path: self._gate.chance()):
+            try:
+                self.delete(path)
+            except OSError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def delete_dir(self, path: str) -> None:
+        def land() -> None:
+            self._store.remove_tree(path)
+
+        self._gate.passes("delete", path, land)
+        land()
+
+    def mkdirs(self, path: str) -> None:
+        self._gate.passes("write", path, _nothing)
+        self._store.make_directory_of(f"{path}/.")
+        self._store.children[path].pop(".", None)
+
+    def filesystem(self) -> arrow_fs.FileSystem:
+        raise NotImplementedError("simulated rows lie in no Parquet file")
+
+
+def _nothing() -> None:
+    """What a look at the store changes."""
+
+
+class OpenGate:
+    """Lets everything land at once: the checks' own way to the files."""
+
+    def passes(self, kind: str, path: str, land: Callable[[], object]) -> None:
+        return
+
+    def chance(self) -> float:
+        return 0.0

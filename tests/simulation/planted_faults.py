@@ -1,0 +1,329 @@
+"""Faults that are planted in the engine, one at a time: each removes one check, and the simulation must see it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from lakelsm.commit import (
+    append_conflict,
+    attempt_changes,
+    attempt_files,
+    commit_run,
+    conflict,
+    manifest_merge,
+    replay,
+)
+from lakelsm.commit.attempt_changes import AttemptChanges
+from lakelsm.commit.attempt_files import AttemptFiles
+from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.commit.commit_run import CommitRun
+from lakelsm.commit.live_files import LiveFiles
+from lakelsm.commit.manifest_writer import ManifestFiles
+from lakelsm.commit.replay import ReplayCheck
+from lakelsm.errors import CommitOutcomeUnknownError
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
+from lakelsm.write import batch_write
+from tests.simulation.memory_store import ActorFiles
+
+#: (object, attribute, what takes its place).
+Planted = Sequence[tuple[object, str, Any]]
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """Within, the engine has the fault."""
+    with ExitStack() as patches:
+        for place, attribute, stand_in in PLANTED_FAULTS[name]():
+            patches.enter_context(patch.object(place, attribute, stand_in))
+        yield
+
+
+def _publish_without_read_back() -> Planted:
+    def publish(file_io: Any, path: str, data: bytes, sleep: object) -> bool:
+        try:
+            return bool(file_io.create_if_absent(path, data))
+        except OSError:
+            return False
+
+    return [(commit_run, "publish", publish)]
+
+
+def _publish_trusts_the_answer_taken() -> Planted:
+    """After an error the request is sent again, and "exists" is taken for another writer's."""
+
+    def publish(file_io: Any, path: str, data: bytes, sleep: object) -> bool:
+        for _ in range(3):
+            try:
+                return bool(file_io.create_if_absent(path, data))
+            except OSError:
+                continue
+        raise CommitOutcomeUnknownError(path)
+
+    return [(commit_run, "publish", publish)]
+
+
+def _unknown_outcome_taken_for_failure() -> Planted:
+    """Manifests and data are deleted though the snapshot may be visible."""
+    real = commit_run.publish
+
+    def publish(file_io: Any, path: str, data: bytes, sleep: Any) -> bool:
+        try:
+            return real(file_io, path, data, sleep)
+        except CommitOutcomeUnknownError as error:
+            raise commit_run.StorageError(str(error)) from error
+
+    return [(commit_run, "publish", publish)]
+
+
+def _manifests_deleted_whatever_failed() -> Planted:
+    def execute(run: Any) -> Any:
+        try:
+            return run._replay.before() or run._attempt_until_published()
+        except BaseException:
+            run._files.delete_except()
+            raise
+
+    return [(CommitRun, "execute", execute)]
+
+
+def _data_deleted_whatever_failed() -> Planted:
+    def leave(files: Any, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            attempt_files.delete_unpublished(files._store.file_io, files._found())
+
+    return [(AttemptFiles, "__exit__", leave)]
+
+
+def _nothing(*arguments: object, **more: object) -> None:
+    return None
+
+
+def _no_conflicts(*arguments: object, **more: object) -> list[Any]:
+    return []
+
+
+def _replay_check_off() -> Planted:
+    return [
+        (ReplayCheck, "before", _nothing),
+        (ReplayCheck, "since", _nothing),
+        (AttemptChanges, "published_before", _nothing),
+    ]
+
+
+def _replay_looked_for_once() -> Planted:
+    """Not again for the snapshots that appear meanwhile."""
+    return [(ReplayCheck, "since", _nothing)]
+
+
+def _replay_search_ends_at_the_users_newest() -> Planted:
+    def search(check: Any, of_user: Any, attempts: int) -> Any:
+        for snapshot in of_user:
+            return check._outcome(snapshot, attempts) if check._is_same(snapshot) else None
+        return None
+
+    return [(ReplayCheck, "_search", search)]
+
+
+def _lower_identifiers_taken_for_committed() -> Planted:
+    """As Java does."""
+
+    def is_same(check: Any, snapshot: Any) -> bool:
+        mine = snapshot.commit_user == check._request.commit_user and snapshot.commit_kind in replay._WRITES
+        return bool(mine and snapshot.commit_identifier >= check._request.identifier)
+
+    return [(ReplayCheck, "_is_same", is_same)]
+
+
+def _missing_files_allowed() -> Planted:
+    real = conflict._merge
+
+    def merge(base: Any, delta: Any) -> Any:
+        live, found = real(base, delta)
+        return live, [one for one in found if one.kind is not conflict.ConflictKind.MISSING_FILE]
+
+    return [(conflict, "_merge", merge)]
+
+
+def _no_conflict_checks_of_compactions() -> Planted:
+    return [(AttemptChanges, "_check", _no_conflicts)]
+
+
+def _sequence_conflicts_allowed() -> Planted:
+    return [(append_conflict, "_check_sequences", _no_conflicts)]
+
+
+def _changed_rows_allowed() -> Planted:
+    return [(attempt_changes, "check_rows_read", _no_conflicts)]
+
+
+def _written_keys_not_looked_up() -> Planted:
+    return [(batch_write, "others_wrote_keys", lambda *arguments: False)]
+
+
+def _only_the_newest_snapshot_is_checked() -> Planted:
+    def since(changes: Any, latest: Any) -> Any:
+        return [latest] if latest.id > (changes._request.message.base_snapshot_id or 0) else []
+
+    return [(AttemptChanges, "_since_base", since)]
+
+
+def _base_read_once() -> Planted:
+    """The first attempt's base list is used again after a lost race."""
+    real = CommitRun._base_metas
+
+    def base_metas(run: Any, latest: Any) -> Any:
+        if not hasattr(run, "_first_base"):
+            run._first_base = real(run, latest)
+        return run._first_base
+
+    return [(CommitRun, "_base_metas", base_metas)]
+
+
+def _overwrite_planned_once() -> Planted:
+    """What an overwrite replaces is not worked out again after a lost race."""
+    real = LiveFiles.of_partitions
+
+    def of_partitions(live: Any, snapshot: Any, wanted: Any) -> Any:
+        if not hasattr(live, "_first"):
+            live._first = real(live, snapshot, wanted)
+        return live._first
+
+    return [(LiveFiles, "of_partitions", of_partitions)]
+
+
+def _live_files_read_once() -> Planted:
+    real = LiveFiles.of_buckets
+
+    def of_buckets(live: Any, snapshot: Any, changed: Any) -> Any:
+        if not hasattr(live, "_first"):
+            live._first = real(live, snapshot, changed)
+        return live._first
+
+    return [(LiveFiles, "of_buckets", of_buckets)]
+
+
+def _reused_manifests_deleted() -> Planted:
+    """After a lost race everything is deleted, what the next attempt goes on with too."""
+    return [(CommitRun, "_reusable", lambda run: set())]
+
+
+def _upgraded_files_taken_for_new() -> Planted:
+    def names(message: Any) -> frozenset[str]:
+        return frozenset(entry.file.file_name for entry in message.entries)
+
+    return [(CommitMessage, "new_file_names", property(names))]
+
+
+def _merged_manifests_kept_too() -> Planted:
+    """A merge of manifests leaves the merged ones in the list."""
+    real = commit_run.merge_manifests
+
+    def merge(metas: Any, *rest: Any) -> Any:
+        merged = real(metas, *rest)
+        known = {meta.file_name for meta in merged}
+        return [*merged, *(meta for meta in metas[:1] if meta.file_name not in known)]
+
+    return [(commit_run, "merge_manifests", merge)]
+
+
+def _deletes_dropped_by_merges() -> Planted:
+    """A minor merge drops the DELETE whose ADD is in an older manifest."""
+    real = manifest_merge.cancel
+
+    def cancel(entries: Any) -> Any:
+        return [entry for entry in real(entries) if entry.kind == conflict.FileKind.ADD]
+
+    return [(manifest_merge, "cancel", cancel)]
+
+
+def _hint_trusted() -> Planted:
+    """The LATEST hint is believed without a look for newer snapshots."""
+    real = SnapshotManager.latest_id
+
+    def latest_id(manager: Any) -> int | None:
+        hint = manager._hint(manager._paths.latest_hint)
+        return hint if hint is not None else real(manager)
+
+    return [(SnapshotManager, "latest_id", latest_id)]
+
+
+def _hint_before_the_snapshot() -> Planted:
+    """LATEST is written before the snapshot is published, and believed as far as the probes go."""
+    real = CommitRun._publish
+
+    def publish(run: Any, snapshot: Any) -> bool:
+        run._env.file_io.write(run._env.paths.latest_hint, str(snapshot.id).encode(), durable=False)
+        return real(run, snapshot)
+
+    return [(CommitRun, "_publish", publish), *_hint_trusted()]
+
+
+def _snapshot_before_its_lists() -> Planted:
+    """Metadata files are written after the snapshot is published."""
+    real_publish = CommitRun._publish
+
+    def write(files: Any, name: str, data: bytes) -> str:
+        files._created.append(name)
+        files._checksums[name] = zlib.crc32(data)
+        files.__dict__.setdefault("_held", []).append((name, data))
+        return name
+
+    def publish(run: Any, snapshot: Any) -> bool:
+        published = real_publish(run, snapshot)
+        for name, data in run._files.__dict__.pop("_held", []):
+            run._env.file_io.write(run._env.paths.manifest(name), data)
+        return published
+
+    return [(ManifestFiles, "_write", write), (CommitRun, "_publish", publish)]
+
+
+def _create_overwrites() -> Planted:
+    """The store's create-if-absent is a look and then a write."""
+
+    def create(files: Any, path: str, data: bytes) -> bool:
+        if files.exists(path):
+            return False
+        files.write(path, data)
+        return True
+
+    return [(ActorFiles, "create_if_absent", create)]
+
+
+def _numbers_not_above_the_table() -> Planted:
+    """Every batch numbers its rows from 0."""
+    return [(batch_write, "table_max_sequence", lambda *arguments: -1), *_sequence_conflicts_allowed()]
+
+
+PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
+    "publish without read-back": _publish_without_read_back,
+    "publish takes 'exists' after an error for another writer": _publish_trusts_the_answer_taken,
+    "an unknown outcome is taken for a failure": _unknown_outcome_taken_for_failure,
+    "manifests are deleted whatever failed": _manifests_deleted_whatever_failed,
+    "data files are deleted whatever failed": _data_deleted_whatever_failed,
+    "replay check off": _replay_check_off,
+    "replay looked for once": _replay_looked_for_once,
+    "replay search ends at the user's newest": _replay_search_ends_at_the_users_newest,
+    "lower identifiers are taken for committed": _lower_identifiers_taken_for_committed,
+    "files that are gone may be deleted again": _missing_files_allowed,
+    "no conflict checks against live files": _no_conflict_checks_of_compactions,
+    "sequence conflicts allowed": _sequence_conflicts_allowed,
+    "rows may change under an update": _changed_rows_allowed,
+    "written keys are not looked up": _written_keys_not_looked_up,
+    "only the newest snapshot is checked": _only_the_newest_snapshot_is_checked,
+    "the base is read once": _base_read_once,
+    "an overwrite is planned once": _overwrite_planned_once,
+    "live files are read once": _live_files_read_once,
+    "manifests of a lost race are deleted and used": _reused_manifests_deleted,
+    "moved files are taken for new ones": _upgraded_files_taken_for_new,
+    "a merged manifest stays": _merged_manifests_kept_too,
+    "merges of manifests drop deletes": _deletes_dropped_by_merges,
+    "the LATEST hint is believed": _hint_trusted,
+    "the LATEST hint is written first": _hint_before_the_snapshot,
+    "snapshots are published before their lists": _snapshot_before_its_lists,
+    "create-if-absent overwrites": _create_overwrites,
+    "rows are numbered from 0": _numbers_not_above_the_table,
+}

@@ -1,0 +1,163 @@
+"""What one seed does: a table, actors with their actions, and faults. Frozen values, so that one can be shrunk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TypeAlias
+
+#: Rows of a batch: (partition, id, kind, v).
+Rows: TypeAlias = tuple[tuple[str, int, int, str], ...]
+
+PARTITIONS = ("a", "b")
+#: What is done to an operation. ``lost``: it lands and its answer is an error. ``refused``: an error, and nothing lands.
+#: ``full``: the store says that it took nothing. ``late``: an error, and it lands some time later. ``kill``: the process
+#: ends before it, ``kill-after`` after it. ``signal``: an interrupt before it, ``signal-after`` after it. ``outage``:
+#: from here on some operations in a row are refused, after ``lost-outage`` has landed.
+FAULTS = (
+    "lost", "lost", "refused", "full", "late", "kill", "kill", "kill-after", "kill-after",
+    "signal", "signal-after", "outage", "lost-outage",
+)
+#: Operations that a fault counts.
+COUNTED = ("any", "any", "write", "create", "delete", "read", "list")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """``kind`` befalls the operation number ``at`` (from 1) of those ``counted``."""
+
+    kind: str
+    counted: str
+    at: int
+
+
+@dataclass(frozen=True)
+class Action:
+    """One operation of an actor. ``number`` is its batch where the actor has a user; ``reruns`` are tries more.
+
+    ``again``: the same once more after it succeeded.
+    """
+
+    kind: str
+    number: int
+    rows: Rows = ()
+    keys: tuple[tuple[str, int], ...] = ()
+    partition: str | None = None
+    amount: int = 0
+    name: str = ""
+    reruns: int = 0
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Actor:
+    """A process. ``user``: its batches have ids. ``skew``: so many milliseconds its clock is ahead.
+
+    ``steady``: chance that it goes on after an operation without others taking a turn.
+    """
+
+    name: str
+    actions: tuple[Action, ...]
+    faults: tuple[Fault, ...] = ()
+    user: str | None = None
+    skew: int = 0
+    steady: float = 0.0
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """All that a run depends on."""
+
+    seed: int
+    schedule: int
+    options: tuple[tuple[str, str], ...]
+    actors: tuple[Actor, ...]
+    keeps_directories: bool = True
+
+    def told(self) -> str:
+        """The scenario as people read it."""
+        lines = [f"seed {self.seed}, schedule {self.schedule}, {dict(self.options)}, posix={self.keeps_directories}"]
+        for actor in self.actors:
+            lines.append(f"  {actor.name} user={actor.user} skew={actor.skew} steady={actor.steady:.2f}")
+            lines += [f"    {action}" for action in actor.actions]
+            lines += [f"    {fault}" for fault in actor.faults]
+        return "\n".join(lines)
+
+
+def scenario(seed: int) -> Scenario:
+    """The scenario of a seed."""
+    chance = Random(seed)
+    options = (
+        ("bucket", str(chance.choice((1, 1, 2)))),
+        ("manifest.compression", "none"),
+        ("manifest.merge-min-count", str(chance.choice((2, 2, 3, 5, 30)))),
+        ("manifest.full-compaction-threshold-size", chance.choice(("1 b", "4 kb", "16 mb"))),
+        ("num-sorted-run.compaction-trigger", str(chance.choice((2, 3, 5)))),
+        ("target-file-size", chance.choice(("100 b", "1 kb", "128 mb"))),
+        ("commit.max-retries", chance.choice(("10", "10", "2"))),
+        ("write-only", "true"),
+    )
+    count = chance.choice((2, 2, 3, 3, 4, 5, 6))
+    kinds = [chance.choice(("writer", "writer", "changer", "overwriter", "compactor"))]
+    kinds += [chance.choice(_KINDS) for _ in range(count - 1)]
+    faulty = chance.random() < 0.75
+    actors = [_actor(chance, kind, at, faulty) for at, kind in enumerate(kinds)]
+    named = [actor for actor in actors if actor.user is not None]
+    if named and chance.random() < 0.2:  # The same job twice: one that was taken for dead, and its successor.
+        twin = chance.choice(named)
+        actors.append(replace(twin, name=f"{twin.name}-twin", faults=_faults(chance, faulty)))
+    return Scenario(seed, chance.getrandbits(32), options, tuple(actors), chance.random() < 0.7)
+
+
+_KINDS = (
+    "writer", "writer", "writer", "changer", "changer", "overwriter", "compactor", "compactor", "compactor", "reader",
+    "reader",
+)
+
+
+def _actor(chance: Random, kind: str, at: int, faulty: bool) -> Actor:
+    name = f"{kind}-{at}"
+    user = name if kind in ("writer", "overwriter", "changer") and chance.random() < 0.6 else None
+    actions = tuple(_action(chance, kind, name, number) for number in range(1, 1 + chance.choice((1, 2, 2, 3, 4))))
+    skew = chance.choice((0, 0, 0, 5_000, -5_000, 600_000, -600_000))
+    return Actor(name, actions, _faults(chance, faulty), user, skew, chance.choice((0.0, 0.5, 0.8, 0.95)))
+
+
+def _faults(chance: Random, faulty: bool) -> tuple[Fault, ...]:
+    if not faulty:
+        return ()
+    count = chance.choice((0, 0, 1, 1, 2, 3))
+    return tuple(_fault(chance) for _ in range(count))
+
+
+def _fault(chance: Random) -> Fault:
+    counted = chance.choice(COUNTED)
+    most = {"any": 120, "write": 25, "create": 4, "delete": 12, "read": 60, "list": 15}[counted]
+    return Fault(chance.choice(FAULTS), counted, chance.randint(1, most))
+
+
+def _action(chance: Random, kind: str, actor: str, number: int) -> Action:
+    common = {"reruns": chance.choice((0, 1, 2, 3)), "again": chance.random() < 0.15}
+    text = f"{actor}.{number}"
+    if kind == "writer":
+        return Action("append", number, _rows(chance, text, PARTITIONS, 0.25), **common)
+    if kind == "changer":
+        keys = tuple((chance.choice(PARTITIONS), chance.randrange(_KEYS)) for _ in range(chance.randint(1, 4)))
+        return Action(chance.choice(("update", "update", "delete")), number, keys=keys, name=text, **common)
+    if kind == "overwriter":
+        partition = chance.choice((*PARTITIONS, None, "*"))
+        rows = _rows(chance, text, PARTITIONS if partition in (None, "*") else (partition,), 0.0)
+        return Action("overwrite", number, rows, partition=partition, **common)
+    if kind == "compactor":
+        return Action("compact", number, amount=chance.choice((0, 0, 1)), **common)
+    return Action("read", number, amount=chance.choice((0, 0, 1)), **common)
+
+
+_KEYS = 7
+
+
+def _rows(chance: Random, text: str, partitions: tuple[str, ...], deletes: float) -> Rows:
+    keys = {(chance.choice(partitions), chance.randrange(_KEYS)) for _ in range(chance.randint(1, 5))}
+    return tuple(
+        (partition, key, 3 if chance.random() < deletes else 0, text) for partition, key in sorted(keys)
+    )

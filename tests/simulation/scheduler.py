@@ -1,0 +1,194 @@
+"""Actors as greenlets: which one goes on at each storage operation, the virtual clock, and the faults."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from random import Random
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from lakelsm.errors import StorageError
+from lakelsm.surroundings import Surroundings
+from tests.simulation.scenario import Actor, Fault
+
+#: Milliseconds that an operation takes at most.
+_LONGEST = 40
+_START = 1_700_000_000_000
+#: More operations than any run needs.
+_MOST_OPERATIONS = 100_000
+
+
+class Killed(BaseException):
+    """The process ends here: nothing that it would do on its way out is done."""
+
+
+class Interrupted(BaseException):
+    """A signal: what is no Exception, after which clean-up runs."""
+
+
+class HangingError(Exception):
+    """The actors never come to an end."""
+
+
+class Process:
+    """One actor's process as the scheduler has it: its `Gate`, its surroundings, and the faults that wait for it."""
+
+    def __init__(self, scheduler: Scheduler, actor: Actor) -> None:
+        self.actor = actor
+        self.is_dead = False
+        self.is_ended = False
+        self.was_hurt = False
+        self._scheduler = scheduler
+        self._faults = list(actor.faults)
+        self._counts: dict[str, int] = {}
+        self._refusing = 0
+        self.surroundings = Surroundings(
+            clock=lambda: scheduler.now + actor.skew,
+            local_offset=lambda seconds: 0,
+            monotonic=lambda: scheduler.now / 1000,
+            sleep=self._sleep,
+            chance=scheduler.chance.random,
+            new_uuid=scheduler.new_uuid,
+        )
+
+    def start(self, body: Callable[[], None]) -> None:
+        """Make its greenlet, which begins when the scheduler gives it its first turn."""
+        self.greenlet = greenlet(body, self._scheduler.hub)
+
+    @property
+    def is_refusing(self) -> bool:
+        """Whether the store refuses its next operation."""
+        return self._refusing > 0
+
+    def end(self) -> None:
+        """The run is over: nothing that it still does counts."""
+        self.is_dead = self.is_ended = True
+        self.greenlet.throw(GreenletExit)
+
+    def chance(self) -> float:
+        """A number in [0, 1) of the schedule."""
+        return self._scheduler.chance.random()
+
+    def passes(self, kind: str, path: str, land: Callable[[], object]) -> None:
+        """As `Gate.passes`."""
+        if self.is_dead:
+            raise Killed
+        scheduler = self._scheduler
+        scheduler.turn(self)
+        if self.is_dead:
+            raise Killed
+        if not self._faults and not self._refusing:
+            return
+        self._befall(kind, path, land)
+
+    def restarted(self) -> None:
+        """A new process takes the work up."""
+        self.is_dead = False
+        self._refusing = 0
+
+    def _befall(self, kind: str, path: str, land: Callable[[], object]) -> None:
+        counts = self._counts
+        counts["any"] = counts.get("any", 0) + 1
+        counts[kind] = counts.get(kind, 0) + 1
+        fault = next((fault for fault in self._faults if counts.get(fault.counted) == fault.at
+                      and fault.counted in ("any", kind)), None)
+        if fault is not None:
+            self._faults.remove(fault)
+            self._do(fault, path, land)
+        if self._refusing:
+            self._refusing -= 1
+            raise TimeoutError(f"{path}: refused")
+
+    def _do(self, fault: Fault, path: str, land: Callable[[], object]) -> None:
+        self.was_hurt = True
+        kind = fault.kind
+        if kind in ("lost", "kill-after", "signal-after", "lost-outage"):
+            land()
+        if kind in ("kill", "kill-after"):
+            self.is_dead = True
+            raise Killed
+        if kind in ("signal", "signal-after"):
+            raise Interrupted
+        if kind == "full":
+            raise StorageError(f"{path}: no space")
+        if kind in ("outage", "lost-outage"):
+            self._refusing = 2 + int(self.chance() * 12)
+        if kind == "late":
+            self._scheduler.later(land)
+        raise TimeoutError(f"{path}: {kind}")
+
+    def _sleep(self, seconds: float) -> None:
+        if self.is_dead:
+            raise Killed
+        self._scheduler.now += int(seconds * 1000 * self.chance())
+        self._scheduler.turn(self, always=True)
+
+
+class Scheduler:
+    """Runs actors until all are done, or until something stops it."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = Random(seed)
+        self.now = _START
+        self.hub = getcurrent()
+        self.stopped: BaseException | None = None
+        self.steps = 0
+        self._ids = Random(seed ^ 0x5DEECE66D)
+        self._waiting: list[Process] = []
+        self._late: list[tuple[int, Callable[[], object]]] = []
+
+    def clock(self) -> int:
+        """The store's clock."""
+        return self.now
+
+    def new_uuid(self) -> str:
+        """A version 4 uuid."""
+        return str(uuid.UUID(int=self._ids.getrandbits(128), version=4))
+
+    def later(self, land: Callable[[], object]) -> None:
+        """An operation lands in some steps."""
+        self._late.append((self.steps + 1 + int(self.chance.random() * 60), land))
+
+    def stop(self, reason: BaseException) -> None:
+        """End the run at the next step, because of the first reason that is given."""
+        if self.stopped is None:
+            self.stopped = reason
+
+    def turn(self, process: Process, always: bool = False) -> None:
+        """An operation of the process is next: others may go first."""
+        self.steps += 1
+        self.now += 1 + int(self.chance.random() * _LONGEST)
+        if self._late:
+            self._land_late()
+        if self.stopped is None and not always and self.chance.random() < process.actor.steady:
+            return
+        self.hub.switch()
+
+    def run(self, processes: list[Process]) -> None:
+        """Run all. Raises what stopped it, or what an actor's body raised."""
+        waiting = list(processes)
+        try:
+            while waiting and self.stopped is None:
+                process = waiting[int(self.chance.random() * len(waiting))]
+                process.greenlet.switch()
+                if process.greenlet.dead:
+                    waiting.remove(process)
+                if self.steps > _MOST_OPERATIONS:
+                    raise HangingError(f"{[process.actor.name for process in waiting]} go on and on")
+        finally:
+            for process in waiting:
+                process.end()
+        while self._late and self.stopped is None:
+            self._late.pop(0)[1]()
+        if self.stopped is not None:
+            raise self.stopped
+
+    def _land_late(self) -> None:
+        due = [entry for entry in self._late if entry[0] <= self.steps]
+        if due:
+            self._late = [entry for entry in self._late if entry[0] > self.steps]
+            for _, land in due:
+                land()
+
+

@@ -1,0 +1,68 @@
+"""Seeds of the simulation; `make simulate` runs more of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.light_codecs import light_codecs
+from tests.simulation.planted_faults import planted
+from tests.simulation.scenario import Scenario, scenario
+from tests.simulation.shrink import shrunk
+from tests.simulation.simulate import Simulation, failure_of
+
+REPOSITORY = Path(__file__).parents[2]
+#: About 25 seconds of CPU.
+SEEDS = 3000
+
+
+def _simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """In a process where sets have the same order each time."""
+    command = [sys.executable, "-m", "tests.simulation", *arguments]
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=600)
+
+
+def test_no_seed_breaks_a_promise() -> None:
+    ran = _simulate("--seeds", str(SEEDS), "--workers", "1")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{SEEDS} seeds from 0, 0 failed" in ran.stdout
+
+
+@pytest.mark.parametrize("fault", ["publish without read-back", "replay looked for once", "the base is read once"])
+def test_a_planted_fault_is_seen(fault: str) -> None:
+    with planted(fault):
+        assert any(failure_of(scenario(seed)) for seed in range(300))
+
+
+def test_a_seed_runs_the_same_each_time() -> None:
+    def run() -> tuple[int, dict[str, bytes]]:
+        with light_codecs():
+            simulation = Simulation(scenario(3))
+            simulation.run()
+        return simulation.scheduler.steps, simulation.store.files
+
+    assert run() == run()
+
+
+def test_a_failing_scenario_is_shrunk_to_what_it_takes() -> None:
+    with planted("create-if-absent overwrites"):
+        failing = next(one for one in map(scenario, range(300)) if failure_of(one) and len(one.actors) > 3)
+        smaller = shrunk(failing, lambda one: failure_of(one) is not None)
+        assert failure_of(smaller) is not None
+    assert len(smaller.actors) == 2
+    assert all(len(actor.actions) == 1 and not actor.faults for actor in smaller.actors)
+
+
+def test_what_is_shrunk_has_lost_nothing_that_the_failure_needs() -> None:
+    def fails(one: Scenario) -> bool:
+        return any(action.kind == "compact" for actor in one.actors for action in actor.actions)
+
+    failing = next(one for one in map(scenario, range(100)) if fails(one) and len(one.actors) > 2)
+    (actor,) = shrunk(failing, fails).actors
+    assert [replace(action, reruns=0) for action in actor.actions] == list(actor.actions)

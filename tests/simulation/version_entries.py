@@ -1,0 +1,38 @@
+"""The live files of snapshots as the checks read them: each metadata file is decoded once a run."""
+
+from __future__ import annotations
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.manifest_scan import read_manifest, read_manifest_metas
+from lakelsm.snapshots.table_store import TableStore
+
+
+class VersionEntries:
+    """Reads through a FileIO of the checks' own."""
+
+    def __init__(self, table: TableStore) -> None:
+        self._table = table
+        self._decoded: dict[str, list[ManifestEntry]] = {}
+
+    def of(self, snapshot: Snapshot) -> tuple[dict[str, ManifestEntry], set[str]]:
+        """The live files by name, and the names of all metadata files. Raises what the engine's reader raises."""
+        file_io, paths = self._table.file_io, self._table.paths
+        metas = read_manifest_metas(file_io, paths, snapshot)
+        entries = [entry for meta in metas for entry in self._entries(meta)]
+        gone = {entry.identity for entry in entries if entry.kind == FileKind.DELETE}
+        live: dict[str, ManifestEntry] = {}
+        for entry in entries:
+            if entry.kind == FileKind.ADD and entry.identity not in gone:
+                if entry.file.file_name in live:
+                    raise CorruptTableError(f"snapshot {snapshot.id} has {entry.file.file_name} twice")
+                live[entry.file.file_name] = entry
+        return live, {*snapshot.metadata_files, *(meta.file_name for meta in metas)}
+
+    def _entries(self, meta: ManifestFileMeta) -> list[ManifestEntry]:
+        known = self._decoded.get(meta.file_name)
+        if known is None:
+            table = self._table
+            known = self._decoded[meta.file_name] = read_manifest(table.file_io, table.paths, meta)
+        return known
