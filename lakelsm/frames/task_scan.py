@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from lakelsm.errors import StorageError
 from lakelsm.format.data_file.file_check import PARQUET_ERRORS, unreadable
 from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK, leaves_of, stored_type
 from lakelsm.merge.merge_unit import RunFile
@@ -112,6 +113,8 @@ def nanosecond_files(
     def is_left(file: RunFile) -> bool:
         try:
             footer = pq.read_metadata(file.path, filesystem=filesystem)
+        except StorageError:  # The store's own, which says nothing of the file.
+            raise
         except PARQUET_ERRORS as error:
             raise unreadable(file.path, error) from error
         return _is_left(footer, wanted[file.schema_id])

@@ -33,8 +33,14 @@ def checked_bytes(document: Snapshot | Tag | TableSchema, path: str, max_bytes: 
     return data
 
 
-def publish(file_io: FileIO, path: str, data: bytes, sleep: Callable[[float], None]) -> bool:
-    """Create a snapshot file; return True when its content is there and False when another writer has the id.
+#: What to do where nobody can tell whether a snapshot was published.
+_RERUN = "Rerun with the same commit user and batch id: it does nothing if this commit is visible after all."
+
+
+def publish(
+    file_io: FileIO, path: str, data: bytes, sleep: Callable[[float], None], rerun: str = _RERUN
+) -> bool:
+    """Create a snapshot or schema file; return True when its content is there and False when another has the id.
 
     A request may land though its answer is an error or "exists", so the file is read back and compared (a
     snapshot carries a uuid: equal bytes are this very snapshot). Where nothing is found after an error, the
@@ -63,6 +69,5 @@ def publish(file_io: FileIO, path: str, data: bytes, sleep: Callable[[float], No
         except OSError as error:
             failure = failure or error
     raise CommitOutcomeUnknownError(
-        f"{path}: publishing failed and the outcome cannot be read back ({failure}). No file was deleted. "
-        "Rerun with the same commit user and batch id: it does nothing if this commit is visible after all."
+        f"{path}: publishing failed and the outcome cannot be read back ({failure}). No file was deleted. {rerun}"
     ) from failure

@@ -7,20 +7,24 @@ from collections.abc import Callable
 from lakelsm.errors import CommitConflictError, CorruptTableError, TableAlreadyExistsError, TableNotFoundError
 from lakelsm.format.paths import TablePaths, schema_id_of
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.snapshots.json_file import checked_bytes
+from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.storage import FileIO
+from lakelsm.surroundings import SYSTEM, Surroundings
 
 _RETRIES = 20
 #: A size that no schema file has.
 _MAX_BYTES = 64 << 20
+#: What to do where nobody can tell whether a schema was added.
+_RERUN = "Look at the table's schema, and do it again if it is not changed."
 
 
 class SchemaStore:
     """Reads and adds schema files of one table. Caches nothing."""
 
-    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+    def __init__(self, file_io: FileIO, paths: TablePaths, surroundings: Surroundings = SYSTEM) -> None:
         self._file_io = file_io
         self._paths = paths
+        self._surroundings = surroundings
 
     def ids(self) -> list[int]:
         """Return the ids of all schemas, ascending; empty where there is no table."""
@@ -79,12 +83,7 @@ class SchemaStore:
         )
 
     def _add(self, schema: TableSchema) -> bool:
-        """Create a schema file; True also when an error hid that it was created with this very content."""
+        """Create a schema file; True also when an answer hid that it was created with this very content."""
         path = self._paths.schema_file(schema.id)
         data = checked_bytes(schema, path, _MAX_BYTES)
-        try:
-            return self._file_io.create_if_absent(path, data)
-        except OSError:
-            if self._file_io.exists(path) and self._file_io.read(path) == data:
-                return True
-            raise
+        return publish(self._file_io, path, data, self._surroundings.sleep, _RERUN)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import CorruptTableError, StorageError
 from lakelsm.format.data_file.parquet_footer import read_footer
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.row.binary_row import decode_rows
@@ -91,6 +91,8 @@ class FileCheck:
             with filesystem.open_input_file(path) as source:
                 self.content(path, source)
                 self.footer(path, pq.read_metadata(source))
+        except StorageError:  # The store's own, which says nothing of the file.
+            raise
         except PARQUET_ERRORS as error:
             raise unreadable(path, error) from error
 

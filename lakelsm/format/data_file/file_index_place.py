@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import CorruptTableError, StorageError
 from lakelsm.format.index.file_index.container import check_seal
 from lakelsm.format.index.file_index.file_index import FileIndex
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
@@ -67,6 +67,8 @@ class FileIndexPlace:
                 if stored.size() > _MAX_BYTES:
                     raise CorruptTableError(f"{self.source} has {stored.size()} bytes, which no such file has. {_REMEDY}")
                 data = stored.read()
+        except StorageError:  # The store's own, which says nothing of the file.
+            raise
         except FileNotFoundError as error:
             raise CorruptTableError(f"{self.source} does not exist. {_REMEDY}") from error
         except (OSError, pa.ArrowException) as error:

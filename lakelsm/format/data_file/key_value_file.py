@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
 from lakelsm.cancellation import end_if_cancelled
-from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError, UnsupportedFeatureError
 from lakelsm.format.data_file.column_evolution import cast_column, evolve_array
 from lakelsm.format.data_file.column_stats import StatsCollector, StatsMode, column_modes
 from lakelsm.format.data_file.decode_steps import DecodeSteps, decoded_bytes
@@ -104,6 +104,8 @@ class KeyValueReader:
                 check.footer(path, self._file.metadata)
             if have_int96(self._file.schema, self._names()):
                 self._file = opened(source, metadata_with_int96_as_bytes(read_footer(source)))
+        except StorageError:  # The store's own, which says nothing of the file.
+            raise
         except PARQUET_ERRORS as error:
             raise unreadable(path, error) from error
 
@@ -128,7 +130,7 @@ class KeyValueReader:
                 if is_wanted and (known is None or may_hold is None or may_hold(known)):
                     yield from self._gathered(group, start, allowance)
                 start += self._file.metadata.row_group(group).num_rows
-        except InvalidInputError:
+        except (InvalidInputError, StorageError):
             raise
         except UnsupportedFeatureError as error:
             raise UnsupportedFeatureError(f"Data file {self._path} cannot be read: {error}.") from error

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import fs as arrow_fs
 from pyroaring import BitMap
 
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import CorruptTableError, StorageError
 from lakelsm.format.index.deletion_vectors import AROUND, VERSION, decode_vector
 
 #: Size of the largest index file that is read.
@@ -133,6 +133,8 @@ def _stored(filesystem: arrow_fs.FileSystem, places: Sequence[VectorPlace]) -> l
                 else b""
                 for place in places
             ]
+    except StorageError:  # The store's own, which says nothing of the file.
+        raise
     except (OSError, pa.ArrowException) as error:
         reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
         raise first.wrong(f"the index file {reason}") from error
