@@ -27,7 +27,14 @@ from lakelsm.errors import (
     UnsupportedFeatureError,
     VectorsChangedError,
 )
-from lakelsm.maintenance_results import BranchInfo, FastForwardResult, TagDeletionResult, TagInfo
+from lakelsm.maintenance_results import (
+    BranchInfo,
+    CheckFinding,
+    CheckResult,
+    FastForwardResult,
+    TagDeletionResult,
+    TagInfo,
+)
 from lakelsm.options import TableOptions
 from lakelsm.results import (
     BucketStatus,
@@ -69,6 +76,8 @@ __all__ = [
     "BucketAssignConflictError",
     "BucketStatus",
     "Catalog",
+    "CheckFinding",
+    "CheckResult",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CommitResult",

@@ -117,3 +117,64 @@ class TagDeletionResult:
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""
         return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckFinding:
+    """Something of a table that is not as it must be.
+
+    ``severity`` is 'error' (reads of a retained state fail or give wrong rows, or will) or 'warning'. ``rule`` is the
+    name of the rule that is broken (docs/check.md), ``thing`` what breaks it: the path of a file, or a bucket.
+    ``problem`` says what is wrong, ``remedy`` what to do.
+    """
+
+    severity: str
+    rule: str
+    thing: str
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckResult:
+    """What a check found. ``findings`` has errors first; ``findings_left_out`` more were counted only.
+
+    ``complete`` is False where the deadline ended it. ``snapshots``, ``tags``, ``manifests`` were read, of all branches;
+    ``files`` live data files were judged by their entries, of which ``files_opened`` by their footers and ``files_read``,
+    with ``rows_read`` rows, in full.
+    """
+
+    table: str
+    complete: bool = True
+    findings: tuple[CheckFinding, ...] = ()
+    findings_left_out: int = 0
+    snapshots: int = 0
+    tags: int = 0
+    manifests: int = 0
+    files: int = 0
+    files_opened: int = 0
+    files_read: int = 0
+    rows_read: int = 0
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether all was looked at, and nothing found that makes rows wrong."""
+        return self.complete and not any(finding.severity == "error" for finding in self.findings)
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as plain values, for a report."""
+        return {**asdict(self), "ok": self.ok}
+
+    def as_text(self) -> str:
+        """The result for people: a line of what was looked at, then each finding with its remedy."""
+        looked = f"{self.snapshots} snapshots, {self.tags} tags, {self.manifests} manifests, {self.files} data files"
+        opened = f"{self.files_opened} opened, {self.files_read} read in full with {self.rows_read} rows"
+        ended = "" if self.complete else "; the deadline ended it early"
+        lines = [f"Table {self.table}: {len(self.findings) or 'no'} findings in {looked} ({opened}){ended}."]
+        for finding in self.findings:
+            lines.append(f"{finding.severity} {finding.rule}: {finding.thing}")
+            lines += [f"  {finding.problem}", f"  {finding.remedy}"]
+        if self.findings_left_out:
+            lines.append(f"And {self.findings_left_out} more findings of the same rules.")
+        return "\n".join(lines)

@@ -23,6 +23,8 @@ from lakelsm import (
     BranchInfo,
     BucketStatus,
     Catalog,
+    CheckFinding,
+    CheckResult,
     CommitResult,
     CompactionResult,
     CompactionStatus,
@@ -45,6 +47,7 @@ EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
 RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction, Staleness]
 RESULTS += [BranchInfo, FastForwardResult]
 RESULTS += [TagInfo, TagDeletionResult]
+RESULTS += [CheckResult, CheckFinding]
 #: What the modules of the public face name in types alone, as they load it when it is asked for.
 LATE = {
     "DataFrame": DataFrame,

@@ -176,6 +176,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
         "Table.replace_tag": {"name": ["old"], **TAGGED},
         "Table.rename_tag": {"name": ["old"], "new_name": ["new"]},
         "Table.delete_tag": {"name": ["old"], "dry_run": [False, True]},
+        "Table.check": {**WHERE, **ENGINE, "deadline": [None, "1 h"]},
         "Table.status": {"most_buckets": [0, 3]},
         "Table.system": {"name": ["files", "snapshots"], "snapshot_id": [None, 1], "tag": [None]},
         "Table.system_arrow": {"name": ["files", "PARTITIONS"], "snapshot_id": [None, 1], "tag": [None]},

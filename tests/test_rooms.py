@@ -26,6 +26,8 @@ _SPANNING = frozenset(
         "lookup/store/stores_against_a_dict",
         "lookup/store/stores_on_a_full_disk",
         "lsm/conformance_planning",
+        "maintain/check/damaged_tables",
+        "maintain/check/sound_tables",
         "options/option_readers",
         "predicate/predicate_against_spark",
         "read/changelog_states",

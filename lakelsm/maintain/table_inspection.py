@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakelsm.arguments import checked_number, checked_snapshot_id, checked_tag
+from lakelsm.arguments import checked_condition, checked_number, checked_seconds, checked_snapshot_id, checked_tag
 from lakelsm.engine import local_engine
+from lakelsm.errors import CorruptTableError
+from lakelsm.maintain.check.table_check import check_table, checked_check_scope
 from lakelsm.maintain.opened_table import OpenedTable
 from lakelsm.maintain.system_tables.named_tables import check_travel, checked_system_table
 from lakelsm.maintain.system_tables.system_table import SystemTable, TableState
+from lakelsm.maintenance_results import CheckResult
 from lakelsm.plan.table_status import table_status
 from lakelsm.plan.time_travel import chosen_state
 from lakelsm.results import TableStatus
@@ -54,6 +57,27 @@ class TableInspection(OpenedTable):
         check_travel(table, snapshot_id is not None or tag is not None)
         store, snapshot = chosen_state(self._store(), snapshot_id, None, tag, local_engine().millis_of)
         return table.rows(TableState(store, snapshot))
+
+    def check(
+        self, *, where: str | None = None, engine: str | None = None, deadline: float | str | None = None
+    ) -> CheckResult:
+        """Whether the table is sound: every reference resolves, and every rule of the format holds (docs/check.md).
+
+        Reads, and changes nothing; what is wrong is a finding and no error. All that any snapshot, tag, branch or
+        long-lived changelog names is looked for; live data files are judged by the newest snapshot, of the partitions
+        that ``where`` chooses. After ``deadline`` seconds (or '30 min') it ends, and says so. ``engine`` is 'spark' or
+        'local', this process; by default Spark where a session is given, active or that of spark-submit.
+        """
+        checked_condition(where)
+        deadline = checked_seconds("deadline", deadline)
+        chosen = self._engine(engine)
+        try:
+            store = self._store()
+        except CorruptTableError:
+            store = self._opened  # Of the schema that the table was opened with; the check finds what is wrong.
+        return check_table(
+            store, checked_check_scope(store, None if where is None else chosen.predicate(store, where), deadline)
+        )
 
     def snapshots(self) -> DataFrame:
         """The retained snapshots, oldest first.

@@ -136,7 +136,7 @@ def read_changelog_entries(
 ) -> list[ManifestEntry]:
     """Return the changelog files of ``snapshot``, if it has any. Errors as in read_live_entries."""
     name, size = snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
-    metas = [] if name is None else _read_list(file_io, paths, snapshot, name, size)
+    metas = [] if name is None else read_manifest_list(file_io, paths, snapshot, name, size)
     return _read_all(file_io, paths, metas, keep_partitions)
 
 
@@ -146,12 +146,12 @@ def read_index_entries(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -
         return []
     path = paths.manifest(snapshot.index_manifest)
     checksum = snapshot.checksum_of(snapshot.index_manifest)
-    return decode_index_manifest(_read(file_io, path, f"snapshot {snapshot.id}", checksum=checksum), path)
+    return decode_index_manifest(read_metadata(file_io, path, f"snapshot {snapshot.id}", checksum=checksum), path)
 
 
 def read_delta_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:
     """Return the manifests of ``snapshot``'s own delta."""
-    return _read_list(file_io, paths, snapshot, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+    return read_manifest_list(file_io, paths, snapshot, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
 
 
 def read_manifest_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:
@@ -159,7 +159,7 @@ def read_manifest_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) 
 
     Raises CorruptTableError where one is named twice.
     """
-    base = _read_list(file_io, paths, snapshot, snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+    base = read_manifest_list(file_io, paths, snapshot, snapshot.base_manifest_list, snapshot.base_manifest_list_size)
     metas = [*base, *read_delta_metas(file_io, paths, snapshot)]
     name, times = Counter(meta.file_name for meta in metas).most_common(1)[0] if metas else ("", 1)
     if times > 1:
@@ -198,7 +198,8 @@ def _open(
         for meta in metas:
             if keep_manifest is None or keep_manifest(meta):
                 path = paths.manifest(meta.file_name)
-                yield _read(file_io, path, "a manifest list", meta.file_size, meta.checksum), path, meta.entry_count
+                data = read_metadata(file_io, path, "a manifest list", meta.file_size, meta.checksum)
+                yield data, path, meta.entry_count
 
     return open_manifests(contents(), fields)
 
@@ -225,15 +226,20 @@ def _without(batch: EntryBatch, rows: Longs, deleted: set[EntryIdentity]) -> Lon
     return rows[alive]
 
 
-def _read_list(
+def read_manifest_list(
     file_io: FileIO, paths: TablePaths, snapshot: Snapshot, name: str, size: int | None
 ) -> list[ManifestFileMeta]:
+    """Return the manifests of one of the lists of ``snapshot``, given with the size that it says (None: nothing)."""
     path = paths.manifest(name)
-    return decode_manifest_list(_read(file_io, path, f"snapshot {snapshot.id}", size, snapshot.checksum_of(name)), path)
+    data = read_metadata(file_io, path, f"snapshot {snapshot.id}", size, snapshot.checksum_of(name))
+    return decode_manifest_list(data, path)
 
 
-def _read(file_io: FileIO, path: str, owner: str, size: int | None = None, checksum: int | None = None) -> bytes:
-    """Read a metadata file that ``owner`` names; ``size`` and CRC-32 are what it says the file has (None: nothing)."""
+def read_metadata(file_io: FileIO, path: str, owner: str, size: int | None = None, checksum: int | None = None) -> bytes:
+    """Read a metadata file that ``owner`` names; ``size`` and CRC-32 are what it says the file has (None: nothing).
+
+    Raises CorruptTableError naming the file where it is missing or another one.
+    """
     try:
         data = file_io.read(path, _MAX_BYTES)
     except FileNotFoundError as error:

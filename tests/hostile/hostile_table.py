@@ -198,7 +198,7 @@ def _template(folder: Path) -> Path:
     (root / "tag").mkdir()
     (root / "tag" / "tag-kept").write_text(tag.to_json())
     table.delete(("b", 6, None, None), ("b", 7, None, None))
-    _forget_checksums(root)
+    forget_checksums(root)
     assert sorted(_read(root)) == sorted(ROWS)
     return root
 
@@ -220,12 +220,12 @@ def _masked_template(folder: Path) -> Path:
     table.compact(full=False)
     (root / "tag").mkdir()
     (root / "tag" / "tag-kept").write_text(Tag(table.latest).to_json())
-    _forget_checksums(root)
+    forget_checksums(root)
     assert sorted(_read(root)) == sorted(ROWS)
     return root
 
 
-def _forget_checksums(root: Path) -> None:
+def forget_checksums(root: Path) -> None:
     """Leave the table without checksums and sizes of its metadata, as other writers do and as whoever tampers can."""
     for path in root.glob("manifest/manifest-list-*"):
         metas = decode_manifest_list(path.read_bytes(), path.name)

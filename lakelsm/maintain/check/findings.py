@@ -1,0 +1,63 @@
+"""What a check has found so far: bounded in memory, and without what expired while it ran."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lakelsm.errors import LakelsmError
+from lakelsm.maintain.check.rules import Rule
+from lakelsm.maintenance_results import CheckFinding
+from lakelsm.storage import FileIO
+
+#: Findings of one rule that are told one by one; the others are counted.
+MOST_OF_A_RULE = 1000
+
+
+@dataclass(frozen=True)
+class _Found:
+    finding: CheckFinding
+    owner: str | None
+
+
+class Findings:
+    """Collects findings, one of a rule and a thing: what many snapshots name is told once.
+
+    An ``owner`` is the path of the file (a snapshot, a tag) that names the thing.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], _Found] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, rule: Rule, thing: str, problem: str, owner: str | None = None) -> None:
+        """Take a finding."""
+        if (rule.name, thing) in self._found:
+            return
+        self._counts[rule.name] += 1
+        if self._counts[rule.name] <= MOST_OF_A_RULE:
+            finding = CheckFinding(
+                severity=rule.severity.value, rule=rule.name, thing=thing, problem=problem, remedy=rule.remedy
+            )
+            self._found[rule.name, thing] = _Found(finding, owner)
+
+    @contextmanager
+    def instead_of_errors(self, rule: Rule, thing: str, owner: str | None = None) -> Iterator[None]:
+        """What is raised within, of the table or of the storage, is a finding."""
+        try:
+            yield
+        except (LakelsmError, OSError) as error:
+            self.add(rule, thing, str(error), owner)
+
+    def told(self, file_io: FileIO) -> tuple[Sequence[CheckFinding], int]:
+        """The findings, errors first, and how many more there are.
+
+        A file that an expired snapshot named may be gone by now, which is no fault: findings go with their owner.
+        """
+        owners = {found.owner for found in self._found.values() if found.owner is not None}
+        gone = {owner for owner in owners if not file_io.exists(owner)}
+        kept = [found.finding for found in self._found.values() if found.owner not in gone]
+        left_out = sum(count - min(count, MOST_OF_A_RULE) for count in self._counts.values())
+        return sorted(kept, key=lambda finding: finding.severity), left_out

@@ -1,0 +1,256 @@
+"""Manifests as a check reads them: each once, whatever lists name it, and of its entries only a digest is kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakelsm.errors import LakelsmError
+from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.manifest.manifest_file import EntryBatch, open_manifests
+from lakelsm.format.manifest.manifest_list import ManifestFileMeta
+from lakelsm.format.paths import refuse_external_path
+from lakelsm.format.row.binary_row import decode_rows
+from lakelsm.maintain.check.findings import Findings
+from lakelsm.maintain.check.rules import (
+    CHANGELOG_DELETED,
+    CHANGELOG_FILE_MISSING,
+    CHANGELOG_FILE_SIZE,
+    DATA_FILE_MISSING,
+    DATA_FILE_SIZE,
+    FILE_ENTRY,
+    FILE_INDEX_MISSING,
+    MANIFEST_COUNTS,
+    MANIFEST_RANGES,
+    MANIFEST_UNREADABLE,
+)
+from lakelsm.maintain.check.stored_files import StoredFiles
+from lakelsm.merge.key_order import order_keys
+from lakelsm.snapshots.manifest_scan import read_metadata
+from lakelsm.snapshots.table_store import TableStore
+
+Longs: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissedFile:
+    """A file that an entry adds and that is not in its directory as it says.
+
+    ``size`` is what it says (None: of an extra file, nothing). ``problem``: why it was not looked for.
+    """
+
+    identity: int
+    directory: str
+    name: str
+    size: int | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManifestDigest:
+    """What a check keeps of a manifest: hashes of the identities that it adds and deletes, and what lists say of it.
+
+    ``rows`` are those of the files that it adds less those of the files that it deletes.
+    """
+
+    added: Longs
+    deleted: Longs
+    rows: int
+    missed: Sequence[MissedFile]
+    partitions: Mapping[bytes, int]
+    buckets: tuple[int, int]
+    levels: tuple[int, int]
+
+
+class Manifests:
+    """Reads the manifests of one branch, and finds what is wrong with each of them."""
+
+    def __init__(self, store: TableStore, stored: StoredFiles, findings: Findings) -> None:
+        self._store = store
+        self._stored = stored
+        self._findings = findings
+        self._digests: dict[str, ManifestDigest | None] = {}
+        self._judged: dict[str, list[ManifestFileMeta]] = {}
+
+    @property
+    def count(self) -> int:
+        """How many manifests have been read."""
+        return len(self._digests)
+
+    def digest(self, meta: ManifestFileMeta, owner: str, changelog: bool = False) -> ManifestDigest | None:
+        """The digest of a manifest that a list of ``owner`` names; None where it cannot be read, which is a finding."""
+        if meta.file_name not in self._digests:
+            self.opened(meta, owner, changelog)
+        digest = self._digests[meta.file_name]
+        if digest is not None:
+            self._judge(meta, digest, owner)
+        return digest
+
+    def opened(self, meta: ManifestFileMeta, owner: str, changelog: bool = False) -> list[EntryBatch]:
+        """The entries of a manifest; none where it cannot be read."""
+        path = self._store.paths.manifest(meta.file_name)
+        known = self._digests.get(meta.file_name)
+        if meta.file_name in self._digests and known is None:
+            return []
+        try:
+            data = read_metadata(self._store.file_io, path, "a manifest list", meta.file_size, meta.checksum)
+            batches = open_manifests([(data, path, None)])
+            if known is None:
+                self._digests[meta.file_name] = self._digested(batches, changelog, path, owner)
+        except (LakelsmError, OSError) as error:
+            self._digests[meta.file_name] = None
+            self._findings.add(MANIFEST_UNREADABLE, path, str(error), owner)
+            return []
+        return batches
+
+    def tell_missed(
+        self, digests: Iterable[ManifestDigest], live: Longs | None, owner: str, changelog: bool = False
+    ) -> None:
+        """Findings for added files that are not there, or of another size, of those that are ``live`` (None: of all)."""
+        missed = [file for digest in digests for file in digest.missed]
+        if live is not None and missed:
+            here = np.isin(np.array([file.identity for file in missed], np.int64), live)
+            missed = [file for file, is_live in zip(missed, here.tolist()) if is_live]
+        for file in missed:
+            self._tell(file, f"{file.directory}/{file.name}", owner, changelog)
+
+    def _tell(self, file: MissedFile, path: str, owner: str, changelog: bool) -> None:
+        if file.problem:
+            self._findings.add(FILE_ENTRY, path, file.problem, owner)
+            return
+        found: int | None
+        try:  # A link within the table has another size than its file, and a listing may be older than the file.
+            found = self._store.file_io.size(path)
+        except (LakelsmError, OSError):
+            found = None
+        if found is not None and file.size in (found, None):
+            return
+        if file.size is None:
+            rule, problem = FILE_INDEX_MISSING, "an extra file of a data file that the table names does not exist"
+        elif found is None:
+            rule = CHANGELOG_FILE_MISSING if changelog else DATA_FILE_MISSING
+            problem = "it does not exist, but the table names it"
+        else:
+            rule = CHANGELOG_FILE_SIZE if changelog else DATA_FILE_SIZE
+            problem = f"it has {found} bytes, but its manifest entry says {file.size}"
+        self._findings.add(rule, path, problem, owner)
+
+    def _digested(self, batches: Sequence[EntryBatch], changelog: bool, path: str, owner: str) -> ManifestDigest:
+        added, deleted, missed = [np.empty(0, np.int64)], [np.empty(0, np.int64)], []
+        partitions: Counter[bytes] = Counter()
+        buckets, levels = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        rows = 0
+        for batch in batches:
+            every = np.arange(batch.count)
+            counts = batch.counts(every)
+            adds = batch.kinds == FileKind.ADD
+            identities = np.fromiter(map(hash, batch.identities(every)), np.int64, batch.count)
+            added.append(identities[adds])
+            deleted.append(identities[~adds])
+            rows += int(counts.rows[adds].sum() - counts.rows[~adds].sum())
+            buckets.append(batch.buckets)
+            levels.append(counts.levels)
+            for code, count in enumerate(np.bincount(batch.partition_codes, minlength=len(batch.partitions)).tolist()):
+                partitions[batch.partitions[code]] += count
+            if changelog and not adds.all():
+                self._findings.add(CHANGELOG_DELETED, path, f"it deletes {int((~adds).sum())} files", owner)
+            entries = batch.entries(np.flatnonzero(adds), stats=False)
+            missed += self._missed(entries, identities[adds].tolist())
+        return ManifestDigest(
+            added=np.concatenate(added),
+            deleted=np.concatenate(deleted),
+            rows=rows,
+            missed=missed,
+            partitions=partitions,
+            buckets=_range(np.concatenate(buckets)),
+            levels=_range(np.concatenate(levels)),
+        )
+
+    def _missed(self, entries: Sequence[ManifestEntry], identities: Sequence[int]) -> list[MissedFile]:
+        """Those files of entries that do not lie in their directory as the entry says."""
+        missed = []
+        for entry, identity in zip(entries, identities):
+            file = entry.file
+            try:
+                refuse_external_path(file.external_path, file.file_name)
+                directory = self._stored.bucket_dir(entry.partition, entry.bucket)
+                found = self._stored.size(directory, file.file_name)
+            except LakelsmError as error:
+                where = f"bucket {entry.bucket}"
+                missed.append(MissedFile(identity=identity, directory=where, name=file.file_name, problem=str(error)))
+                continue
+            if found != file.file_size:
+                size = file.file_size
+                missed.append(MissedFile(identity=identity, directory=directory, name=file.file_name, size=size))
+            for name in file.extra_files:
+                if self._stored.size(directory, name) is None:
+                    missed.append(MissedFile(identity=identity, directory=directory, name=name))
+        return missed
+
+    def _judge(self, meta: ManifestFileMeta, digest: ManifestDigest, owner: str) -> None:
+        """Compare what a list says of a manifest with what is in it, once for what several lists say alike."""
+        judged = self._judged.setdefault(meta.file_name, [])
+        if meta in judged:
+            return
+        judged.append(meta)
+        path = self._store.paths.manifest(meta.file_name)
+        said, found = (meta.num_added_files, meta.num_deleted_files), (len(digest.added), len(digest.deleted))
+        if said != found:
+            self._findings.add(
+                MANIFEST_COUNTS,
+                path,
+                f"it adds {found[0]} files and deletes {found[1]}, but a list of {owner} says {said[0]} and {said[1]}",
+                owner,
+            )
+        if sum(found) == 0:
+            return
+        for what, low, high, has in (
+            ("buckets", meta.min_bucket, meta.max_bucket, digest.buckets),
+            ("levels", meta.min_level, meta.max_level, digest.levels),
+        ):
+            if low is not None and high is not None and not low <= has[0] <= has[1] <= high:
+                problem = f"it has {what} {has[0]} to {has[1]}, but a list of {owner} says {low} to {high}"
+                self._findings.add(MANIFEST_RANGES, path, problem, owner)
+        with self._findings.instead_of_errors(MANIFEST_RANGES, path, owner):
+            column = self._column_out_of_bounds(meta, digest)
+            if column is not None:
+                problem = f"partitions of it lie outside of the bounds of {column!r} that a list of {owner} gives"
+                self._findings.add(MANIFEST_RANGES, path, problem, owner)
+
+    def _column_out_of_bounds(self, meta: ManifestFileMeta, digest: ManifestDigest) -> str | None:
+        """A partition column of which a manifest has values that its list's bounds leave out."""
+        types = self._store.partition_types
+        stats = meta.partition_stats
+        if not types:
+            return None
+        columns = decode_rows([stats.min_values, stats.max_values, *digest.partitions], types)
+        for name, column in zip(self._store.schema.partition_keys, columns):
+            known = column.is_valid().to_numpy(zero_copy_only=False)
+            if known[:2].all() and _leaves_out(column, known):
+                return name
+            if known[2:].any() and not known[:2].any():
+                return name  # NULL bounds: the list says that every entry has NULL.
+        return None
+
+
+def live_files(digests: Sequence[ManifestDigest]) -> Longs:
+    """The identities, as hashes, of the files that a state of these manifests adds and does not delete."""
+    added = np.concatenate([np.empty(0, np.int64), *(digest.added for digest in digests)])
+    deleted = np.concatenate([np.empty(0, np.int64), *(digest.deleted for digest in digests)])
+    return added[~np.isin(added, deleted)] if len(deleted) else added
+
+
+def _leaves_out(column: pa.Array, known: npt.NDArray[np.bool_]) -> bool:
+    """Whether bounds, the first two values of a column, leave one of the others out."""
+    order = order_keys([column.filter(pa.array(known))], signed_zeros=True)
+    return len(order) > 2 and bool((order[2:] < order[0]).any() or (order[2:] > order[1]).any())
+
+
+def _range(values: Longs) -> tuple[int, int]:
+    return (int(values.min()), int(values.max())) if len(values) else (0, 0)

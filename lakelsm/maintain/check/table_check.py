@@ -1,0 +1,130 @@
+"""The check of a table: references of every branch, the newest state by metadata, then its data files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lakelsm.errors import InvalidInputError, LakelsmError
+from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.paths import TablePaths
+from lakelsm.maintain.check.branch_references import BranchReferences, ReadState
+from lakelsm.maintain.check.findings import Findings
+from lakelsm.maintain.check.live_state import LiveState
+from lakelsm.maintain.check.rules import BRANCH_UNREADABLE
+from lakelsm.maintain.check.stored_files import StoredFiles
+from lakelsm.maintenance_results import CheckResult
+from lakelsm.plan.bucket_files import partition_filter
+from lakelsm.plan.count_plan import chooses_partitions
+from lakelsm.predicate.predicate import Predicate
+from lakelsm.snapshots.manifest_scan import PartitionFilter
+from lakelsm.snapshots.schema_store import SchemaStore
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM, Surroundings
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckScope:
+    """``partitions`` chooses whose live files are judged (None: all)."""
+
+    partitions: Predicate | None = None
+    deadline: float | None = None
+
+
+def checked_check_scope(store: TableStore, partitions: Predicate | None, deadline: float | None) -> CheckScope:
+    """The scope that a caller asks for. Raises InvalidInputError for a condition that chooses no whole partitions."""
+    if not chooses_partitions(store, partitions):
+        raise InvalidInputError(
+            f"where must be on partition columns ({', '.join(store.schema.partition_keys) or 'none'}) alone, compared "
+            "with literals: a check takes partitions whole."
+        )
+    return CheckScope(partitions=partitions, deadline=deadline)
+
+
+def check_table(store: TableStore, scope: CheckScope, surroundings: Surroundings = SYSTEM) -> CheckResult:
+    """Check a table with all of its branches. Nothing is raised for what is wrong with it: all of that is findings."""
+    return _Check(store, scope, surroundings).run()
+
+
+class _Check:
+    def __init__(self, store: TableStore, scope: CheckScope, surroundings: Surroundings) -> None:
+        self._store = store
+        self._scope = scope
+        self._monotonic = surroundings.monotonic
+        self._began = surroundings.monotonic()
+        self._complete = True
+        self._findings = Findings()
+        self._snapshots = self._tags = self._manifests = self._files = 0
+
+    def run(self) -> CheckResult:
+        for paths in self._store.branches.paths():
+            if not self._proceed():
+                break
+            branch = self._opened(paths)
+            if branch is not None:
+                self._check_branch(branch)
+        findings, left_out = self._findings.told(self._store.file_io)
+        return CheckResult(
+            table=self._store.name,
+            complete=self._complete,
+            findings=tuple(findings),
+            findings_left_out=left_out,
+            snapshots=self._snapshots,
+            tags=self._tags,
+            manifests=self._manifests,
+            files=self._files,
+            seconds=self._monotonic() - self._began,
+        )
+
+    def _opened(self, paths: TablePaths) -> TableStore | None:
+        """A branch with its newest schema; None where it has none that can be read."""
+        if paths.branch == self._store.paths.branch:
+            return self._store
+        try:
+            schema = SchemaStore(self._store.file_io, paths).latest()
+            return replace(self._store, paths=paths).with_schema(schema)
+        except (LakelsmError, OSError) as error:
+            self._findings.add(BRANCH_UNREADABLE, paths.branch_root, str(error))
+            return None
+
+    def _check_branch(self, store: TableStore) -> None:
+        references = BranchReferences(store, StoredFiles(store), self._findings, self._proceed)
+        state = references.follow()
+        self._snapshots += references.snapshots
+        self._tags += references.tags
+        self._manifests += references.manifests
+        if state is not None and self._proceed():
+            self._check_state(store, state, references)
+
+    def _check_state(self, store: TableStore, state: ReadState, references: BranchReferences) -> None:
+        entries = _live_entries(state, partition_filter(store, self._scope.partitions))
+        live = LiveState(store, state.snapshot, self._findings, owner=state.owner, schemas=references.schemas.keys())
+        self._files += len(entries)
+        live.judge_files(entries)
+        if state.index_entries is not None:
+            live.vectors(entries)
+            live.hash_indexes(entries)
+
+    def _proceed(self) -> bool:
+        """Whether there is time left; a check that had none is not complete."""
+        deadline = self._scope.deadline
+        if deadline is not None and self._monotonic() - self._began > deadline:
+            self._complete = False
+        return self._complete
+
+
+def _live_entries(state: ReadState, keep: PartitionFilter | None) -> list[ManifestEntry]:
+    """The live entries of a state, in the order of its manifests."""
+    deleted = set()
+    for batch in state.batches:
+        deleted.update(batch.identities(np.flatnonzero(batch.kinds == FileKind.DELETE)))
+    found: list[ManifestEntry] = []
+    for batch in state.batches:
+        wanted = batch.kinds == FileKind.ADD
+        if keep is not None and batch.count:
+            wanted &= np.asarray(keep(batch.partitions), np.bool_)[batch.partition_codes]
+        rows = np.flatnonzero(wanted)
+        entries = batch.entries(rows)
+        found += [entry for entry in entries if entry.identity not in deleted] if deleted else entries
+    return found

@@ -1,0 +1,48 @@
+"""What a branch retains, and what that names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from lakelsm.maintain.check.branch_references import BranchReferences, ReadState
+from lakelsm.maintain.check.findings import Findings
+from lakelsm.maintain.check.stored_files import StoredFiles
+from tests.compact.local_table import LocalTable
+
+
+def followed(table: LocalTable, proceed: Callable[[], bool] = lambda: True) -> tuple[ReadState | None, list[str]]:
+    store, findings = table.store, Findings()
+    state = BranchReferences(store, StoredFiles(store), findings, proceed).follow()
+    return state, [found.rule for found in findings.told(store.file_io)[0]]
+
+
+def test_a_table_without_snapshots_is_sound(tmp_path: Path) -> None:
+    assert followed(LocalTable(tmp_path / "t")) == (None, [])
+
+
+def test_a_file_that_only_a_snapshot_in_the_middle_has_is_looked_for(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    table.write((0, "a"))
+    table.write((1, "b"))
+    (middle,) = [table.path_of(entry) for entry in table.live() if entry.file.min_sequence_number == 1]
+    table.compact(full=True)
+    table.write((2, "c"))
+    middle.unlink()
+    assert followed(table)[1] == ["data-file-missing"]
+
+
+def test_where_the_newest_state_cannot_be_read_the_one_before_is_judged(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    table.write((0, "a"))
+    table.write((1, "b"))
+    (table.root / "manifest" / table.latest.delta_manifest_list).unlink()
+    state, rules = followed(table)
+    assert state is not None and state.snapshot.id == 1 and len(state.batches) == 1
+    assert rules == ["manifest-list-unreadable"]
+
+
+def test_it_stops_where_there_is_no_time_left(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    table.write((0, "a"))
+    assert followed(table, lambda: False)[0] is None

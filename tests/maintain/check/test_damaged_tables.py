@@ -1,0 +1,176 @@
+"""A table is damaged in each way that a rule forbids: a check finds that, by the rule's name, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lakelsm.format.index.index_manifest import IndexManifestEntry
+from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.manifest.manifest_list import ManifestFileMeta
+from lakelsm.format.row.binary_row import encode_row
+from lakelsm.types import parse_type
+from tests.maintain.check.edited_table import EditedTable, edited_table
+
+Damage = Callable[[EditedTable], object]
+Place = Callable[[EditedTable], Path]
+
+
+def deleted(path: Place) -> Damage:
+    return lambda table: path(table).unlink()
+
+
+def noise(path: Place) -> Damage:
+    return lambda table: path(table).write_bytes(b"\x07" * path(table).stat().st_size)
+
+
+def cut(path: Place) -> Damage:
+    return lambda table: path(table).write_bytes(path(table).read_bytes()[:-1])
+
+
+def written(path: str, text: str) -> Damage:
+    def damage(table: EditedTable) -> None:
+        (table.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (table.root / path).write_text(text)
+
+    return damage
+
+
+def of_list(**changes: object) -> Damage:
+    return lambda table: table.edit_list(lambda metas: [replace(meta, **changes) for meta in metas])  # type: ignore
+
+
+def of_file(**changes: object) -> Damage:
+    return lambda table: table.edit_file(**changes)
+
+
+def key(*values: int) -> bytes:
+    return encode_row(values, [parse_type("INT NOT NULL")])
+
+
+def text(value: str) -> bytes:
+    return encode_row([value], [parse_type("STRING")])
+
+
+def index_file(table: EditedTable) -> Path:
+    return max((table.root / "index").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+
+
+def changelog_file(table: EditedTable) -> Path:
+    return next(table.root.rglob("changelog-*.parquet"))
+
+
+def sidecar(table: EditedTable) -> Path:
+    return next(table.root.rglob("*.index"))
+
+
+def added_twice(entries: list[ManifestEntry]) -> list[ManifestEntry]:
+    return [*entries, next(entry for entry in entries if entry.kind == FileKind.ADD)]
+
+
+def deletes_unknown(entries: list[ManifestEntry]) -> list[ManifestEntry]:
+    first = entries[0]
+    return [*entries, replace(first, kind=FileKind.DELETE, file=replace(first.file, file_name="data-x-0.parquet"))]
+
+
+def other_partitions(meta: ManifestFileMeta) -> ManifestFileMeta:
+    return replace(meta, partition_stats=replace(meta.partition_stats, min_values=text("q"), max_values=text("z")))
+
+
+def second_vector(entries: list[IndexManifestEntry]) -> list[IndexManifestEntry]:
+    first, *others = entries
+    return [replace(first, file=replace(first.file, dv_ranges=(first.file.dv_ranges or ())[:1] * 2)), *others]
+
+
+def vector_of_nobody(entries: list[IndexManifestEntry]) -> list[IndexManifestEntry]:
+    first, *others = entries
+    one, *more = first.file.dv_ranges or ()
+    ranges = (replace(one, data_file_name="data-gone-0.parquet"), *more)
+    return [replace(first, file=replace(first.file, dv_ranges=ranges)), *others]
+
+
+def to_level_of_others(table: EditedTable) -> None:
+    """A file of level 0 is said to lie on a level where it overlaps the files that are there."""
+    table.edit_file(level=max(entry.file.level for entry in table.live()))
+
+
+#: Sample, damage, and the rule that is found broken.
+METADATA: dict[str, tuple[str, Damage, str]] = {
+    "a schema file is gone": ("lookup", deleted(lambda t: t.root / "schema" / "schema-0"), "schema-unreadable"),
+    "a snapshot is no JSON": ("lookup", noise(lambda t: t.root / "snapshot" / "snapshot-2"), "snapshot-unreadable"),
+    "a snapshot is missing": ("lookup", deleted(lambda t: t.root / "snapshot" / "snapshot-2"), "snapshot-gap"),
+    "LATEST is ahead": ("lookup", written("snapshot/LATEST", "9999"), "latest-hint"),
+    "LATEST is behind": ("lookup", written("snapshot/LATEST", "1"), "stale-hint"),
+    "LATEST is no number": ("lookup", written("snapshot/LATEST", "x"), "stale-hint"),
+    "EARLIEST is another": ("lookup", written("snapshot/EARLIEST", "2"), "stale-hint"),
+    "a total is wrong": ("lookup", lambda t: t.edit_snapshot(totalRecordCount=1), "snapshot-counts"),
+    "a difference is wrong": ("lookup", lambda t: t.edit_snapshot(deltaRecordCount=-7), "snapshot-counts"),
+    "a changelog's count": ("changelog", lambda t: t.edit_snapshot(changelogRecordCount=1), "snapshot-counts"),
+    "a tag is no JSON": ("lookup", noise(lambda t: t.root / "tag" / "tag-kept"), "tag-unreadable"),
+    "a changelog is no JSON": ("lookup", written("changelog/changelog-1", "{}"), "changelog-unreadable"),
+    "a consumer is no JSON": ("lookup", written("consumer/consumer-a", "1"), "consumer-unreadable"),
+    "a consumer is behind": ("lookup", written("consumer/consumer-a", '{"nextSnapshot": 0}'), "consumer-behind"),
+    "a branch has no schema": ("lookup", written("branch/branch-b/snapshot/LATEST", "1"), "branch-unreadable"),
+    "statistics are gone": ("lookup", lambda t: t.edit_snapshot(statistics="stat-x-0"), "statistics-unreadable"),
+    "a manifest list is gone": (
+        "lookup", deleted(lambda t: t.manifest_dir / t.latest.delta_manifest_list), "manifest-list-unreadable",
+    ),
+    "a manifest is gone": ("lookup", deleted(lambda t: t.delta_manifest), "manifest-unreadable"),
+    "a manifest is noise": ("lookup", noise(lambda t: t.delta_manifest), "manifest-unreadable"),
+    "a manifest is named twice": ("lookup", lambda t: t.edit_list(lambda metas: metas * 2), "manifest-twice"),
+    "a list counts wrongly": ("lookup", of_list(num_added_files=7), "manifest-counts"),
+    "a list's buckets": ("lookup", of_list(min_bucket=1, max_bucket=3), "manifest-ranges"),
+    "a list's levels": ("lookup", of_list(min_level=4, max_level=4), "manifest-ranges"),
+    "a list's partitions": (
+        "lookup", lambda t: t.edit_list(lambda metas: list(map(other_partitions, metas))), "manifest-ranges",
+    ),
+    "a file is added twice": ("lookup", lambda t: t.edit_entries(added_twice), "file-twice"),
+    "a file is deleted that was never added": ("lookup", lambda t: t.edit_entries(deletes_unknown), "file-not-added"),
+    "a file lies elsewhere": ("lookup", of_file(external_path="file:/tmp/x"), "file-entry"),
+    "more retractions than rows": ("lookup", of_file(delete_row_count=99), "file-entry"),
+    "a negative level": ("lookup", of_file(level=-1), "file-entry"),
+    "sequence numbers the wrong way round": (
+        "lookup", of_file(min_sequence_number=9, max_sequence_number=8), "file-entry",
+    ),
+    "keys the wrong way round": ("lookup", of_file(min_key=key(9), max_key=key(8)), "file-entry"),
+    "a key that is none": ("lookup", of_file(min_key=b"\0\0"), "file-entry"),
+    "a schema that is not there": ("lookup", of_file(schema_id=77), "schema-unreadable"),
+    "a data file is gone": ("lookup", deleted(lambda t: t.newest_file), "data-file-missing"),
+    "a data file is cut": ("lookup", cut(lambda t: t.newest_file), "data-file-size"),
+    "a changelog file is gone": ("changelog", deleted(changelog_file), "changelog-file-missing"),
+    "a changelog file is cut": ("changelog", cut(changelog_file), "changelog-file-size"),
+    "a file of indexes is gone": ("indexed", deleted(sidecar), "file-index-missing"),
+    "an index manifest is noise": (
+        "vectors", noise(lambda t: t.manifest_dir / str(t.latest.index_manifest)), "index-manifest-unreadable",
+    ),
+    "an index file is gone": ("dynamic", deleted(index_file), "index-file-missing"),
+    "an index file is cut": ("vectors", cut(index_file), "index-file-size"),
+    "files overlap on a level": ("partial-update", to_level_of_others, "level-overlap"),
+    "a level that there is not": ("lookup", of_file(level=40), "level-beyond"),
+    "older rows on a lower level": (
+        "partial-update", of_file(min_sequence_number=0, max_sequence_number=0), "level-order",
+    ),
+    "a sequence number beyond the bound": ("lookup", of_file(max_sequence_number=1 << 40), "sequence-range"),
+    "another number of buckets": ("partial-update", of_file(total_buckets=3), "bucket-count"),
+    "two vectors of a file": ("vectors", lambda t: t.edit_index(second_vector), "vector-place"),
+    "a vector of no file": ("vectors", lambda t: t.edit_index(vector_of_nobody), "vector-without-file"),
+    "a bucket without a HASH index": ("dynamic", lambda t: t.edit_index(lambda entries: entries[1:]), "hash-index-place"),
+    "a bucket with two HASH indexes": (
+        "dynamic", lambda t: t.edit_index(lambda entries: [*entries, entries[0]]), "hash-index-place",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", METADATA)
+def test_damage_of_metadata_is_found_by_its_rule_alone(
+    what: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    sample, damage, rule = METADATA[what]
+    table = edited_table(tmp_path, tmp_path_factory.getbasetemp(), sample)
+    damage(table)
+    result = table.check()
+    assert [finding.rule for finding in result.findings] == [rule], result.as_text()
+    assert result.ok == (result.findings[0].severity == "warning")

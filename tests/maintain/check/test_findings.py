@@ -1,0 +1,52 @@
+"""What a check has found: one finding of a rule and a thing, bounded, without what expired meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.maintain.check.findings import MOST_OF_A_RULE, Findings
+from lakelsm.maintain.check.rules import DATA_FILE_MISSING, MANIFEST_UNREADABLE, STALE_HINT
+from lakelsm.storage import LocalFileIO
+
+
+def test_a_rule_is_broken_once_by_a_thing_and_errors_come_first() -> None:
+    findings = Findings()
+    findings.add(STALE_HINT, "hint", "stale")
+    for _ in range(2):
+        findings.add(MANIFEST_UNREADABLE, "manifest", "damaged")
+    told, more = findings.told(LocalFileIO())
+    assert [(found.severity, found.rule, found.thing) for found in told] == [
+        ("error", "manifest-unreadable", "manifest"),
+        ("warning", "stale-hint", "hint"),
+    ]
+    assert more == 0 and told[0].remedy == MANIFEST_UNREADABLE.remedy
+
+
+def test_what_an_expired_snapshot_named_may_be_gone(tmp_path: Path) -> None:
+    findings = Findings()
+    kept = tmp_path / "snapshot-2"
+    kept.write_text("{}")
+    findings.add(DATA_FILE_MISSING, "one", "gone", str(tmp_path / "snapshot-1"))
+    findings.add(DATA_FILE_MISSING, "two", "gone", str(kept))
+    assert [found.thing for found in findings.told(LocalFileIO())[0]] == ["two"]
+
+
+def test_of_many_findings_of_a_rule_the_rest_are_counted() -> None:
+    findings = Findings()
+    for number in range(MOST_OF_A_RULE + 5):
+        findings.add(DATA_FILE_MISSING, str(number), "gone")
+    told, more = findings.told(LocalFileIO())
+    assert (len(told), more) == (MOST_OF_A_RULE, 5)
+
+
+def test_errors_of_the_table_and_of_the_storage_become_findings_and_defects_do_not() -> None:
+    findings = Findings()
+    for error in (CorruptTableError("damaged"), PermissionError("denied")):
+        with findings.instead_of_errors(MANIFEST_UNREADABLE, str(error)):
+            raise error
+    assert [found.problem for found in findings.told(LocalFileIO())[0]] == ["damaged", "denied"]
+    with pytest.raises(KeyError), findings.instead_of_errors(MANIFEST_UNREADABLE, "x"):
+        raise KeyError("x")

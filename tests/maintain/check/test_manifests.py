@@ -1,0 +1,30 @@
+"""Manifests as a check reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lakelsm.maintain.check.findings import Findings
+from lakelsm.maintain.check.manifests import Manifests, live_files
+from lakelsm.maintain.check.stored_files import StoredFiles
+from lakelsm.snapshots.manifest_scan import read_manifest_metas
+from lakelsm.snapshots.table_store import TableStore
+from tests.commit.commit_table import CommitTable, ReadingFileIO, add, delete, file
+
+
+def test_a_manifest_is_read_once_for_all_that_name_it_and_tells_which_files_are_live(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path / "t")
+    kept, gone = add(file("kept")), add(file("gone", seq=(10, 19)))
+    table.append(kept, gone)
+    table.compact([delete(gone)])
+    store, file_io = TableStore.open(str(table.root)), ReadingFileIO()
+    findings = Findings()
+    manifests = Manifests(TableStore(**{**vars(store), "file_io": file_io}), StoredFiles(store), findings)
+    digests = []
+    for snapshot in table.snapshots.list():
+        metas = read_manifest_metas(store.file_io, store.paths, snapshot)
+        digests = [found for meta in metas if (found := manifests.digest(meta, "owner")) is not None]
+    assert len(file_io.reads) == len(set(file_io.reads)) == manifests.count == len(digests) == 2
+    assert [digest.rows for digest in digests] == [20, -10] and len(live_files(digests)) == 1
+    manifests.tell_missed(digests, live_files(digests), str(table.root))
+    assert [found.thing.rsplit("/", 1)[-1] for found in findings.told(store.file_io)[0]] == ["kept"]

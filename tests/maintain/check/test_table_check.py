@@ -1,0 +1,69 @@
+"""The check of a table: scope, branches, deadline, and how its result is told."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lakelsm import Table
+from lakelsm.errors import InvalidInputError
+from lakelsm.maintain.check.table_check import CheckScope, check_table
+from lakelsm.surroundings import SYSTEM
+from tests.compact.local_table import LocalTable
+
+COLUMNS = "dt STRING NOT NULL, id INT NOT NULL, v STRING"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> LocalTable:
+    made = LocalTable(tmp_path / "t", COLUMNS, ("dt", "id"), ("dt",))
+    made.write(("a", 1, "x"), ("b", 1, "y"))
+    made.write(("a", 1, "z"))
+    return made
+
+
+def opened(table: LocalTable) -> Table:
+    return Table.for_path(str(table.root))
+
+
+def test_a_sound_table_is_told_in_one_line(table: LocalTable) -> None:
+    result = opened(table).check(engine="local")
+    assert (result.ok, result.snapshots, result.files) == (True, 2, 3)
+    looked = "2 snapshots, 0 tags, 2 manifests, 3 data files"
+    assert result.as_text().startswith(f"Table {result.table}: no findings in {looked}")
+    assert result.as_dict()["ok"] is True
+
+
+def test_a_condition_chooses_partitions_whole(table: LocalTable) -> None:
+    assert opened(table).check(where="dt = 'b'", engine="local").files == 1
+    for where in ("id = 1", "dt = 'a' AND v = 'x'"):
+        with pytest.raises(InvalidInputError, match="where must be on partition columns"):
+            opened(table).check(where=where, engine="local")
+
+
+def test_the_newest_schema_may_be_lost_while_a_table_is_open(table: LocalTable) -> None:
+    reader = opened(table)
+    (table.root / "schema" / "schema-1").write_text("{}")
+    (finding,) = reader.check(engine="local").findings
+    assert finding.rule == "schema-unreadable" and finding.thing.endswith("schema-1")
+
+
+def test_every_branch_is_followed(table: LocalTable) -> None:
+    branch = table.root / "branch" / "branch-b"
+    shutil.copytree(table.root / "schema", branch / "schema")
+    shutil.copytree(table.root / "snapshot", branch / "snapshot")
+    assert opened(table).check(engine="local").snapshots == 4
+    (branch / "snapshot" / "snapshot-1").write_text("{}")
+    (finding,) = opened(table).check(engine="local").findings
+    assert finding.rule == "snapshot-unreadable" and finding.thing == str(branch / "snapshot" / "snapshot-1")
+
+
+def test_a_deadline_ends_it_and_it_says_so(table: LocalTable) -> None:
+    times = iter(range(100))
+    result = check_table(
+        table.store, CheckScope(deadline=1.5), replace(SYSTEM, monotonic=lambda: float(next(times)))
+    )
+    assert not result.complete and not result.ok and "deadline" in result.as_text()
