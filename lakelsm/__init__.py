@@ -32,6 +32,7 @@ from lakelsm.maintenance_results import (
     CheckFinding,
     CheckResult,
     FastForwardResult,
+    OrphanResult,
     TagDeletionResult,
     TagInfo,
 )
@@ -96,6 +97,7 @@ __all__ = [
     "Lookup",
     "LookupServiceError",
     "MoveColumn",
+    "OrphanResult",
     "OutOfMemoryError",
     "PlannedCompaction",
     "ReadPlan",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 
 
@@ -36,6 +37,35 @@ class ExpiryResult:
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""
         return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrphanResult:
+    """What a removal of orphans did, or with ``dry_run`` would do.
+
+    ``files`` were found and removed, except for those that ``failures`` tells of: so many of each of the ``kinds``
+    ('data', 'manifest'...), in all ``bytes``. ``examples`` are some of their paths below the table's directory.
+    ``directories`` were empty then and went as well. ``files_listed`` are all files of the table that were seen.
+    ``files_too_young`` are named by nothing either and stay: they were changed at ``older_than`` (UTC) or later, and may
+    be of a commit that is under way.
+    """
+
+    table: str
+    dry_run: bool = False
+    older_than: datetime
+    files: int = 0
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    bytes: int = 0
+    examples: tuple[str, ...] = ()
+    directories: int = 0
+    files_listed: int = 0
+    files_too_young: int = 0
+    failures: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as plain values, for a report."""
+        return {**asdict(self), "older_than": self.older_than.isoformat()}
 
 
 @dataclass(frozen=True, kw_only=True)

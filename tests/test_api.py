@@ -32,6 +32,7 @@ from lakelsm import (
     ErrorKind,
     FastForwardResult,
     Lookup,
+    OrphanResult,
     PlannedCompaction,
     Staleness,
     Table,
@@ -46,6 +47,7 @@ CODE = re.findall(r"`([^`]+)`", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
 RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction, Staleness]
 RESULTS += [BranchInfo, FastForwardResult]
+RESULTS += [OrphanResult]
 RESULTS += [TagInfo, TagDeletionResult]
 RESULTS += [CheckResult, CheckFinding]
 #: What the modules of the public face name in types alone, as they load it when it is asked for.

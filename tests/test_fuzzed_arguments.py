@@ -79,6 +79,7 @@ def public_methods() -> Iterator[Method]:
 METHODS = [method for method in public_methods() if method.parameters]
 #: Methods that write when they accept what they are given, and what of them changes rows.
 WRITING = {"create_table", "alter_table", "drop_table", "write", "overwrite", "delete", "update", "compact"}
+WRITING |= {"remove_orphans"}
 WRITING |= {"create_branch", "fast_forward", "rename_branch", "delete_branch"}
 WRITING |= {"create_tag", "rename_tag", "replace_tag", "delete_tag"}
 CHANGING_ROWS = {"drop_table", "delete", "update", "overwrite"}
@@ -165,6 +166,12 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
             "deadline": [None, "1 h"],
             "max_task_memory": ["64mb"],
             "commit_user": [None],
+            **ENGINE,
+        },
+        "Table.remove_orphans": {
+            "older_than": ["1 day", 90_000, datetime.timedelta(days=2), datetime.datetime(2020, 1, 1)],
+            "dry_run": [False, True],
+            "force": [False, True],
             **ENGINE,
         },
         "Table.create_branch": {"name": ["new", "b"], "tag": [None], "ignore_if_exists": [False, True]},

@@ -28,6 +28,7 @@ _SPANNING = frozenset(
         "lsm/conformance_planning",
         "maintain/check/damaged_tables",
         "maintain/check/sound_tables",
+        "maintain/orphans/leftovers_of_kills",
         "options/option_readers",
         "predicate/predicate_against_spark",
         "read/changelog_states",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.index.index_manifest import IndexManifestEntry, decode_index_manifest
-from lakelsm.format.manifest.columns import ALL_FIELDS, COUNTED
+from lakelsm.format.manifest.columns import ALL_FIELDS, COUNTED, NAMED
 from lakelsm.format.manifest.entry import EntryIdentity, FileKind, ManifestEntry
 from lakelsm.format.manifest.manifest_file import EntryBatch, open_manifests
 from lakelsm.format.manifest.manifest_list import ManifestFileMeta, decode_manifest_list
@@ -173,6 +173,14 @@ def read_manifest_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) 
 def read_manifest(file_io: FileIO, paths: TablePaths, meta: ManifestFileMeta) -> list[ManifestEntry]:
     """Return the entries of one manifest, in order. Errors as in read_live_entries."""
     return _read_all(file_io, paths, [meta], None)
+
+
+def read_file_names(file_io: FileIO, paths: TablePaths, metas: Sequence[ManifestFileMeta]) -> list[str]:
+    """Return the names of all files that entries of some manifests add or delete, those beside data files included.
+
+    Errors as in read_live_entries.
+    """
+    return [name for batch in _open(file_io, paths, metas, None, NAMED) for name in batch.stored_names()]
 
 
 def _read_all(

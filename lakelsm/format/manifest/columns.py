@@ -49,6 +49,8 @@ _IDENTITY_FIELDS = ("_LEVEL", "_FILE_NAME", "_EXTRA_FILES", "_EMBEDDED_FILE_INDE
 _COUNT_FIELDS = ("_ROW_COUNT", "_DELETE_ROW_COUNT", "_FILE_SOURCE", "_MIN_KEY", "_MAX_KEY")
 #: Fields for what a count of rows needs: `FileCounts`, keys and identities; no entries can be made of them.
 COUNTED = frozenset([*_HEAD_FIELDS, *(f"_FILE.{name}" for name in (*_IDENTITY_FIELDS, *_COUNT_FIELDS))])
+#: Fields for the names of files alone.
+NAMED = frozenset([*_HEAD_FIELDS, "_FILE._FILE_NAME", "_FILE._EXTRA_FILES"])
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,13 @@ class EntryColumns:
         names = self._texts(self._bytes("_FILE._FILE_NAME", rows))
         check_names(names, "_FILE_NAME", self._source)
         return names
+
+    def stored_names(self) -> list[str]:
+        """Return the names of all files of the entries: data files, and what lies beside them."""
+        rows = np.arange(self.count)
+        beside = [name for names in self._extra_files(rows) for name in names]
+        check_names(beside, "_EXTRA_FILES", self._source)
+        return [*self.file_names(rows), *beside]
 
     def are_named(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
         """Return which of the files ``rows`` have one of the names."""

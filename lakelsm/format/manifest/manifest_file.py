@@ -70,6 +70,10 @@ class EntryBatch(Protocol):
         """Return the file names of the entries ``rows``."""
         ...
 
+    def stored_names(self) -> list[str]:
+        """Return the names of all files of the entries: data files, and what lies beside them."""
+        ...
+
     def are_named(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
         """Return which of the files of the entries ``rows`` have one of the names."""
         ...
@@ -111,6 +115,10 @@ class EntryList:
     def file_names(self, rows: Longs) -> list[str]:
         """Return the file names of the entries ``rows``."""
         return [self._entries[row].file.file_name for row in rows.tolist()]
+
+    def stored_names(self) -> list[str]:
+        """Return the names of all files of the entries: data files, and what lies beside them."""
+        return [name for entry in self._entries for name in (entry.file.file_name, *entry.file.extra_files)]
 
     def are_named(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
         """Return which of the files of the entries ``rows`` have one of the names."""

@@ -1,0 +1,70 @@
+"""What a file of a table is, told by its name alone (docs/format.md 1.2), for a search for files that nothing names.
+
+A name that no writer of Paimon's or lakelsm's gives has no kind: whatever it is, it is not the table's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+_UUID = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+
+#: One writer and its counter; what is in front of it is an option of the table, or of a write.
+_WRITTEN = rf"{_UUID}-[0-9]+(\.[0-9a-z]+)?\.(parquet|orc|avro)"
+_DATA = rf"[^/]*{_WRITTEN}"
+#: One commit and, as the writer likes, a counter or a word.
+_COMMITTED = rf"{_UUID}(-[0-9a-z]+)*"
+
+
+class StoredKind(str, Enum):
+    """A kind of file. It is its text, which reports have: do not change."""
+
+    DATA = "data"
+    CHANGELOG = "changelog"
+    FILE_INDEX = "file-index"
+    LOOKUP = "lookup"
+    MANIFEST = "manifest"
+    MANIFEST_LIST = "manifest-list"
+    INDEX_MANIFEST = "index-manifest"
+    INDEX = "index"
+    STATISTICS = "statistics"
+    TEMPORARY = "temporary"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class DirectoryRole(str, Enum):
+    """What a directory of a table is for, which says the kinds of files that may lie in it. ``OTHER``: those that hold
+    names of their own (snapshots, tags, schemas...), where only files on their way are told.
+    """
+
+    BUCKET = "bucket"
+    MANIFEST = "manifest"
+    INDEX = "index"
+    STATISTICS = "statistics"
+    OTHER = "other"
+
+
+_TEMPORARY = {StoredKind.TEMPORARY: rf"\.[^/]+\.{_UUID}\.tmp"}
+
+#: Patterns (RE2) of the whole names of each kind, by the role of the directory. Where two fit, the later counts.
+NAME_PATTERNS: Mapping[DirectoryRole, Mapping[StoredKind, str]] = {
+    DirectoryRole.BUCKET: {
+        StoredKind.DATA: _DATA,
+        StoredKind.CHANGELOG: rf"changelog-{_WRITTEN}",
+        StoredKind.FILE_INDEX: rf"{_DATA}(-[0-9]+)?\.index",
+        StoredKind.LOOKUP: rf"{_DATA}\.[^/]*\.lookup",
+        **_TEMPORARY,
+    },
+    DirectoryRole.MANIFEST: {
+        StoredKind.MANIFEST: rf"manifest-{_COMMITTED}",
+        StoredKind.MANIFEST_LIST: rf"manifest-list-{_COMMITTED}",
+        StoredKind.INDEX_MANIFEST: rf"index-manifest-{_COMMITTED}",
+        **_TEMPORARY,
+    },
+    DirectoryRole.INDEX: {StoredKind.INDEX: rf"index-{_COMMITTED}", **_TEMPORARY},
+    DirectoryRole.STATISTICS: {StoredKind.STATISTICS: rf"stat-{_COMMITTED}", **_TEMPORARY},
+    DirectoryRole.OTHER: _TEMPORARY,
+}

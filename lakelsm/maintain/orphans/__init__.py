@@ -1,0 +1,1 @@
+"""Files of a table that nothing retained names: found, and removed."""

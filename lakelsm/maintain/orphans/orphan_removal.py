@@ -1,0 +1,198 @@
+"""Removal of the files of a table that nothing retained names (Java: `OrphanFilesClean`).
+
+The order makes it safe while others work: files are listed first, and only then is read what snapshots, tags and
+long-lived changelogs of all branches name, again until no new one has appeared. So a file that was committed meanwhile is
+found to be named, and one of a commit that is under way is younger than the bound. What cannot be read ends the run, and
+nothing more is deleted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from itertools import islice
+from typing import TypeVar
+
+import pyarrow as pa
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.maintain.file_deletion import delete_empty_directories, delete_unneeded
+from lakelsm.maintain.orphans.age_bound import age_bound
+from lakelsm.maintain.orphans.directories import searched_directories
+from lakelsm.maintain.orphans.listing_task import LISTED_SCHEMA, ListFiles
+from lakelsm.maintain.orphans.retained_files import (
+    NAMED_SCHEMA,
+    KeptState,
+    ManifestToRead,
+    ReadManifests,
+    ReadStates,
+    kept_states,
+)
+from lakelsm.maintain.orphans.unnamed_files import Orphans, UnnamedFiles
+from lakelsm.maintenance_results import OrphanResult
+from lakelsm.runner.runner import Runner, Task
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM, Surroundings
+
+Item = TypeVar("Item")
+
+#: Files that are judged at a time: what snapshots name is read again for the next ones.
+_MOST_LISTED = 2_000_000
+#: Directories, states and manifests of one unit, and units that are handed over at a time, by core.
+_DIRECTORIES, _STATES, _MANIFESTS, _UNITS = 32, 16, 4, 32
+#: How often, and in how many seconds at first, a snapshot without its files is looked for again: it may be expiring.
+_TRIES, _WAIT = 5, 0.2
+_EXAMPLES = 10
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def remove_orphans(
+    runner: Runner,
+    store: TableStore,
+    bound: int,
+    *,
+    dry_run: bool = False,
+    force: bool = False,
+    surroundings: Surroundings = SYSTEM,
+) -> OrphanResult:
+    """Remove files that were last changed before ``bound`` (epoch milliseconds, see `age_bound`) and that nothing names.
+
+    Raises InvalidInputError as `age_bound`, and CorruptTableError where a snapshot, tag, changelog, list or manifest
+    cannot be read.
+    """
+    started = surroundings.monotonic()
+    before = age_bound(store, bound, surroundings, force=force, dry_run=dry_run)
+    result = OrphanResult(table=store.name, dry_run=dry_run, older_than=_EPOCH + timedelta(milliseconds=before))
+    search = _Search(runner, store, surroundings)
+    for files in search.listed(before):
+        listed = len(files)
+        search.drop_named(files)
+        orphans = files.orphans()
+        result = replace(
+            result, files_listed=result.files_listed + listed,
+            files_too_young=result.files_too_young + len(files) - len(orphans),
+        )
+        if len(orphans):
+            result = _with_removed(store, result, orphans)
+    return replace(result, seconds=surroundings.monotonic() - started)
+
+
+def _with_removed(store: TableStore, result: OrphanResult, orphans: Orphans) -> OrphanResult:
+    """Delete orphans unless it is a dry run, then the directories of data that are empty without them."""
+    below = len(store.paths.root) + 1
+    examples = (*result.examples, *(path[below:] for path in islice(orphans.paths(), _EXAMPLES)))[:_EXAMPLES]
+    failures: tuple[str, ...] = ()
+    directories = 0
+    if not result.dry_run:
+        failures = delete_unneeded(store.file_io, orphans.paths()).failures
+        directories = delete_empty_directories(store.file_io, _emptied(store, orphans.directories))
+    return replace(
+        result,
+        files=result.files + len(orphans),
+        kinds=dict(Counter(result.kinds) + Counter(orphans.kinds)),
+        bytes=result.bytes + orphans.bytes,
+        examples=examples,
+        directories=result.directories + directories,
+        failures=result.failures + failures,
+    )
+
+
+def _emptied(store: TableStore, directories: Iterable[str]) -> Iterator[str]:
+    """Directories of buckets that files went from, then those of partitions that they lie in, inner ones first."""
+    depth = len(store.schema.partition_keys)
+    root = store.paths.root
+    level = {path for path in directories if path.removeprefix(root).count("/") == depth + 1 and "/bucket-" in path}
+    for _ in range(depth + 1):
+        yield from sorted(level)
+        level = {path.rpartition("/")[0] for path in level}
+
+
+class _Search:
+    """Finds what is unnamed, by units that a runner works off."""
+
+    def __init__(self, runner: Runner, store: TableStore, surroundings: Surroundings) -> None:
+        self._runner = runner
+        self._store = store
+        self._surroundings = surroundings
+
+    def listed(self, before: int) -> Iterator[UnnamedFiles]:
+        """The files of the table, as many at a time as memory has room for."""
+        files = UnnamedFiles()
+        task = ListFiles(self._store.file_io, before)
+        for batch in self._run(searched_directories(self._store), _DIRECTORIES, task, LISTED_SCHEMA):
+            files.add(batch)
+            if len(files) >= _MOST_LISTED:
+                yield files
+                files = UnnamedFiles()
+        if len(files):
+            yield files
+
+    def drop_named(self, files: UnnamedFiles) -> None:
+        """Drop what anything retained names, as of a moment after this was called.
+
+        A file that does not exist is no error where what names it is gone when it is looked for again: it has expired.
+        """
+        seen: set[object] = set()
+        read: set[ManifestToRead] = set()
+        lost: Counter[str] = Counter()
+        while True:
+            retained = kept_states(self._store.branches.retained())
+            states = [state for state in retained if state.key not in seen]
+            if not states:
+                return
+            manifests, missing = self._named_by(states, files)
+            missing |= self._named_in(manifests - read, files)
+            read.update(manifest for manifest in manifests if manifest.name not in missing)
+            if not missing:
+                seen.update(state.key for state in states)
+                continue
+            lost.update(missing)
+            name, times = lost.most_common(1)[0]
+            if times > _TRIES:
+                raise CorruptTableError(
+                    f"{self._store.paths.manifest(name)} does not exist, but a snapshot, tag or changelog of table "
+                    f"{self._store.name} that is retained needs it, so nothing was removed. Where an expiry was "
+                    "interrupted, run it again; else restore the file."
+                )
+            self._surroundings.sleep(_WAIT * 2 ** (times - 1))
+
+    def _named_by(self, states: Sequence[KeptState], files: UnnamedFiles) -> tuple[set[ManifestToRead], set[str]]:
+        """Drop the metadata files that states name; return the manifests among them, and what does not exist."""
+        manifests: set[ManifestToRead] = set()
+
+        def seen() -> Iterator[pa.RecordBatch]:
+            task = ReadStates(self._store.file_io, self._store.paths)
+            for batch in self._run(states, _STATES, task, NAMED_SCHEMA):
+                found = batch.filter(batch.column("entries").is_valid()).select(NAMED_SCHEMA.names[:-1])
+                manifests.update(ManifestToRead(**row) for row in found.to_pylist())
+                yield batch
+
+        return manifests, self._drop(seen(), files)
+
+    def _named_in(self, manifests: Iterable[ManifestToRead], files: UnnamedFiles) -> set[str]:
+        """Drop the data files that manifests name; return the names of manifests that do not exist."""
+        task = ReadManifests(self._store.file_io, self._store.paths)
+        return self._drop(self._run(list(manifests), _MANIFESTS, task, NAMED_SCHEMA), files)
+
+    def _drop(self, batches: Iterable[pa.RecordBatch], files: UnnamedFiles) -> set[str]:
+        """Drop the names of batches; return those of what does not exist."""
+        missing: set[str] = set()
+
+        def names() -> Iterator[pa.Array]:
+            for batch in batches:
+                missing.update(batch.column("name").filter(batch.column("missing")).to_pylist())
+                yield batch.column("name")
+
+        files.drop(names())
+        return missing
+
+    def _run(
+        self, items: Sequence[Item], size: int, task: Task[Sequence[Item]], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """Work items off in units of so many, a bounded number of units at a time."""
+        units = [items[first : first + size] for first in range(0, len(items), size)]
+        step = self._runner.cores * _UNITS
+        for first in range(0, len(units), step):
+            yield from self._runner.batches(units[first : first + step], task, schema, self._store.paths)

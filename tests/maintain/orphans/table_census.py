@@ -1,0 +1,67 @@
+"""What lies in a table's directory and what of it is named, found in the plainest way: what removals are held to."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.manifest_scan import (
+    read_changelog_entries,
+    read_index_entries,
+    read_manifest,
+    read_manifest_list,
+    read_manifest_metas,
+)
+from lakelsm.snapshots.table_store import TableStore
+
+_STATE = re.compile(r"(snapshot|schema|tag|changelog|consumer|service)/(?!\.)[^/]+$|_SUCCESS$|\.txt$")
+
+
+def census(root: Path) -> set[str]:
+    """Every file below a table's directory, by its path there."""
+    return {os.path.relpath(f"{folder}/{name}", root) for folder, _, names in os.walk(root) for name in names}
+
+
+def named(root: Path) -> set[str]:
+    """The names of the files that something retained names, one file after another."""
+    found: set[str] = set()
+    store = TableStore.open(str(root))
+    for branch in store.branches.retained():
+        for snapshot in (*branch.snapshots, *(tag.snapshot for tag in branch.tags.values())):
+            found |= _named_by(store, snapshot)
+        for snapshot in branch.changelogs:
+            found |= _changelog_of(store, snapshot)
+    return found
+
+
+def unnamed(root: Path) -> set[str]:
+    """The paths of the files that nothing names and that are the table's own."""
+    names = named(root)
+    return {path for path in census(root) if Path(path).name not in names and not _STATE.search(path)}
+
+
+def _named_by(store: TableStore, snapshot: Snapshot) -> set[str]:
+    file_io, paths = store.file_io, store.paths
+    metas = read_manifest_metas(file_io, paths, snapshot)
+    entries = [entry for meta in metas for entry in read_manifest(file_io, paths, meta)]
+    names = {snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.index_manifest, snapshot.statistics}
+    names |= {meta.file_name for meta in metas}
+    names |= {name for entry in entries for name in (entry.file.file_name, *entry.file.extra_files)}
+    names |= {entry.file.file_name for entry in read_index_entries(file_io, paths, snapshot)}
+    return {name for name in names if name} | _changelog_of(store, snapshot)
+
+
+def _changelog_of(store: TableStore, snapshot: Snapshot) -> set[str]:
+    """Of a snapshot: its changelog list, manifests and files; none where it has none or they went with it."""
+    name = snapshot.changelog_manifest_list
+    if name is None:
+        return set()
+    try:
+        metas = read_manifest_list(store.file_io, store.paths, snapshot, name, snapshot.changelog_manifest_list_size)
+    except CorruptTableError:
+        return {name}
+    files = read_changelog_entries(store.file_io, store.paths, snapshot)
+    return {name, *(meta.file_name for meta in metas), *(entry.file.file_name for entry in files)}

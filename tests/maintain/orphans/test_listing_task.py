@@ -1,0 +1,89 @@
+"""Directories listed: which names are the table's, and of what kind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.format.file_kinds import DirectoryRole
+from lakelsm.maintain.orphans import listing_task
+from lakelsm.maintain.orphans.directories import Searched
+from lakelsm.maintain.orphans.listing_task import KINDS, LISTED_SCHEMA, ListFiles, kinds_of
+from lakelsm.storage import LocalFileIO
+
+UUID = "01234567-89ab-cdef-0123-456789abcdef"
+DATA = f"data-{UUID}-0.parquet"
+
+KNOWN = {
+    DirectoryRole.BUCKET: {
+        DATA: "data",
+        f"mine{UUID}-12.zstd.parquet": "data",
+        f"data-u-1-s-2-w-{UUID}-3.avro": "data",
+        f"changelog-{UUID}-1.orc": "changelog",
+        f"{DATA}.index": "file-index",
+        f"{DATA}-1.index": "file-index",
+        f"{DATA}.1024.position.v1.lookup": "lookup",
+        f".{DATA}.{UUID}.tmp": "temporary",
+    },
+    DirectoryRole.MANIFEST: {
+        f"manifest-{UUID}-0": "manifest",
+        f"manifest-{UUID}-changelog": "manifest",
+        f"manifest-list-{UUID}-2": "manifest-list",
+        f"index-manifest-{UUID}": "index-manifest",
+    },
+    DirectoryRole.INDEX: {f"index-{UUID}-7": "index"},
+    DirectoryRole.STATISTICS: {f"stat-{UUID}-0": "statistics"},
+    DirectoryRole.OTHER: {f".snapshot-7.{UUID}.tmp": "temporary", f".EARLIEST.{UUID}.tmp": "temporary"},
+}
+UNKNOWN = ("_SUCCESS", "mine.txt", f"{DATA}.bak", f"{DATA}\n", f"{UUID}.parquet", "snapshot-1", "LATEST", "EARLIEST",
+           "tag-x", "schema-0", f"snapshot-1.{UUID}.tmp", f".{UUID}.tmp", "data-1-0.parquet", ".lakelsm-servers-x")
+
+
+@pytest.mark.parametrize("role", DirectoryRole)
+def test_names_have_kinds_where_they_belong_and_nowhere_else(role: DirectoryRole) -> None:
+    names = [name for known in KNOWN.values() for name in known] + list(UNKNOWN)
+    found = dict(zip(names, kinds_of(pa.array(names), role).tolist()))
+    told = {name: str(KINDS[kind]) for name, kind in found.items() if kind >= 0}
+    temporary = {name: kind for known in KNOWN.values() for name, kind in known.items() if kind == "temporary"}
+    assert told == {**KNOWN[role], **temporary}
+
+
+def listed(root: Path, before: int, *parts: Searched) -> list[tuple[str, str, int, bool]]:
+    batches = list(ListFiles(LocalFileIO(), before)(parts or [Searched(str(root), DirectoryRole.BUCKET)]))
+    assert all(batch.schema == LISTED_SCHEMA for batch in batches)
+    return sorted(
+        (name, str(KINDS[kind]), size, old)
+        for batch in batches
+        for row in batch.to_pylist()
+        for name, kind, size, old in zip(row["names"], row["kinds"], row["sizes"], row["old"], strict=True)
+    )
+
+
+def test_files_come_with_size_and_age_and_strangers_and_directories_do_not_come(tmp_path: Path) -> None:
+    (tmp_path / DATA).write_bytes(b"four")
+    (tmp_path / f"{DATA}.index").touch()
+    (tmp_path / "mine.txt").touch()
+    (tmp_path / f"data-{UUID}-1.parquet").mkdir()
+    (tmp_path / f"data-{UUID}-2.parquet").symlink_to(tmp_path / "nowhere")
+    os.utime(tmp_path / DATA, ns=(0, 5_000_999_999))
+    os.utime(tmp_path / f"{DATA}.index", ns=(0, 5_001_000_000))
+    found = [row for row in listed(tmp_path, 5_001) if "-2.parquet" not in row[0]]
+    assert found == [(DATA, "data", 4, True), (f"{DATA}.index", "file-index", 0, False)]
+
+
+def test_buckets_below_partitions_are_found_by_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing_task, "_BATCH_FILES", 1)
+    for path in ("a=1/bucket-0", "a=1/bucket-1", "b=1/bucket-0"):
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path / DATA).touch()
+    task = ListFiles(LocalFileIO(), 0)
+    batches = list(task([Searched(str(tmp_path), DirectoryRole.OTHER, ("a",))]))
+    directories = sorted(row["directory"] for batch in batches for row in batch.to_pylist())
+    assert directories == [f"{tmp_path}/a=1/bucket-0", f"{tmp_path}/a=1/bucket-1"]
+
+
+def test_a_directory_that_is_not_there_has_no_files(tmp_path: Path) -> None:
+    assert listed(tmp_path, 0, Searched(f"{tmp_path}/none", DirectoryRole.BUCKET)) == []

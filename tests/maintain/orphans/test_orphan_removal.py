@@ -1,0 +1,235 @@
+"""Removal of what nothing names: what stays, what goes, and what others do meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.snapshot import Tag
+from lakelsm.maintain.orphans import orphan_removal
+from lakelsm.maintain.orphans.orphan_removal import remove_orphans
+from lakelsm.maintenance_results import OrphanResult
+from lakelsm.runner.local_runner import LocalRunner
+from lakelsm.storage import LocalFileIO
+from lakelsm.surroundings import SYSTEM
+from tests.compact.local_table import LocalTable
+from tests.maintain.orphans.table_census import census, unnamed
+
+UUID = "01234567-89ab-cdef-0123-456789abcdef"
+ORPHAN = f"data-{UUID}-0.parquet"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> LocalTable:
+    made = LocalTable(tmp_path / "t", columns="p STRING NOT NULL, id INT NOT NULL, v STRING", primary_key=("p", "id"),
+                      partition_by=("p",), changelog_producer="input")
+    made.write(("a", 1, "x"), ("b", 1, "x"))
+    made.write(("a", 1, "y"), ("b", 2, "y"))
+    made.compact()
+    return made
+
+
+def removed(table: LocalTable, before: Callable[[str], None] | None = None, **named: Any) -> OrphanResult:
+    """Remove with every age allowed; ``before`` is called with the name of each file that is read of the table."""
+    store = table.store if before is None else replace(table.store, file_io=WatchedFileIO(before))
+    surroundings = replace(SYSTEM, sleep=lambda seconds: None)
+    return remove_orphans(LocalRunner(1), store, SYSTEM.clock() + 1, force=True, surroundings=surroundings, **named)
+
+
+class WatchedFileIO(LocalFileIO):
+    def __init__(self, before: Callable[[str], None]) -> None:
+        self.before = before
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        self.before(path.rsplit("/", 1)[-1])
+        return super().read(path, limit)
+
+
+def orphan(table: LocalTable, path: str = f"p=a/bucket-0/{ORPHAN}", content: bytes = b"12345") -> Path:
+    made = table.root / path
+    made.parent.mkdir(parents=True, exist_ok=True)
+    made.write_bytes(content)
+    os.utime(made, (0, 0))
+    return made
+
+
+def test_files_of_every_kind_go_and_strangers_and_what_is_named_stay(table: LocalTable) -> None:
+    strangers = ("p=a/_SUCCESS", "p=a/bucket-0/mine.txt", "manifest/mine.txt", "service/mine.txt", "mine.txt",
+                 f"mine/bucket-0/{ORPHAN}", f"q=a/bucket-0/{ORPHAN}", f"service/.x.{UUID}.tmp", f"p=a/{ORPHAN}")
+    for path in strangers:
+        orphan(table, path)
+    before = census(table.root)
+    own = (
+        f"p=a/bucket-0/{ORPHAN}",
+        f"p=b/bucket-0/changelog-{UUID}-1.parquet",
+        f"p=b/bucket-0/{ORPHAN}.index",
+        f"manifest/manifest-{UUID}-0",
+        f"manifest/manifest-list-{UUID}-0",
+        f"manifest/index-manifest-{UUID}-0",
+        f"index/index-{UUID}-0",
+        f"statistics/stat-{UUID}-0",
+        f"snapshot/.snapshot-4.{UUID}.tmp",
+        f"tag/.tag-x.{UUID}.tmp",
+    )
+    for path in own:
+        orphan(table, path)
+    result = removed(table)
+    assert census(table.root) == before
+    assert (result.files, result.bytes, result.files_too_young) == (10, 50, 0)
+    assert set(result.examples) == set(own)
+    assert sum(result.kinds.values()) == 10 and result.kinds["temporary"] == 2
+    assert table.rows() == [("a", 1, "y"), ("b", 1, "x"), ("b", 2, "y")]
+    assert result.as_dict()["kinds"] == result.kinds
+
+
+def test_files_that_are_younger_than_the_bound_stay_and_are_told(table: LocalTable) -> None:
+    orphan(table)
+    young = orphan(table, f"p=b/bucket-0/{ORPHAN}")
+    os.utime(young)
+    result = remove_orphans(LocalRunner(1), table.store, SYSTEM.clock() - 3_700_000)
+    assert (result.files, result.files_too_young, result.directories) == (1, 1, 0)
+    assert young.exists() and unnamed(table.root) == {f"p=b/bucket-0/{ORPHAN}"}
+
+
+def test_directories_that_are_empty_then_go_up_to_the_table(table: LocalTable) -> None:
+    orphan(table, f"p=c/bucket-0/{ORPHAN}")
+    orphan(table, f"p=d/bucket-0/{ORPHAN}")
+    orphan(table, "p=d/_SUCCESS")
+    orphan(table, f"statistics/stat-{UUID}-0")
+    assert removed(table, dry_run=True).directories == 0
+    assert removed(table).directories == 3
+    assert sorted(path.name for path in table.root.glob("p=*")) == ["p=a", "p=b", "p=d"]
+    assert (table.root / "statistics").exists() and not (table.root / "p=d" / "bucket-0").exists()
+
+
+def test_many_files_are_judged_in_parts(table: LocalTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_MOST_LISTED", "_DIRECTORIES", "_UNITS", "_STATES", "_MANIFESTS"):
+        monkeypatch.setattr(orphan_removal, name, 1)
+    paths = [orphan(table, f"p={value}/bucket-{number}/{ORPHAN}") for value in "abc" for number in range(3)]
+    result = removed(table)
+    assert (result.files, result.kinds) == (9, {"data": 9})
+    assert not any(path.exists() for path in paths) and unnamed(table.root) == set()
+
+
+def test_files_that_cannot_be_deleted_are_told(table: LocalTable) -> None:
+    class Refusing(LocalFileIO):
+        def delete(self, path: str) -> None:
+            if path.endswith(ORPHAN):
+                raise PermissionError("no")
+            super().delete(path)
+
+    orphan(table)
+    result = remove_orphans(LocalRunner(1), replace(table.store, file_io=Refusing()), SYSTEM.clock(), force=True)
+    assert len(result.failures) == 1 and ORPHAN in result.failures[0] and "no" in result.failures[0]
+
+
+def test_what_is_committed_after_the_listing_stays(table: LocalTable) -> None:
+    """The worst case: files that are as old as can be are committed when they have been listed, and again meanwhile."""
+    commits = [("a", 5, "late"), ("b", 6, "later")]
+
+    def commit(name: str) -> None:
+        if name.startswith("manifest-") and commits:
+            known = census(table.root)
+            table.write(commits.pop(0))
+            for path in census(table.root) - known:
+                os.utime(table.root / path, (0, 0))
+
+    for _ in range(2):
+        orphan(table)
+        waiting = list(commits)
+        result = removed(table, commit)
+        assert result.files == 1 and len(commits) < len(waiting)
+        commits[:] = [("a", 7, "last")]
+    assert unnamed(table.root) == set()
+    assert ("a", 5, "late") in table.rows() and ("b", 6, "later") in table.rows()
+
+
+def test_a_snapshot_that_expires_meanwhile_is_no_error(table: LocalTable) -> None:
+    first = table.store.snapshots.get(1)
+
+    def expire(name: str) -> None:
+        if name == first.base_manifest_list:
+            (table.root / "manifest" / name).unlink(missing_ok=True)
+            (table.root / "snapshot" / "snapshot-1").unlink(missing_ok=True)
+
+    orphan(table)
+    assert removed(table, expire).files >= 1
+    assert table.rows() == [("a", 1, "y"), ("b", 1, "x"), ("b", 2, "y")]
+    assert removed(table).files >= 1, "what the snapshot alone named"
+    assert unnamed(table.root) == set()
+
+
+def damaged_snapshot(table: LocalTable) -> None:
+    (table.root / "snapshot" / "snapshot-1").write_text("{}")
+
+
+def damaged_tag(table: LocalTable) -> None:
+    (table.root / "tag").mkdir()
+    (table.root / "tag" / "tag-x").write_text("{")
+
+
+def damaged_changelog(table: LocalTable) -> None:
+    (table.root / "changelog").mkdir()
+    (table.root / "changelog" / "changelog-1").write_text("")
+
+
+def lost_list(table: LocalTable) -> None:
+    (table.root / "manifest" / table.latest.base_manifest_list).unlink()
+
+
+def lost_manifest(table: LocalTable) -> None:
+    next((table.root / "manifest").glob("manifest-[!l]*")).unlink()
+
+
+def damaged_manifest(table: LocalTable) -> None:
+    path = next((table.root / "manifest").glob("manifest-[!l]*"))
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def damaged_branch(table: LocalTable) -> None:
+    folder = table.root / "branch" / "branch-x" / "snapshot"
+    folder.mkdir(parents=True)
+    (folder / "snapshot-1").write_text("[]")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [damaged_snapshot, damaged_tag, damaged_changelog, lost_list, lost_manifest, damaged_manifest, damaged_branch],
+)
+def test_what_cannot_be_read_ends_the_run_with_nothing_removed(
+    table: LocalTable, damage: Callable[[LocalTable], None]
+) -> None:
+    orphan(table)
+    damage(table)
+    before = census(table.root)
+    with pytest.raises(CorruptTableError):
+        removed(table)
+    assert census(table.root) == before
+
+
+def test_files_that_a_tag_a_branch_or_a_long_lived_changelog_names_stay(table: LocalTable) -> None:
+    root, store = table.root, table.store
+    for folder in ("tag", "changelog", "branch/branch-x/snapshot"):
+        (root / folder).mkdir(parents=True)
+    first, second, third = (store.snapshots.get(number) for number in (1, 2, 3))
+    kept = [root / "tag" / "tag-first", root / "changelog" / "changelog-2", root / "branch/branch-x/snapshot/snapshot-3"]
+    kept[0].write_text(Tag(first).to_json())
+    kept[1].write_text(second.to_json())
+    kept[2].write_text(third.to_json())
+    shutil.rmtree(root / "snapshot")
+    before = census(root)
+    result = removed(table)
+    gone = before - census(root)
+    assert gone and all(path.startswith("manifest/manifest-list") for path in gone), "what the second named alone"
+    assert result.files == len(gone) and unnamed(root) == set()
+    for path in kept:
+        path.unlink()
+        assert removed(table).files > 0
+    assert not list(root.rglob("*.parquet")) and not list((root / "manifest").iterdir())
