@@ -258,6 +258,13 @@ class JavaPaimon(_Engine):
         answer = self._side.call("stream", path=str(path), first=first)
         return [unordered_of_notation(rows, _kinded_fields(path)) for rows in answer]
 
+    def system(self, path: Path, name: str) -> tuple[list[tuple[str, str]], Rows]:
+        """(name, type) of each column of a system table, and its rows."""
+        answer = self._side.call("system", path=str(path), name=name)
+        columns = [(column, kind) for column, kind in answer["columns"]]
+        fields = [DataField(at, column, parse_type(kind)) for at, (column, kind) in enumerate(columns)]
+        return columns, rows_of_notation(answer["rows"], fields)
+
     def compact(self, path: Path, full: bool = True) -> None:
         self._side.call("compact", path=str(path), full=full)
 

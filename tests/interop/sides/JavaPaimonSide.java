@@ -25,7 +25,7 @@ import org.apache.paimon.table.*;
 import org.apache.paimon.table.sink.*;
 import org.apache.paimon.table.source.*;
 import org.apache.paimon.table.source.snapshot.*;
-import org.apache.paimon.table.system.AuditLogTable;
+import org.apache.paimon.table.system.*;
 import org.apache.paimon.types.*;
 import org.apache.paimon.utils.BloomFilter;
 
@@ -226,6 +226,24 @@ public class JavaPaimonSide {
             plan = scan.plan();
         }
         return JSON.writeValueAsString(plans);
+    }
+
+    // A system table: {"columns": [[name, type] ...], "rows": [...]}.
+    public String system(String path, String name) throws Exception {
+        Table table = SystemTableLoader.load(name, table(path));
+        ReadBuilder builder = table.newReadBuilder();
+        ArrayNode columns = JSON.createArrayNode();
+        for (int i = 0; i < table.rowType().getFieldCount(); i++) {
+            DataField field = (DataField) table.rowType().getFields().get(i);
+            ArrayNode column = JSON.createArrayNode();
+            column.add(field.name());
+            column.add(field.type().asSQLString());
+            columns.add(column);
+        }
+        ObjectNode result = JSON.createObjectNode();
+        result.put("columns", columns);
+        result.put("rows", rows(builder.newRead(), builder.newScan().plan().splits(), table.rowType()));
+        return JSON.writeValueAsString(result);
     }
 
     // Lookup files. types: the fields of a row as in a schema file; form: block size, compression, error rate of the

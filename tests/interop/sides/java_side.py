@@ -38,6 +38,7 @@ serve(
         "compact": lambda path, full: _java.compact(path, full),
         "read": lambda path, where: json.loads(_java.read(path, json.dumps(where))),
         "changes": lambda path, after, upto, mode: json.loads(_java.changes(path, after, upto, mode)),
+        "system": lambda path, name: json.loads(_java.system(path, name)),
         "stream": lambda path, first: json.loads(_java.stream(path, first)),
         "compacted_rows": lambda types, rows: json.loads(_java.compactedRows(json.dumps(types), json.dumps(rows))),
         "write_lookup_file": lambda file, keys, values, rows, form: _java.writeLookupFile(

@@ -1,0 +1,83 @@
+"""System tables beside Java Paimon: the same columns and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelsm.maintain.system_tables.named_tables import METADATA_TABLES
+from lakelsm.maintain.system_tables.system_table import TableState
+from lakelsm.snapshots.consumer_store import consumer_text
+from lakelsm.snapshots.table_store import TableStore
+from tests.interop.lakelsm_tables import LakelsmTables
+from tests.interop.peers import JavaPaimon, Peer
+from tests.interop.samples import rows_of
+from tests.interop.value_form import rows_of_arrow
+from tests.maintain.system_tables.states import AT_UTC
+
+COLUMNS = (
+    "d DATE, p STRING, k BIGINT, t TIMESTAMP(6), n DECIMAL(30, 12), f FLOAT, b BOOLEAN, h TIME(3), a ARRAY<INT>, "
+    "r ROW<x INT>"
+)
+VALUES: dict[str, list[Any]] = {
+    "t": [1_600_000_000_123_456, 0, None, -1_000],
+    "n": [Decimal("-1.000000000001"), Decimal("12345678901234567.5"), None, Decimal(0)],
+    "f": [1.5, 1e10, None, -0.0],
+    "b": [True, False, None, True],
+    "h": [0, 86_399_999, None, 1_000],
+    "a": [[1, None], [], None, [2]],
+    "r": [{"x": 1}, {"x": None}, None, {"x": 2}],
+}
+
+
+@pytest.fixture
+def java(peers: Callable[[str], Peer]) -> JavaPaimon:
+    peer = peers("java-paimon")
+    assert isinstance(peer, JavaPaimon)
+    return peer
+
+
+def assert_equal(java: JavaPaimon, path: Path) -> None:
+    """Java's columns are the first of ours (later releases have more), and the rows are the same."""
+    store = TableStore.open(str(path))
+    state = TableState(store, store.snapshots.latest(), AT_UTC)
+    for name, table in METADATA_TABLES.items():
+        columns, rows = java.system(path, name)
+        fields = table.fields[: len(columns)]
+        assert [(field.name, field.type.sql()) for field in fields] == columns, name
+        found = table.rows(state).select([field.name for field in fields])
+        if name in ("branches", "tags"):  # Their times are Java's own: of a directory, and finer than the column.
+            times = [at for at, field in enumerate(fields) if field.name == "create_time"]
+            rows = [tuple(value for at, value in enumerate(row) if at not in times) for row in rows]
+            fields = tuple(field for field in fields if field.name != "create_time")
+            found = found.select([field.name for field in fields])
+        assert rows_of_arrow(found, fields) == rows, name
+
+
+@pytest.mark.parametrize(
+    "options", [{"bucket": "2"}, {"bucket": "-1"}, {"deletion-vectors.enabled": "true", "bucket": "1"}]
+)
+def test_every_table_of_metadata_has_javas_rows(
+    ours: LakelsmTables, java: JavaPaimon, path: Path, options: dict[str, str]
+) -> None:
+    keys = {"d": [0, 20_000, 20_000, -1], "p": ["x=1", "a", "a", "ü b"], "k": [1, 2, 3, 4]}
+    java.create(path, COLUMNS, ["d", "p", "k"], ["d", "p"], options)
+    java.write(path, rows_of(COLUMNS, {**keys, **VALUES}))
+    java.write(path, rows_of(COLUMNS, {**keys, **VALUES, "k": [1, 9, 3, 5]}), ["+I", "+I", "-D", "+U"])
+    java.compact(path)
+    assert_equal(java, path)
+    java.alter(path, ("rename", "b", "c"), ("type", "f", "DOUBLE"), ("add", "z", "INT"), ("drop", "h"))
+    columns = COLUMNS.replace("b BOOLEAN, h TIME(3)", "c BOOLEAN").replace("f FLOAT", "f DOUBLE") + ", z INT"
+    more = {"c" if name == "b" else name: values for name, values in VALUES.items() if name != "h"}
+    rows = rows_of(columns, {**keys, **more, "z": [1, 2, 3, None]})
+    java.write(path, rows)
+    ours.write(path, rows)
+    ours.compact(path)
+    ours.write(path, rows)
+    store = TableStore.open(str(path))
+    store.file_io.write(store.paths.consumer("reader"), consumer_text(3))
+    assert_equal(java, path)
