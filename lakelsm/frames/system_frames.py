@@ -10,9 +10,13 @@ from pyspark.sql import functions as F
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.frames.changelog_frame import change_frame
+from lakelsm.plan.changelog_plan import ChangelogPlan
+from lakelsm.schema.system_columns import ROW_KIND
 from lakelsm.snapshots.deletion_vectors import deletion_vectors
 from lakelsm.snapshots.manifest_scan import read_delta_metas, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.spark.columns import quoted
 from lakelsm.spark.spark_types import to_struct
 from lakelsm.types import DataField
 
@@ -112,6 +116,14 @@ def files_frame(spark: SparkSession, store: TableStore, snapshot: Snapshot | Non
 def system_frame(spark: SparkSession, rows: pa.Table, fields: Sequence[DataField]) -> DataFrame:
     """The rows of a system table as Spark has its columns."""
     return spark.createDataFrame(rows, to_struct(tuple(fields)))
+
+
+def state_frame(spark: SparkSession, store: TableStore, plan: ChangelogPlan, lists: bool) -> DataFrame:
+    """The rows of a state behind their row kinds; ``lists``: each value as a list of one."""
+    frame = change_frame(spark, store, plan, None, ROW_KIND, positions=False)
+    if not lists:
+        return frame
+    return frame.select(ROW_KIND, *(F.array(quoted(name)).alias(name) for name in store.schema.field_names))
 
 
 def buckets_frame(files: DataFrame) -> DataFrame:

@@ -11,8 +11,8 @@ from lakelsm.engine import local_engine
 from lakelsm.errors import CorruptTableError
 from lakelsm.maintain.check.table_check import check_table, checked_check_scope
 from lakelsm.maintain.opened_table import OpenedTable
-from lakelsm.maintain.system_tables.named_tables import check_travel, checked_system_table
-from lakelsm.maintain.system_tables.system_table import SystemTable, TableState
+from lakelsm.maintain.system_tables.named_tables import AnySystemTable, check_travel, checked_system_table
+from lakelsm.maintain.system_tables.system_table import TableState
 from lakelsm.maintenance_results import CheckResult
 from lakelsm.plan.table_status import table_status
 from lakelsm.plan.time_travel import chosen_state
@@ -39,24 +39,24 @@ class TableInspection(OpenedTable):
     def system(self, name: str, *, snapshot_id: int | None = None, tag: str | None = None) -> DataFrame:
         """One of Paimon's system tables of this branch, with Paimon's columns, as a DataFrame: 'files' is ``t$files``.
 
-        ``snapshot_id`` or ``tag`` chooses the snapshot where the table shows one: files, file_key_ranges, manifests,
-        partitions, buckets, table_indexes. Times without a zone are this machine's local ones.
-        Raises InvalidInputError for a name that is none, with those that there are.
+        ``snapshot_id`` or ``tag`` chooses the snapshot where the table shows one: audit_log, binlog, buckets,
+        file_key_ranges, files, manifests, partitions, ro, table_indexes. Times without a zone are this machine's local
+        ones. Raises InvalidInputError for a name that is none, with those that there are.
         """
-        from lakelsm.frames.system_frames import system_frame
-
-        table = checked_system_table(name)
-        return system_frame(self.spark, self._system_rows(table, snapshot_id, tag), table.fields)
+        table, state = self._system(name, snapshot_id, tag)
+        return table.frame(self.spark, state)
 
     def system_arrow(self, name: str, *, snapshot_id: int | None = None, tag: str | None = None) -> pa.Table:
         """The rows of `system` as an Arrow table: no session is needed."""
-        return self._system_rows(checked_system_table(name), snapshot_id, tag)
+        table, state = self._system(name, snapshot_id, tag)
+        return table.rows(state)
 
-    def _system_rows(self, table: SystemTable, snapshot_id: int | None, tag: str | None) -> pa.Table:
+    def _system(self, name: str, snapshot_id: int | None, tag: str | None) -> tuple[AnySystemTable, TableState]:
+        table = checked_system_table(name)
         snapshot_id, tag = checked_snapshot_id("snapshot_id", snapshot_id), checked_tag("tag", tag)
         check_travel(table, snapshot_id is not None or tag is not None)
         store, snapshot = chosen_state(self._store(), snapshot_id, None, tag, local_engine().millis_of)
-        return table.rows(TableState(store, snapshot))
+        return table, TableState(store, snapshot)
 
     def check(
         self, *, where: str | None = None, engine: str | None = None, deadline: float | str | None = None

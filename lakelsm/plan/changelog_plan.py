@@ -128,6 +128,22 @@ def plan_difference(
     return ChangelogPlan(compared=tuple(units))
 
 
+def plan_state(store: TableStore, snapshot: Snapshot | None) -> ChangelogPlan:
+    """Plan the rows of a snapshot (None: of an empty table) with its retractions that no compaction has dropped."""
+    live = list(live_files(store, snapshot, None, None).values())
+    listed = [file.entry for file in live]
+    make = MergeUnits(store, listed, [file.vector for file in live])
+    target = store.options.source_split_target_size
+    return ChangelogPlan(
+        merged=tuple(
+            unit
+            for files in by_bucket(store, listed).values()
+            for group in overlap_groups(files)
+            for unit in make.of_section(Section(fewest_runs(group)), target)
+        )
+    )
+
+
 @dataclass(frozen=True)
 class LiveFile:
     """A file as one state has it, with the deletion vector that it has there."""

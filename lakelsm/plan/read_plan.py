@@ -63,11 +63,13 @@ def plan_read(
     predicate: Predicate | None,
     fresh: bool = False,
     only: Collection[int] | None = None,
+    level: int | None = None,
 ) -> ReadPlan:
     """Plan the read of a snapshot from its manifests alone (None: an empty table).
 
     ``predicate`` leaves out partitions, buckets and files that surely hold no row of the answer; it is not a filter.
-    ``fresh`` merges level 0 in where reads of the table leave it out. ``only`` has the buckets that are read (None: all).
+    ``fresh`` merges level 0 in where reads of the table leave it out. ``only`` has the buckets that are read (None: all),
+    and ``level`` is the one whose files are (None: all that reads show).
     """
     if snapshot is None:
         return ReadPlan(None, raw_files=(), merged_files=(), units=(), files_live=0)
@@ -82,7 +84,10 @@ def plan_read(
     )
     every = by_bucket(store, entries)
     buckets = {
-        bucket: [file for file in files if is_shown(store.options, file.level, fresh)] for bucket, files in every.items()
+        bucket: [
+            file for file in files if is_shown(store.options, file.level, fresh) and level in (None, file.level)
+        ]
+        for bucket, files in every.items()
     }
     if predicate is not None and prunes_files:
         buckets = _prune_files(store, predicate, entries, buckets, _version_rule(store.options, fresh))

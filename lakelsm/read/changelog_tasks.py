@@ -16,6 +16,7 @@ from lakelsm.merge.merge_unit import MergeUnit
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import key_ranges, merge_runs
 from lakelsm.plan.changelog_plan import DifferenceUnit
+from lakelsm.read.merged_rows import EVERY_FILE, MergedRows
 from lakelsm.schema.identifiers import match
 from lakelsm.schema.system_columns import FILE_NUMBER, SEQUENCE_NUMBER, SNAPSHOT_ID
 from lakelsm.schema.table_schema import TableSchema
@@ -38,7 +39,10 @@ def check_added_columns(schema: TableSchema, kind_column: str, positions: bool) 
 
 @dataclass(frozen=True)
 class MergedChanges:
-    """The task that merges new data files and keeps retractions; ``schema`` is that of the rows that it yields."""
+    """The task that merges new data files, or those of a state, and keeps retractions.
+
+    ``schema`` is that of the rows that it yields.
+    """
 
     reader: RunReader
     spec: MergeSpec
@@ -47,6 +51,9 @@ class MergedChanges:
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
         """Yield one row a key."""
         for unit in units:
+            if self.spec.lookup:  # Levels decide what is merged.
+                yield from MergedRows(self.reader, self.spec, self.schema, EVERY_FILE, retractions=True)([unit])
+                continue
             for rows in merge_runs(self.reader.open_runs(unit), self.spec, drop_deletes=False):
                 yield from conform(rows, self.schema).combine_chunks().to_batches()
 

@@ -40,16 +40,17 @@ def is_handed_over(file: RunFile, small_file: int) -> bool:
 class MergedRows:
     """The task that merges the contested keys of some units; ``schema`` is that of the rows that it yields.
 
-    Files of less than ``small_file`` bytes are handed over whole.
+    Files of less than ``small_file`` bytes are handed over whole. ``retractions``: these stay, as changes have them.
     """
 
     reader: RunReader
     spec: MergeSpec
     schema: pa.Schema
     small_file: int = 0
+    retractions: bool = False
 
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:
-        """Yield the merged rows and those of the small files, retractions left out."""
+        """Yield the merged rows and those of the small files."""
         for unit in units:
             small = np.array([is_handed_over(file, self.small_file) for file in unit.files])
             runs = self.reader.open_runs(unit, positions=True)
@@ -72,4 +73,4 @@ class MergedRows:
             if self.spec.lookup:
                 rows, keys = merge_candidates(rows, keys, unit.levels[rows.column(FILE_NUMBER).to_numpy()])
             rows = merge_rows(rows.combine_chunks(), keys, self.spec)
-        return without_retractions(rows)
+        return rows if self.retractions else without_retractions(rows)

@@ -18,8 +18,10 @@ SYSTEM_FIELDS = (
     DataField(2147483645, VALUE_KIND, parse_type("TINYINT NOT NULL")),
 )
 
+#: The kind of a change as a text, in what reads of changes give.
+ROW_KIND = "rowkind"
 #: Names that no column of a table may have.
-RESERVED_NAMES = (SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", "_ROW_ID")
+RESERVED_NAMES = (SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", ROW_KIND, "_ROW_ID")
 
 #: Of reads of changes that ask for positions: the snapshot that made a change.
 SNAPSHOT_ID = "_SNAPSHOT_ID"

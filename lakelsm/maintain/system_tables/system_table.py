@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -13,6 +13,9 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import DataField, parse_columns, shown_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,12 @@ class SystemTable:
     def schema(self) -> pa.Schema:
         """The columns in Arrow."""
         return pa.schema([pa.field(each.name, shown_arrow(each.type), each.type.nullable) for each in self.fields])
+
+    def frame(self, spark: SparkSession, state: TableState) -> DataFrame:
+        """The rows on Spark."""
+        from lakelsm.frames.system_frames import system_frame
+
+        return system_frame(spark, self.rows(state), self.fields)
 
     def rows(self, state: TableState) -> pa.Table:
         """The rows."""

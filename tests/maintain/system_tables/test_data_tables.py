@@ -1,0 +1,73 @@
+"""System tables of rows: audit log, binlog, and the rows that need no merge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog, Table
+from lakelsm.maintain.system_tables.data_tables import READ_OPTIMIZED
+from lakelsm.maintain.system_tables.system_table import TableState
+from lakelsm.snapshots.table_store import TableStore
+
+
+def table_of(tmp_path: Path, **options: str) -> Table:
+    given = {"bucket": "1", "write-only": "true", **{key.replace("_", "-"): value for key, value in options.items()}}
+    return Catalog(str(tmp_path)).create_table("db.t", "k INT, v INT, w INT", primary_key=["k"], options=given)
+
+
+def write(table: Table, kinds: str, *rows: tuple[int, int | None, int | None]) -> None:
+    arrays = [pa.array(values, pa.int32()) for values in zip(*rows)]
+    kind = pa.array([f"{'-' if each == 'D' else '+'}{each}" for each in kinds])
+    table.write(pa.Table.from_arrays([*arrays, kind], ["k", "v", "w", "kind"]), row_kind="kind")
+
+
+def shown(table: Table, name: str, **travel: Any) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in table.system_arrow(name, **travel).to_pylist()), key=repr)
+
+
+def test_an_audit_log_has_retractions_until_a_compaction_drops_them(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    write(table, "II", (1, 1, None), (2, 2, None))
+    write(table, "DU", (1, 1, None), (2, 3, None))
+    assert shown(table, "audit_log") == [("+U", 2, 3, None), ("-D", 1, 1, None)]
+    assert shown(table, "binlog") == [("+U", [2], [3], [None]), ("-D", [1], [1], [None])]
+    assert shown(table, "audit_log", snapshot_id=1) == [("+I", 1, 1, None), ("+I", 2, 2, None)]
+    assert shown(table, "ro") == []
+    table.compact(full=True)
+    assert shown(table, "audit_log") == [("+U", 2, 3, None)]
+    write(table, "I", (2, 9, None))
+    assert shown(table, "ro") == [(2, 3, None)]
+
+
+@pytest.mark.parametrize("producer", ["none", "lookup"])
+def test_engines_that_combine_rows_show_them_merged(tmp_path: Path, producer: str) -> None:
+    table = table_of(tmp_path, merge_engine="partial-update", changelog_producer=producer)
+    write(table, "I", (1, 1, None))
+    table.compact()
+    write(table, "I", (1, None, 2))
+    assert shown(table, "audit_log") == [("+I", 1, 1, 2)]
+    assert shown(table, "binlog") == [("+I", [1], [1], [2])]
+
+
+def test_rows_that_vectors_mask_are_in_none_and_level_0_waits(tmp_path: Path) -> None:
+    table = table_of(tmp_path, **{"deletion-vectors.enabled": "true", "num-sorted-run.compaction-trigger": "1"})
+    write(table, "III", (1, 1, 1), (2, 2, 2), (3, 3, 3))
+    table.compact(full=True)
+    write(table, "D", (1, 1, 1))
+    table.compact()
+    write(table, "U", (2, 9, 9))
+    assert shown(table, "audit_log") == [("+I", 2, 2, 2), ("+I", 3, 3, 3)]
+    assert shown(table, "ro") == [(2, 2, 2), (3, 3, 3)]
+
+
+def test_a_table_without_snapshots_has_no_rows_of_the_same_columns(tmp_path: Path) -> None:
+    table_of(tmp_path)
+    store = TableStore.open(str(tmp_path / "db.db" / "t"))
+    assert READ_OPTIMIZED.rows(TableState(store, None)).schema.names == ["k", "v", "w"]
+    table = Table(store)
+    assert table.system_arrow("audit_log").schema.names == ["rowkind", "k", "v", "w"]
+    assert table.system_arrow("binlog").schema.field("v").type == pa.list_(pa.int32())
