@@ -7,9 +7,11 @@ import os
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import nullcontext
+from typing import TypeAlias
 
 from tests.simulation.planted_faults import PLANTED_FAULTS, planted
 from tests.simulation.scenario import scenario
@@ -18,6 +20,8 @@ from tests.simulation.simulate import failure_of
 
 #: Seeds that a worker runs at a time.
 _CHUNK = 100
+#: How many seeds ran, those that failed and why, and what their actions came to.
+_Ran: TypeAlias = tuple[int, list[tuple[int, str]], Counter[str]]
 #: A planted fault has to be seen within so many seeds.
 MOST_SEEDS = 10_000
 
@@ -63,8 +67,10 @@ def _many(first: int, count: int, workers: int, seconds: float | None) -> int:
     started = told = time.monotonic()
     chunks = [range(start, min(start + _CHUNK, first + count)) for start in range(first, first + count, _CHUNK)]
     failed = done = 0
-    for ran, failures in _in_processes(chunks, workers, started, seconds):
+    outcomes: Counter[str] = Counter()
+    for ran, failures, came_to in _in_processes(chunks, workers, started, seconds):
         done += ran
+        outcomes.update(came_to)
         for seed, text in failures:
             failed += 1
             print(f"seed {seed}: {text}; run it again with: make simulate SEED={seed}", flush=True)
@@ -72,13 +78,14 @@ def _many(first: int, count: int, workers: int, seconds: float | None) -> int:
             told = time.monotonic()
             print(f"{done} seeds, {failed} failed, {done / (told - started):.0f} seeds/s", flush=True)
     taken = time.monotonic() - started
+    print(", ".join(f"{what} {times}" for what, times in sorted(outcomes.items())))
     print(f"{done} seeds from {first}, {failed} failed, {taken:.1f} s, {done / taken:.0f} seeds/s")
     return 1 if failed else 0
 
 
 def _in_processes(
     chunks: Iterable[range], workers: int, started: float, seconds: float | None
-) -> Iterator[tuple[int, list[tuple[int, str]]]]:
+) -> Iterator[_Ran]:
     if workers == 1:
         for chunk in chunks:
             if seconds is not None and time.monotonic() - started > seconds:
@@ -86,7 +93,7 @@ def _in_processes(
             yield _chunk(chunk)
         return
     with ProcessPoolExecutor(workers) as pool:
-        running: set[Future[tuple[int, list[tuple[int, str]]]]] = set()
+        running: set[Future[_Ran]] = set()
         for chunk in chunks:
             if seconds is not None and time.monotonic() - started > seconds:
                 break
@@ -97,13 +104,13 @@ def _in_processes(
         yield from (future.result() for future in running)
 
 
-def _chunk(seeds: range) -> tuple[int, list[tuple[int, str]]]:
-    failures = []
+def _chunk(seeds: range) -> _Ran:
+    failures, outcomes = [], Counter[str]()
     for seed in seeds:
-        failure = failure_of(scenario(seed))
+        failure = failure_of(scenario(seed), outcomes)
         if failure is not None:
             failures.append((seed, f"{type(failure).__name__}: {failure}"))
-    return len(seeds), failures
+    return len(seeds), failures, outcomes
 
 
 def _planted(names: Sequence[str], first: int, workers: int) -> int:

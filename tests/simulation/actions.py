@@ -12,11 +12,15 @@ from lakelsm.errors import (
     BatchHistoryExpiredError,
     CommitConflictError,
     CommitOutcomeUnknownError,
+    CorruptTableError,
+    InvalidInputError,
     LakelsmError,
     SnapshotNotFoundError,
     StorageError,
 )
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from lakelsm.maintain.branches import create_branch, delete_branch
+from lakelsm.maintain.tags import create_tag, delete_tags, rename_tag, replace_tag, tagged_snapshot
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.results import CompactionStatus
@@ -39,6 +43,8 @@ from tests.simulation.scheduler import Interrupted, Killed, Process
 
 #: Errors that an operation may end with because of others, and with them nothing done.
 _LOST = (CommitConflictError, BatchHistoryExpiredError, SnapshotNotFoundError)
+#: Actions that others, or a run of their own that was killed, may have made impossible: they are refused then.
+_REFUSABLE = ("tag", "retag", "rename_tag", "untag", "branch", "unbranch", "read_tag", "rollback")
 
 
 class ActorRun:
@@ -48,7 +54,7 @@ class ActorRun:
         self, process: Process, table: TableStore, ledger: Ledger, stop: Callable[[BaseException], None]
     ) -> None:
         self._process = process
-        self._table = table
+        self._main = self._table = table
         self._ledger = ledger
         self._stop = stop
         self._runner = RowFileRunner(table.file_io, process.surroundings, table.paths)
@@ -68,7 +74,9 @@ class ActorRun:
         """An action with its reruns: after it was killed, failed, or its outcome is not known."""
         again = action.again
         for _ in range(action.reruns + 1):
-            if self._attempt(action):
+            done = self._attempt(action)
+            self._ledger.outcomes[f"{action.kind} {'done' if done else 'failed'}"] += 1
+            if done:
                 if not again:
                     return
                 again = False
@@ -76,8 +84,10 @@ class ActorRun:
     def _attempt(self, action: Action) -> bool:
         """Whether the action is done, and was acknowledged."""
         self._tries += 1
-        self._process.was_hurt = self._process.was_hurt and self._process.is_refusing
+        self._process.was_hurt = self._process.is_refusing
+        losses = self._ledger.losses
         try:
+            self._table = self._main.on_branch(action.branch) if action.branch else self._main
             getattr(self, f"_{action.kind}")(action)
         except Killed:
             if self._process.is_ended:
@@ -92,6 +102,14 @@ class ActorRun:
             if not self._process.was_hurt:
                 raise
             return False
+        except InvalidInputError:
+            if action.kind not in _REFUSABLE and not action.branch:
+                raise
+            return False
+        except (CorruptTableError, FileNotFoundError):
+            if self._ledger.losses == losses:
+                raise
+            return False  # What it read has expired meanwhile.
         return True
 
     # -- writes ------------------------------------------------------------------------------------------------------
@@ -161,7 +179,8 @@ class ActorRun:
         except CommitOutcomeUnknownError:
             raise
         except Exception as error:
-            if len(intent.published) > before and not self._has_twin():
+            stands = len(intent.published) > before and self._ledger.stands(intent, self._table.paths.snapshot_dir)
+            if stands and not self._has_twin():
                 raise Violation(f"{user}/{identifier} failed with {error!r}, and it was published") from error
             raise
         self._check_acknowledged(intent, user, identifier, result.outcome)
@@ -172,6 +191,7 @@ class ActorRun:
     def _check_acknowledged(self, intent: Intent, user: str, identifier: int, outcome: CommitOutcome) -> None:
         where = f"{user}/{identifier}"
         if outcome.snapshot is not None:
+            self._ledger.check_acknowledged(where, outcome.snapshot)
             if outcome.snapshot.uuid not in intent.published:
                 raise Violation(f"{where} was acknowledged with snapshot {outcome.snapshot.id}, which is not of it")
         elif outcome.already_committed and not intent.published:
@@ -192,7 +212,7 @@ class ActorRun:
         known = self._ledger.newest_id(self._table.paths)
         snapshot = snapshots.latest()
         found = None if snapshot is None else snapshot.id
-        if known is not None and (found is None or found < known):
+        if known is not None and (found is None or found < known) and not self._ledger.rolls_back:
             raise Violation(f"a reader finds snapshot {found} for the newest, and {known} was there before it looked")
         if snapshot is None:
             return
@@ -204,8 +224,49 @@ class ActorRun:
     def _check_read(self, snapshot: Snapshot) -> None:
         rows = self._rows_of(snapshot)
         expected = self._ledger.state_of(snapshot)
-        if rows != expected:
+        if expected is not None and rows != expected:
             raise Violation(f"a read of snapshot {snapshot.id} shows {rows} and should show {expected}")
+
+    def _read_tag(self, action: Action) -> None:
+        names = self._table.tags.names()
+        if names:
+            name = names[int(self._process.chance() * len(names))]
+            path = self._table.paths.tag(name)
+            if path in self._ledger.firm:
+                tag = self._table.tags.get(name)
+                if path in self._ledger.firm:
+                    self._check_read(tag.snapshot)
+
+    # -- tags and branches -------------------------------------------------------------------------------------------
+
+    def _tag(self, action: Action) -> None:
+        snapshot = tagged_snapshot(self._table, self._some_id(action))
+        create_tag(self._table, action.name, snapshot, surroundings=self._process.surroundings)
+        self._ledger.hold(self._table.paths.tag(action.name), f"tag {action.name}")
+
+    def _retag(self, action: Action) -> None:
+        snapshot = tagged_snapshot(self._table, self._some_id(action))
+        replace_tag(self._table, action.name, snapshot, surroundings=self._process.surroundings)
+        self._ledger.hold(self._table.paths.tag(action.name), f"tag {action.name}")
+
+    def _rename_tag(self, action: Action) -> None:
+        rename_tag(self._table, action.name, f"{action.name}-renamed", surroundings=self._process.surroundings)
+        self._ledger.hold(self._table.paths.tag(f"{action.name}-renamed"), f"tag {action.name}-renamed")
+
+    def _untag(self, action: Action) -> None:
+        delete_tags(self._table, [action.name])
+
+    def _some_id(self, action: Action) -> int | None:
+        ids = self._table.snapshots.ids() if action.amount else []
+        return ids[int(self._process.chance() * len(ids))] if ids else None
+
+    def _branch(self, action: Action) -> None:
+        create_branch(self._main, action.name, action.partition)
+        for path in self._ledger.kept_below(self._main.paths.of_branch(action.name).branch_root):
+            self._ledger.hold(path, f"branch {action.name}")
+
+    def _unbranch(self, action: Action) -> None:
+        delete_branch(self._main, action.name)
 
     def _rows_of(self, snapshot: Snapshot | None) -> State:
         return read_rows(self._table.file_io, plan_read(self._table, snapshot, None))

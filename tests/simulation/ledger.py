@@ -1,19 +1,20 @@
 """The sequential model of a table, and the checks after each change of the store.
 
 Each snapshot that appears must show what its predecessor showed, changed by the one batch that its commit user and
-identifier name, whole. Nothing may be lost that a retained snapshot names.
+identifier name, whole. Nothing may be lost that a retained snapshot, tag or branch names.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from lakelsm.errors import LakelsmError
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.format.paths import TablePaths, snapshot_id_of
-from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.format.paths import TablePaths, snapshot_id_of, tag_of
+from lakelsm.format.snapshot import CommitKind, Snapshot, Tag
 from lakelsm.snapshots.table_store import TableStore
 from tests.simulation.memory_store import MemoryStore
 from tests.simulation.row_files import DoubledRowError, State, StoredRow, data_path, merged, shown, stored_rows
@@ -25,6 +26,13 @@ Effect = Callable[[State], State]
 
 class Violation(Exception):
     """A promise of the engine is broken."""
+
+
+class Abandoned(Exception):
+    """Nothing more can be told of this run: a fault hit where no engine on such a store can do better.
+
+    That is a writer that dies right after it published on a snapshot that a rollback took away, before it looks.
+    """
 
 
 @dataclass
@@ -50,21 +58,48 @@ class Version:
     live: Mapping[str, ManifestEntry]
 
 
-class Ledger:
-    """Watches the store."""
+@dataclass(frozen=True)
+class Suspect:
+    """A snapshot that was published on one that a rollback took away: its writer is to take it back."""
 
-    def __init__(self, store: MemoryStore, table: TableStore, stop: Callable[[BaseException], None]) -> None:
+    reason: str
+    writer: str
+
+
+class Ledger:
+    """Watches the store. ``rolls_back``: some actor does so, and what it takes away may have been gone on from."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        table: TableStore,
+        stop: Callable[[BaseException], None],
+        current: Callable[[], str],
+        rolls_back: bool,
+    ) -> None:
         self._store = store
         self._table = table
         self._stop = stop
+        self._current = current
+        self.rolls_back = rolls_back
         self._entries = VersionEntries(table)
         self.intents: dict[tuple[str, int], Intent] = {}
         self.versions: dict[str, Version] = {}
-        #: The uuid of each snapshot file that is there, by path.
+        self.suspects: dict[str, Suspect] = {}
+        #: The uuid of each snapshot or tag file that is there, by path; and those of them that hold what they need.
         self.kept: dict[str, str] = {}
+        self.firm: set[str] = set()
+        #: How often each kind of action was done, and failed.
+        self.outcomes: Counter[str] = Counter()
+        #: How many files ceased to be firm.
+        self.losses = 0
+        #: What expiry may take, by the directory of snapshots: so many of the newest have to stay.
+        self.retained_least: dict[str, int] = {}
+        self._expired: set[str] = set()
         self._needed: dict[str, int] = {}
+        self._last: dict[str, str] = {}
 
-    # -- what actors tell --------------------------------------------------------------------------------------------
+    # -- what actors tell and ask ------------------------------------------------------------------------------------
 
     def expect(self, actor: str, user: str, identifier: int, kind: CommitKind, effect: Effect) -> Intent:
         """An actor is about to commit a batch; told anew where it does something else now."""
@@ -77,16 +112,59 @@ class Ledger:
         prefix = f"{paths.snapshot_dir}/snapshot-"
         return max((int(path[len(prefix) :]) for path in self.kept if path.startswith(prefix)), default=None)
 
-    def state_of(self, snapshot: Snapshot) -> State:
-        """What a snapshot must show."""
+    def state_of(self, snapshot: Snapshot) -> State | None:
+        """What a snapshot must show; None where its writer is to take it back."""
+        if snapshot.uuid in self.suspects:
+            return None
         version = self.versions.get(snapshot.uuid or "")
         if version is None:
             raise Violation(f"snapshot {snapshot.id} with uuid {snapshot.uuid} was never published")
         return version.state
 
-    def is_kept(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot is still retained as one, by any name."""
-        return snapshot.uuid in self.kept.values()
+    def is_firm(self, uuid: str | None) -> bool:
+        """Whether something retained holds a snapshot."""
+        return any(self.kept[path] == uuid for path in self.firm)
+
+    def stands(self, intent: Intent, directory: str) -> bool:
+        """Whether a snapshot of a batch is there and stays."""
+        there = {self.kept[path] for path in self.firm if path.startswith(f"{directory}/")}
+        return any(uuid in there for uuid in intent.published)
+
+    def kept_below(self, directory: str) -> list[str]:
+        """The snapshot and tag files below a directory."""
+        return [path for path in self.kept if path.startswith(f"{directory}/")]
+
+    def check_acknowledged(self, where: str, snapshot: Snapshot) -> None:
+        """Raise Violation for a commit that is told to be done and should have been taken back."""
+        suspect = self.suspects.get(snapshot.uuid or "")
+        if suspect is not None:
+            raise Violation(f"{where} was acknowledged: {suspect.reason}")
+
+    def hurt(self, writer: str) -> None:
+        """A fault hit an actor. Raises Abandoned where it was to take a snapshot back."""
+        there = set(self.kept.values())
+        if any(suspect.writer == writer and uuid in there for uuid, suspect in self.suspects.items()):
+            raise Abandoned
+
+    def hold(self, path: str, what: str) -> None:
+        """A tag or branch was acknowledged. Raises Violation unless it, if it is still there, has all that it needs."""
+        uuid = self.kept.get(path)
+        if uuid is None or path in self.firm or uuid in self.suspects:
+            return
+        missing = [file for file in self.versions[uuid].files if file not in self._store.files]
+        if missing:
+            raise Violation(f"{what} was acknowledged, and these of its files do not exist: {missing}")
+        self._make_firm(path)
+
+    def check_end(self) -> None:
+        """Raise Violation unless everything that is retained is there, without gaps."""
+        for path in self.firm:
+            missing = [file for file in self.versions[self.kept[path]].files if file not in self._store.files]
+            if missing:
+                raise Violation(f"{path} is there, and these of its files are not: {missing}")
+        for path, uuid in self.kept.items():
+            if uuid in self.suspects:
+                raise Violation(f"{path} was never taken back: {self.suspects[uuid].reason}")
 
     # -- Watch -------------------------------------------------------------------------------------------------------
 
@@ -96,54 +174,95 @@ class Ledger:
         number = snapshot_id_of(name)
         try:
             if number is not None and "/snapshot/" in path:
-                self._published(path, number, data, before)
-            elif before is not None and before != data and name not in ("LATEST", "EARLIEST"):
+                if before is not None and before != data:
+                    raise Violation(f"{path} was replaced by another snapshot")
+                if before is None:
+                    self._published(path, number, data)
+            elif tag_of(name) is not None and "/tag/" in path:
+                self._forget(path)
+                self._keep(path, Tag.from_json(data, path).snapshot.uuid or "")
+            elif name == "EARLIEST" and "/snapshot/" in path:
+                self._announced(path.rsplit("/", 1)[0], int(data))
+            elif before is not None and before != data and name != "LATEST":
                 raise Violation(f"{path} was written again with other content")
         except (Violation, DoubledRowError, LakelsmError) as error:
             self._stop(error)
 
     def deleted(self, path: str, data: bytes) -> None:
         """As `Watch.deleted`."""
-        uuid = self.kept.pop(path, None)
-        if uuid is not None:
-            self._count(uuid, -1)
-            return
-        if self._needed.get(path):
-            owners = [kept for kept, uuid in self.kept.items() if path in self.versions[uuid].files]
+        if path in self.kept:
+            self._forget(path)
+        elif self._needed.get(path):
+            owners = [kept for kept in self.firm if path in self.versions[self.kept[kept]].files]
             self._stop(Violation(f"{path} was deleted, and {owners} need it"))
 
-    def check_end(self) -> None:
-        """Raise Violation unless everything that is retained is there, read by the engine's own reader."""
-        for path, uuid in self.kept.items():
-            version = self.versions[uuid]
-            missing = [file for file in version.files if file not in self._store.files]
-            if missing:
-                raise Violation(f"{path} is there, and these of its files are not: {missing}")
+    # -- what holds what ---------------------------------------------------------------------------------------------
 
-    # -- checks ------------------------------------------------------------------------------------------------------
+    def _keep(self, path: str, uuid: str) -> None:
+        """A file names a snapshot. It holds what it needs from now on where something else did until now."""
+        if uuid not in self.versions and uuid not in self.suspects:
+            raise Violation(f"{path} names a snapshot that was never published")
+        was_firm = self.is_firm(uuid)
+        self.kept[path] = self._last[path] = uuid
+        if was_firm:
+            self._make_firm(path)
 
-    def _published(self, path: str, number: int, data: bytes, before: bytes | None) -> None:
-        if before is not None:
-            if before != data:
-                raise Violation(f"{path} was replaced by another snapshot")
-            return
+    def _make_firm(self, path: str) -> None:
+        self.firm.add(path)
+        for file in self.versions[self.kept[path]].files:
+            self._needed[file] = self._needed.get(file, 0) + 1
+
+    def _forget(self, path: str) -> None:
+        self._soften(path)
+        self.kept.pop(path, None)
+
+    def _soften(self, path: str) -> None:
+        if path in self.firm:
+            self.losses += 1
+            self.firm.remove(path)
+            for file in self.versions[self.kept[path]].files:
+                self._needed[file] -= 1
+
+    def _announced(self, directory: str, earliest: int) -> None:
+        """Expiry says which snapshots go: those before a number."""
+        prefix = f"{directory}/snapshot-"
+        ids = sorted(int(path[len(prefix) :]) for path in self.kept if path.startswith(prefix))
+        least = self.retained_least.get(directory)
+        going = [number for number in ids if number < earliest and f"{prefix}{number}" in self.firm]
+        if going and (least is None or len(ids) - ids.index(going[-1]) - 1 < least):
+            raise Violation(f"snapshots {going} of {ids} go, and at least {least} must stay")
+        for number in going:
+            self._expired.add(self.kept[f"{prefix}{number}"])
+            self._soften(f"{prefix}{number}")
+
+    # -- checks of a snapshot ----------------------------------------------------------------------------------------
+
+    def _published(self, path: str, number: int, data: bytes) -> None:
         snapshot = Snapshot.from_json(data, path)
-        assert snapshot.uuid is not None
-        if snapshot.uuid not in self.versions:
-            self.versions[snapshot.uuid] = self._checked(path, number, snapshot)
-        self.kept[path] = snapshot.uuid
-        self._count(snapshot.uuid, 1)
+        uuid = snapshot.uuid or ""
+        if uuid in self.versions or uuid in self.suspects:
+            self._keep(path, uuid)
+            return
+        before = self.kept.get(_numbered(path, number - 1))
+        try:
+            if before in self.suspects:
+                raise Violation(f"{path} goes on from a snapshot that is to be taken back")
+            if before is None and number > 1:
+                raise Violation(f"{path} was published, and there is no snapshot {number - 1}")
+            version = self._checked(path, number, snapshot, None if before is None else self.versions[before])
+        except (Violation, DoubledRowError, LakelsmError) as error:
+            if not self.rolls_back:
+                raise
+            self.suspects[uuid] = Suspect(str(error), self._current())
+            self.kept[path] = uuid
+            return
+        self.versions[uuid] = version
+        if snapshot.commit_kind is not CommitKind.COMPACT:
+            self.intents[snapshot.commit_user, snapshot.commit_identifier].published.append(uuid)
+        self.kept[path] = self._last[path] = uuid
+        self._make_firm(path)
 
-    def _count(self, uuid: str, by: int) -> None:
-        needed = self._needed
-        for file in self.versions[uuid].files:
-            needed[file] = needed.get(file, 0) + by
-
-    def _checked(self, path: str, number: int, snapshot: Snapshot) -> Version:
-        parent = self.kept.get(f"{path.rsplit('-', 1)[0]}-{number - 1}")
-        if parent is None and number > 1:
-            raise Violation(f"{path} was published, and there is no snapshot {number - 1}")
-        before = None if parent is None else self.versions[parent]
+    def _checked(self, path: str, number: int, snapshot: Snapshot, before: Version | None) -> Version:
         state: State = {} if before is None else before.state
         where = f"snapshot {number} ({snapshot.commit_kind.value} of {snapshot.commit_user}/{snapshot.commit_identifier})"
         live, metadata = self._entries.of(snapshot)
@@ -158,27 +277,29 @@ class Ledger:
             _check_sequences(where, old, live)
         actual = shown(merged(row for entry in live.values() for row in self._rows(entry)))
         if snapshot.commit_kind is not CommitKind.COMPACT:
-            state = self._changed(where, snapshot, state, actual)
+            state = self._changed(where, path.rsplit("/", 1)[0], snapshot, state, actual)
         if actual != state:
             raise Violation(f"{where} shows other rows than the batches in order: {_difference(actual, state)}")
         return Version(snapshot, state, frozenset(files), live)
 
-    def _changed(self, where: str, snapshot: Snapshot, state: State, actual: State) -> State:
+    def _changed(self, where: str, directory: str, snapshot: Snapshot, state: State, actual: State) -> State:
         intent = self.intents.get((snapshot.commit_user, snapshot.commit_identifier))
         if intent is None:
             raise Violation(f"{where} is of nobody")
         if snapshot.commit_kind not in (intent.kind, CommitKind.OVERWRITE):
             raise Violation(f"{where} should be an {intent.kind.value}")
-        if self._stands(intent, snapshot):
+        if self.stands(intent, directory):
             raise Violation(f"{where} was published before: {intent.published}")
+        later = self._versions_of(directory, snapshot.commit_user, above=snapshot.commit_identifier)
+        if later and any(uuid in self._expired for uuid in intent.published):
+            raise Violation(f"{where} was published before and has expired, as {later} of its user could tell")
         possible = [effect(state) for effect in intent.effects.values()]
-        intent.published.append(snapshot.uuid or "")
         return next((after for after in possible if after == actual), possible[0])
 
-    def _stands(self, intent: Intent, snapshot: Snapshot) -> bool:
-        """Whether an earlier snapshot of the batch is there, or can be known by a later one of its user."""
-        there = set(self.kept.values())
-        return any(uuid in there for uuid in intent.published)
+    def _versions_of(self, directory: str, user: str, above: int) -> list[int]:
+        paths = (path for path in self.firm if path.startswith(f"{directory}/"))
+        there = (self.versions[self.kept[path]].snapshot for path in paths)
+        return [one.id for one in there if one.commit_user == user and one.commit_identifier > above]
 
     def _check_entries(self, where: str, live: Iterable[ManifestEntry]) -> None:
         runs: dict[tuple[bytes, int, int], list[tuple[int, int]]] = {}
@@ -197,6 +318,10 @@ class Ledger:
 
     def _rows(self, entry: ManifestEntry) -> Sequence[StoredRow]:
         return stored_rows(self._store.files[data_path(self._table.paths, entry)])
+
+
+def _numbered(path: str, number: int) -> str:
+    return f"{path.rsplit('-', 1)[0]}-{number}"
 
 
 def _check_sequences(where: str, old: Mapping[str, ManifestEntry], live: Mapping[str, ManifestEntry]) -> None:

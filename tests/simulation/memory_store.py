@@ -70,24 +70,17 @@ class MemoryStore:
                 return
             folder, _, name = folder.rpartition("/")
 
-    def remove_tree(self, path: str) -> None:
-        """Delete a directory with everything in it."""
-        for name in list(self.children.get(path, ())):
-            child = f"{path}/{name}"
-            if child in self.files:
-                self.remove(child)
-            else:
-                self.remove_tree(child)
-        if path in self.children:
-            self._drop_empty(path, once=True)
-
-    def _drop_empty(self, folder: str, once: bool = False) -> None:
-        while folder and not self.children.get(folder, {"": None}):
+    def remove_empty(self, folder: str) -> None:
+        """Delete a directory if it is empty."""
+        if folder in self.children and not self.children[folder]:
             del self.children[folder]
-            folder, _, name = folder.rpartition("/")
-            self.children[folder].pop(name, None)
-            if once:
-                return
+            above, _, name = folder.rpartition("/")
+            self.children[above].pop(name, None)
+
+    def _drop_empty(self, folder: str) -> None:
+        while folder and not self.children.get(folder, {"": None}):
+            self.remove_empty(folder)
+            folder = folder.rpartition("/")[0]
 
 
 class Gate(Protocol):
@@ -198,11 +191,22 @@ class ActorFiles:
             raise failure
 
     def delete_dir(self, path: str) -> None:
+        """File by file, in any order."""
+        for child in sorted(self._store.children.get(path, ()), key=lambda child: self._gate.chance()):
+            if f"{path}/{child}" in self._store.children:
+                self.delete_dir(f"{path}/{child}")
+            else:
+                self.delete(f"{path}/{child}")
+        self.delete_empty_dir(path)
+
+    def delete_empty_dir(self, path: str) -> bool:
         def land() -> None:
-            self._store.remove_tree(path)
+            self._store.remove_empty(path)
 
         self._gate.passes("delete", path, land)
+        is_there = path in self._store.children
         land()
+        return is_there and path not in self._store.children
 
     def mkdirs(self, path: str) -> None:
         self._gate.passes("write", path, _nothing)

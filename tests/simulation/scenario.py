@@ -35,7 +35,7 @@ class Fault:
 class Action:
     """One operation of an actor. ``number`` is its batch where the actor has a user; ``reruns`` are tries more.
 
-    ``again``: the same once more after it succeeded.
+    ``again``: the same once more after it succeeded. ``branch``: where it is done, the main branch by default.
     """
 
     kind: str
@@ -45,6 +45,7 @@ class Action:
     partition: str | None = None
     amount: int = 0
     name: str = ""
+    branch: str = ""
     reruns: int = 0
     again: bool = False
 
@@ -66,18 +67,19 @@ class Actor:
 
 @dataclass(frozen=True)
 class Scenario:
-    """All that a run depends on."""
+    """All that a run depends on. ``founder`` is done before the others begin."""
 
     seed: int
     schedule: int
     options: tuple[tuple[str, str], ...]
     actors: tuple[Actor, ...]
+    founder: Actor | None = None
     keeps_directories: bool = True
 
     def told(self) -> str:
         """The scenario as people read it."""
         lines = [f"seed {self.seed}, schedule {self.schedule}, {dict(self.options)}, posix={self.keeps_directories}"]
-        for actor in self.actors:
+        for actor in [*([self.founder] if self.founder else []), *self.actors]:
             lines.append(f"  {actor.name} user={actor.user} skew={actor.skew} steady={actor.steady:.2f}")
             lines += [f"    {action}" for action in actor.actions]
             lines += [f"    {fault}" for fault in actor.faults]
@@ -97,16 +99,25 @@ def scenario(seed: int) -> Scenario:
         ("commit.max-retries", chance.choice(("10", "10", "2"))),
         ("write-only", "true"),
     )
-    count = chance.choice((2, 2, 3, 3, 4, 5, 6))
+    count = chance.choice((2, 2, 3, 3, 4, 5))
     kinds = [chance.choice(("writer", "writer", "changer", "overwriter", "compactor"))]
     kinds += [chance.choice(_KINDS) for _ in range(count - 1)]
     faulty = chance.random() < 0.75
+    if chance.random() < 0.5:
+        kinds += [chance.choice(_KEEPERS) for _ in range(chance.choice((1, 1, 2)))]
     actors = [_actor(chance, kind, at, faulty) for at, kind in enumerate(kinds)]
     named = [actor for actor in actors if actor.user is not None]
     if named and chance.random() < 0.2:  # The same job twice: one that was taken for dead, and its successor.
         twin = chance.choice(named)
         actors.append(replace(twin, name=f"{twin.name}-twin", faults=_faults(chance, faulty)))
-    return Scenario(seed, chance.getrandbits(32), options, tuple(actors), chance.random() < 0.7)
+    founder = None
+    if chance.random() < 0.6:
+        kinds = [chance.choice(("writer", "writer", "compactor", "tagger")) for _ in range(chance.randint(2, 5))]
+        actions = [_action(chance, kind, "founder", number) for number, kind in enumerate(kinds, 1)]
+        founder = Actor("founder", tuple(actions))
+    return Scenario(
+        seed, chance.getrandbits(32), options, tuple(actors), founder, keeps_directories=chance.random() < 0.7
+    )
 
 
 _KINDS = (
@@ -115,10 +126,18 @@ _KINDS = (
 )
 
 
+#: What is done to a table's versions.
+_KEEPERS = ("tagger", "brancher")
+
+
 def _actor(chance: Random, kind: str, at: int, faulty: bool) -> Actor:
     name = f"{kind}-{at}"
     user = name if kind in ("writer", "overwriter", "changer") and chance.random() < 0.6 else None
-    actions = tuple(_action(chance, kind, name, number) for number in range(1, 1 + chance.choice((1, 2, 2, 3, 4))))
+    count = chance.choice((1, 2, 2, 3, 4))
+    if kind == "brancher":
+        actions = _branching(chance, name)
+    else:
+        actions = tuple(_action(chance, kind, name, number) for number in range(1, 1 + count))
     skew = chance.choice((0, 0, 0, 5_000, -5_000, 600_000, -600_000))
     return Actor(name, actions, _faults(chance, faulty), user, skew, chance.choice((0.0, 0.5, 0.8, 0.95)))
 
@@ -150,7 +169,32 @@ def _action(chance: Random, kind: str, actor: str, number: int) -> Action:
         return Action("overwrite", number, rows, partition=partition, **common)
     if kind == "compactor":
         return Action("compact", number, amount=chance.choice((0, 0, 1)), **common)
-    return Action("read", number, amount=chance.choice((0, 0, 1)), **common)
+    if kind == "tagger":
+        done = chance.choice(("tag", "tag", "tag", "retag", "rename_tag", "untag", "read_tag"))
+        return Action(done, number, name=chance.choice(_TAGS), amount=chance.choice((0, 1, 1)), **common)
+    return Action(chance.choice(("read", "read", "read_tag")), number, amount=chance.choice((0, 0, 1)), **common)
+
+
+_TAGS = ("x", "y")
+
+
+def _branching(chance: Random, name: str) -> tuple[Action, ...]:
+    """A branch from its beginning, perhaps to its end, made of a tag that may go meanwhile."""
+    reruns = chance.choice((1, 2, 3))
+    tag = chance.choice((name, name, *_TAGS))
+    actions = [
+        Action("tag", 1, name=tag, amount=chance.choice((0, 1)), reruns=reruns),
+        Action("branch", 2, name=name, partition=tag, reruns=reruns),
+    ]
+    for number in range(3, 3 + chance.choice((1, 2, 3))):
+        kind = chance.choice(("writer", "writer", "changer", "compactor", "reader"))
+        action = _action(chance, kind, name, number)
+        actions.append(replace(action, kind="read" if action.kind == "read_tag" else action.kind, branch=name))
+    if chance.random() < 0.5:
+        actions.append(Action("untag", 8, name=tag, reruns=reruns))
+    if chance.random() < 0.5:
+        actions.append(Action("unbranch", 9, name=name, reruns=reruns))
+    return tuple(actions)
 
 
 _KEYS = 7

@@ -102,7 +102,10 @@ class Process:
 
     def _do(self, fault: Fault, path: str, land: Callable[[], object]) -> None:
         self.was_hurt = True
+        self._scheduler.on_fault(self.actor.name)
         kind = fault.kind
+        if kind == "late" and (not self._scheduler.lands_late(path)):
+            kind = "refused"
         if kind in ("lost", "kill-after", "signal-after", "lost-outage"):
             land()
         if kind in ("kill", "kill-after"):
@@ -133,6 +136,9 @@ class Scheduler:
         self.now = _START
         self.hub = getcurrent()
         self.stopped: BaseException | None = None
+        self.current = ""
+        self.on_fault: Callable[[str], None] = lambda actor: None
+        self.lands_late: Callable[[str], bool] = lambda path: True
         self.steps = 0
         self._ids = Random(seed ^ 0x5DEECE66D)
         self._waiting: list[Process] = []
@@ -171,6 +177,7 @@ class Scheduler:
         try:
             while waiting and self.stopped is None:
                 process = waiting[int(self.chance.random() * len(waiting))]
+                self.current = process.actor.name
                 process.greenlet.switch()
                 if process.greenlet.dead:
                     waiting.remove(process)

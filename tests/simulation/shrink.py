@@ -36,6 +36,9 @@ def shrunk(scenario: Scenario, fails: Callable[[Scenario], bool], most_runs: int
 def _smaller(scenario: Scenario) -> Iterator[Scenario]:
     """Scenarios that lack one thing, those that lack the most first."""
     actors = scenario.actors
+    if scenario.founder is not None:
+        yield replace(scenario, founder=None)
+        yield from (replace(scenario, founder=simpler) for simpler in _simpler(scenario.founder))
     for at in range(len(actors)):
         if len(actors) > 1:
             yield replace(scenario, actors=actors[:at] + actors[at + 1 :])

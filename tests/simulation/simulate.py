@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import lru_cache
 
 from lakelsm.format.paths import TablePaths
@@ -11,10 +13,10 @@ from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.validation import validate_existing_table
 from lakelsm.snapshots.table_store import TableStore
 from tests.simulation.actions import ActorRun
-from tests.simulation.ledger import Ledger
+from tests.simulation.ledger import Abandoned, Ledger
 from tests.simulation.light_codecs import light_codecs
 from tests.simulation.memory_store import ActorFiles, MemoryStore, OpenGate
-from tests.simulation.scenario import Scenario
+from tests.simulation.scenario import Actor, Scenario
 from tests.simulation.scheduler import Process, Scheduler
 
 _ROOT = "/t"
@@ -47,31 +49,54 @@ class Simulation:
         own = ActorFiles(self.store, OpenGate())
         self.table = TableStore(file_io=own, paths=paths, schema=schema, options=options)
         own.write(paths.schema_file(0), schema_file)
-        self.ledger = Ledger(self.store, self.table, self.scheduler.stop)
+        self.ledger = Ledger(
+            self.store,
+            self.table,
+            self.scheduler.stop,
+            current=lambda: self.scheduler.current,
+            rolls_back=any(action.kind == "rollback" for actor in scenario.actors for action in actor.actions),
+        )
         self.store.watch = self.ledger
-        self._actors = scenario.actors
+        self.scheduler.on_fault = self._hurt
+        self.scheduler.lands_late = self._lands_late
+        self._scenario = scenario
 
     def run(self) -> None:
         """Raises what is wrong with the engine."""
-        processes = []
-        for actor in self._actors:
-            process = Process(self.scheduler, actor)
-            files = ActorFiles(self.store, process)
-            table = TableStore(
-                file_io=files, paths=self.table.paths, schema=self.table.schema, options=self.table.options
-            )
-            process.start(ActorRun(process, table, self.ledger, self.scheduler.stop).run)
-            processes.append(process)
-        self.scheduler.run(processes)
+        if self._scenario.founder is not None:
+            self.scheduler.run([self._process(self._scenario.founder)])
+        self.scheduler.run([self._process(actor) for actor in self._scenario.actors])
         self.ledger.check_end()
 
+    def _process(self, actor: Actor) -> Process:
+        process = Process(self.scheduler, actor)
+        table = replace(self.table, file_io=ActorFiles(self.store, process))
+        process.start(ActorRun(process, table, self.ledger, self.scheduler.stop).run)
+        return process
 
-def failure_of(scenario: Scenario) -> Exception | None:
-    """What a run of the scenario breaks; None where it breaks nothing."""
+
+    def _hurt(self, actor: str) -> None:
+        try:
+            self.ledger.hurt(actor)
+        except Abandoned as reason:
+            self.scheduler.stop(reason)
+
+    def _lands_late(self, path: str) -> bool:
+        """Whether a request that failed may still land later: not where a rollback or deletion frees its name."""
+        return "/tag/" not in path and "/branch/" not in path and not (self.ledger.rolls_back and "/snapshot/" in path)
+
+
+def failure_of(scenario: Scenario, outcomes: Counter[str] | None = None) -> Exception | None:
+    """What a run of the scenario breaks; None where it breaks nothing. ``outcomes`` counts what its actions came to."""
+    simulation = Simulation(scenario)
     codecs = nullcontext() if scenario.seed % _REAL_CODECS == 0 else light_codecs()
     with codecs:
         try:
-            Simulation(scenario).run()
+            simulation.run()
+        except Abandoned:
+            simulation.ledger.outcomes["run abandoned"] += 1
         except Exception as error:  # noqa: BLE001 whatever it is, it is reported with its seed
             return error
+    if outcomes is not None:
+        outcomes.update(simulation.ledger.outcomes)
     return None
