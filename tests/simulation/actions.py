@@ -20,6 +20,7 @@ from lakelsm.errors import (
 )
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.maintain.branches import create_branch, delete_branch
+from lakelsm.maintain.orphans.orphan_removal import remove_orphans
 from lakelsm.maintain.tags import create_tag, delete_tags, rename_tag, replace_tag, tagged_snapshot
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.read_plan import plan_read
@@ -85,6 +86,7 @@ class ActorRun:
         """Whether the action is done, and was acknowledged."""
         self._tries += 1
         self._process.was_hurt = self._process.is_refusing
+        self._process.only_looks = False
         losses = self._ledger.losses
         try:
             self._table = self._main.on_branch(action.branch) if action.branch else self._main
@@ -236,6 +238,17 @@ class ActorRun:
                 tag = self._table.tags.get(name)
                 if path in self._ledger.firm:
                     self._check_read(tag.snapshot)
+
+    # -- upkeep ------------------------------------------------------------------------------------------------------
+
+    def _remove_orphans(self, action: Action) -> None:
+        surroundings = self._process.surroundings
+        bound = surroundings.clock() - action.amount
+        if action.again:
+            self._process.only_looks = True
+            remove_orphans(self._runner, self._table, bound, dry_run=True, surroundings=surroundings)
+            self._process.only_looks = False
+        remove_orphans(self._runner, self._table, bound, surroundings=surroundings)
 
     # -- tags and branches -------------------------------------------------------------------------------------------
 

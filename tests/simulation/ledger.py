@@ -156,6 +156,20 @@ class Ledger:
             raise Violation(f"{what} was acknowledged, and these of its files do not exist: {missing}")
         self._make_firm(path)
 
+    @property
+    def has_loose_ends(self) -> bool:
+        """Whether a tag or branch that nobody was told of names what may be gone."""
+        return any(path not in self.firm for path in self.kept)
+
+    def unneeded(self) -> list[str]:
+        """Data and metadata files that nothing retained names."""
+        root = self._table.paths.root
+        return [
+            path
+            for path in self._store.files
+            if not self._needed.get(path) and path.startswith((f"{root}/manifest/", f"{root}/dt=", f"{root}/index/"))
+        ]
+
     def check_end(self) -> None:
         """Raise Violation unless everything that is retained is there, without gaps."""
         for path in self.firm:

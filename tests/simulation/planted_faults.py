@@ -25,6 +25,8 @@ from lakelsm.commit.live_files import LiveFiles
 from lakelsm.commit.manifest_writer import ManifestFiles
 from lakelsm.commit.replay import ReplayCheck
 from lakelsm.errors import CommitOutcomeUnknownError
+from lakelsm.maintain.orphans import orphan_removal
+from lakelsm.snapshots.branch_store import BranchStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.write import batch_write
 from tests.simulation.memory_store import ActorFiles
@@ -298,6 +300,20 @@ def _numbers_not_above_the_table() -> Planted:
     return [(batch_write, "table_max_sequence", lambda *arguments: -1), *_sequence_conflicts_allowed()]
 
 
+def _orphans_of_any_age() -> Planted:
+    return [(orphan_removal, "age_bound", lambda store, bound, surroundings, **more: 4_102_444_800_000)]
+
+
+def _orphans_by_the_callers_clock() -> Planted:
+    return [(orphan_removal, "age_bound", lambda store, bound, surroundings, **more: bound)]
+
+
+def _orphans_of_the_main_branch() -> Planted:
+    """What other branches retain is not asked."""
+    real = BranchStore.retained
+    return [(BranchStore, "retained", lambda branches: real(branches)[:1])]
+
+
 PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
     "publish without read-back": _publish_without_read_back,
     "publish takes 'exists' after an error for another writer": _publish_trusts_the_answer_taken,
@@ -326,4 +342,7 @@ PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
     "snapshots are published before their lists": _snapshot_before_its_lists,
     "create-if-absent overwrites": _create_overwrites,
     "rows are numbered from 0": _numbers_not_above_the_table,
+    "orphan removal without an age bound": _orphans_of_any_age,
+    "orphan removal by the caller's clock": _orphans_by_the_callers_clock,
+    "orphan removal asks the main branch alone": _orphans_of_the_main_branch,
 }

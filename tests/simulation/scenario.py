@@ -10,6 +10,7 @@ from typing import TypeAlias
 Rows: TypeAlias = tuple[tuple[str, int, int, str], ...]
 
 PARTITIONS = ("a", "b")
+_HOUR, _DAY = 3_600_000, 86_400_000
 #: What is done to an operation. ``lost``: it lands and its answer is an error. ``refused``: an error, and nothing lands.
 #: ``full``: the store says that it took nothing. ``late``: an error, and it lands some time later. ``kill``: the process
 #: ends before it, ``kill-after`` after it. ``signal``: an interrupt before it, ``signal-after`` after it. ``outage``:
@@ -67,13 +68,17 @@ class Actor:
 
 @dataclass(frozen=True)
 class Scenario:
-    """All that a run depends on. ``founder`` is done before the others begin."""
+    """All that a run depends on. ``founder`` is done two days before the others begin.
+
+    ``cleans_up``: in the end nothing is left that nobody needs.
+    """
 
     seed: int
     schedule: int
     options: tuple[tuple[str, str], ...]
     actors: tuple[Actor, ...]
     founder: Actor | None = None
+    cleans_up: bool = False
     keeps_directories: bool = True
 
     def told(self) -> str:
@@ -105,6 +110,8 @@ def scenario(seed: int) -> Scenario:
     faulty = chance.random() < 0.75
     if chance.random() < 0.5:
         kinds += [chance.choice(_KEEPERS) for _ in range(chance.choice((1, 1, 2)))]
+    if chance.random() < 0.15:
+        kinds.append("cleaner")
     actors = [_actor(chance, kind, at, faulty) for at, kind in enumerate(kinds)]
     named = [actor for actor in actors if actor.user is not None]
     if named and chance.random() < 0.2:  # The same job twice: one that was taken for dead, and its successor.
@@ -114,9 +121,15 @@ def scenario(seed: int) -> Scenario:
     if chance.random() < 0.6:
         kinds = [chance.choice(("writer", "writer", "compactor", "tagger")) for _ in range(chance.randint(2, 5))]
         actions = [_action(chance, kind, "founder", number) for number, kind in enumerate(kinds, 1)]
-        founder = Actor("founder", tuple(actions))
+        founder = Actor("founder", tuple(actions), _faults(chance, faulty and chance.random() < 0.5))
     return Scenario(
-        seed, chance.getrandbits(32), options, tuple(actors), founder, keeps_directories=chance.random() < 0.7
+        seed,
+        chance.getrandbits(32),
+        options,
+        tuple(actors),
+        founder,
+        cleans_up=chance.random() < 0.25,
+        keeps_directories=chance.random() < 0.7,
     )
 
 
@@ -139,6 +152,8 @@ def _actor(chance: Random, kind: str, at: int, faulty: bool) -> Actor:
     else:
         actions = tuple(_action(chance, kind, name, number) for number in range(1, 1 + count))
     skew = chance.choice((0, 0, 0, 5_000, -5_000, 600_000, -600_000))
+    if kind == "cleaner":
+        skew = chance.choice((0, 600_000, -600_000, 2 * _DAY, -2 * _DAY))
     return Actor(name, actions, _faults(chance, faulty), user, skew, chance.choice((0.0, 0.5, 0.8, 0.95)))
 
 
@@ -172,6 +187,8 @@ def _action(chance: Random, kind: str, actor: str, number: int) -> Action:
     if kind == "tagger":
         done = chance.choice(("tag", "tag", "tag", "retag", "rename_tag", "untag", "read_tag"))
         return Action(done, number, name=chance.choice(_TAGS), amount=chance.choice((0, 1, 1)), **common)
+    if kind == "cleaner":
+        return Action("remove_orphans", number, amount=chance.choice((_HOUR, _HOUR, _DAY)), **common)
     return Action(chance.choice(("read", "read", "read_tag")), number, amount=chance.choice((0, 0, 1)), **common)
 
 

@@ -39,6 +39,7 @@ class Process:
         self.is_dead = False
         self.is_ended = False
         self.was_hurt = False
+        self.only_looks = False
         self._scheduler = scheduler
         self._faults = list(actor.faults)
         self._counts: dict[str, int] = {}
@@ -78,6 +79,8 @@ class Process:
         scheduler.turn(self)
         if self.is_dead:
             raise Killed
+        if self.only_looks and kind not in ("read", "list"):
+            scheduler.stop(AssertionError(f"{self.actor.name} was to change nothing, and {path} is about to change"))
         if not self._faults and not self._refusing:
             return
         self._befall(kind, path, land)

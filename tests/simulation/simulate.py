@@ -13,13 +13,15 @@ from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.validation import validate_existing_table
 from lakelsm.snapshots.table_store import TableStore
 from tests.simulation.actions import ActorRun
-from tests.simulation.ledger import Abandoned, Ledger
+from tests.simulation.ledger import Abandoned, Ledger, Violation
 from tests.simulation.light_codecs import light_codecs
 from tests.simulation.memory_store import ActorFiles, MemoryStore, OpenGate
-from tests.simulation.scenario import Actor, Scenario
+from tests.simulation.scenario import Action, Actor, Scenario
 from tests.simulation.scheduler import Process, Scheduler
 
 _ROOT = "/t"
+#: Milliseconds after which nothing that is under way is left.
+_LONG = 2 * 86_400_000
 #: One in so many seeds reads and writes real metadata files.
 _REAL_CODECS = 50
 
@@ -65,8 +67,23 @@ class Simulation:
         """Raises what is wrong with the engine."""
         if self._scenario.founder is not None:
             self.scheduler.run([self._process(self._scenario.founder)])
+            self.scheduler.now += _LONG
         self.scheduler.run([self._process(actor) for actor in self._scenario.actors])
         self.ledger.check_end()
+        if self._scenario.cleans_up:
+            self._clean_up()
+            self.ledger.check_end()
+
+    def _clean_up(self) -> None:
+        """Find all that was left over. Raises Violation where something stays that nobody needs."""
+        if self.ledger.has_loose_ends:
+            return
+        self.scheduler.now += _LONG
+        cleaner = Actor("last-cleaner", (Action("remove_orphans", 1, amount=_LONG // 2),), steady=1.0)
+        self.scheduler.run([self._process(cleaner)])
+        left = self.ledger.unneeded()
+        if left:
+            raise Violation(f"orphan removal left {left}")
 
     def _process(self, actor: Actor) -> Process:
         process = Process(self.scheduler, actor)
