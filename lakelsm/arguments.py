@@ -32,6 +32,8 @@ _LEAST_TASK_MEMORY = 16 << 20
 LONGEST_NAME = 255
 #: How the names of tags' files begin (docs/format.md 1).
 TAG_PREFIX = "tag-"
+#: How the names of consumers' files begin.
+CONSUMER_PREFIX = "consumer-"
 #: How the names of branches' directories begin (docs/format.md 1).
 BRANCH_PREFIX = "branch-"
 #: Bytes of the longest location: systems take 4,096 with all that lies below it.
@@ -217,6 +219,11 @@ def checked_branch(argument: str, value: Given, *, new: bool = False) -> Given:
     if new and isinstance(value, str) and (value.isdecimal() or "$" in value):
         raise wrong_argument(argument, value, f"{wanted}, not of digits alone and without '$'")
     return value
+
+
+def checked_consumer(argument: str, value: Given, *, optional: bool = True) -> Given:
+    """The id of a consumer."""
+    return checked_file_name(argument, value, "the id of a consumer as text", affix=CONSUMER_PREFIX, optional=optional)
 
 
 def checked_buckets(argument: str, value: object) -> frozenset[int] | None:

@@ -208,3 +208,58 @@ class CheckResult:
         if self.findings_left_out:
             lines.append(f"And {self.findings_left_out} more findings of the same rules.")
         return "\n".join(lines)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollbackResult:
+    """What a rollback did, or with ``dry_run`` would do.
+
+    The table is at ``snapshot_id``, which was ``restored`` from a tag where it had expired. ``snapshots``, ``tags`` and
+    ``changelogs`` (long-lived ones, by their ids) are those that went, all of later snapshots; ``consumers`` now read the
+    snapshot after it next, as they were beyond. ``files`` and ``bytes`` (as metadata tells sizes) are what no snapshot,
+    tag, branch or long-lived changelog needs any more. ``failures`` names files that could not be deleted; orphan removal
+    takes them.
+    """
+
+    table: str
+    snapshot_id: int
+    dry_run: bool = False
+    restored: bool = False
+    snapshots: tuple[int, ...] = ()
+    tags: tuple[str, ...] = ()
+    changelogs: tuple[int, ...] = ()
+    consumers: tuple[str, ...] = ()
+    files: int = 0
+    bytes: int = 0
+    failures: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as plain values, for a report."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerInfo:
+    """A consumer: ``next_snapshot_id`` is what it reads next, ``recorded_at`` (UTC) when that was recorded."""
+
+    name: str
+    next_snapshot_id: int
+    recorded_at: datetime | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """The consumer as plain values, for a report."""
+        return {**asdict(self), "recorded_at": None if self.recorded_at is None else self.recorded_at.isoformat()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerExpiryResult:
+    """What an expiry of consumers did, or with ``dry_run`` would do: ``consumers`` are the names of those that went."""
+
+    table: str
+    dry_run: bool = False
+    consumers: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as plain values, for a report."""
+        return asdict(self)

@@ -28,12 +28,15 @@ from lakelsm import (
     CommitResult,
     CompactionResult,
     CompactionStatus,
+    ConsumerExpiryResult,
+    ConsumerInfo,
     CountResult,
     ErrorKind,
     FastForwardResult,
     Lookup,
     OrphanResult,
     PlannedCompaction,
+    RollbackResult,
     Staleness,
     Table,
     TableStatus,
@@ -48,6 +51,7 @@ EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
 RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction, Staleness]
 RESULTS += [BranchInfo, FastForwardResult]
 RESULTS += [OrphanResult]
+RESULTS += [RollbackResult, ConsumerInfo, ConsumerExpiryResult]
 RESULTS += [TagInfo, TagDeletionResult]
 RESULTS += [CheckResult, CheckFinding]
 #: What the modules of the public face name in types alone, as they load it when it is asked for.

@@ -81,8 +81,9 @@ METHODS = [method for method in public_methods() if method.parameters]
 WRITING = {"create_table", "alter_table", "drop_table", "write", "overwrite", "delete", "update", "compact"}
 WRITING |= {"remove_orphans"}
 WRITING |= {"create_branch", "fast_forward", "rename_branch", "delete_branch"}
+WRITING |= {"rollback", "record_consumer", "delete_consumer", "expire_consumers"}
 WRITING |= {"create_tag", "rename_tag", "replace_tag", "delete_tag"}
-CHANGING_ROWS = {"drop_table", "delete", "update", "overwrite"}
+CHANGING_ROWS = {"drop_table", "delete", "update", "overwrite", "rollback"}
 
 TRAVEL = {"snapshot_id": [None, 1], "timestamp": [None, datetime.datetime(2999, 1, 1)], "tag": [None]}
 TAGGED = {"snapshot_id": [None, 1], "timestamp": [None], "time_retained": [None, "1 d", 60]}
@@ -184,6 +185,10 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
         "Table.rename_tag": {"name": ["old"], "new_name": ["new"]},
         "Table.delete_tag": {"name": ["old"], "dry_run": [False, True]},
         "Table.check": {**WHERE, **ENGINE, "deadline": [None, "1 h"]},
+        "Table.rollback": {"to": [1, 2, "old"], "timestamp": [None], "dry_run": [False, True]},
+        "Table.record_consumer": {"consumer_id": ["etl"], "next_snapshot": [1, 2, 3]},
+        "Table.delete_consumer": {"consumer_id": ["read"]},
+        "Table.expire_consumers": {"older_than": ["1 d", 0, None], "dry_run": [False, True]},
         "Table.status": {"most_buckets": [0, 3]},
         "Table.system": {"name": ["files", "snapshots"], "snapshot_id": [None, 1], "tag": [None]},
         "Table.system_arrow": {"name": ["files", "PARTITIONS"], "snapshot_id": [None, 1], "tag": [None]},
@@ -297,6 +302,7 @@ def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Worl
     table.create_branch("b")
     table.branch("b").write(frame)
     table.create_tag("old", 1)
+    table.record_consumer("read", 2)
     return World(spark, warehouse, frame, [*plain_values(), *spark_values(spark)])
 
 

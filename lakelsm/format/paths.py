@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from lakelsm.arguments import BRANCH_PREFIX, LONGEST_NAME, TAG_PREFIX
+from lakelsm.arguments import BRANCH_PREFIX, CONSUMER_PREFIX, LONGEST_NAME, TAG_PREFIX
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.partition_path import escape_path_name, partition_label, partition_text
 
@@ -67,7 +67,7 @@ MAIN_BRANCH = "main"
 BRANCH_MARK = "$branch_"
 
 _SNAPSHOT_PREFIX, _SCHEMA_PREFIX, _BUCKET_PREFIX = "snapshot-", "schema-", "bucket-"
-_CHANGELOG_PREFIX, _CONSUMER_PREFIX = "changelog-", "consumer-"
+_CHANGELOG_PREFIX = "changelog-"
 
 
 def database_path(warehouse: str, database: str) -> str:
@@ -125,7 +125,7 @@ def changelog_id_of(name: str) -> int | None:
 
 def consumer_of(name: str) -> str | None:
     """Return the consumer whose file is called ``name``; None for any other name."""
-    return name.removeprefix(_CONSUMER_PREFIX) if name.startswith(_CONSUMER_PREFIX) else None
+    return name.removeprefix(CONSUMER_PREFIX) if name.startswith(CONSUMER_PREFIX) else None
 
 
 def branch_of(name: str) -> str | None:
@@ -355,7 +355,7 @@ class TablePaths:
         """Return the path of a consumer's file. Raises InvalidInputError on a name that leaves the directory."""
         if not consumer_id.strip() or not _is_plain(consumer_id):
             raise InvalidInputError(f"Consumer id {consumer_id!r} is blank, or has a slash or NUL: choose another.")
-        return f"{self.consumer_dir}/{_CONSUMER_PREFIX}{consumer_id}"
+        return f"{self.consumer_dir}/{CONSUMER_PREFIX}{consumer_id}"
 
     def manifest(self, name: str) -> str:
         """Return the path of a manifest, manifest list or index manifest."""

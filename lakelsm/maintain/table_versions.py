@@ -8,7 +8,10 @@ from typing import TypeVar
 from lakelsm.arguments import (
     checked_age,
     checked_branch,
+    checked_consumer,
     checked_flag,
+    checked_number,
+    checked_point,
     checked_snapshot_id,
     checked_tag,
     checked_time,
@@ -16,11 +19,28 @@ from lakelsm.arguments import (
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintain.branches import branch_infos, create_branch, delete_branch, rename_branch
+from lakelsm.maintain.consumers import (
+    consumer_bound,
+    consumer_infos,
+    delete_consumer,
+    expire_consumers,
+    record_consumer,
+)
 from lakelsm.maintain.fast_forward import fast_forward
 from lakelsm.maintain.opened_table import OpenedTable
+from lakelsm.maintain.rollback import rollback, rollback_target
 from lakelsm.maintain.tags import create_tag, delete_tags, rename_tag, replace_tag, tag_infos, tagged_snapshot
-from lakelsm.maintenance_results import BranchInfo, FastForwardResult, TagDeletionResult, TagInfo
+from lakelsm.maintenance_results import (
+    BranchInfo,
+    ConsumerExpiryResult,
+    ConsumerInfo,
+    FastForwardResult,
+    RollbackResult,
+    TagDeletionResult,
+    TagInfo,
+)
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM
 
 AnyTable = TypeVar("AnyTable", bound="TableVersions")
 
@@ -131,6 +151,70 @@ class TableVersions(OpenedTable):
         """
         tag = checked_tag("name", name, optional=False)
         return delete_tags(self._store(), [tag], dry_run=checked_flag("dry_run", dry_run))
+
+    # -- rollback --------------------------------------------------------------------------------------------------
+
+    def rollback(
+        self,
+        to: int | str | datetime | None = None,
+        *,
+        timestamp: str | datetime | None = None,
+        dry_run: bool = False,
+    ) -> RollbackResult:
+        """Go back to a snapshot: its id, the name of a tag, or a time (the newest snapshot that is not later).
+
+        A text is always a tag's name; ``timestamp`` takes the text of a time, as `read` does. One of the two is given.
+
+        Later snapshots, tags and long-lived changelogs go, and the files that nothing else needs; a snapshot that has
+        expired comes back from its tag. The schema stays as it is. Commits that are under way on a later snapshot are
+        refused, and consumers beyond go on after the snapshot. With ``dry_run`` nothing is changed. A rollback that was
+        killed leaves a table that reads; the same call finishes it. Raises SnapshotNotFoundError where there is no such
+        snapshot or tag, or where it has expired.
+        """
+        point, time = checked_point("to", to, least=1), checked_time("timestamp", timestamp)
+        checked_flag("dry_run", dry_run)
+        store = self._store()
+        if isinstance(point, datetime) and time is None:
+            point, time = None, point
+        if point is not None and time is None and not isinstance(point, datetime):
+            target = rollback_target(store, point)
+        elif point is None and time is not None:
+            target = store.snapshots.at_or_before(self._engine(None).millis_of(time))
+        else:
+            raise InvalidInputError("Give one of to (a snapshot id, the name of a tag, or a datetime) and timestamp.")
+        return rollback(store, target, dry_run=dry_run)
+
+    # -- consumers -------------------------------------------------------------------------------------------------
+
+    def consumers(self) -> list[ConsumerInfo]:
+        """The consumers of the table by name: readers whose next snapshot expiry keeps."""
+        return consumer_infos(self._store())
+
+    def record_consumer(self, consumer_id: str, next_snapshot: int) -> None:
+        """Say which snapshot a consumer reads next: a new one begins there, and one that is known may go back.
+
+        Record what was read only when it was also worked off: then nothing is lost, whatever is killed. Raises
+        InvalidInputError for a snapshot beyond the next commit's, SnapshotNotFoundError for one that has expired.
+        """
+        name = checked_consumer("consumer_id", consumer_id, optional=False)
+        record_consumer(self._store(), name, checked_number("next_snapshot", next_snapshot, least=1))
+
+    def delete_consumer(self, consumer_id: str) -> None:
+        """Forget a consumer; expiry keeps nothing for it any more. Raises InvalidInputError where there is none."""
+        delete_consumer(self._store(), checked_consumer("consumer_id", consumer_id, optional=False))
+
+    def expire_consumers(
+        self, older_than: timedelta | datetime | float | str | None = None, *, dry_run: bool = False
+    ) -> ConsumerExpiryResult:
+        """Forget consumers whose progress was last recorded before an age ('7 days', a timedelta, seconds) or a moment.
+
+        By default ``consumer.expiration-time`` says it; without either it raises InvalidInputError. With ``dry_run``
+        nothing is changed.
+        """
+        age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
+        store = self._store()
+        before = consumer_bound(store, age, SYSTEM.clock(), lambda moment: self._engine(None).millis_of(moment))
+        return expire_consumers(store, before, dry_run=dry)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

@@ -182,6 +182,12 @@ class MaintenanceOptions:
         "Age up to which expiry keeps changelogs.",
         acts_from=Feature.SNAPSHOT_EXPIRY,
     )
+    consumer_expiration_time: int | None = option(
+        "consumer.expiration-time",
+        DURATION,
+        None,
+        "Consumers whose progress was not recorded for so long are forgotten after a commit.",
+    )
     # Of lakelsm alone: other engines ignore it.
     lakelsm_durable_files: bool = option(
         "lakelsm.durable-files",

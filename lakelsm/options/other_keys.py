@@ -64,7 +64,6 @@ WAITING_KEYS: Mapping[Feature, tuple[str, ...]] = MappingProxyType(
         Feature.STREAMING: (
             "consumer-id",
             "consumer.changelog-only",
-            "consumer.expiration-time",
             "consumer.ignore-progress",
             "consumer.mode",
             "scan.bounded.watermark",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.paths import TablePaths, changelog_id_of
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.json_file import checked_bytes
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.storage import FileIO
 
@@ -37,6 +38,23 @@ class ChangelogStore:
         if snapshot.id != snapshot_id:
             raise CorruptTableError(f"{path} holds the changelog of snapshot {snapshot.id}: restore the file.")
         return snapshot
+
+    def keep(self, snapshot: Snapshot) -> None:
+        """Keep the changelog of a snapshot that is about to expire, and tell of it by LATEST."""
+        path = self._paths.changelog(snapshot.id)
+        self._file_io.write(path, checked_bytes(snapshot, path, MAX_SNAPSHOT_BYTES))
+        self._write_hint("LATEST", snapshot.id)
+
+    def announce_earliest(self, snapshot_id: int) -> None:
+        """Say which changelog is the oldest that stays."""
+        self._write_hint("EARLIEST", snapshot_id)
+
+    def announce_latest(self, snapshot_id: int | None) -> None:
+        """Say which changelog is the newest that stays; None: none does, which other engines tell as -1."""
+        self._write_hint("LATEST", -1 if snapshot_id is None else snapshot_id)
+
+    def _write_hint(self, name: str, snapshot_id: int) -> None:
+        self._file_io.write(f"{self._paths.changelog_dir}/{name}", str(snapshot_id).encode("ascii"), durable=False)
 
     def list(self) -> Sequence[Snapshot]:
         """Return all that are kept, ascending by id; those that expire meanwhile are left out."""

@@ -135,6 +135,20 @@ class SnapshotManager:
             return False
         return True
 
+    def announce_earliest(self, snapshot_id: int) -> None:
+        """Say that all snapshots below this one expire, before anything of them is deleted. EARLIEST never goes back.
+
+        Who comes to rely on an old snapshot (a tag) looks with `is_expiring` afterwards, so that one sees the other.
+        """
+        hint = self._hint(self._paths.earliest_hint)
+        if hint is None or hint < snapshot_id or not self._exists(hint):
+            self._file_io.write(self._paths.earliest_hint, str(snapshot_id).encode("ascii"))
+
+    def is_expiring(self, snapshot_id: int) -> bool:
+        """Whether a snapshot that is still there expires: EARLIEST names a later one, which is there."""
+        earliest = self._hint(self._paths.earliest_hint)
+        return earliest is not None and snapshot_id < earliest and self._exists(earliest)
+
     def _exists(self, snapshot_id: int) -> bool:
         return self._file_io.exists(self._paths.snapshot_file(snapshot_id))
 

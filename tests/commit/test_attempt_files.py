@@ -332,5 +332,5 @@ def test_nothing_else_decides_to_delete_a_tables_files() -> None:
     storages = {f"storage/{name}.py" for name in ("local", "object_filesystem", "object_store")}
     deciding = {"commit/attempt_files.py", "format/data_file/rolling_writer.py", *storages}
     # Names of states, whose files are others' business: `maintain/file_deletion.py` deletes those.
-    of_names = {"maintain/tags.py", "commit/commit_run.py"}
+    of_names = {"maintain/consumers.py", "maintain/rollback.py", "maintain/tags.py", "commit/commit_run.py"}
     assert found == deciding | of_caches | of_services | of_branches | of_names

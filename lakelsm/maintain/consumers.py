@@ -1,0 +1,120 @@
+"""Consumers: readers with names, each with the snapshot that it reads next. Expiry keeps what they have not read."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+from lakelsm.arguments import Age
+from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
+from lakelsm.format.paths import consumer_of
+from lakelsm.maintenance_results import ConsumerExpiryResult, ConsumerInfo
+from lakelsm.plan.time_travel import Millis
+from lakelsm.snapshots.consumer_store import consumer_text
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import Surroundings
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def consumer_infos(store: TableStore) -> list[ConsumerInfo]:
+    """All consumers of the branch by name."""
+    recorded = _recorded(store)
+    return [
+        ConsumerInfo(
+            name=name,
+            next_snapshot_id=next_snapshot,
+            recorded_at=_EPOCH + timedelta(milliseconds=recorded[name]) if name in recorded else None,
+        )
+        for name, next_snapshot in store.consumers.all().items()
+    ]
+
+
+def record_consumer(store: TableStore, consumer_id: str, next_snapshot: int) -> None:
+    """Say which snapshot a consumer reads next; it may go back, and it may be the one that the next commit makes.
+
+    Raises SnapshotNotFoundError where the snapshot has expired, InvalidInputError where it is further in the future.
+    """
+    path = store.paths.consumer(consumer_id)
+    newest = store.snapshots.latest_id() or 0
+    if next_snapshot > newest + 1:
+        raise InvalidInputError(
+            f"next_snapshot is {next_snapshot}, and the newest snapshot of table {store.name} is {newest}: consumer "
+            f"{consumer_id!r} would leave snapshots out. Use {newest + 1} at most."
+        )
+    oldest = min([newest + 1, *store.snapshots.ids()[:1], *store.changelogs.ids()[:1]])
+    if next_snapshot < oldest:
+        raise SnapshotNotFoundError(
+            f"snapshot {next_snapshot} of table {store.name} has expired, so consumer {consumer_id!r} cannot read it: "
+            f"use {oldest} or later."
+        )
+    store.file_io.write(path, consumer_text(next_snapshot))
+
+
+def delete_consumer(store: TableStore, consumer_id: str) -> None:
+    """Forget a consumer. Raises InvalidInputError, which lists the consumers, where there is none."""
+    names = store.consumers.names()
+    if consumer_id not in names:
+        raise InvalidInputError(
+            f"Table {store.name} has no consumer {consumer_id!r}; its consumers: {', '.join(names) or 'none'}."
+        )
+    store.file_io.delete(store.paths.consumer(consumer_id))
+
+
+def expire_consumers(store: TableStore, before: int, *, dry_run: bool = False) -> ConsumerExpiryResult:
+    """Forget consumers whose progress was last recorded before a moment (epoch millis)."""
+    expired = tuple(sorted(name for name, recorded in _recorded(store).items() if recorded < before))
+    for name in () if dry_run else expired:
+        store.file_io.delete(store.paths.consumer(name))
+    return ConsumerExpiryResult(table=store.name, dry_run=dry_run, consumers=expired)
+
+
+def consumer_bound(store: TableStore, older_than: Age | None, now: int, millis: Millis) -> int:
+    """The moment before which consumers expire: by an age, else by the option.
+
+    Raises InvalidInputError where neither says it.
+    """
+    if older_than is not None:
+        return older_than.bound(now, millis)
+    if store.options.consumer_expiration_time is None:
+        raise InvalidInputError(
+            f"Table {store.name} has no 'consumer.expiration-time': give older_than, or set the option."
+        )
+    return now - store.options.consumer_expiration_time
+
+
+def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
+    """Forget the consumers that ``consumer.expiration-time`` ends, where it is set."""
+    kept = store.options.consumer_expiration_time
+    if kept is not None:
+        expire_consumers(store, surroundings.clock() - kept)
+
+
+def reset_beyond(store: TableStore, next_snapshot: int) -> None:
+    """Let consumers that are beyond a snapshot read that one next: what they read of later ones was rolled back."""
+    for name, recorded in store.consumers.all().items():
+        if recorded > next_snapshot:
+            store.file_io.write(store.paths.consumer(name), consumer_text(next_snapshot))
+
+
+def consumer_start(store: TableStore, consumer_id: str, start: int | None) -> int | None:
+    """The snapshot after which a consumer's changes begin: what it recorded, else ``start``.
+
+    Raises InvalidInputError where its next snapshot is beyond the next commit's: the table was rolled back.
+    """
+    next_snapshot = store.consumers.try_get(consumer_id)
+    if next_snapshot is None:
+        return start
+    newest = store.snapshots.latest_id() or 0
+    if next_snapshot > newest + 1:
+        raise InvalidInputError(
+            f"Consumer {consumer_id!r} of table {store.name} reads snapshot {next_snapshot} next, and the newest is "
+            f"{newest}: the table was rolled back. Say with record_consumer where it goes on, or delete it."
+        )
+    return next_snapshot - 1
+
+
+def _recorded(store: TableStore) -> dict[str, int]:
+    """When each consumer's file was written, in epoch millis."""
+    entries = store.file_io.entries(store.paths.consumer_dir)
+    found = ((consumer_of(entry.name), entry.modified) for entry in entries)
+    return {name: modified for name, modified in found if name}

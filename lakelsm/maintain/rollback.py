@@ -1,0 +1,164 @@
+"""A table goes back to an earlier snapshot: later snapshots, tags and long-lived changelogs go, and then their files.
+
+A crash anywhere leaves a table that reads, and the same call finishes. Snapshots go from the newest one down, so that the
+rest are without gaps, and LATEST names one that stays all the time. A snapshot that a tag kept is put back before any
+goes. Files go last: those of removed snapshots that nothing needs which is retained then (`maintain/released_files.py`).
+
+A commit that is published meanwhile on a snapshot that went is above a gap: it is removed too, and its writer, who looks
+at what it went on from (`commit/commit_run.py`), is told. One on the snapshot that stays is a commit after the rollback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lakelsm.errors import CommitConflictError, InvalidInputError
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.maintain.consumers import reset_beyond
+from lakelsm.maintenance_results import RollbackResult
+from lakelsm.snapshots.json_file import checked_bytes, publish
+from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM, Surroundings
+
+
+def rollback_target(store: TableStore, to: int | str) -> Snapshot:
+    """The snapshot of an id or of a tag. A tag may have kept a snapshot that has expired.
+
+    Raises SnapshotNotFoundError where there is none, InvalidInputError where another one has its id now.
+    """
+    if isinstance(to, str):
+        return _not_replaced(store, store.tags.get(to).snapshot, f"tag {to!r}")
+    kept = store.snapshots.try_get(to)
+    if kept is not None:
+        return kept
+    tagged = (tag.snapshot for tag in store.tags.all().values() if tag.snapshot.id == to)
+    return next(tagged, None) or store.snapshots.get(to)
+
+
+def rollback(
+    store: TableStore, target: Snapshot, *, dry_run: bool = False, surroundings: Surroundings = SYSTEM
+) -> RollbackResult:
+    """Go back to a snapshot that `rollback_target` found. Raises CorruptTableError, with nothing changed, where something
+    that is retained cannot be read: what it needs is then not known.
+    """
+    started = surroundings.monotonic()
+    store.branches.retained()
+    later = _Later.than(store, target)
+    if dry_run:
+        return later.result(store, target, dry_run=True)
+    _restore(store, target, surroundings)
+    later = _remove_snapshots(store, target, later)
+    _remove_changelogs(store, later)
+    later = replace(later, tags=_tags_without_snapshot(store, target))
+    for name in later.tags:
+        store.file_io.delete(store.paths.tag(name))
+    reset_beyond(store, target.id + 1)
+    return later.result(store, target, seconds=surroundings.monotonic() - started)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Later:
+    """What is of later snapshots than one: ascending by id, tags by name."""
+
+    snapshots: tuple[Snapshot, ...]
+    changelogs: tuple[int, ...]
+    tags: tuple[str, ...]
+    consumers: tuple[str, ...]
+    restores: bool
+
+    @staticmethod
+    def than(store: TableStore, target: Snapshot) -> _Later:
+        return _Later(
+            snapshots=tuple(snapshot for snapshot in store.snapshots.list() if snapshot.id > target.id),
+            changelogs=tuple(number for number in store.changelogs.ids() if number > target.id),
+            tags=tuple(name for name, tag in store.tags.all().items() if tag.snapshot.id > target.id),
+            consumers=tuple(name for name, number in store.consumers.all().items() if number > target.id + 1),
+            restores=store.snapshots.try_get(target.id) is None,
+        )
+
+    def result(
+        self, store: TableStore, target: Snapshot, *, dry_run: bool = False, seconds: float = 0.0
+    ) -> RollbackResult:
+        return RollbackResult(
+            table=store.name,
+            snapshot_id=target.id,
+            dry_run=dry_run,
+            restored=self.restores,
+            snapshots=tuple(snapshot.id for snapshot in self.snapshots),
+            tags=self.tags,
+            changelogs=self.changelogs,
+            consumers=self.consumers,
+            seconds=seconds,
+        )
+
+
+def _not_replaced(store: TableStore, snapshot: Snapshot, what: str) -> Snapshot:
+    now = store.snapshots.try_get(snapshot.id)
+    if now is not None and not snapshot.is_same(now):
+        raise InvalidInputError(
+            f"Table {store.name}: {what} is of a snapshot {snapshot.id} that was rolled back, and another one has its id "
+            "now: overwrite the table with the tag's rows instead."
+        )
+    return snapshot
+
+
+def _restore(store: TableStore, target: Snapshot, surroundings: Surroundings) -> None:
+    """Put a snapshot back that a tag kept, before any other goes; EARLIEST first, so that no expiry takes it again."""
+    path = store.paths.snapshot_file(target.id)
+    if not target.is_same(store.snapshots.try_get(target.id)):
+        store.file_io.write(store.paths.earliest_hint, str(target.id).encode("ascii"))
+        publish(store.file_io, path, checked_bytes(target, path, MAX_SNAPSHOT_BYTES), surroundings.sleep)
+    if not target.is_same(store.snapshots.try_get(target.id)) or store.snapshots.is_expiring(target.id):
+        raise CommitConflictError(
+            f"Table {store.name}: snapshot {target.id} expires while the table is rolled back to it. Nothing later was "
+            "removed: choose a later snapshot."
+        )
+
+
+def _remove_snapshots(store: TableStore, target: Snapshot, later: _Later) -> _Later:
+    """Remove later snapshots, the newest first, and those that are published on them meanwhile."""
+    removed: dict[str, Snapshot] = {}
+    doomed = list(later.snapshots)
+    # The lowest snapshot of those without gaps: readers come from it to the newest that is left.
+    lowest = target if not doomed or doomed[0].id == target.id + 1 else doomed[0]
+    _point_latest(store, lowest)
+    while doomed:
+        for snapshot in sorted(doomed, key=lambda snapshot: -snapshot.id):
+            store.file_io.delete(store.paths.snapshot_file(snapshot.id))
+            removed[snapshot.mark] = snapshot
+        present = [snapshot for snapshot in store.snapshots.list() if snapshot.id > target.id]
+        # Without a gap, and nothing that went: commits after the rollback.
+        after = next((at for at, each in enumerate(present) if _is_late(each, target.id + 1 + at, removed)), len(present))
+        doomed = present[after:]
+    newest = store.snapshots.latest()
+    if newest is not None and newest.id >= target.id:
+        _point_latest(store, newest)
+    return replace(later, snapshots=tuple(sorted(removed.values(), key=lambda snapshot: snapshot.id)))
+
+
+def _remove_changelogs(store: TableStore, later: _Later) -> None:
+    """Remove long-lived changelogs of later snapshots; their LATEST first, as in Java."""
+    if not later.changelogs:
+        return
+    kept = [number for number in store.changelogs.ids() if number < later.changelogs[0]]
+    store.changelogs.announce_latest(max(kept, default=None))
+    for number in reversed(later.changelogs):
+        store.file_io.delete(store.paths.changelog(number))
+
+
+def _tags_without_snapshot(store: TableStore, target: Snapshot) -> tuple[str, ...]:
+    """Tags of later snapshots that went, those that were made meanwhile too."""
+    present = {snapshot.mark for snapshot in store.snapshots.list()}
+    tags = store.tags.all().items()
+    return tuple(name for name, tag in tags if tag.snapshot.id > target.id and tag.snapshot.mark not in present)
+
+
+def _is_late(snapshot: Snapshot, expected: int, removed: Mapping[str, Snapshot]) -> bool:
+    return snapshot.id != expected or snapshot.mark in removed
+
+
+def _point_latest(store: TableStore, snapshot: Snapshot) -> None:
+    """Make LATEST name a snapshot. It must: readers would take a commit above a gap for the newest."""
+    store.file_io.write(store.paths.latest_hint, str(snapshot.id).encode("ascii"))

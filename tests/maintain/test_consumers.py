@@ -1,0 +1,116 @@
+"""Consumers are recorded, listed, forgotten and expired; nobody can be put where rows would be left out."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from lakelsm import Table
+from lakelsm.errors import CorruptTableError, InvalidInputError, SnapshotNotFoundError
+from lakelsm.maintain.consumers import consumer_start, expire_after_commit, reset_beyond
+from lakelsm.surroundings import Surroundings
+from tests.maintain.versioned_table import versioned_table
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """Five snapshots, of which the first two have expired."""
+    made = versioned_table(tmp_path, 5)
+    for number in (1, 2):
+        Path(made._store().paths.snapshot_file(number)).unlink()
+    return made
+
+
+def file_of(table: Table, name: str) -> Path:
+    return Path(table._store().paths.consumer(name))
+
+
+def aged(table: Table, name: str, days: float) -> None:
+    """Let a consumer's file be so old."""
+    now = file_of(table, name).stat().st_mtime - days * 86_400
+    os.utime(file_of(table, name), (now, now))
+
+
+def test_a_consumer_is_what_other_engines_have_in_its_file(table: Table) -> None:
+    table.record_consumer("etl", 4)
+    assert json.loads(file_of(table, "etl").read_text()) == {"nextSnapshot": 4}
+    file_of(table, "flink").write_text('{"nextSnapshot":6}')
+    found = table.consumers()
+    assert [(each.name, each.next_snapshot_id) for each in found] == [("etl", 4), ("flink", 6)]
+    assert found[0].recorded_at is not None and found[0].recorded_at.tzinfo is timezone.utc
+    assert json.loads(json.dumps(found[0].as_dict()))["next_snapshot_id"] == 4
+    table.record_consumer("etl", 3)
+    assert table.consumers()[0].next_snapshot_id == 3, "it may go back"
+
+
+def test_a_consumer_is_never_put_where_it_would_leave_rows_out(table: Table) -> None:
+    table.record_consumer("etl", 6)
+    with pytest.raises(InvalidInputError, match=r"next_snapshot is 7, and the newest .* db\.t is 5.*Use 6 at most"):
+        table.record_consumer("etl", 7)
+    with pytest.raises(SnapshotNotFoundError, match=r"snapshot 2 of table db\.t has expired.*use 3 or later"):
+        table.record_consumer("etl", 2)
+    assert table.consumers()[0].next_snapshot_id == 6
+    expired = Path(table._store().paths.changelog(2))
+    expired.parent.mkdir()
+    expired.write_bytes(b"")
+    table.record_consumer("etl", 2)
+
+
+@pytest.mark.parametrize("name", ["", " ", "a/b", "\0", "x" * 250, None, 5])
+def test_what_is_no_id_is_refused(table: Table, name: object) -> None:
+    with pytest.raises(InvalidInputError, match="consumer_id"):
+        table.record_consumer(name, 4)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="consumer_id"):
+        table.delete_consumer(name)  # type: ignore[arg-type]
+
+
+def test_a_consumer_is_forgotten_and_an_unknown_one_lists_them(table: Table) -> None:
+    table.record_consumer("etl", 4)
+    table.delete_consumer("etl")
+    assert table.consumers() == []
+    with pytest.raises(InvalidInputError, match="no consumer 'etl'; its consumers: none"):
+        table.delete_consumer("etl")
+
+
+def test_consumers_expire_by_the_time_of_their_last_record(table: Table) -> None:
+    for name in ("old", "young"):
+        table.record_consumer(name, 4)
+    aged(table, "old", 8)
+    with pytest.raises(InvalidInputError, match=r"consumer\.expiration-time"):
+        table.expire_consumers()
+    assert table.expire_consumers("7 days", dry_run=True).consumers == ("old",)
+    assert len(table.consumers()) == 2
+    assert table.expire_consumers(timedelta(days=7)).consumers == ("old",)
+    assert [each.name for each in table.consumers()] == ["young"]
+
+
+def test_after_a_commit_consumers_expire_where_the_option_says_so(tmp_path: Path) -> None:
+    kept, limited = versioned_table(tmp_path / "a", 1), versioned_table(
+        tmp_path / "b", 1, **{"consumer.expiration-time": "7 d"}
+    )
+    for made in (kept, limited):
+        for name in ("old", "young"):
+            made.record_consumer(name, 2)
+        aged(made, "old", 8)
+        expire_after_commit(made._store(), Surroundings())
+    assert [each.name for each in kept.consumers()] == ["old", "young"]
+    assert [each.name for each in limited.consumers()] == ["young"]
+    assert limited.expire_consumers().consumers == ()
+
+
+def test_a_consumer_goes_on_where_it_was_and_a_new_one_where_it_is_told(table: Table) -> None:
+    table.record_consumer("etl", 5)
+    assert consumer_start(table._store(), "etl", 3) == 4
+    assert consumer_start(table._store(), "new", 3) == 3
+    file_of(table, "etl").write_text('{"nextSnapshot":9}')
+    with pytest.raises(InvalidInputError, match="reads snapshot 9 next, and the newest is 5"):
+        consumer_start(table._store(), "etl", 3)
+    reset_beyond(table._store(), 6)
+    assert table.consumers()[0].next_snapshot_id == 6
+    file_of(table, "etl").write_text("{")
+    with pytest.raises(CorruptTableError, match="consumer-etl"):
+        consumer_start(table._store(), "etl", 3)

@@ -1,0 +1,268 @@
+"""Rollback: right rows, whatever dies or comes in between."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from lakelsm import Table
+from lakelsm.engine import local_engine
+from lakelsm.errors import CommitConflictError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
+from lakelsm.maintain.rollback import rollback, rollback_target
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage import LocalFileIO
+from lakelsm.write.batch_write import BatchWriter
+from tests.maintain.versioned_table import rows, values, versioned_table
+
+ROWS = {number: [f"v{each}" for each in range(1, number + 1)] for number in range(10)}
+
+
+def expire(table: Table, *numbers: int) -> None:
+    """Let snapshots go as an expiry does, without their files, which tags keep in these tests."""
+    paths = table._store().paths
+    for number in numbers:
+        Path(paths.snapshot_file(number)).unlink()
+    table._store().file_io.write(paths.earliest_hint, str(table._store().snapshots.ids()[0]).encode())
+
+
+def keep_changelog(table: Table, number: int) -> None:
+    store = table._store()
+    store.changelogs.keep(store.snapshots.get(number))
+
+
+def hints(table: Table) -> tuple[str, ...]:
+    paths = table._store().paths
+    return tuple(Path(path).read_text() for path in (paths.earliest_hint, paths.latest_hint) if Path(path).exists())
+
+
+def with_file_io(store: TableStore, file_io: LocalFileIO) -> TableStore:
+    return replace(store, file_io=file_io.within(store.paths.root))
+
+
+class Dies(LocalFileIO):
+    """Dies at the so-manieth operation that changes something, before or after it."""
+
+    def __init__(self, at: int, after: bool) -> None:
+        self.left = [at]
+        self.after = after
+
+    def write(self, path: str, data: bytes, durable: bool = True) -> None:
+        self._change(lambda: super(Dies, self).write(path, data, durable))
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        self._change(lambda: super(Dies, self).create_if_absent(path, data))
+        return True
+
+    def delete(self, path: str) -> None:
+        self._change(lambda: super(Dies, self).delete(path))
+
+    def delete_files(self, paths: object) -> None:
+        self._change(lambda: super(Dies, self).delete_files(paths))  # type: ignore[arg-type]
+
+    def _change(self, act: Callable[[], object]) -> None:
+        self.left[0] -= 1
+        if self.left[0] != 0 or self.after:
+            act()
+        if self.left[0] == 0:
+            raise KeyboardInterrupt("killed")
+
+
+class Between(LocalFileIO):
+    """Lets something happen before the first deletion of a file whose path ends so."""
+
+    def __init__(self, ending: str, act: Callable[[], object]) -> None:
+        self.ending = ending
+        self.acts = [act]
+
+    def delete(self, path: str) -> None:
+        if path.endswith(self.ending) and self.acts:
+            self.acts.pop()()
+        super().delete(path)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return versioned_table(tmp_path, 5)
+
+
+def test_a_table_goes_back_to_a_snapshot_and_on_from_there(table: Table) -> None:
+    table.create_tag("early", 2)
+    table.create_tag("late", 4)
+    table.create_tag("at", 3)
+    told = table.rollback(3, dry_run=True)
+    assert (told.dry_run, told.snapshots, told.tags, values(table)) == (True, (4, 5), ("late",), ROWS[5])
+    done = table.rollback(to=3)
+    assert (done.snapshot_id, done.snapshots, done.tags, done.restored) == (3, (4, 5), ("late",), False)
+    assert values(table) == ROWS[3] and [tag.name for tag in table.tags()] == ["early", "at"]
+    assert hints(table)[-1] == "3"
+    assert table.write(rows((9, "v9"))).snapshot_id == 4
+    assert values(table) == [*ROWS[3], "v9"]
+    assert json.loads(json.dumps(done.as_dict()))["snapshots"] == [4, 5]
+    again = table.rollback(4)
+    assert (again.snapshots, again.tags) == ((), ())
+
+
+def test_a_tag_and_a_time_name_a_snapshot_too(table: Table) -> None:
+    times = [snapshot.time_millis for snapshot in table._store().snapshots.list()]
+    moment = datetime.fromtimestamp(times[3] / 1000, timezone.utc)
+    expected = sum(time <= times[3] for time in times)
+    assert table.rollback(moment).snapshot_id == expected
+    table.create_tag("two", 2)
+    assert table.rollback("two").snapshot_id == 2 and values(table) == ROWS[2]
+    assert table.rollback(timestamp="2999-01-01 00:00:00").snapshot_id == 2
+
+
+def test_what_is_not_there_is_refused_and_nothing_changes(table: Table) -> None:
+    table.create_tag("q", 2)
+    expire(table, 1)
+    with pytest.raises(SnapshotNotFoundError, match=r"snapshot 1 of table db\.t has expired; available: 2 to 5"):
+        table.rollback(1)
+    with pytest.raises(SnapshotNotFoundError, match=r"snapshot 9 .* does not exist"):
+        table.rollback(9)
+    with pytest.raises(SnapshotNotFoundError, match=r"no tag 'x'; its tags: q"):
+        table.rollback("x")
+    with pytest.raises(SnapshotNotFoundError, match="at or before"):
+        table.rollback(datetime(1999, 1, 1))
+    for wrong in ({}, {"to": 2, "timestamp": "2999-01-01"}, {"to": 2.5}, {"to": True}, {"to": 0}):
+        with pytest.raises(InvalidInputError):
+            table.rollback(**wrong)  # type: ignore[arg-type]
+    assert values(table) == ROWS[5] and list(table._store().snapshots.ids()) == [2, 3, 4, 5]
+
+
+def test_what_cannot_be_read_stops_it_before_anything_changes(table: Table) -> None:
+    table.create_tag("q", 2)
+    Path(table._store().paths.tag("q")).write_text("{")
+    for dry_run in (True, False):
+        with pytest.raises(CorruptTableError, match="tag-q"):
+            table.rollback(3, dry_run=dry_run)
+    assert list(table._store().snapshots.ids()) == [1, 2, 3, 4, 5]
+
+
+def test_an_expired_snapshot_comes_back_from_its_tag(table: Table) -> None:
+    table.create_tag("old", 2)
+    keep_changelog(table, 2)
+    keep_changelog(table, 3)
+    expire(table, 1, 2, 3)
+    assert table.rollback("old", dry_run=True).restored
+    done = table.rollback("old")
+    assert (done.restored, done.snapshots, done.changelogs) == (True, (4, 5), (3,))
+    assert values(table) == ROWS[2] and hints(table) == ("2", "2")
+    store = table._store()
+    assert list(store.changelogs.ids()) == [2]
+    assert Path(f"{store.paths.changelog_dir}/LATEST").read_text() == "2"
+    assert table.write(rows((9, "v9"))).snapshot_id == 3
+
+
+def test_the_id_of_an_expired_snapshot_is_found_in_its_tag(table: Table) -> None:
+    table.create_tag("old", 2)
+    expire(table, 1, 2, 3)
+    assert table.rollback(2).restored and values(table) == ROWS[2]
+
+
+def test_a_tag_of_a_snapshot_whose_id_came_again_is_refused(table: Table) -> None:
+    store = table._store()
+    table.create_tag("gone", 5)
+    kept = Path(store.paths.tag("gone")).read_bytes()
+    table.rollback(4)
+    table.write(rows((9, "v9")))
+    Path(store.paths.tag("gone")).write_bytes(kept)
+    with pytest.raises(InvalidInputError, match="tag 'gone' is of a snapshot 5 that was rolled back"):
+        table.rollback("gone")
+    assert values(table) == [*ROWS[4], "v9"]
+
+
+def test_a_snapshot_that_is_expiring_is_refused(table: Table) -> None:
+    table._store().snapshots.announce_earliest(4)
+    with pytest.raises(CommitConflictError, match="snapshot 3 expires while"):
+        table.rollback(3)
+    assert values(table) == ROWS[5]
+
+
+def test_consumers_that_are_beyond_go_on_after_the_snapshot(table: Table) -> None:
+    for name, number in (("behind", 2), ("next", 4), ("beyond", 6)):
+        table.record_consumer(name, number)
+    assert table.rollback(3).consumers == ("beyond",)
+    assert {each.name: each.next_snapshot_id for each in table.consumers()} == {"behind": 2, "next": 4, "beyond": 4}
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("restores", [False, True])
+def test_a_table_reads_wherever_a_rollback_dies_and_the_same_call_finishes(
+    tmp_path: Path, restores: bool, after: bool
+) -> None:
+    made = versioned_table(tmp_path / "w", 6)
+    made.create_tag("target", 2)
+    made.create_tag("late", 5)
+    made.record_consumer("beyond", 7)
+    if restores:
+        keep_changelog(made, 3)
+        expire(made, 1, 2, 3)
+    whole, died = tmp_path / "whole", 0
+    shutil.copytree(tmp_path / "w", whole)
+    for at in range(1, 40):
+        shutil.rmtree(tmp_path / "w")
+        shutil.copytree(whole, tmp_path / "w")
+        store = with_file_io(made._store(), Dies(at, after))
+        try:
+            rollback(store, rollback_target(store, "target"))
+        except KeyboardInterrupt:
+            died += 1
+            newest = made._store().snapshots.latest()
+            assert newest is not None and values(made) == ROWS[newest.id]
+            assert newest.id in (6, 5, 4, 3, 2)
+            made.rollback("target")
+        assert values(made) == ROWS[2] and list(made._store().snapshots.ids())[-1] == 2
+        assert [tag.name for tag in made.tags()] == ["target"] and made.consumers()[0].next_snapshot_id == 3
+        assert list(made._store().changelogs.ids()) == []
+        assert made.write(rows((3, "new"))).snapshot_id == 3 and values(made) == [*ROWS[2], "new"]
+    assert died >= 7
+
+
+def test_commits_that_come_in_between_go_where_their_base_went_and_stay_where_it_stays(table: Table) -> None:
+    store = table._store()
+    last = with_file_io(store, Between("snapshot-5", lambda: table.write(rows((9, "v9")))))
+    assert rollback(last, store.snapshots.get(3)).snapshots == (4, 5, 6)
+    assert values(table) == ROWS[3] and hints(table)[-1] == "3"
+    table.write(rows((4, "v4")))
+    removing = with_file_io(store, Between("tag-late", lambda: table.write(rows((8, "v8")))))
+    table.create_tag("late", 4)
+    assert rollback(removing, store.snapshots.get(3)).snapshots == (4,)
+    assert values(table) == [*ROWS[3], "v8"], "it came after the rollback"
+
+
+STEPS = ["data-files-written", "base-list-written", "delta-list-written", "snapshot-published", "hint-written"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("kind", ["write", "again"])
+def test_a_writer_that_is_overtaken_at_any_step_is_refused_or_came_first(table: Table, step: str, kind: str) -> None:
+    def meanwhile(name: str) -> None:
+        if name == step and not done:
+            done.append(name)
+            table.rollback(3)
+            if kind == "again":
+                for number in (4, 5, 6):
+                    table.write(rows((number, f"n{number}")))
+
+    done: list[str] = []
+    store, engine = table._store(), local_engine()
+    writer = BatchWriter(engine.writer(store), store, meanwhile)
+    late = rows((1, "late"), (7, "v7"))
+    before = ROWS[3] if kind == "write" else [*ROWS[3], "n4", "n5", "n6"]
+    try:
+        writer.append(engine.prepared(store, late, None), "late", 1)
+        refused = False
+    except CommitConflictError as error:
+        refused = "rolled back" in str(error)
+        assert refused
+    assert done == [step]
+    assert values(table) == before, "whether refused or published before, the rollback removed it"
+    assert refused == (step != "hint-written")
+    assert table.write(late, commit_user="late", batch_id=1).already_committed is False
+    assert values(table)[0] == "late" and values(table)[-1] == "v7"
