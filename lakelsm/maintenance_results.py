@@ -103,6 +103,66 @@ class FastForwardResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartitionInfo:
+    """A partition, such as 'dt=2025-12-31/hh=12': rows (older versions included), data files and bytes of them.
+
+    ``updated_at`` is when the newest file was made (its writer's wall clock, without a zone; None: no file says).
+    """
+
+    partition: str
+    rows: int
+    files: int
+    bytes: int
+    updated_at: datetime | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """The partition as plain values, for a report."""
+        return {**asdict(self), "updated_at": None if self.updated_at is None else self.updated_at.isoformat()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionDropResult:
+    """Which partitions were dropped, or with ``dry_run`` would be, and the data files that went out of sight with them.
+
+    ``snapshot_id`` is that of the commit (None: there was nothing to drop). Files are deleted when the snapshots before
+    it expire.
+    """
+
+    table: str
+    dry_run: bool = False
+    partitions: tuple[str, ...] = ()
+    files: int = 0
+    bytes: int = 0
+    snapshot_id: int | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as plain values, for a report."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionExpiryResult:
+    """Which partitions expired, or with ``dry_run`` would, in the order of their values, and the commits of it.
+
+    ``waiting`` have expired too and wait for the next run ('partition.expiration-max-num'). The time of ``unread`` could
+    not be told by their values, so they stay.
+    """
+
+    table: str
+    dry_run: bool = False
+    partitions: tuple[str, ...] = ()
+    waiting: int = 0
+    unread: tuple[str, ...] = ()
+    files: int = 0
+    bytes: int = 0
+    snapshot_ids: tuple[int, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as plain values, for a report."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
 class TagInfo:
     """A tag: the snapshot that it names, with its schema, rows (of its files, older versions included) and commit time.
 

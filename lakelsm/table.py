@@ -606,5 +606,5 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         batch = write(BatchWriter(engine.writer(store), store), user, identifier)
         result = finished_write(engine.runner, store, batch, user, identifier)
         if result.snapshot_id is not None:
-            after_commit(store)
+            after_commit(store, {entry.partition for entry in batch.entries})
         return result

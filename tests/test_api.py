@@ -35,6 +35,9 @@ from lakelsm import (
     FastForwardResult,
     Lookup,
     OrphanResult,
+    PartitionDropResult,
+    PartitionExpiryResult,
+    PartitionInfo,
     PlannedCompaction,
     RollbackResult,
     Staleness,
@@ -49,9 +52,9 @@ PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encod
 CODE = re.findall(r"`([^`]+)`", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
 RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction, Staleness]
-RESULTS += [BranchInfo, FastForwardResult]
 RESULTS += [OrphanResult]
 RESULTS += [RollbackResult, ConsumerInfo, ConsumerExpiryResult]
+RESULTS += [BranchInfo, FastForwardResult, PartitionDropResult, PartitionExpiryResult, PartitionInfo]
 RESULTS += [TagInfo, TagDeletionResult]
 RESULTS += [CheckResult, CheckFinding]
 #: What the modules of the public face name in types alone, as they load it when it is asked for.

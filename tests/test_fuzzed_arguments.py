@@ -80,10 +80,11 @@ METHODS = [method for method in public_methods() if method.parameters]
 #: Methods that write when they accept what they are given, and what of them changes rows.
 WRITING = {"create_table", "alter_table", "drop_table", "write", "overwrite", "delete", "update", "compact"}
 WRITING |= {"remove_orphans"}
+WRITING |= {"drop_partitions", "expire_partitions", "mark_partitions_done"}
 WRITING |= {"create_branch", "fast_forward", "rename_branch", "delete_branch"}
 WRITING |= {"rollback", "record_consumer", "delete_consumer", "expire_consumers"}
 WRITING |= {"create_tag", "rename_tag", "replace_tag", "delete_tag"}
-CHANGING_ROWS = {"drop_table", "delete", "update", "overwrite", "rollback"}
+CHANGING_ROWS = {"drop_table", "delete", "update", "overwrite", "rollback", "drop_partitions", "expire_partitions"}
 
 TRAVEL = {"snapshot_id": [None, 1], "timestamp": [None, datetime.datetime(2999, 1, 1)], "tag": [None]}
 TAGGED = {"snapshot_id": [None, 1], "timestamp": [None], "time_retained": [None, "1 d", 60]}
@@ -175,6 +176,14 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
             "force": [False, True],
             **ENGINE,
         },
+        "Table.partitions": {"where": [None, "dt = 'a'"]},
+        "Table.drop_partitions": {"where": ["dt = 'a'"], "dry_run": [False, True], "commit_user": [None, "u"]},
+        "Table.expire_partitions": {
+            "older_than": ["1 d", 5, datetime.timedelta(days=1)],
+            "strategy": [None, "update-time"],
+            "dry_run": [False, True],
+        },
+        "Table.mark_partitions_done": {"where": ["dt = 'a'", None]},
         "Table.create_branch": {"name": ["new", "b"], "tag": [None], "ignore_if_exists": [False, True]},
         "Table.branch": {"name": ["main", "b"]},
         "Table.fast_forward": {"name": ["b"]},

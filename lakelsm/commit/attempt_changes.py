@@ -87,7 +87,11 @@ class AttemptChanges:
         return CommitOutcome(None, True, attempts) if found else None
 
     def _overwrite(self, latest: Snapshot | None, message: CommitMessage) -> Changes:
-        wanted = message.overwrite_partitions
+        wanted, as_of = message.overwrite_partitions, message.overwrite_as_of
+        if as_of is not None and (latest is None or latest.id != as_of):
+            newest = "none" if latest is None else latest.id
+            text = f"the newest snapshot is {newest}, and the partitions were chosen by what snapshot {as_of} has in them"
+            self._raise([Conflict(ConflictKind.ROWS_CHANGED, text)])
         for entry in message.entries:
             if wanted is not None and not wanted(entry.partition):
                 raise InvalidInputError(

@@ -70,7 +70,8 @@ class CommitMessage:
 
     Vectors of files that the message deletes leave the index manifest with them: it need not say so.
 
-    ``overwrite_partitions`` says which partitions an OVERWRITE replaces (None: the whole table).
+    ``overwrite_partitions`` says which partitions an OVERWRITE replaces (None: the whole table). ``overwrite_as_of``:
+    they were chosen by what is in them, so that it holds only while this is the newest snapshot.
     """
 
     entries: Sequence[ManifestEntry] = ()
@@ -83,6 +84,7 @@ class CommitMessage:
     base_total_buckets: int | None = None
     rows_as_of: int | None = None
     overwrite_partitions: ReplacedPartitions | None = None
+    overwrite_as_of: int | None = None
 
     def is_based_on(self, snapshot: Snapshot | None) -> bool:
         """Whether it was planned on a snapshot, and not on one that had its id before a rollback."""

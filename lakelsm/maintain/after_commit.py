@@ -6,10 +6,13 @@ None of it makes a commit that succeeded look failed: what goes wrong is a warni
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import TypeAlias
 
 from lakelsm.errors import LakelsmError
+from lakelsm.maintain.partitions.partition_done import mark_done
+from lakelsm.maintain.partitions.partition_expiry import expire_partitions_after_commit
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
@@ -18,19 +21,33 @@ Step: TypeAlias = Callable[[TableStore, Surroundings], object]
 
 #: What each step is called, and the call that does the same by hand. Paimon's order: automatic tags, tags that are past
 #: their time, partitions, consumers, and snapshots last, so that what the others let go can expire.
-STEPS: tuple[tuple[str, str, Step], ...] = ()
+STEPS: tuple[tuple[str, str, Step], ...] = (
+    ("the expiry of partitions", "expire_partitions()", expire_partitions_after_commit),
+)
 
 
-def after_commit(store: TableStore, *, surroundings: Surroundings = SYSTEM) -> None:
-    """Do what options ask for after a commit; nothing for a ``write-only`` table."""
+def after_commit(
+    store: TableStore, written: Collection[bytes] = (), *, surroundings: Surroundings = SYSTEM
+) -> None:
+    """Do what options ask for after a commit, for a ``write-only`` table nothing but to mark partitions as done.
+
+    ``written`` are the partitions that a batch wrote to.
+    """
+    if written and store.options.partition_end_input_to_done:
+        mark = partial(mark_done, store, written, surroundings)
+        _attempt(store, "marking partitions as done", "mark_partitions_done()", mark)
     if store.options.write_only:
         return
     for what, remedy, step in STEPS:
-        try:
-            step(store, surroundings)
-        except (LakelsmError, OSError) as error:
-            warnings.warn(
-                f"Table {store.name}: the commit succeeded, and {what} after it failed: {error} It is tried again after "
-                f"the next commit; Table.{remedy} does it at once.",
-                stacklevel=2,
-            )
+        _attempt(store, what, remedy, partial(step, store, surroundings))
+
+
+def _attempt(store: TableStore, what: str, remedy: str, work: Callable[[], object]) -> None:
+    try:
+        work()
+    except (LakelsmError, OSError) as error:
+        warnings.warn(
+            f"Table {store.name}: the commit succeeded, and {what} after it failed: {error} It is tried again after "
+            f"the next commit; Table.{remedy} does it at once.",
+            stacklevel=3,
+        )

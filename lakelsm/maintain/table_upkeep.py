@@ -4,14 +4,90 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from lakelsm.arguments import checked_age, checked_flag, wrong_argument
+from lakelsm.arguments import checked_age, checked_choice, checked_condition, checked_flag, wrong_argument
+from lakelsm.commit.commit_identity import commit_identity
+from lakelsm.errors import InvalidInputError
 from lakelsm.maintain.opened_table import OpenedTable
-from lakelsm.maintenance_results import OrphanResult
+from lakelsm.maintain.partitions.partition_done import mark_partitions_done
+from lakelsm.maintain.partitions.partition_drop import drop_partitions
+from lakelsm.maintain.partitions.partition_expiry import expire_partitions
+from lakelsm.maintain.partitions.partition_list import partition_infos
+from lakelsm.maintenance_results import OrphanResult, PartitionDropResult, PartitionExpiryResult, PartitionInfo
+from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
+from lakelsm.predicate.predicate import Predicate
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM
 
 
 class TableUpkeep(OpenedTable):
     """Partitions, orphans, statistics and the maintenance history of a table."""
+
+    # -- partitions ------------------------------------------------------------------------------------------------
+
+    def partitions(self, where: str | None = None) -> list[PartitionInfo]:
+        """The partitions that have files, by name, with what these come to; no session is needed.
+
+        ``where`` is a condition on partition columns. A table without partitions is one, called ''.
+        """
+        checked_condition(where)
+        store = self._store()
+        return partition_infos(store, store.snapshots.latest(), self._on_partitions(store, where))
+
+    def drop_partitions(
+        self, where: str, *, dry_run: bool = False, commit_user: str | None = None
+    ) -> PartitionDropResult:
+        """Drop the partitions that a condition on partition columns takes, whole, in one commit.
+
+        Rows that others write to them before it commits are dropped too. Where there are none, nothing is committed.
+        Files go when the snapshots before it expire. Raises InvalidInputError for a condition on other columns.
+        """
+        checked_condition(where, optional=False)
+        store, dry_run = self._store(), checked_flag("dry_run", dry_run)
+        user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
+        predicate = self._engine(None).predicate(store, where)
+        return drop_partitions(store, predicate, commit_user=user, dry_run=dry_run)
+
+    def expire_partitions(
+        self,
+        older_than: float | str | timedelta | datetime | None = None,
+        *,
+        strategy: str | None = None,
+        dry_run: bool = False,
+    ) -> PartitionExpiryResult:
+        """Drop partitions that are older: by default as 'partition.expiration-time' says, or '90 d', or a time.
+
+        ``strategy``, by default 'partition.expiration-strategy', says what a partition's age is told by: 'values-time',
+        its values as 'partition.timestamp-pattern' and '-formatter' have them, or 'update-time', its newest file. A run
+        takes 'partition.expiration-max-num' of them. Values that tell no time keep their partitions. Raises
+        InvalidInputError without a time and for a table without partitions, UnsupportedFeatureError for another strategy
+        or formatter.
+        """
+        age = checked_age("older_than", older_than)
+        checked_choice("strategy", strategy, EXPIRATION_STRATEGIES)
+        checked_flag("dry_run", dry_run)
+        store, now = self._store(), SYSTEM.clock()
+        if age is not None:
+            bound = age.bound(now, self._engine(None).millis_of)
+        elif store.options.partition_expiration_time is not None:
+            bound = now - store.options.partition_expiration_time
+        else:
+            raise InvalidInputError(
+                f"Table {store.name} has no option 'partition.expiration-time': set it, or pass older_than ('90 d')."
+            )
+        return expire_partitions(store, bound, strategy=strategy, dry_run=dry_run)
+
+    def mark_partitions_done(self, where: str | None = None) -> list[str]:
+        """Mark the partitions that a condition on partition columns takes (all without one) as done; their names.
+
+        A file _SUCCESS in the directory of each tells when it was first and last marked, as Paimon's 'success-file' of
+        'partition.mark-done-action' does. Raises UnsupportedFeatureError for other actions, InvalidInputError for a table
+        without partitions.
+        """
+        checked_condition(where)
+        store = self._store()
+        return list(mark_partitions_done(store, self._on_partitions(store, where)))
+
+    # -- orphans ---------------------------------------------------------------------------------------------------
 
     def remove_orphans(
         self,
@@ -38,3 +114,8 @@ class TableUpkeep(OpenedTable):
         store, chosen = self._store(), self._engine(engine)
         bound = age.bound(SYSTEM.clock(), chosen.millis_of)
         return remove_orphans(chosen.runner, store, bound, dry_run=dry_run, force=force)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _on_partitions(self, store: TableStore, where: str | None) -> Predicate | None:
+        return None if where is None else self._engine(None).predicate(store, where)

@@ -24,7 +24,8 @@ from lakelsm.lsm.upgrade_strategy import UpgradeStrategy, upgrade_strategy
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.plan.bucket_files import BucketId, by_bucket, partition_filter
 from lakelsm.plan.file_statistics import statistics_of
-from lakelsm.predicate.predicate import Predicate, columns, is_exact
+from lakelsm.plan.partition_files import check_whole_partitions
+from lakelsm.predicate.predicate import Predicate
 from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from lakelsm.snapshots.manifest_prune import select_manifests
 from lakelsm.snapshots.manifest_scan import ManifestFilter, PartitionFilter, read_live_entries
@@ -136,20 +137,10 @@ def checked_scope(
 ) -> CompactionScope:
     """The scope that a caller asks for. Raises InvalidInputError for a choice that the table has not."""
     if partitions is not None:
-        _check_partition_predicate(store, partitions)
+        check_whole_partitions(store, partitions, "a compaction takes partitions whole.")
     if buckets is not None:
         _check_buckets(store, buckets)
     return CompactionScope(full, partitions=partitions, buckets=buckets)
-
-
-def _check_partition_predicate(store: TableStore, predicate: Predicate) -> None:
-    """Raises InvalidInputError for a condition that does not choose whole partitions."""
-    keys = store.schema.partition_keys
-    if not columns(predicate) <= set(keys) or not is_exact(predicate):
-        raise InvalidInputError(
-            f"where must be on partition columns ({', '.join(keys) or 'none'}) alone, compared with literals: a "
-            "compaction takes partitions whole."
-        )
 
 
 def _check_buckets(store: TableStore, numbers: Collection[int]) -> None:

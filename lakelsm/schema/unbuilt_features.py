@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.options import MergeEngine, ScanMode, TableOptions
 from lakelsm.options.other_keys import FEATURE_KEYS, UPKEEP_KEYS, check_unbuilt_keys
+from lakelsm.options.partition_options import EXPIRATION_STRATEGIES, SUCCESS_FILE
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, VectorType
 
@@ -103,6 +104,16 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     ),
     *(_Unbuilt(_other_than(key, text), _set(key, text)) for key, text in FEATURE_KEYS.items()),
     *(_Unbuilt(_other_than(key, text), _set(key, text), open_too=False) for key, text in UPKEEP_KEYS.items()),
+    _Unbuilt(
+        "'partition.expiration-strategy' other than 'values-time' and 'update-time'",
+        lambda case: case.options.partition_expiration_strategy not in EXPIRATION_STRATEGIES,
+        open_too=False,
+    ),
+    _Unbuilt(
+        "'partition.mark-done-action' other than 'success-file'",
+        lambda case: case.options.partition_mark_done_action != SUCCESS_FILE,
+        open_too=False,
+    ),
     _Unbuilt("'map.storage-layout' = 'shared-shredding'", lambda case: _shreds_maps(case.options)),
     _Unbuilt(
         "an index of one key of a map ('file-index.<type>.columns' = 'column[key]')",

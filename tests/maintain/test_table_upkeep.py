@@ -12,6 +12,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.maintain.table_upkeep import TableUpkeep
 from lakelsm.snapshots.table_store import TableStore
 from tests.commit.commit_table import CommitTable, add, file
+from tests.maintain.partitions.partitioned_table import fill, left, partitioned
 
 ORPHAN = "data-01234567-89ab-cdef-0123-456789abcdef-0.parquet"
 
@@ -48,3 +49,17 @@ def test_what_is_not_old_enough_stays(table: TableUpkeep) -> None:
 def test_wrong_arguments_are_refused(table: TableUpkeep, wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):
         table.remove_orphans(**{"engine": "local", **wrong})  # type: ignore[arg-type]
+
+
+def test_wrong_arguments_of_partitions_are_named(tmp_path: Path) -> None:
+    table = partitioned(tmp_path)
+    fill(table, "2020-01-01")
+    with pytest.raises(InvalidInputError, match="where is None"):
+        table.drop_partitions(None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="dry_run is 1"):
+        table.drop_partitions("dt = 'a'", dry_run=1)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="older_than is "):
+        table.expire_partitions(-1)
+    with pytest.raises(InvalidInputError, match="where is 5"):
+        table.mark_partitions_done(5)  # type: ignore[arg-type]
+    assert left(table) == ["2020-01-01"]

@@ -1,0 +1,65 @@
+"""Partitions marked as done: a file ``_SUCCESS`` in the directory of each tells others that its rows are complete."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
+from lakelsm.json_document import parse_object
+from lakelsm.options.partition_options import SUCCESS_FILE
+from lakelsm.plan.partition_files import chosen_partitions
+from lakelsm.predicate.predicate import Predicate
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM, Surroundings
+
+#: The file's name, and what is in it: epoch millis. Persisted: do not change.
+_NAME = "_SUCCESS"
+_CREATED, _MODIFIED = "creationTime", "modificationTime"
+#: A size that no such file has.
+_MAX_BYTES = 1 << 16
+
+
+def mark_partitions_done(
+    store: TableStore, predicate: Predicate | None, surroundings: Surroundings = SYSTEM
+) -> tuple[str, ...]:
+    """Mark the partitions that a condition takes (all of them where None); return what they are called.
+
+    Raises InvalidInputError for a table without partitions.
+    """
+    if not store.schema.partition_keys:
+        raise InvalidInputError(f"Table {store.name} has no partitions to mark as done.")
+    found = chosen_partitions(store, store.snapshots.latest(), predicate)
+    mark_done(store, (files.partition for files in found), surroundings)
+    return tuple(store.partition_label(files.partition) for files in found)
+
+
+def mark_done(store: TableStore, partitions: Iterable[bytes], surroundings: Surroundings = SYSTEM) -> None:
+    """Write the file of each partition; one that is there keeps the time at which it was made.
+
+    Raises UnsupportedFeatureError for a 'partition.mark-done-action' that is not built.
+    """
+    action = store.options.partition_mark_done_action
+    if action != SUCCESS_FILE:
+        raise UnsupportedFeatureError(
+            f"Table {store.name}: lakelsm has not built 'partition.mark-done-action' = '{action}': set it to "
+            f"'{SUCCESS_FILE}', or use Apache Paimon."
+        )
+    now = surroundings.clock()
+    for partition in sorted(set(partitions)):
+        path = f"{store.paths.partition_dir(store.partition_text(partition))}/{_NAME}"
+        created = _created(store, path)
+        times = {_CREATED: now if created is None else created, _MODIFIED: now}
+        store.file_io.write(path, json.dumps(times).encode("ascii"))
+
+
+def _created(store: TableStore, path: str) -> int | None:
+    """When a file was made that is there; None where there is none."""
+    try:
+        values = parse_object(store.file_io.read(path, _MAX_BYTES), path)
+    except FileNotFoundError:
+        return None
+    created = values.get(_CREATED)
+    if type(created) is not int:
+        raise CorruptTableError(f"{path} has {created!r} under {_CREATED}: delete the file.")
+    return created

@@ -1,0 +1,159 @@
+"""Partitions that are too old are dropped, as Paimon's `PartitionExpire` does: by their values or their newest file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lakelsm.commit.commit_identity import commit_identity
+from lakelsm.errors import InvalidInputError, RowsChangedError, UnsupportedFeatureError
+from lakelsm.format.paths import partition_text
+from lakelsm.format.row.binary_row import decode_rows
+from lakelsm.maintain.partitions.partition_drop import commit_drop
+from lakelsm.maintain.partitions.partition_time import PartitionTimes
+from lakelsm.maintenance_results import PartitionExpiryResult
+from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
+from lakelsm.plan.partition_files import PartitionFiles, chosen_partitions
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM, Surroundings
+
+_VALUES_TIME = EXPIRATION_STRATEGIES[0]
+#: So often partitions are chosen anew where others commit between the choice and the commit.
+_TRIES = 20
+#: A commit of a write and of the compaction that followed it.
+_SNAPSHOTS_OF_A_WRITE = 2
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Partitions that have expired, by their values, and those whose values tell no time."""
+
+    expired: Sequence[PartitionFiles]
+    unread: Sequence[PartitionFiles]
+
+
+def expire_partitions(
+    store: TableStore,
+    bound: int,
+    *,
+    strategy: str | None = None,
+    dry_run: bool = False,
+    surroundings: Surroundings = SYSTEM,
+) -> PartitionExpiryResult:
+    """Drop the partitions whose time is before ``bound``, in epoch millis.
+
+    'partition.expiration-max-num' of them at a time, 'partition.expiration-batch-size' a commit. By 'update-time' a
+    commit holds only where nobody else committed since the partitions were looked at; else they are looked at again.
+    Raises InvalidInputError for a table without partitions, UnsupportedFeatureError for a strategy that is not built.
+    """
+    chosen_strategy = _checked_strategy(store, strategy)
+    before = surroundings.local_wall_clock(bound)
+    limit, size = store.options.partition_expiration_max_num, _batch_size(store)
+    result = PartitionExpiryResult(table=store.name, dry_run=dry_run)
+    tries = 0
+    while True:
+        snapshot = store.snapshots.latest()
+        choice = _chosen(store, chosen_partitions(store, snapshot, None), chosen_strategy, before)
+        room = limit - len(result.partitions)
+        batch = choice.expired[: room if dry_run else min(room, size)]
+        done = replace(result, waiting=len(choice.expired), unread=_labels(store, choice.unread))
+        if not batch or snapshot is None:
+            return done
+        user, _ = commit_identity(store.options, None, None, surroundings.new_uuid)
+        ids: tuple[int, ...] = ()
+        if not dry_run:
+            as_of = None if chosen_strategy == _VALUES_TIME else snapshot.id
+            try:
+                ids = (commit_drop(store, [files.partition for files in batch], user, surroundings, as_of),)
+            except RowsChangedError:
+                tries += 1
+                if tries >= _TRIES:
+                    raise
+                continue
+        result = _with_batch(store, done, batch, ids)
+        if dry_run or not result.waiting or len(result.partitions) >= limit:
+            return result
+
+
+def expire_partitions_after_commit(store: TableStore, surroundings: Surroundings = SYSTEM) -> None:
+    """Drop what 'partition.expiration-time' says, where a commit is to look for it."""
+    age = store.options.partition_expiration_time
+    if age is None or not store.schema.partition_keys:
+        return
+    now = surroundings.clock()
+    if _is_due(store, now):
+        expire_partitions(store, now - age, surroundings=surroundings)
+
+
+def _is_due(store: TableStore, now: int) -> bool:
+    """Whether a commit looks for expired partitions: each batch that is told to, else the first of each interval."""
+    interval = store.options.partition_expiration_check_interval
+    if not interval or store.options.end_input_check_partition_expire:
+        return True
+    newest = store.snapshots.latest_id()
+    before = None if newest is None else store.snapshots.try_get(newest - _SNAPSHOTS_OF_A_WRITE)
+    return before is None or now // interval > before.time_millis // interval
+
+
+def _checked_strategy(store: TableStore, strategy: str | None) -> str:
+    chosen = strategy or store.options.partition_expiration_strategy
+    if chosen not in EXPIRATION_STRATEGIES:
+        raise UnsupportedFeatureError(
+            f"Table {store.name}: lakelsm has not built 'partition.expiration-strategy' = '{chosen}': pass strategy="
+            f"{' or '.join(map(repr, EXPIRATION_STRATEGIES))}, or use Apache Paimon."
+        )
+    if not store.schema.partition_keys:
+        raise InvalidInputError(f"Table {store.name} has no partitions to expire.")
+    return chosen
+
+
+def _chosen(store: TableStore, found: Sequence[PartitionFiles], strategy: str, before: int) -> _Choice:
+    if not found:
+        return _Choice((), ())
+    texts = list(_texts(store, [files.partition for files in found]))
+    if strategy == _VALUES_TIME:
+        options = store.options
+        times = PartitionTimes(
+            store.schema.partition_keys, options.partition_timestamp_pattern, options.partition_timestamp_formatter
+        )
+        told = [times.millis(values) for values in texts]
+    else:
+        told = [files.updated for files in found]
+    default = store.options.partition_default_name
+    by_values = sorted(
+        (",".join(default if value is None else value for value in values), place)
+        for place, (values, time) in enumerate(zip(texts, told))
+        if time is not None and time < before
+    )
+    expired = [found[place] for _, place in by_values]
+    return _Choice(expired, [files for files, time in zip(found, told) if time is None])
+
+
+def _texts(store: TableStore, partitions: Sequence[bytes]) -> Iterator[Sequence[str | None]]:
+    """The values of each partition as text: dates as '2025-12-31', whatever their directories are called."""
+    types = store.partition_types
+    columns = decode_rows(list(partitions), types)
+    for place in range(len(partitions)):
+        values = [column[place] for column in columns]
+        yield [partition_text(v, kind, False, "") if v.is_valid else None for v, kind in zip(values, types)]
+
+
+def _batch_size(store: TableStore) -> int:
+    return store.options.partition_expiration_batch_size or store.options.partition_expiration_max_num
+
+
+def _labels(store: TableStore, found: Sequence[PartitionFiles]) -> tuple[str, ...]:
+    return tuple(store.partition_label(files.partition) for files in found)
+
+
+def _with_batch(
+    store: TableStore, result: PartitionExpiryResult, batch: Sequence[PartitionFiles], ids: tuple[int, ...]
+) -> PartitionExpiryResult:
+    return replace(
+        result,
+        partitions=(*result.partitions, *_labels(store, batch)),
+        waiting=result.waiting - len(batch),
+        files=result.files + sum(files.files for files in batch),
+        bytes=result.bytes + sum(files.bytes for files in batch),
+        snapshot_ids=(*result.snapshot_ids, *ids),
+    )
