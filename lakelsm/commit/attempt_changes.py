@@ -120,7 +120,7 @@ class AttemptChanges:
 
     def _switched_vectors(self) -> list[Conflict]:
         """A compaction without vectors leaves a key on two levels, and one with them masks rows; readers must agree."""
-        newest = self._schemas.latest_id()
+        newest = self._schemas.latest_id(self._schema.id)
         if newest == self._schema.id:
             return []
         was, will_be = (

@@ -110,8 +110,10 @@ class CommitRun:
 
     def _attempt_until_published(self) -> CommitOutcome:
         started = self._env.surroundings.monotonic()
+        known = self._request.message.base_snapshot_id
         while True:
-            latest = self._snapshots.latest()
+            latest = self._snapshots.latest(known)
+            known = known if latest is None else latest.id
             earlier = self._replay.since(latest, self._attempts) or self._attempt.published_before(latest, self._attempts)
             if earlier is not None:
                 self._files.delete_except()
@@ -251,7 +253,7 @@ class CommitRun:
         env, request = self._env, self._request
         rows = sum(e.file.row_count if e.kind == FileKind.ADD else -e.file.row_count for e in delta)
         previous = NO_SEQUENCE if latest is None else table_max_sequence(env.file_io, env.paths, latest)
-        schema_id = self._schemas.latest_id()
+        schema_id = self._schemas.latest_id(env.schema.id)
         watermarks = [w for w in (request.watermark, latest.watermark if latest else None) if w is not None]
         changelog = request.message.changelog_entries
         properties = {**request.properties, **self._replay.properties}

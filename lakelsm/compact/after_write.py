@@ -58,7 +58,7 @@ def compact_after_write(
     for _ in range(store.options.commit_max_retries):
         if last.status is not CompactionStatus.CONFLICT:
             break
-        if store.schemas.latest_id() != store.schema.id:  # Under the old one it may lose again and again.
+        if store.schemas.latest_id(store.schema.id) != store.schema.id:  # Under the old one it may lose again and again.
             store = store.refreshed()
         again = replace(scope, past_stop_trigger=is_shown(store.options, level=0))
         last = Compactor(runner, store).compact(again, commit_user=user, identifier=identifier)

@@ -8,10 +8,13 @@ from lakelsm.errors import CommitConflictError, CorruptTableError, TableAlreadyE
 from lakelsm.format.paths import TablePaths, schema_id_of
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.json_file import checked_bytes, publish
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.storage import FileIO
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 _RETRIES = 20
+#: So many ids after one that is there are probed one by one before the directory is listed.
+_PROBES = 8
 #: A size that no schema file has.
 _MAX_BYTES = 64 << 20
 #: What to do where nobody can tell whether a schema was added.
@@ -31,8 +34,36 @@ class SchemaStore:
         numbers = map(schema_id_of, self._file_io.list(self._paths.schema_dir))
         return sorted(number for number in numbers if number is not None)
 
-    def latest_id(self) -> int:
-        """Return the newest schema's id. Raises TableNotFoundError where there is none."""
+    def latest_id(self, known: int) -> int:
+        """Return the newest schema's id, given one that is there. Ids have no gaps, so the next ones are probed."""
+        for candidate in range(known, known + _PROBES):
+            if not self._file_io.exists(self._paths.schema_file(candidate + 1)):
+                return candidate
+        return self._listed_newest()
+
+    def latest(self, known: int | None = None) -> TableSchema:
+        """Return the newest schema. Raises TableNotFoundError where there is none.
+
+        The next ones after ``known`` are probed: an id that was there a while ago, else the newest snapshot's. Where that
+        is not there any more, or too many follow, all are listed.
+        """
+        newest = self._newest_from(0 if known is None else known)
+        if newest is None and known is None:
+            snapshot = SnapshotManager(self._file_io, self._paths).latest()
+            newest = None if snapshot is None else self._newest_from(snapshot.schema_id)
+        return self.get(self._listed_newest()) if newest is None else newest
+
+    def _newest_from(self, schema_id: int) -> TableSchema | None:
+        """The newest of the schemas from an id on; None where that is not there, or more follow than are probed."""
+        schema = self._try_get(schema_id)
+        for _ in range(_PROBES if schema is not None else 0):
+            newer = self._try_get(schema_id + 1)
+            if newer is None:
+                return schema
+            schema, schema_id = newer, schema_id + 1
+        return None
+
+    def _listed_newest(self) -> int:
         ids = self.ids()
         if not ids:
             raise TableNotFoundError(
@@ -40,19 +71,21 @@ class SchemaStore:
             )
         return ids[-1]
 
-    def latest(self) -> TableSchema:
-        """Return the newest schema. Raises TableNotFoundError where there is none."""
-        return self.get(self.latest_id())
-
     def get(self, schema_id: int) -> TableSchema:
         """Return one schema. Raises CorruptTableError when its file is missing, damaged or of another id."""
+        schema = self._try_get(schema_id)
+        if schema is None:
+            raise CorruptTableError(
+                f"{self._paths.schema_file(schema_id)} is missing: schema files must stay as long as data files name them"
+            )
+        return schema
+
+    def _try_get(self, schema_id: int) -> TableSchema | None:
         path = self._paths.schema_file(schema_id)
         try:
             data = self._file_io.read(path, _MAX_BYTES)
         except FileNotFoundError:
-            raise CorruptTableError(
-                f"{path} is missing: schema files must stay as long as data files name them"
-            ) from None
+            return None
         schema = TableSchema.from_json(data, path)
         if schema.id != schema_id:
             raise CorruptTableError(f"{path} holds schema {schema.id}")

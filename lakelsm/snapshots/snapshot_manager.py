@@ -49,10 +49,19 @@ class SnapshotManager:
         """Return the ids of all snapshots that exist, ascending."""
         return sorted(self._listed())
 
-    def latest(self) -> Snapshot | None:
-        """Return the newest snapshot, or None for a table without snapshots."""
+    def latest(self, known: int | None = None) -> Snapshot | None:
+        """Return the newest snapshot, or None for a table without snapshots.
+
+        ``known`` is an id that was the newest a while ago: where it still is, the hint is not asked.
+        """
+        found = None if known is None else self._newest_from(known, probes=2)
+        if found is None:
+            hint = self._hint(self._paths.latest_hint)
+            found = None if hint is None else self._newest_from(hint, _PROBES)
+        if found is not None:
+            return found
         for _ in range(_LATEST_RETRIES):
-            newest = self.latest_id()
+            newest = max(self._listed(), default=None)
             if newest is None:
                 return None
             snapshot = self.try_get(newest)
@@ -71,11 +80,10 @@ class SnapshotManager:
 
     def try_get(self, snapshot_id: int) -> Snapshot | None:
         """Return one snapshot, or None when there is none. Raises CorruptTableError when it is damaged."""
-        path = self._paths.snapshot_file(snapshot_id)
-        try:
-            data = self._file_io.read(path, MAX_SNAPSHOT_BYTES)
-        except FileNotFoundError:
+        stored = self._stored(snapshot_id)
+        if stored is None:
             return None
+        path, data = stored
         snapshot = Snapshot.from_json(data, path)
         if snapshot.id != snapshot_id:
             raise CorruptTableError(f"{path} holds snapshot {snapshot.id}: restore the file.")
@@ -109,12 +117,7 @@ class SnapshotManager:
     def of_user(self, commit_user: str, below: int | None = None) -> Iterator[Snapshot]:
         """Yield the retained snapshots of a commit user, newest first; those with ids under ``below``."""
         needle = _json_text_needle(commit_user)
-        for snapshot_id in reversed([number for number in self.ids() if below is None or number < below]):
-            path = self._paths.snapshot_file(snapshot_id)
-            try:
-                data = self._file_io.read(path, MAX_SNAPSHOT_BYTES)
-            except FileNotFoundError:
-                continue
+        for path, data in self._descending(below):
             if needle is not None and needle not in data:
                 continue
             snapshot = Snapshot.from_json(data, path)
@@ -148,6 +151,41 @@ class SnapshotManager:
         """Whether a snapshot that is still there expires: EARLIEST names a later one, which is there."""
         earliest = self._hint(self._paths.earliest_hint)
         return earliest is not None and snapshot_id < earliest and self._exists(earliest)
+
+    def _newest_from(self, snapshot_id: int, probes: int) -> Snapshot | None:
+        """The newest of the snapshots from an id on, of which it and the next ``probes`` are asked for."""
+        snapshot = self.try_get(snapshot_id)
+        for _ in range(probes if snapshot is not None else 0):
+            assert snapshot is not None
+            newer = self.try_get(snapshot.id + 1)
+            if newer is None:
+                return snapshot
+            snapshot = newer
+        return None
+
+    def _descending(self, below: int | None) -> Iterator[tuple[str, bytes]]:
+        """Paths and contents of the snapshots under an id, newest first. Below one that is missing they are listed."""
+        lowest = below
+        for snapshot_id in range((below or 1) - 1, 0, -1):
+            stored = self._stored(snapshot_id)
+            if stored is None:
+                break
+            lowest = snapshot_id
+            yield stored
+        if lowest == 1:
+            return
+        for snapshot_id in reversed(self.ids()):
+            stored = self._stored(snapshot_id) if lowest is None or snapshot_id < lowest else None
+            if stored is not None:
+                yield stored
+
+    def _stored(self, snapshot_id: int) -> tuple[str, bytes] | None:
+        """The path and the content of a snapshot file; None where there is none."""
+        path = self._paths.snapshot_file(snapshot_id)
+        try:
+            return path, self._file_io.read(path, MAX_SNAPSHOT_BYTES)
+        except FileNotFoundError:
+            return None
 
     def _exists(self, snapshot_id: int) -> bool:
         return self._file_io.exists(self._paths.snapshot_file(snapshot_id))

@@ -67,7 +67,7 @@ class TableStore:
 
     def refreshed(self) -> TableStore:
         """The same table with the newest schema and options."""
-        schema = self.schemas.latest()
+        schema = self.schemas.latest(self.schema.id)
         return self if schema == self.schema else self.with_schema(schema)
 
     def with_options(self, overrides: Mapping[str, str] | None) -> TableStore:

@@ -104,7 +104,10 @@ class _ObjectReader:
         self._key = file_io.key(path)
         self._position = 0
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
-        self._size, self._tail = self._end()
+        known = file_io.kept_end(path)
+        self._size, self._tail = known or self._end()
+        if known is None:
+            file_io.keep_end(path, self._size, self._tail)
         self.closed = False
 
     def readable(self) -> bool:
@@ -197,7 +200,10 @@ class _ObjectWriter:
         self._file_io = file_io
         self._path = path
         self._position = 0
+        #: What readers of a new file begin with, and its writer for its footer.
+        self._end = bytearray()
         key = file_io.key(path)
+        file_io.forget(path)
         self._sink = file_io.ask(
             path, lambda: open_writer(file_io.store, key, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE)
         )
@@ -219,6 +225,9 @@ class _ObjectWriter:
         octets = memoryview(data).cast("B")
         self._file_io.ask(self._path, lambda: self._sink.write(octets))
         self._position += len(octets)
+        self._end += octets[-_TAIL:]
+        if len(self._end) > 2 * _TAIL:
+            del self._end[:-_TAIL]
         return len(octets)
 
     def flush(self) -> None:
@@ -228,3 +237,4 @@ class _ObjectWriter:
         if not self.closed:
             self.closed = True
             self._file_io.ask(self._path, self._sink.close)
+            self._file_io.keep_end(self._path, self._position, bytes(self._end[-_TAIL:]))

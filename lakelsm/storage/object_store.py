@@ -6,7 +6,7 @@ made, and an empty one does not exist. What is written is durable once the store
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache
@@ -17,6 +17,7 @@ from pyarrow import fs as arrow_fs
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.storage.file_io import FileEntry
+from lakelsm.storage.kept_objects import KeptObjects
 from lakelsm.storage.local import temporary_name
 from lakelsm.storage.object_filesystem import object_filesystem
 from lakelsm.storage.object_place import ObjectPlace, StoreKind
@@ -61,8 +62,15 @@ class ObjectFileIO:
         return replace(self, root=root)
 
     def read(self, path: str, limit: int | None = None) -> bytes:
-        """Return the content of an object of at most ``limit`` bytes. Raises FileNotFoundError when there is none."""
+        """Return the content of an object of at most ``limit`` bytes. Raises FileNotFoundError when there is none.
+
+        Manifests and index files of a table come from memory where this process has had them: no name of theirs is used
+        twice.
+        """
         key = self.key(path)
+        kept = KEPT.get(self._named(path))
+        if kept is not None and (limit is None or len(kept) <= limit):
+            return kept
 
         def content() -> bytes:
             answer = self.store.get(key)
@@ -73,7 +81,9 @@ class ObjectFileIO:
                 )
             return bytes(answer.bytes())
 
-        return self.ask(path, content)
+        data = self.ask(path, content)
+        self._keep(path, data)
+        return data
 
     def check_file(self, path: str) -> None:
         """Raise CorruptTableError where the path leads out of the root; an object is always a regular file."""
@@ -115,7 +125,9 @@ class ObjectFileIO:
     def write(self, path: str, data: bytes, durable: bool = True) -> None:
         """Create or replace an object: a reader sees the old content or the new."""
         key = self.key(path)
+        self.forget(path)
         self.ask(path, lambda: self.store.put(key, data, use_multipart=len(data) > _ONE_REQUEST))
+        self._keep(path, data)
 
     def make_durable(self, directory: str, names: Sequence[str]) -> None:
         """Do nothing: what the store has answered for is durable."""
@@ -138,6 +150,8 @@ class ObjectFileIO:
     def delete_files(self, paths: Sequence[str]) -> None:
         """Delete objects, many by one request where the store can. Each is tried; then the first failure is raised."""
         failures: list[OSError] = []
+        for path in paths:
+            self.forget(path)
         if len(paths) == 1:
             self._delete(self.key(paths[0]), paths[0], failures)
         else:
@@ -203,6 +217,27 @@ class ObjectFileIO:
                 failure = OpenOutcomeError(str(failure))
         raise failure
 
+    def keep_end(self, path: str, size: int, end: bytes) -> None:
+        """Keep the end of a data file of ``size`` bytes, which readers open several times."""
+        KEPT.keep(self._named(f"{path}?"), size.to_bytes(8, "big") + end)
+
+    def kept_end(self, path: str) -> tuple[int, bytes] | None:
+        """The size and the end of a data file that this process has had."""
+        kept = KEPT.get(self._named(f"{path}?"))
+        return None if kept is None else (int.from_bytes(kept[:8], "big"), kept[8:])
+
+    def forget(self, path: str) -> None:
+        """Keep nothing of an object that is replaced or deleted."""
+        KEPT.forget(self._named(path))
+        KEPT.forget(self._named(f"{path}?"))
+
+    def _keep(self, path: str, data: bytes) -> None:
+        if self.root is not None and path.startswith((f"{self.root}/manifest/", f"{self.root}/index/")):
+            KEPT.keep(self._named(path), data)
+
+    def _named(self, path: str) -> Hashable:
+        return self.place, self.options, path
+
     def _delete(self, keys: str | _Keys, path: str, failures: _Failures) -> None:
         try:
             self.ask(path, lambda: self.store.delete(keys))
@@ -261,6 +296,9 @@ def _library_errors() -> tuple[type[Exception], ...]:
 
     return (BaseError, OSError, ValueError, NotImplementedError)
 
+
+#: What this process keeps of objects that never change: manifests, index files and the ends of data files.
+KEPT = KeptObjects(64 << 20)
 
 #: Places whose own endpoint has proven that it keeps conditions.
 _PROVEN: set[tuple[ObjectPlace, StoreOptions]] = set()

@@ -189,7 +189,8 @@ def test_ascending_batches_and_the_rerun_of_the_newest_read_the_newest_snapshot_
     for identifier, committed in ((40, False), (39, True)):
         reading.reads.clear()
         assert (table.committer().committed("job", identifier) is not None) == committed
-        assert [name for name in reading.reads if name.startswith("snapshot-")] == ["snapshot-40"]
+        assert [name for name in reading.reads if name.startswith("snapshot-")] == ["snapshot-40", "snapshot-41"]
+        assert not table.file_io.exists(table.paths.snapshot_file(41)), "it is only looked for"
 
 
 def test_a_batch_that_came_again_under_the_id_of_a_rolled_back_one_lands_once(table: CommitTable) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -20,7 +20,7 @@ from lakelsm.format.paths import TablePaths
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.storage import LocalFileIO
-from tests.commit.commit_table import CommitTable
+from tests.commit.commit_table import CommitTable, add
 
 
 @pytest.fixture
@@ -85,8 +85,8 @@ def test_a_missing_damaged_or_misnamed_schema_is_named(table: CommitTable) -> No
     table.file_io.write(table.paths.schema_file(5), table.schema.to_json().encode())
     with pytest.raises(CorruptTableError, match="schema-5 holds schema 0"):
         table.schemas.get(5)
-    table.file_io.write(table.paths.schema_file(6), b"{")
-    with pytest.raises(CorruptTableError, match="schema-6"):
+    table.file_io.write(table.paths.schema_file(1), b"{")
+    with pytest.raises(CorruptTableError, match="schema-1"):
         table.schemas.latest()
 
 
@@ -114,3 +114,35 @@ def test_a_schema_that_would_not_read_back_is_not_written(table: CommitTable, ch
     with pytest.raises(InvalidInputError, match=rf"schema-1 was not written: .*{text}"):
         table.schemas.change(lambda schema: replace(schema, id=1, **change))
     assert table.schemas.ids() == [0]
+
+
+class Unlisted(LocalFileIO):
+    """A store that counts what is listed."""
+
+    lists: ClassVar[list[str]] = []
+
+    def list(self, path: str) -> list[str]:
+        self.lists.append(path)
+        return super().list(path)
+
+
+def test_the_newest_schema_is_found_without_a_list_also_after_many_changes(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path / "t", file_io=Unlisted())
+    for number in range(12):
+        table.schemas.change(commented(str(number)))
+    Unlisted.lists.clear()
+    assert table.schemas.latest(known=9).id == 12 and table.schemas.latest_id(10) == 12
+    assert Unlisted.lists == []
+    assert table.schemas.latest().id == 12, "no snapshot says where to begin"
+    assert table.schemas.latest_id(0) == 12 and table.schemas.latest(known=40).id == 12
+
+
+def test_the_newest_snapshot_says_where_to_look_for_the_newest_schema(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path / "t", file_io=Unlisted())
+    for number in range(12):
+        table.schemas.change(commented(str(number)))
+    table.append(add())
+    table.schemas.change(commented("after"))
+    Unlisted.lists.clear()
+    assert table.schemas.latest().id == 13
+    assert Unlisted.lists == []

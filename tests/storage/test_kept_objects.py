@@ -1,0 +1,29 @@
+"""Contents kept up to a number of bytes."""
+
+from __future__ import annotations
+
+from lakelsm.storage.kept_objects import KeptObjects
+
+
+def test_what_was_used_last_is_kept_up_to_the_bound() -> None:
+    kept = KeptObjects(100)
+    for name in "abcd":
+        kept.keep(name, name.encode() * 25)
+    assert kept.get("a") == b"a" * 25
+    kept.keep("e", b"e" * 20)
+    assert [name for name in "abcde" if kept.get(name) is None] == ["b"]
+    kept.forget("a")
+    kept.keep("f", b"f" * 25)
+    assert [name for name in "abcdef" if kept.get(name) is None] == ["a", "b"]
+
+
+def test_what_would_take_too_much_is_not_kept_and_a_second_content_replaces_the_first() -> None:
+    kept = KeptObjects(100)
+    kept.keep("a", b"x" * 26)
+    assert kept.get("a") is None
+    for _ in range(10):
+        kept.keep("b", b"y" * 25)
+    kept.keep("c", b"z" * 25)
+    assert kept.get("b") == b"y" * 25 and kept.get("c") == b"z" * 25
+    kept.clear()
+    assert kept.get("b") is None
