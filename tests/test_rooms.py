@@ -11,6 +11,7 @@ _PACKAGE = _TESTS.parent / "lakelsm"
 #: Behaviour that spans modules: files in a room that are named with what they prove, not with a module.
 _SPANNING = frozenset(
     {
+        "commit/commits_on_object_stores",
         "commit/commit_faults",
         "compact/compaction_changelog",
         "compact/killed_and_racing_compactions",
