@@ -69,6 +69,30 @@ class OrphanResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MaintenanceRun:
+    """A run of maintenance: its ``operation`` ('compact', 'remove_orphans'...), who did it, where, when, and how long.
+
+    ``files`` and ``bytes`` are what it wrote, or deleted where it writes none. ``outcome`` is 'done', 'partial' (it
+    stopped between two of its commits, or goes on) or 'failed: ' with the error's type. ``snapshot_ids`` are the newest
+    eight that it published.
+    """
+
+    operation: str
+    user: str
+    host: str
+    started: datetime
+    seconds: float
+    files: int
+    bytes: int
+    outcome: str
+    snapshot_ids: tuple[int, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """The run as plain values, for a report."""
+        return {**asdict(self), "started": self.started.isoformat()}
+
+
+@dataclass(frozen=True, kw_only=True)
 class BranchInfo:
     """A branch beside the main one. ``schema_id`` and ``snapshot_id`` are its newest (None: it has no snapshot).
 

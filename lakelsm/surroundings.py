@@ -6,8 +6,10 @@ handed a `Surroundings`, so that the same ones give the same run. It travels to 
 
 from __future__ import annotations
 
+import getpass
 import os
 import random
+import socket
 import time
 import uuid
 from collections.abc import Callable
@@ -74,3 +76,12 @@ def executor_directory() -> str | None:
 def utc_zone() -> str | None:
     """The machine's time zone where it is UTC; None for others, whose clocks may step."""
     return "UTC" if time.tzname == ("UTC", "UTC") else None
+
+
+def login_and_host() -> tuple[str, str]:
+    """Who runs this process and on which machine, for people to read; '' for what the system does not tell."""
+    try:
+        login = getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        login = ""
+    return login, socket.gethostname()

@@ -34,6 +34,7 @@ from lakelsm import (
     ErrorKind,
     FastForwardResult,
     Lookup,
+    MaintenanceRun,
     OrphanResult,
     PartitionDropResult,
     PartitionExpiryResult,
@@ -52,7 +53,7 @@ PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encod
 CODE = re.findall(r"`([^`]+)`", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
 RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction, Staleness]
-RESULTS += [OrphanResult]
+RESULTS += [MaintenanceRun, OrphanResult]
 RESULTS += [RollbackResult, ConsumerInfo, ConsumerExpiryResult]
 RESULTS += [BranchInfo, FastForwardResult, PartitionDropResult, PartitionExpiryResult, PartitionInfo]
 RESULTS += [TagInfo, TagDeletionResult]

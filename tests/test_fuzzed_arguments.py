@@ -170,6 +170,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
             "commit_user": [None],
             **ENGINE,
         },
+        "Table.history": {"limit": [1, 50]},
         "Table.remove_orphans": {
             "older_than": ["1 day", 90_000, datetime.timedelta(days=2), datetime.datetime(2020, 1, 1)],
             "dry_run": [False, True],

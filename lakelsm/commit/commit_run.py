@@ -22,6 +22,7 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.inheritance import inherited_statistics, with_total_buckets
 from lakelsm.snapshots.json_file import checked_bytes, publish
+from lakelsm.snapshots.maintenance_record import with_maintenance_records
 from lakelsm.snapshots.manifest_scan import read_manifest, read_manifest_metas
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence
@@ -260,8 +261,10 @@ class CommitRun:
         message = request.message
         found = message.base_total_buckets if message.is_based_on(latest) else None
         properties = with_total_buckets(properties, latest, found, delta)
+        number = 1 if latest is None else latest.id + 1
+        properties = with_maintenance_records(properties, number, latest, self._snapshots.try_get)
         return Snapshot(
-            id=1 if latest is None else latest.id + 1,
+            id=number,
             schema_id=schema_id,
             base_manifest_list=base.name,
             base_manifest_list_size=base.size,

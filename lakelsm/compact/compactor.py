@@ -27,8 +27,9 @@ from lakelsm.plan.compaction_trigger import FULL_COMPACTION_PROPERTY
 from lakelsm.plan.rewrite_units import RewriteUnit, changelog_rule, rewrite_units
 from lakelsm.results import CompactionResult, CompactionStatus
 from lakelsm.runner.runner import Runner
+from lakelsm.snapshots.maintenance_record import DONE, PARTIAL, MaintenanceRecord
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.surroundings import SYSTEM, Surroundings
+from lakelsm.surroundings import SYSTEM, Surroundings, login_and_host
 
 #: Memory of one compaction task in bytes, unless the caller says otherwise.
 DEFAULT_TASK_MEMORY = 512 << 20
@@ -87,15 +88,28 @@ class Compactor:
         size = limits.commit_every or self._commit_size(limits, plan)
         total = CompactionResult(table=store.name, status=CompactionStatus.DONE)
         whole_table = scope == CompactionScope(full=True)
+        record = self._new_record(user, now)
         for first in range(0, len(plan.buckets), size):
             if first and limits.deadline is not None and self._seconds_since(started) > limits.deadline:
                 total = replace(total, status=_joined(total.status, CompactionStatus.DEADLINE))
                 break
             group = plan.buckets[first : first + size]
             last = first + size >= len(plan.buckets) and total.status is CompactionStatus.DONE
-            part = self._run(plan, group, limits.task_memory, user, identifier, whole_table and last, changelog)
+            so_far = replace(
+                record,
+                outcome=DONE if last else PARTIAL,
+                files=total.files_written,
+                bytes=total.bytes_written,
+                snapshot_ids=total.snapshot_ids,
+            )
+            part = self._run(plan, group, limits.task_memory, identifier, whole_table and last, changelog, so_far)
             total = joined(total, part)
         return replace(total, seconds=self._seconds_since(started))
+
+    def _new_record(self, user: str, now: int) -> MaintenanceRecord:
+        _, host = login_and_host()
+        run = self._surroundings.new_uuid()
+        return MaintenanceRecord(run=run[:8], operation="compact", user=user, host=host, started=now, seconds=0.0)
 
     def _seconds_since(self, started: float) -> float:
         return self._surroundings.monotonic() - started
@@ -123,26 +137,32 @@ class Compactor:
         plan: CompactionPlan,
         buckets: Sequence[BucketCompaction],
         task_memory: int,
-        user: str,
         identifier: int,
         completes_full: bool,
         changelog: bool,
+        record: MaintenanceRecord,
     ) -> CompactionResult:
-        """Rewrite and commit some buckets in one snapshot."""
+        """Rewrite and commit some buckets in one snapshot. ``record`` is of the run so far, which is that of its user."""
         store = self._store
         rule = changelog_rule(store.schema, store.options) if changelog else None
         units = [unit for bucket in buckets for unit in rewrite_units(store, plan, bucket, rule is not None)]
         directories = {store.paths.index_dir, *(unit.directory for unit in units)}
-        properties = {FULL_COMPACTION_PROPERTY: "true"} if completes_full else None
-        commit = partial(
-            Committer.of(store, surroundings=self._surroundings).commit,
-            CommitKind.COMPACT,
-            commit_user=user,
-            identifier=identifier,
-            properties=properties,
-        )
         with AttemptFiles(store, AttemptNames.new(self._surroundings.new_uuid), lambda: directories) as files:
             written = self._rewrite(plan, units, rule, task_memory, files.names) if units else TaskMessages()
+            record = replace(
+                record,
+                seconds=(self._surroundings.clock() - record.started) / 1000,
+                files=record.files + len(written.entries),
+                bytes=record.bytes + sum(entry.file.file_size for entry in written.entries),
+            )
+            full = {FULL_COMPACTION_PROPERTY: "true"} if completes_full else {}
+            commit = partial(
+                Committer.of(store, surroundings=self._surroundings).commit,
+                CommitKind.COMPACT,
+                commit_user=record.user,
+                identifier=identifier,
+                properties={**full, **record.as_property()},
+            )
             try:
                 outcome, masked, remapped = self._published(plan, buckets, written, files, task_memory, commit)
             except CommitConflictError:

@@ -31,6 +31,7 @@ __all__ = [
     "file_index_among",
     "file_index_name",
     "is_bucket_name",
+    "is_maintenance_record",
     "is_partition_name",
     "new_data_file_name",
     "partition_label",
@@ -68,6 +69,9 @@ BRANCH_MARK = "$branch_"
 
 _SNAPSHOT_PREFIX, _SCHEMA_PREFIX, _BUCKET_PREFIX = "snapshot-", "schema-", "bucket-"
 _CHANGELOG_PREFIX = "changelog-"
+
+#: How the names of records of maintenance begin. Persisted: do not change
+_RECORD_PREFIX = "lakelsm-maintenance-"
 
 
 def database_path(warehouse: str, database: str) -> str:
@@ -131,6 +135,11 @@ def consumer_of(name: str) -> str | None:
 def branch_of(name: str) -> str | None:
     """Return the branch whose directory is called ``name``; None for any other name."""
     return name.removeprefix(BRANCH_PREFIX) if name.startswith(BRANCH_PREFIX) else None
+
+
+def is_maintenance_record(name: str) -> bool:
+    """Whether a file's name is that of a record of maintenance."""
+    return name.startswith(_RECORD_PREFIX)
 
 
 def is_bucket_name(name: str) -> bool:
@@ -333,11 +342,20 @@ class TablePaths:
     @property
     def lookup_service(self) -> str:
         """File that holds the addresses of the servers of lakelsm's query service. Paimon's own has another id."""
-        return f"{self.branch_root}/service/service-primary-key-lookup-flight"
+        return f"{self.service_dir}/service-primary-key-lookup-flight"
+
+    @property
+    def service_dir(self) -> str:
+        """Directory of what services keep: Paimon's, and lakelsm's own. No engine clears it up."""
+        return f"{self.branch_root}/service"
+
+    def maintenance_record(self, started: int, run: str) -> str:
+        """Return the path of the record of a run of maintenance; names ascend with the time that they are given."""
+        return f"{self.service_dir}/{_RECORD_PREFIX}{started:015d}-{run}"
 
     def lookup_lease(self, uuid: str) -> str:
         """Return the path of the file for as long as which the servers of one service on a cluster run."""
-        return f"{self.branch_root}/service/.lakelsm-servers-{uuid}"
+        return f"{self.service_dir}/.lakelsm-servers-{uuid}"
 
     def schema_file(self, schema_id: int) -> str:
         """Return the path of a schema file."""

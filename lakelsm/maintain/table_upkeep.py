@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from lakelsm.arguments import checked_age, checked_choice, checked_condition, checked_flag, wrong_argument
+from lakelsm.arguments import checked_age, checked_choice, checked_condition, checked_flag, checked_number, wrong_argument
 from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.errors import InvalidInputError
+from lakelsm.maintain.history import maintenance_runs, recorded
 from lakelsm.maintain.opened_table import OpenedTable
 from lakelsm.maintain.partitions.partition_done import mark_partitions_done
 from lakelsm.maintain.partitions.partition_drop import drop_partitions
 from lakelsm.maintain.partitions.partition_expiry import expire_partitions
 from lakelsm.maintain.partitions.partition_list import partition_infos
-from lakelsm.maintenance_results import OrphanResult, PartitionDropResult, PartitionExpiryResult, PartitionInfo
+from lakelsm.maintenance_results import (
+    MaintenanceRun,
+    OrphanResult,
+    PartitionDropResult,
+    PartitionExpiryResult,
+    PartitionInfo,
+)
 from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.snapshots.table_store import TableStore
@@ -113,7 +120,17 @@ class TableUpkeep(OpenedTable):
         dry_run, force = checked_flag("dry_run", dry_run), checked_flag("force", force)
         store, chosen = self._store(), self._engine(engine)
         bound = age.bound(SYSTEM.clock(), chosen.millis_of)
-        return remove_orphans(chosen.runner, store, bound, dry_run=dry_run, force=force)
+        with recorded(store, "remove_orphans", dry_run=dry_run) as run:
+            result = remove_orphans(chosen.runner, store, bound, dry_run=dry_run, force=force)
+            run.files, run.bytes = result.files, result.bytes
+        return result
+
+    def history(self, limit: int = 50) -> list[MaintenanceRun]:
+        """The newest runs of maintenance of this branch, newest first: who did what, when, and what came of it.
+
+        The newest hundred or so of those that published snapshots are kept, and a hundred of those that published none.
+        """
+        return maintenance_runs(self._store(), checked_number("limit", limit, least=1))
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

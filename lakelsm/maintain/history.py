@@ -1,0 +1,123 @@
+"""The maintenance history of a table: who did what to it, when, and what came of it.
+
+A run that publishes a snapshot leaves its record there (`lakelsm.snapshots.maintenance_record`). One that publishes none
+leaves a small file in ``service/``, which no engine clears up; the newest hundred stay (docs/format.md 18.4).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+
+from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
+from lakelsm.format.paths import is_maintenance_record
+from lakelsm.maintain.file_deletion import delete_unneeded
+from lakelsm.maintenance_results import MaintenanceRun
+from lakelsm.snapshots.maintenance_record import DONE, FAILED, MaintenanceRecord, recorded_text, records_of
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM, Surroundings, login_and_host
+
+#: So many files of records are kept, of so many bytes at most.
+_MOST_FILES, _MOST_BYTES = 100, 4096
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass
+class RunTotals:
+    """What a run that is being recorded has deleted or written so far."""
+
+    files: int = 0
+    bytes: int = 0
+
+
+@contextmanager
+def recorded(
+    store: TableStore, operation: str, *, dry_run: bool = False, surroundings: Surroundings = SYSTEM
+) -> Iterator[RunTotals]:
+    """Record what is done within the context as a run of ``operation``, which publishes no snapshot itself.
+
+    The totals are filled in by whoever does it. A dry run leaves no record, and neither does one that was refused: it
+    changed nothing. Best effort: a record that cannot be written fails nothing.
+    """
+    totals, started = RunTotals(), surroundings.clock()
+    outcome: str | None = None  # An interrupt leaves no record either.
+    try:
+        yield totals
+        outcome = DONE
+    except Exception as error:
+        if not isinstance(error, (InvalidInputError, UnsupportedFeatureError)):
+            outcome = f"{FAILED}: {type(error).__name__}"
+        raise
+    finally:
+        if outcome is not None and not dry_run:
+            with suppress(OSError, LakelsmError):
+                record = maintenance_record(
+                    operation, login_and_host()[0], started, surroundings, files=totals.files, bytes=totals.bytes
+                )
+                _write(store, replace(record, outcome=outcome))
+
+
+def maintenance_record(
+    operation: str, user: str, started: int, surroundings: Surroundings = SYSTEM, *, files: int = 0, bytes: int = 0
+) -> MaintenanceRecord:
+    """The record of a run that began at ``started`` (epoch milliseconds) and is about to publish a snapshot as ``user``.
+
+    ``Committer.commit(..., properties=record.as_property())`` publishes it.
+    """
+    return MaintenanceRecord(
+        run=surroundings.new_uuid()[:8],
+        operation=operation,
+        user=user,
+        host=login_and_host()[1],
+        started=started,
+        seconds=(surroundings.clock() - started) / 1000,
+        files=files,
+        bytes=bytes,
+    )
+
+
+def maintenance_runs(store: TableStore, limit: int) -> list[MaintenanceRun]:
+    """The newest runs, newest first."""
+    records = records_of(recorded_text(store.snapshots.latest(), store.snapshots.try_get))
+    for name in sorted(_files(store), reverse=True)[:limit]:
+        with suppress(OSError, LakelsmError):  # One that is damaged, or was just deleted, is passed over.
+            records += records_of(store.file_io.read(f"{store.paths.service_dir}/{name}", _MOST_BYTES))
+    records.sort(key=lambda record: record.started, reverse=True)
+    return [_run(record) for record in records[:limit]]
+
+
+def _run(record: MaintenanceRecord) -> MaintenanceRun:
+    return MaintenanceRun(
+        operation=record.operation,
+        user=record.user,
+        host=record.host,
+        started=_time(record.started),
+        seconds=record.seconds,
+        files=record.files,
+        bytes=record.bytes,
+        outcome=record.outcome,
+        snapshot_ids=record.snapshot_ids,
+    )
+
+
+def _time(millis: int) -> datetime:
+    try:
+        return _EPOCH + timedelta(milliseconds=millis)
+    except OverflowError:
+        return _EPOCH
+
+
+def _write(store: TableStore, record: MaintenanceRecord) -> None:
+    """Write a record, and let go of the oldest of more than a hundred."""
+    path = store.paths.maintenance_record(record.started, record.run)
+    store.file_io.create_if_absent(path, json.dumps([record.to_list()]).encode())
+    delete_unneeded(
+        store.file_io, [f"{store.paths.service_dir}/{name}" for name in sorted(_files(store))[:-_MOST_FILES]]
+    )
+
+
+def _files(store: TableStore) -> list[str]:
+    return [name for name in store.file_io.list(store.paths.service_dir) if is_maintenance_record(name)]

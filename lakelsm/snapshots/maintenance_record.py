@@ -1,0 +1,132 @@
+"""What maintenance did to a table, a record a run, in the snapshots that runs publish (docs/format.md 18.4).
+
+Each snapshot takes over the newest records of the one before it, so that they outlive their snapshots.
+They are told and nothing follows from them: one that is damaged is passed over, and no commit fails for them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lakelsm.errors import LakelsmError
+from lakelsm.format.snapshot import Snapshot
+
+#: Key of the snapshot property. Persisted: do not change
+MAINTENANCE_PROPERTY = "lakelsm.maintenance"
+
+#: So many records, in so many characters, are kept in a snapshot; so many ids in a record; so long are its texts.
+_MOST_RECORDS, _MOST_CHARACTERS, _MOST_IDS, _MOST_TEXT = 100, 8192, 8, 64
+#: So many snapshots of other engines may stand before the one whose records are taken over.
+_LONGEST_WALK = 10
+_WRITER = "lakelsm-"
+
+#: Outcomes. ``PARTIAL``: a run of several commits, as of one that was not its last.
+DONE, PARTIAL, FAILED = "done", "partial", "failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaintenanceRecord:
+    """One run. ``run`` tells it from others; ``user`` and ``host`` who did it, ``started`` when (epoch milliseconds).
+
+    ``files`` and ``bytes`` are what it wrote, or deleted where it writes none; ``snapshot_ids`` the newest of its own.
+    """
+
+    run: str
+    operation: str
+    user: str
+    host: str
+    started: int
+    seconds: float
+    files: int = 0
+    bytes: int = 0
+    outcome: str = DONE
+    snapshot_ids: tuple[int, ...] = ()
+
+    def to_list(self) -> list[object]:
+        """The record as it is stored: a list of its values."""
+        texts = [text[:_MOST_TEXT] for text in (self.run, self.operation, self.user, self.host)]
+        numbers = [self.started, round(self.seconds, 3), self.files, self.bytes]
+        return [*texts, *numbers, self.outcome[:_MOST_TEXT], list(self.snapshot_ids)]
+
+    @staticmethod
+    def of_list(values: object) -> MaintenanceRecord | None:
+        """The record of a stored list; None where it is none."""
+        if not isinstance(values, list) or len(values) != len(_KINDS):
+            return None
+        if not all(isinstance(value, kind) for value, kind in zip(values, _KINDS)):
+            return None
+        *plain, ids = values
+        if not all(isinstance(number, int) for number in ids):
+            return None
+        return MaintenanceRecord(**dict(zip(_NAMES, plain)), snapshot_ids=tuple(ids))
+
+    def as_property(self) -> dict[str, str]:
+        """Properties of a snapshot that the run publishes; its id is filled in where they are committed."""
+        return {MAINTENANCE_PROPERTY: _dumped([self])}
+
+
+_NAMES = ("run", "operation", "user", "host", "started", "seconds", "files", "bytes", "outcome")
+_KINDS: tuple[type | tuple[type, ...], ...] = (str, str, str, str, int, (int, float), int, int, str, list)
+
+
+def records_of(text: str | bytes | None) -> list[MaintenanceRecord]:
+    """The records of a property or file, newest first; those that are none are left out."""
+    try:
+        values = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        return []
+    found = map(MaintenanceRecord.of_list, values if isinstance(values, list) else [])
+    return [record for record in found if record is not None]
+
+
+def recorded_text(latest: Snapshot | None, older: Callable[[int], Snapshot | None]) -> str | None:
+    """The records as of a snapshot: its own, or those of the newest of lakelsm's before it, a few snapshots back.
+
+    ``older`` reads a snapshot by its id. None where there are no records, or a snapshot cannot be read.
+    """
+    current = latest
+    for _ in range(_LONGEST_WALK):
+        if current is None:
+            return None
+        text = (current.properties or {}).get(MAINTENANCE_PROPERTY)
+        if text is not None or (current.writer_version or "").startswith(_WRITER) or current.id <= 1:
+            return text
+        try:
+            current = older(current.id - 1)
+        except (OSError, LakelsmError):
+            return None
+    return None
+
+
+def with_maintenance_records(
+    properties: Mapping[str, str], snapshot_id: int, latest: Snapshot | None, older: Callable[[int], Snapshot | None]
+) -> dict[str, str]:
+    """The properties of the snapshot ``snapshot_id`` after ``latest``: those given, with the records of both.
+
+    The record of a run takes the place of an earlier one of the same run.
+    """
+    kept = recorded_text(latest, older)
+    own = [
+        replace(record, snapshot_ids=(*record.snapshot_ids, snapshot_id)[-_MOST_IDS:])
+        for record in records_of(properties.get(MAINTENANCE_PROPERTY))
+    ]
+    if not own:
+        return dict(properties) if kept is None else {**properties, MAINTENANCE_PROPERTY: kept}
+    runs = {record.run for record in own}
+    records = [*own, *(record for record in records_of(kept) if record.run not in runs)]
+    return {**properties, MAINTENANCE_PROPERTY: _dumped(records)}
+
+
+def _dumped(records: Sequence[MaintenanceRecord]) -> str:
+    """The newest records as text, as many as fit."""
+    texts: list[str] = []
+    characters = 2
+    for record in records[:_MOST_RECORDS]:
+        text = json.dumps(record.to_list(), separators=(",", ":"))
+        characters += len(text) + 1
+        if characters > _MOST_CHARACTERS:
+            break
+        texts.append(text)
+    return f"[{','.join(texts)}]"

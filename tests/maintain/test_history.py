@@ -1,0 +1,119 @@
+"""The maintenance history: runs with and without a snapshot, newest first."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog, Table
+from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError
+from lakelsm.maintain.history import maintenance_record, maintenance_runs, recorded
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage import LocalFileIO
+from lakelsm.surroundings import SYSTEM
+from tests.compact.local_table import LocalTable
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    made = Catalog(str(tmp_path)).create_table(
+        "db.t", "k INT, v STRING", primary_key=["k"], options={"bucket": 4, "write-only": True}
+    )
+    for value in "ab":
+        made.write(pa.table({"k": pa.array(range(40), pa.int32()), "v": [value] * 40}))
+    return made
+
+
+def store_of(table: Table) -> TableStore:
+    return table._opened
+
+
+def operations(table: Table, limit: int = 50) -> list[tuple[str, str]]:
+    return [(run.operation, run.outcome) for run in table.history(limit)]
+
+
+def test_runs_are_told_newest_first_whether_they_published_a_snapshot_or_not(table: Table) -> None:
+    assert table.history() == []
+    compaction = table.compact(full=True, commit_user="me", engine="local")
+    table.remove_orphans(engine="local")
+    table.remove_orphans(engine="local", dry_run=True)
+    table.compact(full=True, engine="local")  # Nothing to do, and nothing published.
+    newest, oldest = table.history()
+    assert (newest.operation, newest.outcome, newest.snapshot_ids) == ("remove_orphans", "done", ())
+    assert (oldest.operation, oldest.user, oldest.snapshot_ids) == ("compact", "me", compaction.snapshot_ids)
+    assert (oldest.files, oldest.bytes) == (compaction.files_written, compaction.bytes_written)
+    assert newest.host == oldest.host != "" and 0 <= oldest.seconds <= compaction.seconds + 1
+    assert newest.as_dict()["started"] == newest.started.isoformat()
+    assert operations(table, 1) == [("remove_orphans", "done")]
+
+
+def test_a_compaction_of_several_commits_is_one_run_and_says_where_it_stopped(table: Table) -> None:
+    ended = table.compact(full=True, commit_every=1, engine="local")
+    (run,) = table.history()
+    assert (run.outcome, run.snapshot_ids, run.files) == ("done", ended.snapshot_ids, ended.files_written)
+    table.write(pa.table({"k": pa.array(range(40), pa.int32()), "v": ["c"] * 40}))
+    stopped = table.compact(full=True, commit_every=1, deadline=0, engine="local")
+    newest, _ = table.history()
+    assert (newest.outcome, newest.snapshot_ids) == ("partial", stopped.snapshot_ids) and len(stopped.snapshot_ids) == 1
+
+
+def test_the_history_outlives_its_snapshots(table: Table, tmp_path: Path) -> None:
+    table.compact(full=True, engine="local")
+    (before,) = table.history()
+    table.write(pa.table({"k": pa.array([1], pa.int32()), "v": ["c"]}))
+    for number in (1, 2, 3):
+        (tmp_path / "db.db" / "t" / "snapshot" / f"snapshot-{number}").unlink()
+    assert table.history() == [before]
+
+
+def test_a_run_that_fails_is_told_and_one_that_is_refused_is_not(table: Table) -> None:
+    for error in (CorruptTableError("x"), InvalidInputError("x"), KeyboardInterrupt()):
+        with pytest.raises(type(error)), recorded(store_of(table), "rollback") as run:
+            run.files = 3
+            raise error
+    (told,) = table.history()
+    assert (told.operation, told.outcome, told.files) == ("rollback", "failed: CorruptTableError", 3)
+
+
+def test_a_hundred_files_stay(table: Table, tmp_path: Path) -> None:
+    for number in range(103):
+        later = replace(SYSTEM, clock=lambda number=number: 1_700_000_000_000 + number)
+        with recorded(store_of(table), f"run {number}", surroundings=later):
+            pass
+    assert len(os.listdir(tmp_path / "db.db" / "t" / "service")) == 100
+    assert [run.operation for run in table.history(2)] == ["run 102", "run 101"]
+    assert table.history(1000)[-1].operation == "run 3"
+
+
+def test_what_goes_wrong_with_a_record_fails_nothing(table: Table, tmp_path: Path) -> None:
+    class Full(LocalFileIO):
+        def create_if_absent(self, path: str, data: bytes) -> bool:
+            raise StorageError("full")
+
+    with recorded(replace(store_of(table), file_io=Full()), "rollback"):
+        pass
+    assert table.history() == []
+    service = tmp_path / "db.db" / "t" / "service"
+    service.mkdir(exist_ok=True)
+    (service / "lakelsm-maintenance-000000000000001-a").write_bytes(b"\xff" * 9000)
+    (service / "lakelsm-maintenance-000000000000002-b").write_text("[[1]]")
+    (service / "lakelsm-maintenance-000000000000003-c").mkdir()
+    assert table.history() == []
+
+
+def test_records_and_services_are_no_orphans(table: Table) -> None:
+    table.remove_orphans(0, force=True, engine="local")
+    assert table.remove_orphans(0, force=True, engine="local").files == 0
+    assert operations(table) == [("remove_orphans", "done")] * 2
+
+
+def test_an_operation_publishes_its_record_with_its_snapshot(tmp_path: Path) -> None:
+    made = LocalTable(tmp_path / "t")
+    made.write((1, "a"))
+    record = maintenance_record("analyze", "me", SYSTEM.clock() - 2000, files=1, bytes=9)
+    assert (record.operation, record.user, record.files, record.bytes) == ("analyze", "me", 1, 9) and record.seconds >= 2
+    assert maintenance_runs(made.store, 5) == []
