@@ -28,6 +28,7 @@ from lakelsm.errors import (
     VectorsChangedError,
 )
 from lakelsm.maintenance_results import (
+    AnalyzeResult,
     BranchInfo,
     CheckFinding,
     CheckResult,
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AddColumn",
+    "AnalyzeResult",
     "BatchHistoryExpiredError",
     "BranchInfo",
     "BucketAssignConflictError",

@@ -93,6 +93,27 @@ class MaintenanceRun:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AnalyzeResult:
+    """What an analysis found and wrote: statistics of ``columns`` of the snapshot ``analyzed_snapshot_id``.
+
+    ``snapshot_id`` is the one that has them. Both are None where the table has no snapshot: nothing is written then.
+    ``rows`` are the merged ones, ``bytes`` their share of the data files.
+    """
+
+    table: str
+    columns: tuple[str, ...] = ()
+    analyzed_snapshot_id: int | None = None
+    snapshot_id: int | None = None
+    rows: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as plain values, for a report."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
 class BranchInfo:
     """A branch beside the main one. ``schema_id`` and ``snapshot_id`` are its newest (None: it has no snapshot).
 

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 import lakelsm
 from lakelsm import (
+    AnalyzeResult,
     BranchInfo,
     BucketStatus,
     Catalog,
@@ -53,7 +54,7 @@ PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encod
 CODE = re.findall(r"`([^`]+)`", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
 RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction, Staleness]
-RESULTS += [MaintenanceRun, OrphanResult]
+RESULTS += [MaintenanceRun, OrphanResult, AnalyzeResult]
 RESULTS += [RollbackResult, ConsumerInfo, ConsumerExpiryResult]
 RESULTS += [BranchInfo, FastForwardResult, PartitionDropResult, PartitionExpiryResult, PartitionInfo]
 RESULTS += [TagInfo, TagDeletionResult]

@@ -79,7 +79,7 @@ def public_methods() -> Iterator[Method]:
 METHODS = [method for method in public_methods() if method.parameters]
 #: Methods that write when they accept what they are given, and what of them changes rows.
 WRITING = {"create_table", "alter_table", "drop_table", "write", "overwrite", "delete", "update", "compact"}
-WRITING |= {"remove_orphans"}
+WRITING |= {"remove_orphans", "analyze"}
 WRITING |= {"drop_partitions", "expire_partitions", "mark_partitions_done"}
 WRITING |= {"create_branch", "fast_forward", "rename_branch", "delete_branch"}
 WRITING |= {"rollback", "record_consumer", "delete_consumer", "expire_consumers"}
@@ -200,6 +200,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
         "Table.delete_consumer": {"consumer_id": ["read"]},
         "Table.expire_consumers": {"older_than": ["1 d", 0, None], "dry_run": [False, True]},
         "Table.status": {"most_buckets": [0, 3]},
+        "Table.analyze": {"columns": [None, ["k"], []], "commit_user": [None, "u"], **ENGINE},
         "Table.system": {"name": ["files", "snapshots"], "snapshot_id": [None, 1], "tag": [None]},
         "Table.system_arrow": {"name": ["files", "PARTITIONS"], "snapshot_id": [None, 1], "tag": [None]},
         "Table.files": {"snapshot_id": [None, 1]},

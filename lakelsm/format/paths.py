@@ -92,6 +92,11 @@ def new_data_file_name(prefix: str, uuid: str, counter: int, extension: str) -> 
     return f"{prefix}{uuid}-{counter}.{extension}"
 
 
+def statistics_name(uuid: str) -> str:
+    """Return the name of a statistics file. Persisted: do not change."""
+    return f"stat-{uuid}-0"
+
+
 def file_index_name(file_name: str) -> str:
     """Return the name of the indexes of a data file that lie beside it."""
     return file_name + _FILE_INDEX_SUFFIX

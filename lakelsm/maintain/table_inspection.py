@@ -40,8 +40,8 @@ class TableInspection(OpenedTable):
         """One of Paimon's system tables of this branch, with Paimon's columns, as a DataFrame: 'files' is ``t$files``.
 
         ``snapshot_id`` or ``tag`` chooses the snapshot where the table shows one: audit_log, binlog, buckets,
-        file_key_ranges, files, manifests, partitions, ro, table_indexes. Times without a zone are this machine's local
-        ones. Raises InvalidInputError for a name that is none, with those that there are.
+        file_key_ranges, files, manifests, partitions, ro, statistics, table_indexes. Times without a zone are this
+        machine's local ones. Raises InvalidInputError for a name that is none, with those that there are.
         """
         table, state = self._system(name, snapshot_id, tag)
         return table.frame(self.spark, state)

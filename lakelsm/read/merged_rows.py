@@ -8,7 +8,7 @@ columns are asked for: then scans of the larger files show them (see stale_rows 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +47,7 @@ class MergedRows:
     spec: MergeSpec
     schema: pa.Schema
     small_file: int = 0
+    _: KW_ONLY
     retractions: bool = False
 
     def __call__(self, units: Sequence[MergeUnit]) -> Iterator[pa.RecordBatch]:

@@ -81,6 +81,7 @@ def test_every_table_of_metadata_has_javas_rows(
     ours.write(path, rows)
     ours.compact(path)
     ours.write(path, rows)
+    assert ours.table(path).analyze(engine="local").rows == len(ours.read(path))
     store = TableStore.open(str(path))
     store.file_io.write(store.paths.consumer("reader"), consumer_text(3))
     assert_equal(java, path)

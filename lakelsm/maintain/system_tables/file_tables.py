@@ -117,6 +117,11 @@ _SUMMED = ("partition", "bucket", "records_sum", "bytes_sum", "files_sum", "time
 _COUNTS = ("records_sum", "bytes_sum", "files_sum")
 
 
+def live_bytes(state: TableState) -> int:
+    """Bytes of all live data files."""
+    return sum(_sums(state, by_bucket=False)[1]["bytes_sum"].to_pylist())
+
+
 def _partitions(state: TableState) -> Sequence[pa.Array | pa.ChunkedArray | Sequence[Any]]:
     partitions, sums = _sums(state, by_bucket=False)
     labels = _partition_labels(state, partitions)

@@ -11,6 +11,7 @@ from lakelsm.maintain.system_tables.file_tables import BUCKETS, FILE_KEY_RANGES,
 from lakelsm.maintain.system_tables.manifest_tables import MANIFESTS, TABLE_INDEXES
 from lakelsm.maintain.system_tables.schema_tables import AGGREGATION_FIELDS, OPTIONS, SCHEMAS
 from lakelsm.maintain.system_tables.snapshot_tables import BRANCHES, CONSUMERS, SNAPSHOTS, TAGS
+from lakelsm.maintain.system_tables.statistics_table import STATISTICS
 from lakelsm.maintain.system_tables.system_table import SystemTable
 
 #: What a name stands for: `travels`, `frame` and `rows` are those of `SystemTable`.
@@ -33,6 +34,7 @@ SYSTEM_TABLES: dict[str, AnySystemTable] = {
         CONSUMERS,
         AGGREGATION_FIELDS,
         TABLE_INDEXES,
+        STATISTICS,
         AUDIT_LOG,
         BINLOG,
         READ_OPTIMIZED,

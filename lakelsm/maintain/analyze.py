@@ -1,0 +1,188 @@
+"""Statistics of a table's rows, collected and published as Paimon's ANALYZE does.
+
+Counts, bounds, lengths and their defaults are those of Spark's ANALYZE TABLE ... FOR COLUMNS, which Paimon's connector
+runs. Distinct values are estimated as there, by a HyperLogLog, of 2,048 registers instead of 512.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lakelsm.arguments import wrong_argument
+from lakelsm.commit.attempt_files import AttemptFiles
+from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.commit.committer import Committer
+from lakelsm.engine import Engine
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.partition_path import value_text
+from lakelsm.format.paths import AttemptNames, statistics_name
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.format.statistics import ColumnStatistics, TableStatistics
+from lakelsm.local.arrow_scan import ArrowScan
+from lakelsm.lsm.splits import pack_in_order
+from lakelsm.maintain.system_tables.file_tables import live_bytes
+from lakelsm.maintain.system_tables.system_table import TableState
+from lakelsm.maintenance_results import AnalyzeResult
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.plan.count_plan import metadata_count
+from lakelsm.plan.read_plan import plan_read
+from lakelsm.read.column_summary import SUMMARY_SCHEMA, ColumnSummary, RowSummary, SummaryTask
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM, Surroundings
+from lakelsm.types import AtomicType, DataField
+
+#: Bytes of a value for Spark: of a fixed width, or where all texts are NULL. Persisted: do not change
+_DEFAULT_BYTES = {
+    "BOOLEAN": 1,
+    "TINYINT": 1,
+    "SMALLINT": 2,
+    "INT": 4,
+    "BIGINT": 8,
+    "FLOAT": 4,
+    "DOUBLE": 8,
+    "DECIMAL": 8,
+    "DATE": 4,
+    "TIME": 4,
+    "TIMESTAMP": 8,
+    "TIMESTAMP_LTZ": 8,
+    "CHAR": 20,
+    "VARCHAR": 20,
+    "BINARY": 100,
+    "VARBINARY": 100,
+}
+_WIDE_DECIMAL, _WIDE_BYTES = 18, 16
+#: Tasks a core: each tells 2 KB a column, so they are few, whatever the table's size.
+_TASKS_A_CORE = 4
+
+
+def analyzed_columns(store: TableStore, names: Sequence[str] | None) -> tuple[DataField, ...]:
+    """The columns of these names, in any case, in the order of the table; None: all that can be analyzed.
+
+    Raises InvalidInputError for one that there is not, or of a type that cannot.
+    """
+    if names is None:
+        return tuple(field for field in store.schema.fields if field.type.root in _DEFAULT_BYTES)
+    wanted = {store.schema.column_name(name) for name in names}
+    found = tuple(field for field in store.schema.fields if field.name in wanted)
+    for field in found:
+        if field.type.root not in _DEFAULT_BYTES:
+            known = ", ".join(each.name for each in analyzed_columns(store, None))
+            raise wrong_argument(
+                "columns", list(names), f"columns that can be analyzed, which '{field.name}' of type {field.type.sql()} "
+                f"cannot: {known}"
+            )
+    return found
+
+
+def analyze(
+    engine: Engine,
+    store: TableStore,
+    columns: tuple[DataField, ...],
+    commit_user: str,
+    surroundings: Surroundings = SYSTEM,
+) -> AnalyzeResult:
+    """Collect statistics of the newest snapshot and commit them. An empty table gets none, as in Paimon.
+
+    Errors are those of a read and of `Committer.commit`; the file of statistics is deleted by the rule of AttemptFiles.
+    """
+    began, snapshot = surroundings.monotonic(), store.snapshots.latest()
+    result = AnalyzeResult(table=store.name, columns=tuple(column.name for column in columns))
+    if snapshot is None:
+        return result
+    statistics = _collected(engine, store, snapshot, columns)
+    committed = _publish(store, statistics, commit_user, surroundings)
+    return replace(
+        result,
+        analyzed_snapshot_id=snapshot.id,
+        snapshot_id=committed,
+        rows=statistics.merged_record_count or 0,
+        bytes=statistics.merged_record_size or 0,
+        seconds=surroundings.monotonic() - began,
+    )
+
+
+def _collected(
+    engine: Engine, store: TableStore, snapshot: Snapshot, columns: tuple[DataField, ...]
+) -> TableStatistics:
+    if columns:
+        summary = _summary(engine, store, snapshot, columns)
+    else:
+        known = metadata_count(store, snapshot, None, fresh=False)
+        rows = engine.counted(store, snapshot, None, fresh=False).rows if known is None else known
+        summary = RowSummary((), rows=rows)
+    total, size = snapshot.total_record_count, live_bytes(TableState(store, snapshot))
+    told = {column.name: _statistics(column, found, summary.rows) for column, found in zip(columns, summary.summaries)}
+    return TableStatistics(
+        snapshot_id=snapshot.id,
+        schema_id=snapshot.schema_id,
+        merged_record_count=summary.rows,
+        merged_record_size=int(size * summary.rows / total) if total > 0 else 0,
+        columns=told,
+    )
+
+
+def _summary(engine: Engine, store: TableStore, snapshot: Snapshot, columns: tuple[DataField, ...]) -> RowSummary:
+    """What the merged rows say of the columns, summed up in tasks."""
+    names = tuple(column.name for column in columns)
+    scan = ArrowScan(store, plan_read(store, snapshot, None), names)
+    rows = scan.stored_task()
+    sizes = [_bytes(unit) for unit in scan.units]
+    least = math.ceil(sum(sizes) / (_TASKS_A_CORE * engine.runner.cores))
+    packed = pack_in_order(scan.units, _bytes, max(least, store.options.source_split_target_size))
+    summary = RowSummary(columns)
+    task = SummaryTask(rows, columns, rows.memory_bytes)
+    if packed:
+        for batch in engine.runner.batches(packed, task, SUMMARY_SCHEMA, store.paths):
+            summary.merge(batch)
+    return summary
+
+
+def _bytes(unit: RunFile | MergeUnit) -> int:
+    return unit.file_size if isinstance(unit, RunFile) else sum(file.file_size for file in unit.files)
+
+
+def _statistics(column: DataField, found: ColumnSummary, rows: int) -> ColumnStatistics:
+    kind = column.type
+    assert isinstance(kind, AtomicType)
+    default = _DEFAULT_BYTES[kind.root]
+    if kind.root == "DECIMAL" and (kind.precision or 0) > _WIDE_DECIMAL:
+        default = _WIDE_BYTES
+    present = rows - found.nulls
+    told = ColumnStatistics(
+        col_id=column.id,
+        distinct_count=min(found.distinct.estimate(), present),
+        null_count=found.nulls,
+        avg_len=math.ceil(found.length / present) if found.has_lengths and present else default,
+        max_len=found.longest if found.has_lengths and present else default,
+    )
+    if found.bounds is None:
+        return told
+    try:
+        low, high = (_bound_text(value, kind) for value in found.bounds)
+    except UnsupportedFeatureError:  # A time before year 0, of which Paimon has no text: a bound may be unknown.
+        return told
+    return replace(told, min=low, max=high)
+
+
+def _bound_text(value: pa.Scalar, kind: AtomicType) -> str:
+    """The text from which Paimon reads a value back: of a time as UTC has it, of a date its days."""
+    if kind.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        return value_text(value, AtomicType("TIMESTAMP", precision=kind.precision), legacy=False)
+    return value_text(value, kind, legacy=True)
+
+
+def _publish(store: TableStore, statistics: TableStatistics, user: str, surroundings: Surroundings) -> int | None:
+    """Write the file and commit it; returns the id of the snapshot that has it."""
+    names = AttemptNames.new(surroundings.new_uuid)
+    with AttemptFiles(store, names, lambda: [store.paths.statistics_dir]) as attempt:
+        name = statistics_name(names.uuid())
+        store.file_io.write(store.paths.statistics(name), statistics.to_json().encode())
+        committer = Committer.of(store, surroundings=surroundings)
+        outcome = attempt.commit(
+            lambda: committer.commit(CommitKind.ANALYZE, CommitMessage(), user, statistics=name)
+        )
+    return None if outcome.snapshot is None else outcome.snapshot.id

@@ -1,0 +1,162 @@
+"""Statistics that an analysis writes."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog, Table
+from lakelsm.commit.committer import Committer
+from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptTableError, InvalidInputError
+from lakelsm.format.snapshot import CommitKind
+from lakelsm.format.statistics import ColumnStatistics
+from lakelsm.maintain.system_tables.statistics_table import statistics_of
+from lakelsm.schema.changes import AddColumn
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.types import parse_type
+from tests.engines import TableEngine
+
+COLUMNS = "p STRING, k INT, d DECIMAL(20, 2), t TIMESTAMP(3), day DATE, b BYTES, f DOUBLE, a ARRAY<INT>"
+
+
+def table_of(folder: Path, **options: str) -> Table:
+    given = {"bucket": "2", "write-only": "true", **options}
+    return Catalog(str(folder)).create_table("db.t", COLUMNS, primary_key=["p", "k"], partition_by=["p"], options=given)
+
+
+def rows(*keys: int, d: Any = None) -> pa.Table:
+    return pa.table(
+        {
+            "p": ["a" if key % 2 else "b" for key in keys],
+            "k": pa.array(keys, pa.int32()),
+            "d": pa.array([d] * len(keys), pa.decimal128(20, 2)),
+            "t": pa.array([dt.datetime(2020, 1, key) for key in keys], pa.timestamp("ms")),
+            "day": pa.array([None] * len(keys), pa.date32()),
+            "b": [b"x" * key for key in keys],
+            "f": [float(key) for key in keys],
+            "a": pa.array([[1]] * len(keys), pa.list_(pa.int32())),
+        }
+    )
+
+
+def store_in(folder: Path) -> TableStore:
+    return TableStore.open(str(folder / "db.db" / "t"))
+
+
+def kept(folder: Path) -> set[str]:
+    return {path.name for path in (folder / "db.db" / "t" / "statistics").glob("*")}
+
+
+def test_statistics_are_of_merged_rows_on_either_engine(tmp_path: Path, engine: TableEngine) -> None:
+    table_of(tmp_path)
+    table = engine.opened(tmp_path / "db.db" / "t")
+    local = Table.for_path(str(tmp_path / "db.db" / "t"))
+    local.write(rows(1, 2, 3, 4))
+    local.write(rows(2, 9, d=Decimal("1.50")))
+    local.delete("k = 1", engine="local")
+    result = table.analyze(commit_user="me", engine=engine.name)
+    assert (result.rows, result.analyzed_snapshot_id, result.snapshot_id) == (4, 3, 4)
+    assert result.columns == ("p", "k", "d", "t", "day", "b", "f")
+    store = store_in(tmp_path)
+    snapshot = store.snapshots.get(4)
+    assert (snapshot.commit_kind, snapshot.commit_user, snapshot.total_record_count) == (CommitKind.ANALYZE, "me", 7)
+    found = statistics_of(store, snapshot)
+    assert found is not None and (found.snapshot_id, found.schema_id, found.merged_record_count) == (3, 0, 4)
+    size = sum(table.system_arrow("files")["file_size_in_bytes"].to_pylist())
+    assert found.merged_record_size == result.bytes == size * 4 // 7
+    ids = iter(range(7))
+    assert dict(found.columns) == {
+        "p": ColumnStatistics(col_id=next(ids), distinct_count=2, null_count=0, avg_len=1, max_len=1),
+        "k": ColumnStatistics(
+            col_id=next(ids), distinct_count=4, min="2", max="9", null_count=0, avg_len=4, max_len=4
+        ),
+        "d": ColumnStatistics(
+            col_id=next(ids), distinct_count=1, min="1.50", max="1.50", null_count=2, avg_len=16, max_len=16
+        ),
+        "t": ColumnStatistics(
+            col_id=next(ids),
+            distinct_count=4,
+            min="2020-01-02 00:00:00.000",
+            max="2020-01-09 00:00:00.000",
+            null_count=0,
+            avg_len=8,
+            max_len=8,
+        ),
+        "day": ColumnStatistics(col_id=next(ids), distinct_count=0, null_count=4, avg_len=4, max_len=4),
+        "b": ColumnStatistics(col_id=next(ids), distinct_count=4, null_count=0, avg_len=5, max_len=9),
+        "f": ColumnStatistics(
+            col_id=next(ids), distinct_count=4, min="2.0", max="9.0", null_count=0, avg_len=8, max_len=8
+        ),
+    }
+    (shown,) = table.system_arrow("statistics").to_pylist()
+    assert (shown["snapshot_id"], shown["mergedRecordCount"], shown["colstat"]) == (3, 4, found.columns_json())
+    assert table.system_arrow("statistics", snapshot_id=3).num_rows == 0
+
+
+def test_columns_are_chosen_in_any_case_and_nested_ones_are_refused(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    table.write(rows(1, 2))
+    assert table.analyze(["F", "k"], engine="local").columns == ("k", "f")
+    result = table.analyze([], engine="local")
+    assert (result.rows, result.columns) == (2, ())
+    assert table.system_arrow("statistics")["colstat"].to_pylist() == ["{ }"]
+    with pytest.raises(InvalidInputError, match=r"'a' of type ARRAY<INT> cannot: p, k, d"):
+        table.analyze(["a"], engine="local")
+    with pytest.raises(InvalidInputError, match="no column 'x'"):
+        table.analyze(["x"], engine="local")
+
+
+def test_an_empty_table_gets_no_statistics_and_one_whose_rows_are_gone_gets_zeros(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    result = table.analyze(engine="local")
+    assert (result.snapshot_id, result.analyzed_snapshot_id) == (None, None) and kept(tmp_path) == set()
+    table.write(rows(1))
+    table.delete("k = 1", engine="local")
+    table.compact(full=True, engine="local")
+    result = table.analyze(["k"], engine="local")
+    assert (result.rows, result.bytes) == (0, 0)
+    found = statistics_of(store_in(tmp_path), store_in(tmp_path).snapshots.latest())
+    expected = ColumnStatistics(col_id=1, distinct_count=0, null_count=0, avg_len=4, max_len=4)
+    assert found is not None and found.columns["k"] == expected
+
+
+def test_the_file_goes_with_a_commit_that_surely_failed_and_stays_where_that_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_of(tmp_path)
+    table.write(rows(1))
+    for error, files in ((CommitConflictError("lost"), 0), (CommitOutcomeUnknownError("unknown"), 1)):
+
+        def failing(self: Committer, *_: Any, error: Exception = error, **__: Any) -> None:
+            assert len(kept(tmp_path)) == 1
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Committer, "commit", failing)
+            with pytest.raises(type(error)):
+                table.analyze(engine="local")
+        assert len(kept(tmp_path)) == files
+
+
+def test_statistics_are_inherited_until_the_schema_changes_and_a_missing_file_is_told(tmp_path: Path) -> None:
+    table = table_of(tmp_path)
+    table.write(rows(1))
+    table.analyze(engine="local")
+    table.write(rows(2))
+    assert table.system_arrow("statistics")["snapshot_id"].to_pylist() == [1]
+    (name,) = kept(tmp_path)
+    path = tmp_path / "db.db" / "t" / "statistics" / name
+    path.write_text("{}")
+    with pytest.raises(CorruptTableError, match=f"{name} has no statistics"):
+        table.system_arrow("statistics")
+    path.unlink()
+    with pytest.raises(CorruptTableError, match=f"{name} does not exist, but snapshot 3 names it"):
+        table.system_arrow("statistics")
+    Catalog(str(tmp_path)).alter_table("db.t", AddColumn("z", parse_type("INT")))
+    table.write(rows(3).append_column("z", pa.array([1], pa.int32())))
+    assert table.system_arrow("statistics").num_rows == 0
