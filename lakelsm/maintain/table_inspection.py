@@ -6,9 +6,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakelsm.arguments import checked_condition, checked_number, checked_seconds, checked_snapshot_id, checked_tag
+from lakelsm.arguments import (
+    checked_choice,
+    checked_condition,
+    checked_number,
+    checked_seconds,
+    checked_snapshot_id,
+    checked_tag,
+)
 from lakelsm.engine import local_engine
 from lakelsm.errors import CorruptTableError
+from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.maintain.check.table_check import check_table, checked_check_scope
 from lakelsm.maintain.opened_table import OpenedTable
 from lakelsm.maintain.system_tables.named_tables import AnySystemTable, check_travel, checked_system_table
@@ -59,15 +67,22 @@ class TableInspection(OpenedTable):
         return table, TableState(store, snapshot)
 
     def check(
-        self, *, where: str | None = None, engine: str | None = None, deadline: float | str | None = None
+        self,
+        *,
+        data: str = "sample",
+        where: str | None = None,
+        engine: str | None = None,
+        deadline: float | str | None = None,
     ) -> CheckResult:
         """Whether the table is sound: every reference resolves, and every rule of the format holds (docs/check.md).
 
         Reads, and changes nothing; what is wrong is a finding and no error. All that any snapshot, tag, branch or
         long-lived changelog names is looked for; live data files are judged by the newest snapshot, of the partitions
-        that ``where`` chooses. After ``deadline`` seconds (or '30 min') it ends, and says so. ``engine`` is 'spark' or
-        'local', this process; by default Spark where a session is given, active or that of spark-submit.
+        that ``where`` chooses. Of these ``data`` opens nothing ('none'), the 'footers', all rows of some files too
+        ('sample'), or of all ('full'). After ``deadline`` seconds (or '30 min') it ends, and says so. ``engine`` is
+        'spark' or 'local', this process; by default Spark where a session is given, active or that of spark-submit.
         """
+        opened = CheckedData(checked_choice("data", data, [each.value for each in CheckedData]) or CheckedData.SAMPLE)
         checked_condition(where)
         deadline = checked_seconds("deadline", deadline)
         chosen = self._engine(engine)
@@ -75,9 +90,8 @@ class TableInspection(OpenedTable):
             store = self._store()
         except CorruptTableError:
             store = self._opened  # Of the schema that the table was opened with; the check finds what is wrong.
-        return check_table(
-            store, checked_check_scope(store, None if where is None else chosen.predicate(store, where), deadline)
-        )
+        scope = checked_check_scope(store, opened, None if where is None else chosen.predicate(store, where), deadline)
+        return check_table(store, scope, chosen.runner)
 
     def snapshots(self) -> DataFrame:
         """The retained snapshots, oldest first.

@@ -31,12 +31,14 @@ class Findings:
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], _Found] = {}
         self._counts: Counter[str] = Counter()
+        self._things: set[str] = set()
 
     def add(self, rule: Rule, thing: str, problem: str, owner: str | None = None) -> None:
         """Take a finding."""
         if (rule.name, thing) in self._found:
             return
         self._counts[rule.name] += 1
+        self._things.add(thing)
         if self._counts[rule.name] <= MOST_OF_A_RULE:
             finding = CheckFinding(
                 severity=rule.severity.value, rule=rule.name, thing=thing, problem=problem, remedy=rule.remedy
@@ -50,6 +52,10 @@ class Findings:
             yield
         except (LakelsmError, OSError) as error:
             self.add(rule, thing, str(error), owner)
+
+    def tell_of(self, thing: str) -> bool:
+        """Whether something was found that is wrong with a thing."""
+        return thing in self._things
 
     def told(self, file_io: FileIO) -> tuple[Sequence[CheckFinding], int]:
         """The findings, errors first, and how many more there are.

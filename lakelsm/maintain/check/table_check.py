@@ -9,7 +9,9 @@ import numpy as np
 from lakelsm.errors import InvalidInputError, LakelsmError
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.paths import TablePaths
+from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.maintain.check.branch_references import BranchReferences, ReadState
+from lakelsm.maintain.check.data_audit import DataAudit
 from lakelsm.maintain.check.findings import Findings
 from lakelsm.maintain.check.live_state import LiveState
 from lakelsm.maintain.check.rules import BRANCH_UNREADABLE
@@ -18,6 +20,9 @@ from lakelsm.maintenance_results import CheckResult
 from lakelsm.plan.bucket_files import partition_filter
 from lakelsm.plan.count_plan import chooses_partitions
 from lakelsm.predicate.predicate import Predicate
+from lakelsm.runner.runner import Runner
+from lakelsm.snapshots.deletion_vectors import DeletionVectors
+from lakelsm.snapshots.hash_indexes import HashIndexes
 from lakelsm.snapshots.manifest_scan import PartitionFilter
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.table_store import TableStore
@@ -26,29 +31,37 @@ from lakelsm.surroundings import SYSTEM, Surroundings
 
 @dataclass(frozen=True, kw_only=True)
 class CheckScope:
-    """``partitions`` chooses whose live files are judged (None: all)."""
+    """``partitions`` chooses whose live files are judged (None: all), ``data`` what of them is opened."""
 
+    data: CheckedData = CheckedData.NONE
     partitions: Predicate | None = None
     deadline: float | None = None
 
 
-def checked_check_scope(store: TableStore, partitions: Predicate | None, deadline: float | None) -> CheckScope:
+def checked_check_scope(
+    store: TableStore, data: CheckedData, partitions: Predicate | None, deadline: float | None
+) -> CheckScope:
     """The scope that a caller asks for. Raises InvalidInputError for a condition that chooses no whole partitions."""
     if not chooses_partitions(store, partitions):
         raise InvalidInputError(
             f"where must be on partition columns ({', '.join(store.schema.partition_keys) or 'none'}) alone, compared "
             "with literals: a check takes partitions whole."
         )
-    return CheckScope(partitions=partitions, deadline=deadline)
+    return CheckScope(data=data, partitions=partitions, deadline=deadline)
 
 
-def check_table(store: TableStore, scope: CheckScope, surroundings: Surroundings = SYSTEM) -> CheckResult:
-    """Check a table with all of its branches. Nothing is raised for what is wrong with it: all of that is findings."""
-    return _Check(store, scope, surroundings).run()
+def check_table(
+    store: TableStore, scope: CheckScope, runner: Runner, surroundings: Surroundings = SYSTEM
+) -> CheckResult:
+    """Check a table with all of its branches. Nothing is raised for what is wrong with it: all of that is findings.
+
+    Metadata are read here, data files by tasks of the ``runner``.
+    """
+    return _Check(store, scope, runner, surroundings).run()
 
 
 class _Check:
-    def __init__(self, store: TableStore, scope: CheckScope, surroundings: Surroundings) -> None:
+    def __init__(self, store: TableStore, scope: CheckScope, runner: Runner, surroundings: Surroundings) -> None:
         self._store = store
         self._scope = scope
         self._monotonic = surroundings.monotonic
@@ -56,6 +69,9 @@ class _Check:
         self._complete = True
         self._findings = Findings()
         self._snapshots = self._tags = self._manifests = self._files = 0
+        self._audit = DataAudit(
+            runner, self._findings, scope.data, chance=surroundings.chance(), proceed=self._proceed
+        )
 
     def run(self) -> CheckResult:
         for paths in self._store.branches.paths():
@@ -74,6 +90,9 @@ class _Check:
             tags=self._tags,
             manifests=self._manifests,
             files=self._files,
+            files_opened=self._audit.counts["files_opened"],
+            files_read=self._audit.counts["files_read"],
+            rows_read=self._audit.counts["rows_read"],
             seconds=self._monotonic() - self._began,
         )
 
@@ -101,10 +120,13 @@ class _Check:
         entries = _live_entries(state, partition_filter(store, self._scope.partitions))
         live = LiveState(store, state.snapshot, self._findings, owner=state.owner, schemas=references.schemas.keys())
         self._files += len(entries)
-        live.judge_files(entries)
+        sound = live.judge_files(entries)
+        vectors: DeletionVectors | None = None
+        indexes: HashIndexes = {}
         if state.index_entries is not None:
-            live.vectors(entries)
-            live.hash_indexes(entries)
+            vectors = live.vectors(entries)
+            indexes = live.hash_indexes(entries)
+        self._audit.audit(store, sound, references.schemas, vectors=vectors, indexes=indexes, owner=state.owner)
 
     def _proceed(self) -> bool:
         """Whether there is time left; a check that had none is not complete."""

@@ -10,12 +10,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from lakelsm.format.index.index_manifest import IndexManifestEntry, decode_index_manifest, encode_index_manifest
 from lakelsm.format.manifest import FileKind, ManifestEntry, decode_manifest_list, encode_manifest_list
 from lakelsm.format.manifest.manifest_file import decode_manifest, encode_manifest
 from lakelsm.format.manifest.manifest_list import ManifestFileMeta, summarize
 from lakelsm.maintain.check.table_check import CheckScope, check_table
 from lakelsm.maintenance_results import CheckResult
+from lakelsm.runner.local_runner import LocalRunner
 from tests.damage.samples import SAMPLES, SampleTable, build
 from tests.hostile.hostile_table import forget_checksums
 
@@ -27,7 +31,7 @@ class EditedTable(SampleTable):
     """A table that has no checksums of metadata, so that edits of it read."""
 
     def check(self, **scope: Any) -> CheckResult:
-        return check_table(self.store, CheckScope(**scope))
+        return check_table(self.store, CheckScope(**scope), LocalRunner())
 
     @property
     def manifest_dir(self) -> Path:
@@ -77,6 +81,12 @@ class EditedTable(SampleTable):
             return entries
 
         self.edit_entries(changed)
+
+    def rewrite_file(self, change: Callable[[pa.Table], pa.Table] = lambda rows: rows, **changes: Any) -> None:
+        """Change the rows of the first file that the newest snapshot adds, and its entry. No statistics are left."""
+        path = self.newest_file
+        pq.write_table(change(pq.ParquetFile(path).read()), path, write_statistics=False, store_schema=False)
+        self.edit_file(file_size=path.stat().st_size, footer_checksum=None, **changes)
 
     def edit_index(self, change: Callable[[list[IndexManifestEntry]], Sequence[IndexManifestEntry]]) -> None:
         """Change the newest index manifest."""

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from lakelsm.format.index.index_manifest import IndexManifestEntry
-from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.manifest import EMPTY_STATS, FileKind, ManifestEntry
 from lakelsm.format.manifest.manifest_list import ManifestFileMeta
 from lakelsm.format.row.binary_row import encode_row
+from lakelsm.maintain.check.audit_plan import CheckedData
+from lakelsm.maintain.check.rules import RULES
 from lakelsm.types import parse_type
 from tests.maintain.check.edited_table import EditedTable, edited_table
 
@@ -97,6 +100,9 @@ def to_level_of_others(table: EditedTable) -> None:
     table.edit_file(level=max(entry.file.level for entry in table.live()))
 
 
+#: Rules that other tests break: tests/maintain/check/test_branch_references.py.
+NOT_MADE = {"changelog-gap", "changelog-entry"}
+
 #: Sample, damage, and the rule that is found broken.
 METADATA: dict[str, tuple[str, Damage, str]] = {
     "a schema file is gone": ("lookup", deleted(lambda t: t.root / "schema" / "schema-0"), "schema-unreadable"),
@@ -162,6 +168,137 @@ METADATA: dict[str, tuple[str, Damage, str]] = {
         "dynamic", lambda t: t.edit_index(lambda entries: [*entries, entries[0]]), "hash-index-place",
     ),
 }
+
+
+def with_column(name: str, values: Callable[[list[object]], list[object]]) -> Callable[[pa.Table], pa.Table]:
+    """Rows with other values in a column."""
+
+    def change(rows: pa.Table) -> pa.Table:
+        at = rows.schema.get_field_index(name)
+        changed = pa.array(values(rows.column(name).to_pylist()), rows.schema.types[at])
+        return rows.set_column(at, rows.schema.field(at), changed)
+
+    return change
+
+
+def swapped(rows: pa.Table) -> pa.Table:
+    return rows.take(pa.array([0, 2, 1, *range(3, len(rows))]))
+
+
+def of_rows(change: Callable[[pa.Table], pa.Table], **changes: object) -> Damage:
+    return lambda table: table.rewrite_file(change, **changes)
+
+
+def flipped(path: Place, at: float) -> Damage:
+    """A byte is another, at a part of the file's length."""
+
+    def damage(table: EditedTable) -> None:
+        data = bytearray(path(table).read_bytes())
+        data[int(len(data) * at)] ^= 0x55
+        path(table).write_bytes(bytes(data))
+
+    return damage
+
+
+def in_other_bucket(table: EditedTable) -> None:
+    path = table.newest_file
+    other = path.parent.with_name("bucket-1" if path.parent.name == "bucket-0" else "bucket-0")
+    other.mkdir(exist_ok=True)
+    path.rename(other / path.name)
+    table.edit_file(bucket=int(other.name[-1]))
+
+
+def other_bounds(table: EditedTable) -> None:
+    (entry,) = [entry for entry in table.live() if table.path_of(entry) == table.newest_file]
+    stats = entry.file.value_stats
+    table.edit_file(value_stats=replace(stats, max_values=stats.min_values))
+
+
+def other_nulls(table: EditedTable) -> None:
+    (entry,) = [entry for entry in table.live() if table.path_of(entry) == table.newest_file]
+    stats = entry.file.value_stats
+    table.edit_file(value_stats=replace(stats, null_counts=(1, *(stats.null_counts or ())[1:])))
+
+
+def one_hash_more(entries: list[IndexManifestEntry]) -> list[IndexManifestEntry]:
+    first, *others = entries
+    return [replace(first, file=replace(first.file, row_count=first.file.row_count + 1)), *others]
+
+
+def hash_of_another_bucket(table: EditedTable) -> None:
+    """A HASH index has a hash of another bucket of its partition, in addition."""
+
+    def change(entries: list[IndexManifestEntry]) -> list[IndexManifestEntry]:
+        first = entries[0]
+        other = next(e for e in entries[1:] if e.partition == first.partition)
+        hashes, more = ((table.root / "index" / entry.file.file_name).read_bytes() for entry in (first, other))
+        (table.root / "index" / "index-x-0").write_bytes(hashes + more[:4])
+        size = len(hashes) + 4
+        grown = replace(first.file, file_name="index-x-0", row_count=size // 4, file_size=size)
+        return [replace(first, file=grown), *entries[1:]]
+
+    table.edit_index(change)
+
+
+def lost_hash(table: EditedTable) -> None:
+    """The HASH index of a bucket with files has another hash in the place of one."""
+    path = index_file(table)
+    path.write_bytes(b"\x01\x02\x03\x04" + path.read_bytes()[4:])
+
+
+#: The same for what only data files tell.
+DATA: dict[str, tuple[str, Damage, str]] = {
+    "a footer is damaged": ("lookup", flipped(lambda t: t.newest_file, 0.9), "data-file-footer"),
+    "an entry is of another file": ("lookup", of_file(row_count=7), "data-file-footer"),
+    "a page is damaged": ("lookup", flipped(lambda t: t.newest_file, 0.1), "data-file-unreadable"),
+    "rows are out of order": ("partial-update", of_rows(swapped), "row-order"),
+    "a key is twice in a file": (
+        "partial-update", of_rows(with_column("id", lambda ids: [ids[0], *ids[:1], *ids[2:]])), "row-order",
+    ),
+    "a file begins with another key": ("partial-update", of_rows(lambda rows: rows, min_key=key(-5)), "key-range"),
+    "sequence numbers beyond the entry's": (
+        "partial-update",
+        of_rows(with_column("_SEQUENCE_NUMBER", lambda numbers: [n - 20 for n in numbers])),
+        "row-sequences",
+    ),
+    "retractions that there are not": ("lookup", of_file(delete_row_count=2), "row-kinds"),
+    "a kind that there is not": (
+        "partial-update", of_rows(with_column("_VALUE_KIND", lambda kinds: [8, *kinds[1:]])), "row-kinds",
+    ),
+    "keys of another bucket": ("aggregation", in_other_bucket, "row-bucket"),
+    "rows of another partition": (
+        "partial-update",
+        of_rows(with_column("dt", lambda texts: ["q"] * len(texts)), value_stats_cols=(), value_stats=EMPTY_STATS),
+        "row-partition",
+    ),
+    "bounds leave values out": ("lookup", other_bounds, "column-statistics"),
+    "NULLs are counted wrongly": ("lookup", other_nulls, "column-statistics"),
+    "a vector is damaged": ("vectors", flipped(index_file, 0.5), "vector-unreadable"),
+    "a HASH index has fewer hashes": ("dynamic", lambda t: t.edit_index(one_hash_more), "hash-index-unreadable"),
+    "a hash is in two buckets": ("dynamic", hash_of_another_bucket, "hash-index-twice"),
+    "a key has no hash": ("dynamic", lost_hash, "hash-index-keys"),
+    "indexes are damaged": ("indexed", flipped(lambda t: Path(f"{t.newest_file}.index"), 0.5), "file-index-unreadable"),
+    "an index denies a value": (
+        "indexed", of_rows(with_column("v", lambda texts: [f"other {text}" for text in texts])), "file-index-false",
+    ),
+    "a key has two rows above level 0": ("vectors", lambda t: t.edit_index(lambda entries: []), "key-twice"),
+}
+
+
+@pytest.mark.parametrize("what", DATA)
+def test_damage_of_data_is_found_by_its_rule_alone(
+    what: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    sample, damage, rule = DATA[what]
+    table = edited_table(tmp_path, tmp_path_factory.getbasetemp(), sample)
+    damage(table)
+    assert not table.check(data=CheckedData.NONE).findings
+    result = table.check(data=CheckedData.FULL)
+    assert {finding.rule for finding in result.findings} == {rule} and not result.ok, result.as_text()
+
+
+def test_each_rule_is_broken_by_a_damage() -> None:
+    assert {rule for _, _, rule in (*METADATA.values(), *DATA.values())} >= RULES.keys() - NOT_MADE
 
 
 @pytest.mark.parametrize("what", METADATA)

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.maintain.check.table_check import CheckScope, check_table
 from lakelsm.maintenance_results import CheckResult
+from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.snapshots.table_store import TableStore
 from tests.damage.samples import SAMPLES, build
 from tests.golden_tables import GoldenTable
@@ -17,7 +19,7 @@ from tests.interop.test_java_golden import SUPPORTED
 
 
 def found_in(root: Path, **scope: Any) -> CheckResult:
-    return check_table(TableStore.open(str(root)), CheckScope(**scope))
+    return check_table(TableStore.open(str(root)), CheckScope(data=CheckedData.FULL, **scope), LocalRunner())
 
 
 @pytest.mark.parametrize(("name", "version"), SUPPORTED)

@@ -11,6 +11,7 @@ import pytest
 from lakelsm import Table
 from lakelsm.errors import InvalidInputError
 from lakelsm.maintain.check.table_check import CheckScope, check_table
+from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import LocalTable
 
@@ -63,7 +64,6 @@ def test_every_branch_is_followed(table: LocalTable) -> None:
 
 def test_a_deadline_ends_it_and_it_says_so(table: LocalTable) -> None:
     times = iter(range(100))
-    result = check_table(
-        table.store, CheckScope(deadline=1.5), replace(SYSTEM, monotonic=lambda: float(next(times)))
-    )
+    clock = replace(SYSTEM, monotonic=lambda: float(next(times)))
+    result = check_table(table.store, CheckScope(deadline=1.5), LocalRunner(), clock)
     assert not result.complete and not result.ok and "deadline" in result.as_text()

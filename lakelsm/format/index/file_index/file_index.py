@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from lakelsm.errors import CorruptTableError
@@ -22,6 +23,8 @@ from lakelsm.types import DataField
 Rows: TypeAlias = BitMap | None
 #: Keys that are looked for at once; most files hold one of the first.
 _KEYS_AT_ONCE = 1024
+#: Values of which the rows are compared with those that a bitmap says.
+_VALUES_ASKED = 16
 
 
 class FileIndex:
@@ -35,6 +38,11 @@ class FileIndex:
         self._bodies = FileIndexContainer.decode(data, source).bodies
         self._row_count = row_count
         self._source = source
+
+    @property
+    def columns(self) -> Collection[str]:
+        """The columns that have an index."""
+        return self._bodies.keys()
 
     def rows_with(self, column: DataField, values: pa.Array, hashes: Hashes | None) -> Rows:
         """Rows that may have one of the values. ``hashes`` are theirs (None: the type has none)."""
@@ -69,6 +77,29 @@ class FileIndex:
                 return True
         return False
 
+    def denies(self, column: DataField, values: pa.Array, start: int) -> bool:
+        """Whether an index denies one of the ``values`` that the file has from its row ``start`` on: it is false then.
+
+        Bitmaps are asked for the NULLs and for some of the values.
+        """
+        known = values.drop_null()
+        blooms = self._bloom_filter(column.name)
+        if blooms is not None and not blooms.may_hold(fast_hashes(known)).all():
+            return True
+        bitmaps = self._bitmaps(column)
+        if bitmaps is None:
+            return False
+        if not _places(values.is_null(), start) <= bitmaps.nulls():
+            return True
+        if pa.types.is_floating(values.type):
+            return False  # Arrow takes the two zeros, and all NaNs, for one value each; an index does not.
+        coded = values.dictionary_encode()
+        asked = coded.dictionary[:_VALUES_ASKED]
+        return any(
+            not _places(pc.equal(coded.indices, code), start) <= bitmaps.rows_of(asked.slice(code, 1))
+            for code in range(len(asked))
+        )
+
     def _all_rows(self) -> BitMap:
         return BitMap(range(self._row_count))
 
@@ -87,3 +118,8 @@ class FileIndex:
                 "they are of another data file, or damaged."
             )
         return bitmaps
+
+
+def _places(chosen: pa.BooleanArray, start: int) -> BitMap:
+    """The chosen rows by position; the first is at ``start``."""
+    return BitMap(np.flatnonzero(pc.fill_null(chosen, False).to_numpy(zero_copy_only=False)) + start)

@@ -1,0 +1,129 @@
+"""Which data files a check opens, and how tasks share them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import ceil
+from typing import TypeVar
+
+from lakelsm.format.data_file.file_index_place import FileIndexPlace
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.lsm.splits import pack_in_order, read_units
+from lakelsm.maintain.check.file_audit import AuditedBucket, AuditedFile
+from lakelsm.merge.merge_unit import MergeUnit
+from lakelsm.plan.bucket_files import BucketId, by_bucket, one_row_a_key
+from lakelsm.plan.merge_units import MergeUnits, packed_for_tasks
+from lakelsm.snapshots.deletion_vectors import DeletionVectors
+from lakelsm.snapshots.hash_indexes import HashIndex, HashIndexes
+from lakelsm.snapshots.table_store import TableStore
+
+Work = TypeVar("Work")
+
+#: Of a sample: one file in so many is read in full, but so many at least, and at most.
+_ONE_IN, _LEAST_SAMPLE, _MOST_SAMPLE = 50, 8, 500
+#: Files of which a task reads nothing but the footer, at most.
+_FOOTERS_A_TASK = 256
+
+
+class CheckedData(str, Enum):
+    """What a check opens beside metadata: nothing, the footers of data files, all rows of some files too, or of all."""
+
+    NONE = "none"
+    FOOTERS = "footers"
+    SAMPLE = "sample"
+    FULL = "full"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditPlan:
+    """Work for `FileAudit`, `KeyAudit` and `HashAudit`, each entry that of one task."""
+
+    files: Sequence[Sequence[AuditedBucket]]
+    keys: Sequence[Sequence[MergeUnit]]
+    hashes: Sequence[Sequence[HashIndex]]
+
+
+def plan_audit(
+    store: TableStore,
+    entries: Sequence[ManifestEntry],
+    vectors: DeletionVectors,
+    indexes: HashIndexes,
+    *,
+    data: CheckedData,
+    chance: float,
+) -> AuditPlan:
+    """Plan what is opened of live files. ``chance`` (0 to 1) moves the sample, so that checks look at other files."""
+    units = MergeUnits(store, entries, vectors.of(entries))
+    by_partition: dict[bytes, list[HashIndex]] = {}
+    for (partition, _), index in indexes.items():
+        by_partition.setdefault(partition, []).append(index)
+    return AuditPlan(
+        files=_file_work(store, entries, units, vectors, indexes, data, chance),
+        keys=_key_work(store, entries, units, data, chance),
+        hashes=list(by_partition.values()),
+    )
+
+
+def sampled(items: Sequence[Work], chance: float) -> list[Work]:
+    """Some items, spread evenly over all of them."""
+    wanted = min(len(items), max(_LEAST_SAMPLE, min(ceil(len(items) / _ONE_IN), _MOST_SAMPLE)))
+    return [items[int((at + chance) * len(items) / wanted)] for at in range(wanted)]
+
+
+def _file_work(
+    store: TableStore,
+    entries: Sequence[ManifestEntry],
+    units: MergeUnits,
+    vectors: DeletionVectors,
+    indexes: HashIndexes,
+    data: CheckedData,
+    chance: float,
+) -> list[list[AuditedBucket]]:
+    chosen = _in_full(range(len(entries)), data, chance)
+    places = vectors.of(entries)
+    buckets: dict[BucketId, list[AuditedFile]] = {}
+    for at, entry in enumerate(entries):
+        audited = AuditedFile(
+            file=units.file_of(entry, places[at]),
+            entry=entry,
+            in_full=at in chosen,
+            index=FileIndexPlace.of(entry.file, units.directory(entry.partition, entry.bucket)),
+        )
+        buckets.setdefault((entry.partition, entry.bucket), []).append(audited)
+    target, least = store.options.source_split_target_size, store.options.source_split_open_file_cost
+
+    def weight(file: AuditedFile) -> int:
+        return max(file.file.file_size, least) if file.in_full else ceil(target / _FOOTERS_A_TASK)
+
+    work = [
+        AuditedBucket(files=tuple(files), hash_index=indexes.get(bucket))
+        for bucket, every in buckets.items()
+        for files in pack_in_order(every, weight, target)
+    ]
+    return pack_in_order(work, lambda bucket: sum(map(weight, bucket.files)), target)
+
+
+def _key_work(
+    store: TableStore, entries: Sequence[ManifestEntry], units: MergeUnits, data: CheckedData, chance: float
+) -> list[list[MergeUnit]]:
+    """Sections of files above level 0 whose key ranges overlap, where a key may have one row alone there."""
+    if not one_row_a_key(store.options) or data in (CheckedData.NONE, CheckedData.FOOTERS):
+        return []
+    sections = [
+        section
+        for files in by_bucket(store, entries).values()
+        for section in read_units([file for file in files if file.level > 0]).merge_sections
+        if len(section.runs) > 1
+    ]
+    target = store.options.source_split_target_size
+    chosen = _in_full(sections, data, chance)
+    work = [unit for section in sections if section in chosen for unit in units.of_section(section, target)]
+    return packed_for_tasks(store.options, work, lambda unit: unit.files)
+
+
+def _in_full(items: Sequence[Work], data: CheckedData, chance: float) -> Collection[Work]:
+    if data is CheckedData.FULL:
+        return items
+    return set(sampled(items, chance)) if data is CheckedData.SAMPLE and items else ()

@@ -1,0 +1,94 @@
+"""The opening of data files by a runner's tasks, round by round, and what the tasks tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow.compute as pc
+
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.maintain.check.audit_plan import CheckedData, plan_audit
+from lakelsm.maintain.check.file_audit import AUDIT_SCHEMA, FileAudit
+from lakelsm.maintain.check.findings import Findings
+from lakelsm.maintain.check.key_audit import HashAudit, KeyAudit
+from lakelsm.maintain.check.rules import RULES
+from lakelsm.merge.merge_unit import MergeUnit
+from lakelsm.merge.run_reader import RunReader
+from lakelsm.read.stored_rows import TASK_MEMORY
+from lakelsm.runner.runner import Runner, Task, Unit
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.deletion_vectors import DeletionVectors
+from lakelsm.snapshots.hash_indexes import HashIndexes
+from lakelsm.snapshots.table_store import TableStore
+
+#: Tasks of a core between two looks at the clock.
+_TASKS_A_ROUND = 4
+
+
+class DataAudit:
+    """Opens live data files of one state after another; a file that several states have is opened once.
+
+    ``proceed`` is asked before each round whether there is time left. ``counts`` has the numbers of `AUDIT_SCHEMA`.
+    """
+
+    def __init__(
+        self, runner: Runner, findings: Findings, data: CheckedData, *, chance: float, proceed: Callable[[], bool]
+    ) -> None:
+        self._runner = runner
+        self._findings = findings
+        self._data = data
+        self._chance = chance
+        self._proceed = proceed
+        self._opened: set[str] = set()
+        self.counts: Counter[str] = Counter()
+
+    def audit(
+        self,
+        store: TableStore,
+        entries: Sequence[ManifestEntry],
+        schemas: Mapping[int, TableSchema],
+        *,
+        vectors: DeletionVectors | None,
+        indexes: HashIndexes,
+        owner: str,
+    ) -> None:
+        """Open files of a state of ``owner``, those of which nothing wrong is known yet.
+
+        Without ``vectors``, which cannot be read then, it is not known whether a key is there twice.
+        """
+        if self._data is CheckedData.NONE:
+            return
+        known = DeletionVectors() if vectors is None else vectors
+        readable = [entry for entry in entries if self._is_new(store, entry)]
+        plan = plan_audit(store, readable, known, indexes, data=self._data, chance=self._chance)
+        self._run(store, owner, plan.files, FileAudit.of(store, schemas))
+        if vectors is not None:
+            keys = tuple(store.schema.trimmed_primary_keys)
+            reader = RunReader(store.file_io, store.schema, schemas=schemas, columns=keys, memory_bytes=TASK_MEMORY)
+            units = [sound for part in plan.keys if (sound := [unit for unit in part if self._is_sound(unit)])]
+            self._run(store, owner, units, KeyAudit(reader))
+        self._run(store, owner, plan.hashes, HashAudit(store.file_io))
+
+    def _is_new(self, store: TableStore, entry: ManifestEntry) -> bool:
+        path = store.data_path(entry.partition, entry.bucket, entry.file.file_name)
+        if path in self._opened or self._findings.tell_of(path):
+            return False
+        self._opened.add(path)
+        return True
+
+    def _is_sound(self, unit: MergeUnit) -> bool:
+        """Whether nothing is known to be wrong with the files of a unit and their vectors."""
+        places = {file.vector.index_path for file in unit.files if file.vector is not None}
+        return not any(map(self._findings.tell_of, (*places, *(file.path for file in unit.files))))
+
+    def _run(self, store: TableStore, owner: str, work: Sequence[Unit], task: Task[Unit]) -> None:
+        a_round = self._runner.cores * _TASKS_A_ROUND
+        for start in range(0, len(work), a_round):
+            if not self._proceed():
+                return
+            for batch in self._runner.batches(work[start : start + a_round], task, AUDIT_SCHEMA, store.paths):
+                for name in ("files_opened", "files_read", "rows_read"):
+                    self.counts[name] += pc.sum(batch.column(name)).as_py() or 0
+                for found in batch.filter(batch.column("rule").is_valid()).to_pylist():
+                    self._findings.add(RULES[found["rule"]], found["thing"], found["problem"], owner)

@@ -1,0 +1,33 @@
+"""The opening of data files by a runner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lakelsm.maintain.check.audit_plan import CheckedData
+from lakelsm.maintain.check.data_audit import DataAudit
+from lakelsm.maintain.check.findings import Findings
+from lakelsm.maintain.check.rules import DATA_FILE_MISSING
+from lakelsm.snapshots.deletion_vectors import DeletionVectors
+from tests.compact.local_table import InlineRunner, LocalTable
+
+
+def test_a_file_is_opened_once_and_not_where_something_is_wrong_with_it(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    for key in range(3):
+        table.write((key, "a"))
+    store, findings, entries = table.store, Findings(), table.live()
+    findings.add(DATA_FILE_MISSING, str(table.path_of(entries[0])), "gone")
+    audit = DataAudit(InlineRunner(), findings, CheckedData.FULL, chance=0.0, proceed=lambda: True)
+    for live in (entries[:2], entries):
+        audit.audit(store, live, {0: store.schema}, vectors=DeletionVectors(), indexes={}, owner=str(table.root))
+    assert audit.counts == {"files_opened": 2, "files_read": 2, "rows_read": 2}
+
+
+def test_nothing_is_opened_where_there_is_no_time_left(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    table.write((1, "a"))
+    runner = InlineRunner()
+    audit = DataAudit(runner, Findings(), CheckedData.FULL, chance=0.0, proceed=lambda: False)
+    audit.audit(table.store, table.live(), {0: table.store.schema}, vectors=None, indexes={}, owner="")
+    assert runner.jobs == 0
