@@ -83,7 +83,7 @@ WRITING |= {"remove_orphans", "analyze"}
 WRITING |= {"drop_partitions", "expire_partitions", "mark_partitions_done"}
 WRITING |= {"create_branch", "fast_forward", "rename_branch", "delete_branch"}
 WRITING |= {"rollback", "record_consumer", "delete_consumer", "expire_consumers"}
-WRITING |= {"create_tag", "rename_tag", "replace_tag", "delete_tag"}
+WRITING |= {"expire_tags", "create_tag", "rename_tag", "replace_tag", "delete_tag"}
 CHANGING_ROWS = {"drop_table", "delete", "update", "overwrite", "rollback", "drop_partitions", "expire_partitions"}
 
 TRAVEL = {"snapshot_id": [None, 1], "timestamp": [None, datetime.datetime(2999, 1, 1)], "tag": [None]}
@@ -194,6 +194,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
         "Table.replace_tag": {"name": ["old"], **TAGGED},
         "Table.rename_tag": {"name": ["old"], "new_name": ["new"]},
         "Table.delete_tag": {"name": ["old"], "dry_run": [False, True]},
+        "Table.expire_tags": {"older_than": [None, "1 d", 0], "dry_run": [False, True]},
         "Table.rollback": {"to": [1, 2, "old"], "timestamp": [None], "dry_run": [False, True]},
         "Table.record_consumer": {"consumer_id": ["etl"], "next_snapshot": [1, 2, 3]},
         "Table.delete_consumer": {"consumer_id": ["read"]},

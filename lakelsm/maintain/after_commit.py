@@ -11,6 +11,7 @@ from functools import partial
 from typing import TypeAlias
 
 from lakelsm.errors import LakelsmError
+from lakelsm.maintain import consumers, tag_creation, tags
 from lakelsm.maintain.partitions.partition_done import mark_done
 from lakelsm.maintain.partitions.partition_expiry import expire_partitions_after_commit
 from lakelsm.snapshots.table_store import TableStore
@@ -22,7 +23,10 @@ Step: TypeAlias = Callable[[TableStore, Surroundings], object]
 #: What each step is called, and the call that does the same by hand. Paimon's order: automatic tags, tags that are past
 #: their time, partitions, consumers, and snapshots last, so that what the others let go can expire.
 STEPS: tuple[tuple[str, str, Step], ...] = (
+    ("the automatic creation of tags", "create_tag(...)", tag_creation.create_after_commit),
+    ("the expiry of tags", "expire_tags()", tags.expire_after_commit),
     ("the expiry of partitions", "expire_partitions()", expire_partitions_after_commit),
+    ("the expiry of consumers", "expire_consumers()", consumers.expire_after_commit),
 )
 
 

@@ -29,7 +29,15 @@ from lakelsm.maintain.consumers import (
 from lakelsm.maintain.fast_forward import fast_forward
 from lakelsm.maintain.opened_table import OpenedTable
 from lakelsm.maintain.rollback import rollback, rollback_target
-from lakelsm.maintain.tags import create_tag, delete_tags, rename_tag, replace_tag, tag_infos, tagged_snapshot
+from lakelsm.maintain.tags import (
+    create_tag,
+    delete_tags,
+    expire_tags,
+    rename_tag,
+    replace_tag,
+    tag_infos,
+    tagged_snapshot,
+)
 from lakelsm.maintenance_results import (
     BranchInfo,
     ConsumerExpiryResult,
@@ -151,6 +159,18 @@ class TableVersions(OpenedTable):
         """
         tag = checked_tag("name", name, optional=False)
         return delete_tags(self._store(), [tag], dry_run=checked_flag("dry_run", dry_run))
+
+    def expire_tags(
+        self, older_than: timedelta | datetime | float | str | None = None, *, dry_run: bool = False
+    ) -> TagDeletionResult:
+        """Delete the tags that are past their time, as after each commit, and their files as `delete_tag` does.
+
+        ``older_than``, an age ('365 d', a timedelta, seconds) or a moment, also takes those that were made before it,
+        whatever their time. With ``dry_run`` nothing is deleted.
+        """
+        age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
+        before = None if age is None else age.bound(SYSTEM.clock(), self._engine(None).millis_of)
+        return expire_tags(self._store(), before, dry_run=dry)
 
     # -- rollback --------------------------------------------------------------------------------------------------
 

@@ -123,6 +123,41 @@ def delete_tags(store: TableStore, names: Sequence[str], *, dry_run: bool = Fals
     return TagDeletionResult(table=store.name, dry_run=dry_run, tags=tuple(names))
 
 
+def expired_tags(store: TableStore, now: int, before: int | None, surroundings: Surroundings) -> list[str]:
+    """The names of tags that are past their time at a moment; with ``before``, those made before that too.
+
+    Moments are epoch millis. Of a tag without a time it is not known when it was made, but for the time of its file.
+    """
+    clock = _EPOCH + timedelta(milliseconds=surroundings.local_wall_clock(now))
+    bound = None if before is None else _EPOCH + timedelta(milliseconds=surroundings.local_wall_clock(before))
+    written: dict[str, int] = {}
+    if before is not None:
+        written = {entry.name: entry.modified for entry in store.file_io.entries(store.paths.tag_dir)}
+    expired = []
+    for name, tag in store.tags.all().items():
+        created, retained = created_at(name, tag), tag.time_retained_seconds
+        if created is None or retained is None:
+            file = store.paths.tag(name).rsplit("/", 1)[1]
+            if before is not None and file in written and written[file] < before:
+                expired.append(name)
+        elif clock > created + timedelta(seconds=retained) or (bound is not None and bound > created):
+            expired.append(name)
+    return expired
+
+
+def expire_tags(
+    store: TableStore, before: int | None = None, *, dry_run: bool = False, surroundings: Surroundings = SYSTEM
+) -> TagDeletionResult:
+    """Delete the tags that are past their time, and with ``before`` (epoch millis) those made before that."""
+    return delete_tags(store, expired_tags(store, surroundings.clock(), before, surroundings), dry_run=dry_run)
+
+
+def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
+    """Delete the tags that are past their time, unless ``tag.time-expire-enabled`` says no."""
+    if store.options.tag_time_expire_enabled:
+        expire_tags(store, surroundings=surroundings)
+
+
 def created_at(name: str, tag: Tag) -> datetime | None:
     """When a tag with a retention was made, by its writer's wall clock; None for others."""
     parts = tag.create_time
@@ -137,6 +172,9 @@ def created_at(name: str, tag: Tag) -> datetime | None:
 
 def _new_tag(store: TableStore, snapshot: Snapshot, time_retained: float | None, surroundings: Surroundings) -> Tag:
     """A tag as Java makes it: without a retention it is the snapshot's own text, which older readers know."""
+    usual = store.options.tag_default_time_retained
+    if time_retained is None and usual is not None:
+        time_retained = usual / 1000
     if time_retained is None:
         return Tag(snapshot)
     now = surroundings.local_wall_clock(surroundings.clock())

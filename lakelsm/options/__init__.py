@@ -12,6 +12,9 @@ from lakelsm.options.option_enums import (
     ScanMode,
     SortOrder,
     StoreKind,
+    TagCreation,
+    TagFormat,
+    TagPeriod,
 )
 from lakelsm.options.table_options import ATTRIBUTES, OPTIONS, TableOptions
 
@@ -28,4 +31,7 @@ __all__ = [
     "SortOrder",
     "StoreKind",
     "TableOptions",
+    "TagCreation",
+    "TagFormat",
+    "TagPeriod",
 ]

@@ -20,6 +20,7 @@ from lakelsm.options.option_values import (
     parse_size,
     parse_stats_mode,
     parse_text,
+    parse_zone,
 )
 
 
@@ -39,6 +40,7 @@ SIZE = Kind("size", parse_size)
 DURATION = Kind("duration", parse_duration)
 TEXT = Kind("text", parse_text)
 NAMES = Kind("column names", parse_names)
+ZONE = Kind("time zone", parse_zone)
 PERIODS = Kind("periods", parse_periods)
 STATS_MODE = Kind("statistics mode", parse_stats_mode)
 

@@ -82,11 +82,35 @@ class StoreKind(Enum):
     HASH = "hash"
 
 
+class TagCreation(Enum):
+    """Whether tags follow commits by themselves, and what says when a period has ended."""
+
+    NONE = "none"
+    PROCESS_TIME = "process-time"
+    WATERMARK = "watermark"
+    BATCH = "batch"
+
+
+class TagPeriod(Enum):
+    """The periods that automatic tags are of."""
+
+    DAILY = "daily"
+    HOURLY = "hourly"
+    TWO_HOURS = "two-hours"
+
+
+class TagFormat(Enum):
+    """How names of automatic tags tell their period."""
+
+    WITH_DASHES = "with_dashes"
+    WITHOUT_DASHES = "without_dashes"
+    WITHOUT_DASHES_AND_SPACES = "without_dashes_and_spaces"
+
+
 class Feature(Enum):
     """What lakelsm has not built: options of it are accepted and kept, and act once it is."""
 
     APPEND_TABLES = "tables without a primary key"
-    AUTOMATIC_TAGS = "automatic tags"
     COMPACTION_BESIDE_WRITES = "compaction beside writes"
     CROSS_PARTITION = "cross-partition updates"
     EXPLICIT_CASTS = "type changes by explicit casts"

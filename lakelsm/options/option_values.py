@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 _INT_LIMIT = 2**31
+#: An offset from UTC, with or without a name of UTC before it.
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
+_LARGEST_OFFSET = timedelta(hours=18)
 _LONG_LIMIT = 2**63
 
 _SIZE_UNITS = {
@@ -142,3 +146,21 @@ def _amount(text: str, units: Mapping[int, tuple[str, ...]], wanted: str) -> int
                 raise ValueError("it must fit a whole number of 64 bits")
             return value
     raise ValueError(f"the unit '{unit}' is unknown; it must be {wanted}")
+
+
+def parse_zone(text: str) -> tzinfo:
+    """A time zone by its name ('Europe/Paris'), or as an offset from UTC ('GMT-08:00')."""
+    name = text.strip()
+    if name in ("Z", "UTC", "GMT", "UT"):
+        return timezone.utc
+    offset = _OFFSET.fullmatch(name)
+    try:
+        if offset is None:
+            return ZoneInfo(name)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise ValueError("it must be a time zone as 'Europe/Paris' or 'GMT-08:00'") from None
+    sign, hours, minutes, seconds = offset.groups(default="0")
+    ahead = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds))
+    if ahead > _LARGEST_OFFSET or int(minutes) > 59 or int(seconds) > 59:
+        raise ValueError("it must be within 18 hours of UTC")
+    return timezone(-ahead if sign == "-" else ahead)

@@ -33,11 +33,6 @@ WAITING_KEYS: Mapping[Feature, tuple[str, ...]] = MappingProxyType(
             "write-buffer-for-append",
             "zorder.var-length-contribution",
         ),
-        Feature.AUTOMATIC_TAGS: (
-            "sink.process-time-zone",
-            "sink.watermark-time-zone",
-            "snapshot.watermark-idle-timeout",
-        ),
         Feature.CROSS_PARTITION: (
             "cross-partition-upsert.bootstrap-parallelism",
             "cross-partition-upsert.index-ttl",
@@ -68,6 +63,7 @@ WAITING_KEYS: Mapping[Feature, tuple[str, ...]] = MappingProxyType(
             "consumer.mode",
             "scan.bounded.watermark",
             "scan.max-splits-per-task",
+            "snapshot.watermark-idle-timeout",
             "streaming.read.snapshot.delay",
         ),
     }

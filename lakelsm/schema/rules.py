@@ -231,6 +231,15 @@ def _retention(_schema: TableSchema, options: TableOptions) -> None:
             )
 
 
+def _tag_delay(_schema: TableSchema, options: TableOptions) -> None:
+    period, delay = options.tag_period_millis, options.tag_creation_delay
+    if delay >= period:
+        raise InvalidInputError(
+            f"option 'tag.creation-delay' = '{delay} ms' is not less than the period of automatic tags ({period} ms): "
+            "shorten it, or choose a longer 'tag.creation-period'"
+        )
+
+
 def _record_level(schema: TableSchema, options: TableOptions) -> None:
     _check_column(
         "record-level.time-field", options.record_level_time_field, schema, _RECORD_TIME_ROOTS, "INT, BIGINT or TIMESTAMP"
@@ -351,6 +360,7 @@ _RULES: Sequence[Callable[[TableSchema, TableOptions], None]] = (
     check_merge_engine,
     _changelog,
     _retention,
+    _tag_delay,
     _record_level,
     _rowkind_field,
     _deletion_vectors,

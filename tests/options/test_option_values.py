@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 
 from lakelsm.options.option_values import (
@@ -11,6 +13,7 @@ from lakelsm.options.option_values import (
     parse_names,
     parse_size,
     parse_stats_mode,
+    parse_zone,
 )
 
 
@@ -82,3 +85,17 @@ def test_stats_modes_are_checked() -> None:
     for text in ("truncate", "truncate(0)", "some"):
         with pytest.raises(ValueError, match="truncate"):
             parse_stats_mode(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [("UTC", 0), ("Z", 0), ("GMT-08:00", -8), ("UTC+9", 9), ("+05:30", 5.5), ("-0330", -3.5), ("Asia/Tokyo", 9)],
+)
+def test_a_zone_is_a_name_or_an_offset(text: str, hours: float) -> None:
+    assert parse_zone(text).utcoffset(datetime(2026, 1, 1)) == timedelta(hours=hours)
+
+
+@pytest.mark.parametrize("text", ["", "Mars/Olympus", "../etc/passwd", "GMT+19", "+05:75", "UTC+"])
+def test_what_is_no_zone_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="it must be"):
+        parse_zone(text)

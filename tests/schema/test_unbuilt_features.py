@@ -61,7 +61,7 @@ def test_an_unbuilt_feature_is_refused_by_name_at_creation_and_on_opening(option
         {"file-index.range-bitmap.columns": "v"},
         {"file.compression.per.level": "0:lz4"},
         {"metadata.stats-mode.per.level": "0:none"},
-        {"tag.automatic-creation": "process-time"},
+        {"tag.callbacks": "a.Callback"},
         {"partition.expiration-strategy": "custom"},
         {"path": "/x"},
         {"commit.callbacks": "x.Y"},

@@ -1,0 +1,131 @@
+"""Tags that follow commits by themselves (``tag.automatic-creation``), by Paimon's rules.
+
+A tag is of the first snapshot whose time is past the end of a period. Times of snapshots ascend with their ids, so that
+one is found by bisection, and a commit within a period that has its tag reads the newest snapshot alone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.maintain.tag_period import Periods
+from lakelsm.maintain.tags import create_tag, delete_tags, replace_tag
+from lakelsm.options import TagCreation
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import Surroundings
+
+_BATCH_PREFIX = "batch-write-"
+#: What other engines write where there is no watermark.
+_NO_WATERMARK = -(2**63)
+
+
+def create_after_commit(store: TableStore, surroundings: Surroundings) -> None:
+    """Make the tags that ``tag.automatic-creation`` asks for, and let go those beyond ``tag.num-retained-max``."""
+    mode = store.options.tag_automatic_creation
+    newest = None if mode is TagCreation.NONE else store.snapshots.latest()
+    if newest is None:
+        return
+    if mode is TagCreation.BATCH:
+        _of_batch(store, newest, surroundings)
+    else:
+        _OfPeriods(store, surroundings, Periods.of(store.options), newest).create()
+
+
+@dataclass(frozen=True)
+class _OfPeriods:
+    """Makes the tags of periods that have ended since the newest automatic tag."""
+
+    store: TableStore
+    surroundings: Surroundings
+    periods: Periods
+    newest: Snapshot
+
+    def create(self) -> None:
+        """One tag a snapshot at most; the one after it may get that of the next period."""
+        known = self._known()
+        last = max(known, default=None)
+        first = 1 if last is None else self.store.tags.get(known[last]).snapshot.id + 1
+        while (found := self._first_past(last, first)) is not None:
+            snapshot, time = found
+            ended = self.periods.last_ended(time)
+            if last is not None and self.store.options.tag_automatic_completion:
+                ended = last + self.periods.length
+            name = self.periods.name(ended)
+            create_tag(self.store, name, snapshot, if_not_exists=True, surroundings=self.surroundings)
+            last, first = ended, snapshot.id + 1
+        self._let_go()
+
+    def _known(self) -> dict[datetime, str]:
+        """The automatic tags by their periods."""
+        found = ((self.periods.period_of(name), name) for name in self.store.tags.names())
+        return {period: name for period, name in found if period is not None}
+
+    def _first_past(self, last: datetime | None, first: int) -> tuple[Snapshot, datetime] | None:
+        """The first snapshot from an id on that is past the end of the period after the ``last`` with a tag; its time."""
+        if self.newest.id < first or self._past(self.newest, last) is None:
+            return None
+        ids = [number for number in self.store.snapshots.ids() if first <= number <= self.newest.id]
+        at = bisect_left(ids, True, key=lambda number: self._past(self._snapshot(number), last) is not None)
+        for number in ids[at:]:
+            snapshot = self._snapshot(number)
+            time = self._past(snapshot, last)
+            if snapshot is not None and time is not None:
+                return snapshot, time
+        return None
+
+    def _snapshot(self, number: int) -> Snapshot | None:
+        return self.newest if number == self.newest.id else self.store.snapshots.try_get(number)
+
+    def _past(self, snapshot: Snapshot | None, last: datetime | None) -> datetime | None:
+        """The time of a snapshot that is past the end of the period after the last one; else None."""
+        time = None if snapshot is None else self._time(snapshot)
+        if time is None or last is None:
+            return time
+        delay = timedelta(milliseconds=self.store.options.tag_creation_delay)
+        # The tag of the period after the last is made when that one has ended, which the next begins with.
+        return time if time - delay >= last + 2 * self.periods.length else None
+
+    def _time(self, snapshot: Snapshot) -> datetime | None:
+        options = self.store.options
+        if options.tag_automatic_creation is TagCreation.PROCESS_TIME:
+            return process_time(self.store, snapshot, self.surroundings)
+        if snapshot.watermark is None or snapshot.watermark == _NO_WATERMARK:
+            return None
+        moment = datetime.fromtimestamp(snapshot.watermark / 1000, options.sink_watermark_time_zone)
+        return moment.replace(tzinfo=None)
+
+    def _let_go(self) -> None:
+        """Delete the oldest automatic tags beyond the number that stays."""
+        most = self.store.options.tag_num_retained_max
+        if most is not None:
+            known = self._known()
+            if len(known) > most:
+                delete_tags(self.store, [known[period] for period in sorted(known)[: len(known) - most]])
+
+
+def process_time(store: TableStore, snapshot: Snapshot, surroundings: Surroundings) -> datetime:
+    """The wall clock of a commit, in the zone of ``sink.process-time-zone``."""
+    zone = store.options.sink_process_time_zone
+    if zone is None:
+        return datetime(1970, 1, 1) + timedelta(milliseconds=surroundings.local_wall_clock(snapshot.time_millis))
+    moment = datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=snapshot.time_millis)
+    return moment.astimezone(zone).replace(tzinfo=None)
+
+
+def _of_batch(store: TableStore, newest: Snapshot, surroundings: Surroundings) -> None:
+    """The tag of the newest snapshot, in place of the one of its name."""
+    given = store.options.tag_batch_customized_name
+    name = given or f"{_BATCH_PREFIX}{process_time(store, newest, surroundings):%Y-%m-%d}"
+    if store.tags.try_get(name) is None:
+        create_tag(store, name, newest, if_not_exists=True, surroundings=surroundings)
+    else:
+        replace_tag(store, name, newest, surroundings=surroundings)
+    most = store.options.tag_num_retained_max
+    if most is not None:
+        tags = store.tags.all().items()
+        own = [(tag.snapshot.id, known) for known, tag in tags if known.startswith(_BATCH_PREFIX) or known == given]
+        if len(own) > most:
+            delete_tags(store, [known for _, known in sorted(own)[: len(own) - most]])
