@@ -33,6 +33,7 @@ from lakelsm import (
     ConsumerInfo,
     CountResult,
     ErrorKind,
+    ExpiryResult,
     FastForwardResult,
     Lookup,
     MaintenanceRun,
@@ -54,7 +55,7 @@ PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encod
 CODE = re.findall(r"`([^`]+)`", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
 RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction, Staleness]
-RESULTS += [MaintenanceRun, OrphanResult, AnalyzeResult]
+RESULTS += [MaintenanceRun, OrphanResult, ExpiryResult, AnalyzeResult]
 RESULTS += [RollbackResult, ConsumerInfo, ConsumerExpiryResult]
 RESULTS += [BranchInfo, FastForwardResult, PartitionDropResult, PartitionExpiryResult, PartitionInfo]
 RESULTS += [TagInfo, TagDeletionResult]

@@ -79,7 +79,7 @@ def public_methods() -> Iterator[Method]:
 METHODS = [method for method in public_methods() if method.parameters]
 #: Methods that write when they accept what they are given, and what of them changes rows.
 WRITING = {"create_table", "alter_table", "drop_table", "write", "overwrite", "delete", "update", "compact"}
-WRITING |= {"remove_orphans", "analyze"}
+WRITING |= {"remove_orphans", "analyze", "expire_snapshots"}
 WRITING |= {"drop_partitions", "expire_partitions", "mark_partitions_done"}
 WRITING |= {"create_branch", "fast_forward", "rename_branch", "delete_branch"}
 WRITING |= {"rollback", "record_consumer", "delete_consumer", "expire_consumers"}
@@ -176,6 +176,13 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
             "dry_run": [False, True],
             "force": [False, True],
             **ENGINE,
+        },
+        "Table.expire_snapshots": {
+            "retain_last": [None, 1],
+            "older_than": [None, "1 day", 90_000, datetime.timedelta(days=2), datetime.datetime(2020, 1, 1)],
+            "retain_max": [None, 20],
+            "max_deletes": [None, 1],
+            "dry_run": [False, True],
         },
         "Table.partitions": {"where": [None, "dt = 'a'"]},
         "Table.drop_partitions": {"where": ["dt = 'a'"], "dry_run": [False, True], "commit_user": [None, "u"]},

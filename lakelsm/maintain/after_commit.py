@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeAlias
 
 from lakelsm.errors import LakelsmError
 from lakelsm.maintain import consumers, tag_creation, tags
+from lakelsm.maintain.expiry.snapshot_expiry import expire_after_commit
 from lakelsm.maintain.partitions.partition_done import mark_done
 from lakelsm.maintain.partitions.partition_expiry import expire_partitions_after_commit
+from lakelsm.options import ExpireMode
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
@@ -27,7 +30,11 @@ STEPS: tuple[tuple[str, str, Step], ...] = (
     ("the expiry of tags", "expire_tags()", tags.expire_after_commit),
     ("the expiry of partitions", "expire_partitions()", expire_partitions_after_commit),
     ("the expiry of consumers", "expire_consumers()", consumers.expire_after_commit),
+    ("the expiry of snapshots", "expire_snapshots()", expire_after_commit),
 )
+
+#: Does the upkeep of tables that do not wait for it, one after the other.
+_BESIDE = ThreadPoolExecutor(1, thread_name_prefix="lakelsm-upkeep")
 
 
 def after_commit(
@@ -42,6 +49,13 @@ def after_commit(
         _attempt(store, "marking partitions as done", "mark_partitions_done()", mark)
     if store.options.write_only:
         return
+    if store.options.snapshot_expire_execution_mode is ExpireMode.ASYNC:
+        _BESIDE.submit(_take_steps, store, surroundings)  # The process ends when it is done.
+    else:
+        _take_steps(store, surroundings)
+
+
+def _take_steps(store: TableStore, surroundings: Surroundings) -> None:
     for what, remedy, step in STEPS:
         _attempt(store, what, remedy, partial(step, store, surroundings))
 

@@ -26,6 +26,8 @@ from lakelsm.maintain.consumers import (
     expire_consumers,
     record_consumer,
 )
+from lakelsm.maintain.expiry.retention import asked_retention
+from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots
 from lakelsm.maintain.fast_forward import fast_forward
 from lakelsm.maintain.opened_table import OpenedTable
 from lakelsm.maintain.rollback import rollback, rollback_target
@@ -42,6 +44,7 @@ from lakelsm.maintenance_results import (
     BranchInfo,
     ConsumerExpiryResult,
     ConsumerInfo,
+    ExpiryResult,
     FastForwardResult,
     RollbackResult,
     TagDeletionResult,
@@ -55,6 +58,43 @@ AnyTable = TypeVar("AnyTable", bound="TableVersions")
 
 class TableVersions(OpenedTable):
     """Expiry, tags, branches, rollback and consumers of a table."""
+
+    # -- expiry ----------------------------------------------------------------------------------------------------
+
+    def expire_snapshots(
+        self,
+        retain_last: int | None = None,
+        older_than: timedelta | datetime | float | str | None = None,
+        *,
+        retain_max: int | None = None,
+        max_deletes: int | None = None,
+        dry_run: bool = False,
+    ) -> ExpiryResult:
+        """Let the oldest snapshots go, and delete the files that nothing needs then.
+
+        The last ``retain_last`` stay; of the others those go that are ``older_than`` an age ('7 days', a timedelta,
+        seconds) or a moment, and whatever their age those beyond the newest ``retain_max``. With ``retain_last`` alone
+        all others go. What is left out is as ``snapshot.num-retained.*`` and ``snapshot.time-retained`` say, and
+        ``max_deletes``, the most that go in one run, as ``snapshot.expire.limit``. A snapshot goes when the one after it
+        is older than asked. What consumers still read stays, and so do the files that tags, branches and long-lived
+        changelogs need; changelogs expire by their own options. With ``dry_run`` nothing is changed. A run that is killed
+        harms nothing: the next finishes it. Raises CorruptTableError, with nothing deleted, where anything that keeps
+        files cannot be read.
+        """
+        least = None if retain_last is None else checked_number("retain_last", retain_last, least=1)
+        most = None if retain_max is None else checked_number("retain_max", retain_max, least=1)
+        limit = None if max_deletes is None else checked_number("max_deletes", max_deletes, least=1)
+        age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
+        store, now = self._store(), SYSTEM.clock()
+        retention = asked_retention(
+            store.options,
+            now,
+            retain_last=least,
+            retain_max=most,
+            older_than=None if age is None else age.bound(now, self._engine(None).millis_of),
+            max_deletes=limit,
+        )
+        return expire_snapshots(store, retention, dry_run=dry)
 
     # -- branches --------------------------------------------------------------------------------------------------
 

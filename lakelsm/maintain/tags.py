@@ -196,10 +196,11 @@ def _publish(store: TableStore, name: str, tag: Tag, surroundings: Surroundings)
 def _check_kept(store: TableStore, name: str, tag: Tag, before: Tag | None = None) -> None:
     """Take a new tag back (to what it was) where nothing else keeps its snapshot any more: its files may be gone already.
 
-    Whoever removes a snapshot, or another tag, looks at the tags after that; so one of the two sees the other.
+    Whoever removes a snapshot (or announces it, as expiry does), or another tag, looks at the tags after that; so one of
+    the two sees the other.
     """
     snapshot = tag.snapshot
-    if snapshot.is_same(store.snapshots.try_get(snapshot.id)):
+    if snapshot.is_same(store.snapshots.try_get(snapshot.id)) and not store.snapshots.is_expiring(snapshot.id):
         return
     others = (other.snapshot for known, other in store.tags.all().items() if known != name)
     if any(snapshot.is_same(other) for other in others):

@@ -6,6 +6,7 @@ from lakelsm.options.option import Option
 from lakelsm.options.option_enums import (
     BucketFunction,
     ChangelogProducer,
+    ExpireMode,
     LookupCache,
     LookupCompact,
     MergeEngine,
@@ -23,6 +24,7 @@ __all__ = [
     "OPTIONS",
     "BucketFunction",
     "ChangelogProducer",
+    "ExpireMode",
     "LookupCache",
     "LookupCompact",
     "MergeEngine",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakelsm.options.option import BOOLEAN, DURATION, INT, SIZE, TEXT, enum_kind, option
-from lakelsm.options.option_enums import Feature, LookupCompact
+from lakelsm.options.option_enums import ExpireMode, Feature, LookupCompact
 
 _UNLIMITED = 2147483647
 
@@ -141,7 +141,6 @@ class MaintenanceOptions:
         10,
         "Snapshots that expiry always keeps.",
         low=1,
-        acts_from=Feature.SNAPSHOT_EXPIRY,
     )
     snapshot_num_retained_max: int = option(
         "snapshot.num-retained.max",
@@ -150,14 +149,12 @@ class MaintenanceOptions:
         "Snapshots that expiry keeps at most.",
         low=1,
         default_text="unlimited",
-        acts_from=Feature.SNAPSHOT_EXPIRY,
     )
     snapshot_time_retained: int = option(
         "snapshot.time-retained",
         DURATION,
         3_600_000,
         "Age up to which expiry keeps snapshots.",
-        acts_from=Feature.SNAPSHOT_EXPIRY,
     )
     changelog_num_retained_min: int | None = option(
         "changelog.num-retained.min",
@@ -165,7 +162,6 @@ class MaintenanceOptions:
         None,
         "Changelogs that expiry always keeps.",
         low=1,
-        acts_from=Feature.SNAPSHOT_EXPIRY,
     )
     changelog_num_retained_max: int | None = option(
         "changelog.num-retained.max",
@@ -173,14 +169,34 @@ class MaintenanceOptions:
         None,
         "Changelogs that expiry keeps at most.",
         low=1,
-        acts_from=Feature.SNAPSHOT_EXPIRY,
     )
     changelog_time_retained: int | None = option(
         "changelog.time-retained",
         DURATION,
         None,
         "Age up to which expiry keeps changelogs.",
-        acts_from=Feature.SNAPSHOT_EXPIRY,
+    )
+    snapshot_expire_limit: int = option(
+        "snapshot.expire.limit", INT, 50, "Snapshots that one run of expiry takes at most.", low=1
+    )
+    snapshot_expire_execution_mode: ExpireMode = option(
+        "snapshot.expire.execution-mode",
+        enum_kind(ExpireMode),
+        ExpireMode.SYNC,
+        "Whether a commit waits for the upkeep that follows it, or a thread of its own does that.",
+    )
+    snapshot_clean_empty_directories: bool = option(
+        "snapshot.clean-empty-directories",
+        BOOLEAN,
+        False,
+        "Expiry removes directories of buckets and partitions that it leaves empty.",
+        fallback_keys=("snapshot.expire.clean-empty-directories",),
+    )
+    consumer_changelog_only: bool = option(
+        "consumer.changelog-only",
+        BOOLEAN,
+        False,
+        "Consumers keep the changelogs that they still read, and not the snapshots.",
     )
     consumer_expiration_time: int | None = option(
         "consumer.expiration-time",

@@ -107,6 +107,13 @@ class TagFormat(Enum):
     WITHOUT_DASHES_AND_SPACES = "without_dashes_and_spaces"
 
 
+class ExpireMode(Enum):
+    """Who does the upkeep that follows a commit: the thread that committed, or one of its own."""
+
+    SYNC = "sync"
+    ASYNC = "async"
+
+
 class Feature(Enum):
     """What lakelsm has not built: options of it are accepted and kept, and act once it is."""
 
@@ -117,5 +124,4 @@ class Feature(Enum):
     ORC = "ORC files"
     OTHER_CATALOGS = "catalogs other than the file system's"
     POSTPONED_BUCKETS = "postponed buckets"
-    SNAPSHOT_EXPIRY = "snapshot expiry"
     STREAMING = "streaming reads and writes"

@@ -50,15 +50,8 @@ WAITING_KEYS: Mapping[Feature, tuple[str, ...]] = MappingProxyType(
             "postpone.batch-write-fixed-bucket.max-parallelism",
             "postpone.default-bucket-num",
         ),
-        Feature.SNAPSHOT_EXPIRY: (
-            "snapshot.clean-empty-directories",
-            "snapshot.expire.clean-empty-directories",
-            "snapshot.expire.execution-mode",
-            "snapshot.expire.limit",
-        ),
         Feature.STREAMING: (
             "consumer-id",
-            "consumer.changelog-only",
             "consumer.ignore-progress",
             "consumer.mode",
             "scan.bounded.watermark",

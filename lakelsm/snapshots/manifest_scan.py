@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -181,6 +181,18 @@ def read_file_names(file_io: FileIO, paths: TablePaths, metas: Sequence[Manifest
     Errors as in read_live_entries.
     """
     return [name for batch in _open(file_io, paths, metas, None, NAMED) for name in batch.stored_names()]
+
+
+def read_named_entries(
+    file_io: FileIO, paths: TablePaths, meta: ManifestFileMeta, names: Collection[str]
+) -> list[tuple[int, EntryIdentity]]:
+    """Return kind and identity of the entries of one manifest whose file has one of some names. Errors as above."""
+    found: list[tuple[int, EntryIdentity]] = []
+    for batch in _open(file_io, paths, [meta], None, COUNTED):
+        everything = np.arange(batch.count)
+        rows = everything[batch.are_named(everything, names)]
+        found += zip(batch.kinds[rows].tolist(), batch.identities(rows))
+    return found
 
 
 def _read_all(

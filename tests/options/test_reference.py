@@ -38,10 +38,10 @@ def test_defaults_are_shown_as_a_user_writes_them() -> None:
 
 
 def test_what_waits_for_a_feature_is_one_list_of_declared_and_other_keys() -> None:
-    expiry = waiting_keys(Feature.SNAPSHOT_EXPIRY)
-    assert "snapshot.time-retained" in expiry  # declared
-    assert "snapshot.expire.limit" in expiry  # not declared
-    assert expiry == sorted(expiry)
+    assert "lookup-wait" in waiting_keys(Feature.COMPACTION_BESIDE_WRITES)  # declared
+    streaming = waiting_keys(Feature.STREAMING)
+    assert "consumer.mode" in streaming  # not declared
+    assert streaming == sorted(streaming)
     for feature in Feature:
         (line,) = (line for line in options_reference().splitlines() if line.startswith(f"| {feature.value} |"))
         assert waiting_keys(feature)

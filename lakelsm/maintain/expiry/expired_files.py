@@ -1,0 +1,245 @@
+"""What expired snapshots and changelogs leave behind, and what of it nothing that stays needs.
+
+A data file is a candidate where the delta of an expired snapshot, or of the first that stays, deletes it and does not add
+it again: files come and go by deltas alone, so it is in no later snapshot of the branch, unless a delta adds it again.
+Only overwrites can do that (a rollback that is committed as the newest state), so their deltas are looked at. Where a
+delta is missing, the first snapshot that stays is read whole instead. A candidate goes unless a tag, another branch or a
+long-lived changelog needs it:
+
+* A tag of the branch's own history with the id of a snapshot that still was there before or is there now has what that
+  snapshot has. Of the older tags the one nearest before the deletion is always looked at: had an older one the file, so
+  would this. That rests on the tags being of one history, which a rollback that was killed, or of an engine that leaves
+  tags behind, may break. So the other tags are looked at too, unless the file is days younger than they are.
+* Another branch is looked at as its oldest snapshot, its overwrites and its tags: it shares files from the time when it
+  was made, and has ever fewer of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import TypeVar
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from lakelsm.format.manifest.data_file_meta import FileSource
+from lakelsm.format.paths import MAIN_BRANCH
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.maintain.expiry.expiry_range import ExpiryRange
+from lakelsm.maintain.needed_files import FileKey, FoundFiles, NeededFiles, file_key
+from lakelsm.options import ChangelogProducer
+from lakelsm.snapshots.branch_store import RetainedBranch
+from lakelsm.snapshots.manifest_scan import (
+    read_delta_entries,
+    read_delta_metas,
+    read_index_entries,
+    read_manifest,
+    read_manifest_list,
+)
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
+from lakelsm.snapshots.table_store import TableStore
+
+Read = TypeVar("Read")
+
+#: A file is younger than a snapshot that was committed so many milliseconds before it was made. Times of making are wall
+#: clocks of any zone (26 hours apart at most), and clocks may be wrong by a day.
+_YOUNGER = 50 * 3_600_000
+
+
+class ExpiredFiles:
+    """Finds what goes with an `ExpiryRange`. ``kept_by`` has the files that others keep, by who does."""
+
+    def __init__(self, store: TableStore, going: ExpiryRange) -> None:
+        self._store = store
+        self._going = going
+        self._deleted_at: dict[FileKey, int] = {}
+        self._has_gap = False
+        self._keeps_deltas = _ever_without_changelog_files(store)
+        self.found = FoundFiles()
+        self.kept_by: dict[str, int] = {}
+
+    def find(self, retained: Sequence[RetainedBranch]) -> FoundFiles:
+        """Return what may be deleted. ``retained`` is all that the table keeps, read after the expiry was announced.
+
+        Raises CorruptTableError where something that stays cannot be read.
+        """
+        own = next(branch for branch in retained if branch.paths == self._store.paths)
+        others = [branch for branch in retained if branch is not own]
+        self._find_data()
+        self._find_changelog_files({s.changelog_manifest_list for branch in others for s in self._readable(branch)})
+        self._find_metadata()
+        needed = NeededFiles(self._store, self.found)
+        self._keep_own_snapshots(needed)
+        self._keep_changelogs(needed)
+        self._keep_own_tags(needed, own)
+        for branch in others:
+            self._keep_branch(needed, branch)
+        return self.found
+
+    # -- what goes -------------------------------------------------------------------------------------------------
+
+    def _find_data(self) -> None:
+        going, store = self._going, self._store
+        for changelog in going.changelogs:
+            if changelog.changelog_manifest_list is None:
+                delta = _if_there(lambda: read_delta_entries(store.file_io, store.paths, changelog))  # noqa: B023
+                self._add_deletions(changelog.id, delta or [])
+        snapshots = [*going.snapshots, going.first]
+        for before, snapshot in pairwise(snapshots):
+            if snapshot is going.first:
+                delta = read_delta_entries(store.file_io, store.paths, snapshot)
+            else:
+                delta = _if_there(lambda: read_delta_entries(store.file_io, store.paths, snapshot))  # noqa: B023
+            self._has_gap |= delta is None or snapshot.id != before.id + 1
+            self._add_deletions(snapshot.id, delta or [])
+        if self._keeps_deltas and (going.turned or going.kept_changelogs):
+            self._put_off_appended()
+
+    def _add_deletions(self, snapshot_id: int, delta: Sequence[ManifestEntry]) -> None:
+        deleted = {entry.identity for entry in delta if entry.kind == FileKind.DELETE}
+        staying = {file_key(entry) for entry in delta if entry.kind == FileKind.ADD and entry.identity not in deleted}
+        for key in staying:
+            self.found.data.pop(key, None)
+        for entry in delta:
+            key = file_key(entry)
+            if entry.kind == FileKind.DELETE and key not in staying:
+                self.found.data[key] = entry
+                self._deleted_at[key] = snapshot_id
+
+    def _put_off_appended(self) -> None:
+        """Leave to the expiry of changelogs what they may need: files of appends, which are the changelog of a table that
+        writes no changelog files."""
+        first = self._going.first_changelog
+        for key, entry in list(self.found.data.items()):
+            appended = entry.file.file_source in (None, FileSource.APPEND)
+            if appended and self._deleted_at[key] >= first:
+                del self.found.data[key]
+
+    def _find_changelog_files(self, of_branches: Collection[str | None]) -> None:
+        turned = {snapshot.id for snapshot in self._going.turned}
+        dying = [snapshot for snapshot in self._going.snapshots if snapshot.id not in turned]
+        for snapshot in (*self._going.changelogs, *dying):
+            name = snapshot.changelog_manifest_list
+            if name is None:
+                continue
+            if name in of_branches:
+                self.kept_by["branches"] = self.kept_by.get("branches", 0) + 1
+                continue
+            metas = self._add_list(snapshot, name, snapshot.changelog_manifest_list_size)
+            store = self._store
+            for meta in metas:
+                entries = _if_there(lambda: read_manifest(store.file_io, store.paths, meta))  # noqa: B023
+                for entry in entries or ():
+                    self.found.changelog[file_key(entry)] = entry
+
+    def _find_metadata(self) -> None:
+        store = self._store
+        turned = {snapshot.id for snapshot in self._going.turned}
+        for snapshot in self._going.snapshots:
+            self._add_list(snapshot, snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+            if not (snapshot.id in turned and self._keeps_deltas and snapshot.changelog_manifest_list is None):
+                self._add_list(snapshot, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+            if snapshot.index_manifest is not None:
+                entries = _if_there(lambda: read_index_entries(store.file_io, store.paths, snapshot))  # noqa: B023
+                self.found.index.update((entry.file.file_name, entry.file.file_size) for entry in entries or ())
+                self.found.lists[snapshot.index_manifest] = 0
+            if snapshot.statistics is not None:
+                self.found.statistics[snapshot.statistics] = 0
+        for changelog in self._going.changelogs:
+            if changelog.changelog_manifest_list is None:
+                self._add_list(changelog, changelog.base_manifest_list, changelog.base_manifest_list_size)
+                self._add_list(changelog, changelog.delta_manifest_list, changelog.delta_manifest_list_size)
+
+    def _add_list(self, snapshot: Snapshot, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
+        """Add a manifest list and its manifests; return these: none where a run that was killed deleted the list."""
+        store = self._store
+        metas = _if_there(lambda: read_manifest_list(store.file_io, store.paths, snapshot, name, size))
+        self.found.lists[name] = size or 0
+        self.found.manifests.update((meta.file_name, meta.file_size) for meta in metas or ())
+        return metas or ()
+
+    # -- what stays ------------------------------------------------------------------------------------------------
+
+    def _keep_own_snapshots(self, needed: NeededFiles) -> None:
+        needed.keep_state(self._going.first, lambda key: self._has_gap)
+        store = self._store
+        for snapshot in self._going.later:
+            if snapshot.commit_kind is CommitKind.OVERWRITE:
+                needed.keep_state(snapshot, lambda key: False)
+                delta = read_delta_entries(store.file_io, store.paths, snapshot)
+                needed.keep_entries(entry for entry in delta if entry.kind == FileKind.ADD)
+
+    def _keep_changelogs(self, needed: NeededFiles) -> None:
+        """Keep the manifests of long-lived changelogs that are deltas; those of changelog files are in no snapshot."""
+        if not self._keeps_deltas or not self.found.manifests:
+            return
+        store = self._store
+        kept = (store.changelogs.try_get(snapshot_id) for snapshot_id in self._going.kept_changelogs)
+        for changelog in (*self._going.turned, *(each for each in kept if each is not None)):
+            if changelog.changelog_manifest_list is None:
+                metas = _if_there(lambda: read_delta_metas(store.file_io, store.paths, changelog))  # noqa: B023
+                needed.keep_manifests([changelog.delta_manifest_list], metas or ())
+
+    def _keep_own_tags(self, needed: NeededFiles, own: RetainedBranch) -> None:
+        going = self._going
+        history = {snapshot.id: _lists(snapshot) for snapshot in (*going.snapshots, going.first, *going.later)}
+        tagged = {tag.snapshot.id for tag in own.tags.values()}
+        ids = set(self._deleted_at.values())
+        nearest = {at: max((number for number in tagged if number < at), default=None) for at in ids}
+        for name, tag in sorted(own.tags.items(), key=lambda item: item[1].snapshot.id, reverse=True):
+            state = tag.snapshot
+            in_history = history.get(state.id) == _lists(state)
+            if in_history and state.id >= going.first.id:
+                continue  # That snapshot stays, and what it needs is kept.
+            may_hold = partial(self._may_hold, state, in_history, nearest)
+            self._count(f"tag {name}", needed.keep_state(state, may_hold))
+
+    def _may_hold(self, state: Snapshot, in_history: bool, nearest: Mapping[int, int | None], key: FileKey) -> bool:
+        """Whether a tag's state may have a file that went later; ``nearest`` are the last tags before deletions."""
+        deleted_at = self._deleted_at[key]
+        if in_history and deleted_at <= state.id:
+            return False
+        return nearest[deleted_at] == state.id or not self._is_younger(key, state)
+
+    def _keep_branch(self, needed: NeededFiles, branch: RetainedBranch) -> None:
+        name = "the main branch" if branch.paths.branch == MAIN_BRANCH else f"branch {branch.paths.branch}"
+        snapshots = self._readable(branch)
+        states = [*snapshots[:1], *(s for s in snapshots[1:] if s.commit_kind is CommitKind.OVERWRITE)]
+        for state in (*states, *(tag.snapshot for tag in branch.tags.values())):
+            self._count(name, needed.keep_state(state))
+
+    def _readable(self, branch: RetainedBranch) -> list[Snapshot]:
+        """The snapshots of a branch without those that are expiring there: they are older than EARLIEST says."""
+        begun = SnapshotManager(self._store.file_io, branch.paths).earliest_id()
+        return [snapshot for snapshot in branch.snapshots if begun is None or snapshot.id >= begun]
+
+    def _is_younger(self, key: FileKey, state: Snapshot) -> bool:
+        made = self.found.data[key].file.creation_time_millis
+        return made is not None and made > state.time_millis + _YOUNGER
+
+    def _count(self, who: str, files: int) -> None:
+        if files:
+            self.kept_by[who] = self.kept_by.get(who, 0) + files
+
+
+def _lists(snapshot: Snapshot) -> tuple[str, str]:
+    return snapshot.base_manifest_list, snapshot.delta_manifest_list
+
+
+def _ever_without_changelog_files(store: TableStore) -> bool:
+    """Whether the table's appended files may be its changelog: by the options that it has, or had under any schema."""
+    if store.options.changelog_producer is ChangelogProducer.NONE:
+        return True
+    schemas = map(store.schemas.get, store.schemas.ids())
+    return any(schema.options.get("changelog-producer", "none") == "none" for schema in schemas)
+
+
+def _if_there(read: Callable[[], Read]) -> Read | None:
+    """What is read of a snapshot that goes; None where a run that was killed has deleted it already."""
+    try:
+        return read()
+    except CorruptTableError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise

@@ -1,0 +1,95 @@
+"""What one run of expiry takes: snapshots from the oldest on, and long-lived changelogs from the oldest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lakelsm.errors import CommitConflictError
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.maintain.expiry.retention import Retention, changelog_retention, first_kept, outlives_snapshots
+from lakelsm.snapshots.table_store import TableStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpiryRange:
+    """All ascend by id. ``snapshots`` go, ``first`` is the oldest that stays and ``later`` are those after it.
+
+    Of ``snapshots`` those of ``turned`` stay as long-lived changelogs. ``changelogs`` are long-lived ones that go, and
+    ``kept_changelogs`` the ids of those that stay, beside ``turned``.
+    """
+
+    snapshots: Sequence[Snapshot]
+    first: Snapshot
+    later: Sequence[Snapshot]
+    turned: Sequence[Snapshot] = ()
+    changelogs: Sequence[Snapshot] = ()
+    kept_changelogs: Sequence[int] = ()
+    held_by: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing goes."""
+        return not self.snapshots and not self.changelogs
+
+    @property
+    def first_changelog(self) -> int:
+        """The id of the oldest changelog that stays, be it a snapshot's."""
+        return min([*self.kept_changelogs[:1], *(snapshot.id for snapshot in self.turned[:1]), self.first.id])
+
+
+def expiry_range(store: TableStore, retention: Retention, now: int) -> ExpiryRange | None:
+    """What goes by ``retention`` at a time (epoch millis); None for a table without snapshots.
+
+    Raises CorruptTableError where a snapshot, consumer or changelog that decides cannot be read.
+    """
+    ids = store.snapshots.ids()
+    begun = store.snapshots.earliest_id()
+    if not ids or begun is None:
+        return None
+    consumers = store.consumers.all()
+    holding = {} if store.options.consumer_changelog_only else consumers
+
+    def time_of(snapshot_id: int) -> int | None:
+        following = store.snapshots.try_get(snapshot_id + 1)  # A snapshot is new for as long as the next one is.
+        return None if following is None else following.time_millis
+
+    # What an earlier run began, all that is older than what EARLIEST tells, goes to its end in any case.
+    kept = first_kept(retention, begun, ids[-1], holding, time_of)
+    read = {snapshot_id: store.snapshots.try_get(snapshot_id) for snapshot_id in ids}
+    snapshots = [snapshot for snapshot in read.values() if snapshot is not None]
+    staying = [snapshot for snapshot in snapshots if snapshot.id >= kept.first]
+    if not staying:
+        raise CommitConflictError(
+            f"Table {store.name}: others removed snapshots while it was worked out which expire. Nothing was deleted: "
+            "run it again."
+        )
+    first = staying[0]
+    gone = [snapshot for snapshot in snapshots if snapshot.id < first.id]
+    taken = ExpiryRange(snapshots=gone, first=first, later=staying[1:], held_by=kept.held_by)
+    return _with_changelogs(store, taken, consumers, now)
+
+
+def _with_changelogs(store: TableStore, snapshots: ExpiryRange, consumers: Mapping[str, int], now: int) -> ExpiryRange:
+    ids, decoupled = store.changelogs.ids(), outlives_snapshots(store.options)
+    if not ids and not decoupled:
+        return snapshots
+    known = {snapshot.id: snapshot.time_millis for snapshot in snapshots.snapshots}
+
+    def time_of(snapshot_id: int) -> int | None:
+        if snapshot_id not in known:
+            changelog = store.changelogs.try_get(snapshot_id)
+            return None if changelog is None else changelog.time_millis
+        return known[snapshot_id]
+
+    earliest = min([*ids[:1], *(snapshot.id for snapshot in snapshots.snapshots[:1]), snapshots.first.id])
+    latest = (snapshots.first, *snapshots.later)[-1].id
+    retention = changelog_retention(store.options, now)
+    kept = min(first_kept(retention, earliest, latest, consumers, time_of).first, snapshots.first.id)
+    found = (store.changelogs.try_get(snapshot_id) for snapshot_id in ids if snapshot_id < kept)
+    return replace(
+        snapshots,
+        turned=[snapshot for snapshot in snapshots.snapshots if snapshot.id >= kept] if decoupled else (),
+        changelogs=[changelog for changelog in found if changelog is not None],
+        kept_changelogs=[snapshot_id for snapshot_id in ids if snapshot_id >= kept],
+    )

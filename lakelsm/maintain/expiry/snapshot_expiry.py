@@ -1,0 +1,158 @@
+"""Expiry of snapshots and long-lived changelogs: announced, worked out, and deleted in an order that may stop anywhere.
+
+1. EARLIEST says what the oldest snapshot is that stays. From here on those below are expiring: no tag is made of them,
+   and a run that is killed is finished by the next one, which takes all that is below EARLIEST.
+2. What the table retains is read, so that what was made before the announcement is seen, and what it needs is kept.
+3. Changelogs that outlive their snapshots are written; then data and changelog files go, then manifests, index and
+   statistics files, then what names these, and at last the snapshots themselves, the oldest first.
+
+A file that goes is one of an expired snapshot alone, so a reader of a snapshot that stays never misses one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lakelsm.errors import CommitConflictError, CorruptTableError
+from lakelsm.format.manifest import ManifestEntry
+from lakelsm.maintain.expiry.expired_files import ExpiredFiles
+from lakelsm.maintain.expiry.expiry_range import ExpiryRange, expiry_range
+from lakelsm.maintain.expiry.retention import Retention, snapshot_retention
+from lakelsm.maintain.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
+from lakelsm.maintain.needed_files import FoundFiles, paths_of
+from lakelsm.maintenance_results import ExpiryResult
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM, Surroundings
+
+#: So often what goes is worked out anew where another expiry came first.
+_TRIES = 3
+
+
+def expire_snapshots(
+    store: TableStore,
+    retention: Retention,
+    *,
+    dry_run: bool = False,
+    surroundings: Surroundings = SYSTEM,
+) -> ExpiryResult:
+    """Expire snapshots of a branch by ``retention``, and its long-lived changelogs by the table's options.
+
+    Raises CorruptTableError, with nothing deleted, where anything that the table retains cannot be read, and
+    CommitConflictError where others remove the same snapshots again and again.
+    """
+    started = surroundings.monotonic()
+    for attempt in range(_TRIES):
+        going = expiry_range(store, retention, surroundings.clock())
+        if going is None or going.is_empty:
+            break
+        if not dry_run:
+            store.snapshots.announce_earliest(going.first.id)
+        files = ExpiredFiles(store, going)
+        try:
+            found = files.find(store.branches.retained())
+        except CorruptTableError:
+            if attempt + 1 < _TRIES and _came_second(store, going):
+                continue
+            raise
+        deleted = DeletedFiles() if dry_run else _Deletion(store, going, found).run()
+        return _result(store, going, files, deleted, dry_run, surroundings.monotonic() - started)
+    earliest = None if going is None else going.first.id
+    held = () if going is None else going.held_by
+    seconds = surroundings.monotonic() - started
+    return ExpiryResult(
+        table=store.name, dry_run=dry_run, earliest_snapshot_id=earliest, held_by=held, seconds=seconds
+    )
+
+
+def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
+    """Expire what the table's options say, after a commit."""
+    expire_snapshots(store, snapshot_retention(store.options, surroundings.clock()), surroundings=surroundings)
+
+
+def _came_second(store: TableStore, going: ExpiryRange) -> bool:
+    """Whether another run expires the snapshot that was to be the first to stay."""
+    first = going.first.id
+    return store.snapshots.is_expiring(first) or store.snapshots.try_get(first) is None
+
+
+@dataclass
+class _Deletion:
+    """Deletes what an expiry found, in the order that the module tells."""
+
+    store: TableStore
+    going: ExpiryRange
+    found: FoundFiles
+
+    def run(self) -> DeletedFiles:
+        self._check_first()
+        for snapshot in self.going.turned:
+            self.store.changelogs.keep(snapshot)
+        entries = [*self.found.data.values(), *self.found.changelog.values()]
+        deleted = self._delete(paths_of(self.store, entries))
+        if self.store.options.snapshot_clean_empty_directories:
+            delete_empty_directories(self.store.file_io, _directories(self.store, entries))
+        self._check_first()
+        paths, found = self.store.paths, self.found
+        deleted += self._delete(
+            [
+                *map(paths.manifest, found.manifests),
+                *map(paths.index, found.index),
+                *map(paths.statistics, found.statistics),
+            ]
+        )
+        deleted += self._delete(map(paths.manifest, found.lists))
+        self._check_first()
+        for changelog in self.going.changelogs:
+            deleted += self._delete([paths.changelog(changelog.id)])
+        for snapshot in self.going.snapshots:
+            deleted += self._delete([paths.snapshot_file(snapshot.id)])
+        if self.going.changelogs:
+            self.store.changelogs.announce_earliest(self.going.first_changelog)
+        return deleted
+
+    def _delete(self, paths: Iterable[str]) -> DeletedFiles:
+        return delete_unneeded(self.store.file_io, paths)
+
+    def _check_first(self) -> None:
+        """Stop where the snapshot that is to be the oldest was rolled back meanwhile: others may be needed then."""
+        first = self.going.first
+        if not first.is_same(self.store.snapshots.try_get(first.id)) and not self.store.snapshots.is_expiring(first.id):
+            raise CommitConflictError(
+                f"Table {self.store.name}: snapshot {first.id}, which was to be its oldest, was removed while older ones "
+                "expired: others rolled back. Run the expiry again."
+            )
+
+
+def _directories(store: TableStore, entries: Iterable[ManifestEntry]) -> Iterator[str]:
+    """The directories of buckets that lost files, then those of their partitions from the innermost on."""
+    places = {(entry.partition, entry.bucket): None for entry in entries}
+    parents: dict[str, int] = {}
+    for partition, bucket in places:
+        text = store.partition_text(partition)
+        yield store.paths.bucket_dir(text, bucket)
+        for depth in range(len(text), 0, -1):
+            parents[store.paths.partition_dir(text[:depth])] = depth
+    yield from sorted(parents, key=lambda path: -parents[path])
+
+
+def _result(
+    store: TableStore, going: ExpiryRange, files: ExpiredFiles, deleted: DeletedFiles, dry_run: bool, seconds: float
+) -> ExpiryResult:
+    found = files.found
+    return ExpiryResult(
+        table=store.name,
+        dry_run=dry_run,
+        snapshots=len(going.snapshots),
+        earliest_snapshot_id=going.first.id,
+        changelogs_kept=len(going.turned),
+        changelogs_expired=len(going.changelogs),
+        data_files=len(found.data),
+        changelog_files=len(found.changelog),
+        metadata_files=found.metadata,
+        bytes=found.bytes,
+        failures=deleted.failures,
+        held_by=(*going.held_by, *files.kept_by),
+        protected_files=sum(files.kept_by.values()),
+        seconds=seconds,
+    )

@@ -1,0 +1,122 @@
+"""Which files states of a table need: taken out of what could be deleted.
+
+A state is a snapshot, or the snapshot of a tag. Files that are needed are those that it names: manifest lists, manifests,
+index manifests, index and statistics files, and the data files that are live in it. What cannot be read stops the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from lakelsm.format.manifest.entry import EntryIdentity
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.manifest_prune import select_manifests
+from lakelsm.snapshots.manifest_scan import read_index_entries, read_manifest_metas, read_named_entries
+from lakelsm.snapshots.table_store import TableStore
+
+#: What tells data files apart: partition, bucket and name. A file that moves to another level stays the same file.
+FileKey: TypeAlias = tuple[bytes, int, str]
+
+
+def file_key(entry: ManifestEntry) -> FileKey:
+    """The file of an entry, whatever its level."""
+    return entry.partition, entry.bucket, entry.file.file_name
+
+
+@dataclass(kw_only=True)
+class FoundFiles:
+    """Files that may be deleted unless something needs them. Values of the last four are bytes, as metadata tells."""
+
+    data: dict[FileKey, ManifestEntry] = field(default_factory=dict)
+    changelog: dict[FileKey, ManifestEntry] = field(default_factory=dict)
+    manifests: dict[str, int] = field(default_factory=dict)
+    lists: dict[str, int] = field(default_factory=dict)
+    index: dict[str, int] = field(default_factory=dict)
+    statistics: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def metadata(self) -> int:
+        """How many files of metadata there are."""
+        return len(self.manifests) + len(self.lists) + len(self.index) + len(self.statistics)
+
+    @property
+    def bytes(self) -> int:
+        """What all come to. Indexes beside data files, and statistics, are not counted: nothing tells their sizes."""
+        entries = (*self.data.values(), *self.changelog.values())
+        named = (self.manifests, self.lists, self.index, self.statistics)
+        return sum(entry.file.file_size for entry in entries) + sum(sum(sizes.values()) for sizes in named)
+
+
+def paths_of(store: TableStore, entries: Iterable[ManifestEntry]) -> list[str]:
+    """Where data or changelog files lie, each followed by the files that belong to it."""
+    directories: dict[tuple[bytes, int], str] = {}
+    paths: list[str] = []
+    for entry in entries:
+        place = entry.partition, entry.bucket
+        if place not in directories:
+            directories[place] = store.paths.bucket_dir(store.partition_text(entry.partition), entry.bucket)
+        paths += (f"{directories[place]}/{name}" for name in (entry.file.file_name, *entry.file.extra_files))
+    return paths
+
+
+class NeededFiles:
+    """Takes out of ``found`` what states need. Each manifest is read once, whichever states name it."""
+
+    def __init__(self, store: TableStore, found: FoundFiles) -> None:
+        self.found = found
+        self._store = store
+        self._scanned: dict[str, list[tuple[int, EntryIdentity]]] = {}
+
+    def keep_state(self, state: Snapshot, may_hold: Callable[[FileKey], bool] = lambda key: True) -> int:
+        """Keep what a state needs; return how many files that took out.
+
+        Of data files only those are looked for that it ``may_hold``.
+        """
+        wanted = {key: entry for key, entry in self.found.data.items() if may_hold(key)}
+        metas = read_manifest_metas(self._store.file_io, self._store.paths, state)
+        kept = self._keep_names(state, metas)
+        return kept + (self._keep_live(metas, wanted) if wanted else 0)
+
+    def keep_entries(self, entries: Iterable[ManifestEntry]) -> int:
+        """Keep the data files of entries; return how many that took out."""
+        return sum(self.found.data.pop(file_key(entry), None) is not None for entry in entries)
+
+    def keep_manifests(self, lists: Iterable[str | None], metas: Iterable[ManifestFileMeta]) -> int:
+        """Keep manifest lists and manifests; return how many that took out."""
+        return _taken(self.found.lists, lists) + _taken(self.found.manifests, (meta.file_name for meta in metas))
+
+    def _keep_names(self, state: Snapshot, metas: Iterable[ManifestFileMeta]) -> int:
+        found, store = self.found, self._store
+        lists = (state.base_manifest_list, state.delta_manifest_list, state.index_manifest)
+        kept = self.keep_manifests(lists, metas) + _taken(found.statistics, (state.statistics,))
+        if found.index:
+            entries = read_index_entries(store.file_io, store.paths, state)
+            kept += _taken(found.index, (entry.file.file_name for entry in entries))
+        return kept
+
+    def _keep_live(self, metas: list[ManifestFileMeta], wanted: Mapping[FileKey, ManifestEntry]) -> int:
+        places: dict[bytes, set[int]] = {}
+        for partition, bucket, _ in wanted:
+            places.setdefault(partition, set()).add(bucket)
+        added: set[EntryIdentity] = set()
+        deleted: set[EntryIdentity] = set()
+        for meta in select_manifests(metas, places, self._store.partition_types):
+            for kind, identity in self._named(meta):
+                (added if kind == FileKind.ADD else deleted).add(identity)
+        live = ((partition, bucket, name) for partition, bucket, _, name, *_ in added - deleted)
+        return sum(self.found.data.pop(key, None) is not None for key in set(live) & wanted.keys())
+
+    def _named(self, meta: ManifestFileMeta) -> list[tuple[int, EntryIdentity]]:
+        """The entries of a manifest that have a name of a file that was found, when it was first asked for."""
+        if meta.file_name not in self._scanned:
+            names = {name for _, _, name in self.found.data}
+            store = self._store
+            self._scanned[meta.file_name] = read_named_entries(store.file_io, store.paths, meta, names)
+        return self._scanned[meta.file_name]
+
+
+def _taken(sizes: MutableMapping[str, int], names: Iterable[str | None]) -> int:
+    return sum(name is not None and sizes.pop(name, None) is not None for name in names)

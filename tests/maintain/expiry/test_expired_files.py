@@ -1,0 +1,100 @@
+"""What goes with expired snapshots, and what each kind of thing that stays keeps of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.maintain.branches import create_branch
+from lakelsm.maintain.expiry import expired_files
+from tests.commit.commit_table import ReadingFileIO
+from tests.maintain.expiry.expiry_table import ExpiryTable
+
+
+def test_a_file_that_moved_up_stays_and_a_rewritten_one_goes(tmp_path: Path) -> None:
+    table = ExpiryTable(tmp_path / "t")
+    moved, rewritten = table.new(), table.new("b")
+    table.append(moved, rewritten)
+    table.compact(table.moved(moved))
+    table.compact(table.rewritten(rewritten))
+    done = table.expire_to(1)
+    assert (done.snapshots, done.data_files, done.failures) == (2, 1, ())
+    assert f"dt=a/bucket-0/{moved.file.file_name}" in table.on_disk()
+    assert f"dt=b/bucket-0/{rewritten.file.file_name}" not in table.on_disk()
+    assert table.missing() == set()
+
+
+@pytest.mark.parametrize("keeper", ["tag", "branch"])
+def test_tags_and_branches_keep_files_and_are_named(tmp_path: Path, keeper: str) -> None:
+    table = ExpiryTable(tmp_path / "t")
+    entry = table.new()
+    table.append(entry)
+    table.tag("q3")
+    if keeper == "branch":
+        create_branch(table.store, "audit", "q3")
+        table.file_io.delete(table.paths.tag("q3"))
+        table.file_io.delete(table.paths.of_branch("audit").tag("q3"))
+    table.compact(table.rewritten(entry))
+    done = table.expire_to(1)
+    assert (done.snapshots, done.data_files) == (1, 0)
+    assert done.held_by == ("tag q3" if keeper == "tag" else "branch audit",)
+    assert done.protected_files > 0
+    assert table.missing() == set()
+
+
+def test_a_tag_that_cannot_be_read_stops_it_before_anything_is_deleted(tmp_path: Path) -> None:
+    table = ExpiryTable(tmp_path / "t")
+    entry = table.new()
+    table.append(entry)
+    table.tag("q3")
+    table.compact(table.rewritten(entry))
+    there = table.on_disk()
+    table.file_io.write(table.paths.tag("q3"), b"{")
+    with pytest.raises(CorruptTableError, match="tag-q3"):
+        table.expire_to(1)
+    assert (table.on_disk(), list(table.snapshots.ids())) == (there, [1, 2])
+    table.file_io.delete(table.paths.tag("q3"))
+    assert table.expire_to(1).data_files == 1
+
+
+def test_old_tags_cost_no_manifests_where_files_are_younger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of tags before the nearest only the lists are read."""
+    monkeypatch.setattr(expired_files, "_YOUNGER", 0)
+    file_io = ReadingFileIO()
+    table = ExpiryTable(tmp_path / "t", {"manifest.merge-min-count": "1000"}, file_io=file_io)
+    for number in range(5):
+        table.append(table.new())
+        table.tag(f"t{number}")
+    fresh = table.new()
+    table.append(fresh)
+    table.compact(table.rewritten(fresh))
+    table.expire_to(2)
+    file_io.reads.clear()
+    assert table.expire_to(1).data_files == 1
+    old = {meta for meta in file_io.reads if meta.startswith("manifest-") and "-list-" not in meta}
+    assert len(old) <= 5 + 2, "the nearest tag's manifests, and the deltas"
+
+
+def test_a_tag_of_a_history_that_was_rolled_back_hides_no_older_tag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rollback that was killed left a tag in which the file is gone already; an older tag has it."""
+    monkeypatch.setattr(expired_files, "_YOUNGER", 0)
+    table = ExpiryTable(tmp_path / "t")
+    entry = table.new()
+    table.append(entry)
+    table.tag("right")
+    table.append(table.new("b"))
+    table.compact(table.rewritten(entry))
+    table.tag("stale")
+    table.expire(3)
+    table.snapshots.write_latest_hint(2)
+    table.append(table.new("b"))
+    table.append(table.new("b"))
+    table.expire_to(1)
+    table.compact(table.rewritten(entry))
+    table.expire_to(1)
+    assert f"dt=a/bucket-0/{entry.file.file_name}" in table.on_disk()
+    assert table.of_state(table.store.tags.get("right").snapshot) <= table.on_disk()

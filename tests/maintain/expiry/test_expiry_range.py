@@ -1,0 +1,85 @@
+"""Which ids go: from the oldest on, what an earlier run announced in any case, and changelogs by their own limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.maintain.expiry.expiry_range import ExpiryRange, expiry_range
+from lakelsm.maintain.expiry.retention import Retention
+from lakelsm.snapshots.consumer_store import consumer_text
+from tests.maintain.expiry.expiry_table import ExpiryTable
+
+
+def grown(root: Path, snapshots: int = 6, **options: str) -> ExpiryTable:
+    keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
+    table = ExpiryTable(root / "t", keys)
+    for _ in range(snapshots):
+        table.append(table.new())
+    return table
+
+
+def taken(table: ExpiryTable, keep: int) -> ExpiryRange:
+    found = expiry_range(table.store, Retention(least=keep, most=keep, older_than=0, limit=1000), now=10**13)
+    assert found is not None
+    return found
+
+
+def ids(snapshots: Sequence[Snapshot]) -> list[int]:
+    return [snapshot.id for snapshot in snapshots]
+
+
+def test_the_oldest_go_and_the_others_are_told_apart(tmp_path: Path) -> None:
+    table = grown(tmp_path)
+    found = taken(table, 2)
+    assert (ids(found.snapshots), found.first.id, ids(found.later)) == ([1, 2, 3, 4], 5, [6])
+    assert (found.turned, found.changelogs, found.kept_changelogs) == ((), (), ())
+    assert taken(table, 9).is_empty
+
+
+def test_a_table_without_snapshots_has_nothing_to_expire(tmp_path: Path) -> None:
+    table = ExpiryTable(tmp_path / "t")
+    assert expiry_range(table.store, Retention(least=1, most=1, older_than=0, limit=1), now=0) is None
+
+
+def test_what_a_killed_run_announced_goes_though_more_is_to_be_kept_now(tmp_path: Path) -> None:
+    table = grown(tmp_path)
+    table.snapshots.announce_earliest(4)
+    assert (ids(taken(table, 9).snapshots), taken(table, 9).first.id) == ([1, 2, 3], 4)
+    table.expire(2)
+    assert ids(taken(table, 9).snapshots) == [1, 3]
+
+
+def test_consumers_hold_snapshots_or_changelogs_alone(tmp_path: Path) -> None:
+    table = grown(tmp_path)
+    table.file_io.write(table.paths.consumer("etl"), consumer_text(3))
+    found = taken(table, 1)
+    assert (ids(found.snapshots), found.held_by) == ([1, 2], ("consumer etl, which reads snapshot 3 next",))
+    other = grown(tmp_path / "o", consumer__changelog_only="true", changelog__num_retained__min="20")
+    other.file_io.write(other.paths.consumer("etl"), consumer_text(3))
+    assert ids(taken(other, 1).snapshots) == [1, 2, 3, 4, 5]
+
+
+def test_a_consumer_that_cannot_be_read_stops_it(tmp_path: Path) -> None:
+    table = grown(tmp_path)
+    table.file_io.write(table.paths.consumer("etl"), b"{")
+    with pytest.raises(CorruptTableError, match="consumer-etl"):
+        taken(table, 1)
+
+
+def test_changelogs_outlive_their_snapshots_up_to_their_own_limits(tmp_path: Path) -> None:
+    limits = {"changelog__num_retained__min": "4", "changelog__num_retained__max": "4"}
+    table = grown(tmp_path, snapshot__num_retained__min="1", snapshot__num_retained__max="2", **limits)
+    found = taken(table, 2)
+    assert (ids(found.snapshots), ids(found.turned), found.first_changelog) == ([1, 2, 3, 4], [3, 4], 3)
+    for snapshot in found.turned:
+        table.store.changelogs.keep(snapshot)
+    table.expire(1, 2, 3, 4)
+    table.append(table.new())
+    found = taken(table, 2)
+    assert (ids(found.snapshots), ids(found.turned)) == ([5], [5])
+    assert (ids(found.changelogs), found.kept_changelogs, found.first_changelog) == ([3], [4], 4)

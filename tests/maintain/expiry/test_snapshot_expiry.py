@@ -1,0 +1,350 @@
+"""Expiry against the slow answer: what anything retained needs is there, and what only expired snapshots had is gone."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelsm.errors import SnapshotNotFoundError
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.maintain.branches import create_branch
+from lakelsm.maintain.expiry import expired_files
+from lakelsm.maintain.expiry.retention import Retention
+from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots
+from lakelsm.maintain.tags import create_tag
+from lakelsm.snapshots.consumer_store import consumer_text
+from lakelsm.storage import LocalFileIO
+from tests.commit.commit_table import hash_index
+from tests.examples import examples
+from tests.maintain.expiry.expiry_table import ExpiryTable
+
+STEPS = ("append", "rewrite", "upgrade", "overwrite", "readd", "tag", "untag", "branch", "consumer", "rollback", "expire")
+
+
+@contextmanager
+def younger(millis: int) -> Iterator[None]:
+    """Clocks are right to so many milliseconds."""
+    kept = expired_files._YOUNGER
+    expired_files._YOUNGER = millis
+    try:
+        yield
+    finally:
+        expired_files._YOUNGER = kept
+
+
+class History:
+    """Random steps on a table; each expiry is judged."""
+
+    def __init__(self, root: Path, options: dict[str, str]) -> None:
+        self.table = ExpiryTable(root, options)
+        self.writes_changelog = options.get("changelog-producer", "none") != "none"
+        #: Files of appends may be changelogs, and go with the changelog of the compaction that replaced them.
+        self.puts_off = not self.writes_changelog and "changelog.num-retained.min" in options
+        self.numbers = 0
+
+    def take(self, step: str, pick: int) -> None:
+        getattr(self, step)(pick)
+
+    def append(self, pick: int) -> None:
+        table = self.table
+        places = [(("a", "b")[pick % 2], pick % 3 % 2), ("a", 0)][: 1 + pick % 2]
+        entries = [table.new(*place) for place in places]
+        changes = [table.changelog()] if self.writes_changelog and pick % 3 else []
+        index = []
+        if pick % 5 == 0:
+            self.numbers += 1
+            index = [hash_index(f"index-{self.numbers}", dt="a", bucket=0)]
+            path = Path(table.paths.index(f"index-{self.numbers}"))
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+        table.append(*entries, changelog_entries=changes, index_adds=index)
+
+    def rewrite(self, pick: int) -> None:
+        live = self.table.live()
+        if live:
+            chosen = live[pick % len(live)]
+            same = [entry for entry in live if (entry.partition, entry.bucket) == (chosen.partition, chosen.bucket)]
+            changes = [self.table.changelog()] if self.writes_changelog and pick % 2 else []
+            self.table.compact(self.table.rewritten(*same[: 1 + pick % 3]), changelog_entries=changes)
+
+    def upgrade(self, pick: int) -> None:
+        live = self.table.live()
+        if live:
+            self.table.compact(self.table.moved(live[pick % len(live)]))
+
+    def overwrite(self, pick: int) -> None:
+        self.table.overwrite(self.table.new("a"), partitions=["a"])
+
+    def readd(self, pick: int) -> None:
+        """What an older snapshot or tag had comes back, as a rollback that is committed as the newest state does it."""
+        table = self.table
+        older: list[Snapshot] = [*table.snapshots.list(), *(tag.snapshot for tag in table.store.tags.all().values())]
+        if older:
+            had = table.live(older[pick % len(older)])
+            live = {entry.identity[:2] + entry.identity[3:4] for entry in table.live()}
+            back = [entry for entry in had if entry.identity[:2] + entry.identity[3:4] not in live]
+            if back:
+                parts = {str(table.store.partition_values(entry.partition)["dt"]) for entry in back[:2]}
+                table.overwrite(*back[:2], partitions=parts)
+                self.puts_off = True  # A file that an overwrite adds again stays until that overwrite expires.
+
+    def tag(self, pick: int) -> None:
+        snapshots = self.table.snapshots.list()
+        if snapshots:
+            self.numbers += 1
+            self.table.tag(f"t{self.numbers}", snapshots[pick % len(snapshots)])
+
+    def untag(self, pick: int) -> None:
+        names = self.table.store.tags.names()
+        if names:
+            self.table.file_io.delete(self.table.paths.tag(names[pick % len(names)]))
+
+    def branch(self, pick: int) -> None:
+        names = self.table.store.tags.names()
+        if names:
+            self.numbers += 1
+            create_branch(self.table.store, f"b{self.numbers}", names[pick % len(names)])
+
+    def consumer(self, pick: int) -> None:
+        latest = self.table.snapshots.latest_id()
+        if latest:
+            path = self.table.paths.consumer("c")
+            self.table.file_io.write(path, consumer_text(max(latest - pick % 4, 1)))
+
+    def rollback(self, pick: int) -> None:
+        """A rollback that was killed leaves tags of snapshots that it removed, whose ids come again."""
+        table, ids = self.table, self.table.snapshots.ids()
+        if len(ids) > 1:
+            target = ids[pick % len(ids)]
+            table.expire(*(number for number in ids if number > target))
+            table.snapshots.write_latest_hint(target)
+            for name, tag in table.store.tags.all().items():
+                if tag.snapshot.id > target and pick % 3:
+                    table.file_io.delete(table.paths.tag(name))
+
+    def expire(self, pick: int) -> None:
+        table = self.table
+        before, states = table.needed(), self.states()
+        keep, limit = 1 + pick % 4, (1, 2, 1000, 1000)[pick % 4]
+        planned = expire_snapshots(table.store, retention(keep, limit), dry_run=True)
+        assert table.needed() == before, "a dry run changes nothing"
+        done = expire_snapshots(table.store, retention(keep, limit))
+        assert (planned.data_files, planned.metadata_files) == (done.data_files, done.metadata_files)
+        after = table.needed()
+        there = table.on_disk()
+        assert after - there == set(), "what is needed is there"
+        if not self.puts_off:
+            assert (before - after) & there == set(), "what nothing needs any more is gone"
+        left = self.states()
+        assert left == {name: files for name, files in states.items() if name in left}, "each state is as it was"
+        consumers = table.store.consumers.all()
+        ids = table.snapshots.ids()
+        assert len(ids) >= 1 and list(ids) == list(range(ids[0], ids[-1] + 1))
+        assert all(ids[0] <= max(number, min(ids)) for number in consumers.values())
+
+    def states(self) -> dict[str, set[str]]:
+        """The live files of each snapshot and tag."""
+        table = self.table
+        found = {f"snapshot {s.id} {s.mark}": table.live_names(s) for s in table.snapshots.list()}
+        return found | {name: table.live_names(tag.snapshot) for name, tag in table.store.tags.all().items()}
+
+
+def retention(keep: int, limit: int = 1000) -> Retention:
+    return Retention(least=keep, most=keep, older_than=0, limit=limit)
+
+
+OPTIONS = (
+    {},
+    {"changelog-producer": "input"},
+    {"changelog-producer": "input", "changelog.num-retained.min": "12", "changelog.num-retained.max": "12"},
+    {"changelog.num-retained.min": "12", "changelog.num-retained.max": "12"},
+    {"manifest.merge-min-count": "2"},
+)
+
+
+@examples(12)
+@given(
+    st.sampled_from(OPTIONS),
+    st.sampled_from([0, 50 * 3_600_000]),
+    st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 59)), min_size=5, max_size=40),
+)
+def test_expiry_deletes_exactly_what_nothing_needs(
+    options: dict[str, str], clocks: int, steps: Sequence[tuple[str, int]]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, younger(clocks):
+        history = History(Path(folder) / "t", options)
+        for step, pick in [("append", 0), ("append", 1), *steps, ("expire", 2), ("expire", 0)]:
+            history.take(step, pick)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class MortalFileIO(LocalFileIO):
+    """Ends the process before its n-th write or deletion, once ``left`` is set."""
+
+    left: int | None = None
+
+    def _live(self) -> None:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise Killed
+
+    def write(self, path: str, data: bytes, durable: bool = True) -> None:
+        self._live()
+        super().write(path, data, durable)
+
+    def delete(self, path: str) -> None:
+        self._live()
+        super().delete(path)
+
+
+@pytest.mark.parametrize("options", OPTIONS[1:4], ids=["input", "input decoupled", "none decoupled"])
+def test_a_run_that_is_killed_anywhere_leaves_a_table_that_reads_and_the_next_one_finishes(
+    tmp_path: Path, options: dict[str, str]
+) -> None:
+    steps = [("append", 1), ("append", 5), ("rewrite", 1), ("tag", 0), ("overwrite", 0), ("append", 4), ("rewrite", 0)]
+    options = {key: "2" if key.startswith("changelog.num") else value for key, value in options.items()}
+    options |= {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "1"}
+    ends: set[frozenset[int]] = set()
+    for moment in range(200):
+        history = History(tmp_path / str(moment), options)
+        file_io = MortalFileIO()
+        history.table.file_io = file_io
+        for step, pick in steps:
+            history.take(step, pick)
+        before = history.states()
+        file_io.left = moment
+        try:
+            expire_snapshots(history.table.store, retention(2))
+            killed = False
+        except Killed:
+            killed = True
+        file_io.left = None
+        first = history.table.snapshots.earliest_id()
+        kept = {name for name in before if "snapshot" not in name or int(name.split()[1]) >= (first or 0)}
+        for name in kept:  # Reads of what stays.
+            assert _files_of(history, name) <= history.table.on_disk(), (moment, name)
+        expire_snapshots(history.table.store, retention(9))
+        assert history.table.missing() == set()
+        ends.add(frozenset(history.table.snapshots.ids()))
+        left = history.table.on_disk() - history.table.needed()
+        assert not left or history.puts_off, (moment, left)
+        if not killed:
+            break
+    else:
+        raise AssertionError("it never came to its end")
+    assert moment > 10
+    assert ends <= {frozenset([5, 6]), frozenset(range(1, 7))}
+
+
+def _files_of(history: History, name: str) -> set[str]:
+    table = history.table
+    if name.startswith("snapshot"):
+        return table.of_state(table.snapshots.get(int(name.split()[1])))
+    return table.of_state(table.store.tags.get(name).snapshot)
+
+
+def test_empty_directories_go_where_the_option_says_so(tmp_path: Path) -> None:
+    for clean in ("false", "true"):
+        table = ExpiryTable(tmp_path / clean, {"snapshot.clean-empty-directories": clean})
+        table.append(table.new("a"), table.new("b"))
+        table.overwrite(partitions=["a"])
+        table.expire_to(1)
+        assert (table.root / "dt=a").exists() == (clean == "false")
+        assert (table.root / "dt=b" / "bucket-0").exists()
+
+
+def test_files_that_cannot_be_deleted_are_told_and_left(tmp_path: Path) -> None:
+    class Stubborn(LocalFileIO):
+        def delete(self, path: str) -> None:
+            if "/bucket-" in path:
+                raise PermissionError("it stays")
+            super().delete(path)
+
+    table = ExpiryTable(tmp_path / "t")
+    entry = table.new()
+    table.append(entry)
+    table.compact(table.rewritten(entry))
+    table.file_io = Stubborn()
+    done = table.expire_to(1)
+    assert (done.snapshots, done.data_files, len(done.failures)) == (1, 1, 1)
+    assert entry.file.file_name in done.failures[0]
+    assert list(table.snapshots.ids()) == [2]
+
+
+def test_a_tag_that_is_made_meanwhile_is_seen_or_refused(tmp_path: Path) -> None:
+    """Whichever storage operation of the expiry it comes before."""
+    outcomes: set[str] = set()
+    for moment in range(60):
+        table = ExpiryTable(tmp_path / str(moment))
+        entry = table.new()
+        state = table.append(entry)
+        table.compact(table.rewritten(entry))
+        file_io = Interrupted(moment, lambda: create_tag(plain, "meanwhile", state))  # noqa: B023
+        plain = table.store
+        table.file_io = file_io
+        table.expire_to(1)
+        table.file_io = LocalFileIO()
+        assert table.missing() == set(), moment
+        outcomes.add(file_io.outcome)
+        if file_io.left >= 0:
+            break
+    assert outcomes == {"done", "refused", "never"}
+
+
+class Interrupted(LocalFileIO):
+    """Somebody else acts before the n-th operation."""
+
+    def __init__(self, moment: int, act: Callable[[], object]) -> None:
+        self.left, self._act, self.outcome = moment, act, "never"
+
+    def _step(self) -> None:
+        self.left -= 1
+        if self.left == -1:
+            try:
+                self._act()
+                self.outcome = "done"
+            except SnapshotNotFoundError:
+                self.outcome = "refused"
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        self._step()
+        return super().read(path, limit)
+
+    def list(self, path: str) -> list[str]:
+        self._step()
+        return super().list(path)
+
+    def write(self, path: str, data: bytes, durable: bool = True) -> None:
+        self._step()
+        super().write(path, data, durable)
+
+    def delete(self, path: str) -> None:
+        self._step()
+        super().delete(path)
+
+
+def test_two_expiries_at_once_do_no_harm(tmp_path: Path) -> None:
+    for moment in range(60):
+        history = History(tmp_path / str(moment), {})
+        for step, pick in [("append", 1), ("append", 5), ("rewrite", 1), ("tag", 0), ("overwrite", 0), ("append", 4)]:
+            history.take(step, pick)
+        table = history.table
+        plain = table.store
+        file_io = Interrupted(moment, lambda: expire_snapshots(plain, retention(1)))  # noqa: B023
+        table.file_io = file_io
+        expire_snapshots(table.store, retention(3))
+        table.file_io = LocalFileIO()
+        assert table.missing() == set(), moment
+        if file_io.left >= 0:
+            break
+    assert list(table.snapshots.ids()) == [3, 4, 5] and moment > 20

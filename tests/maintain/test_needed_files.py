@@ -1,0 +1,80 @@
+"""What states need is taken out of what could be deleted: live data files, whatever their level, and metadata by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.maintain.needed_files import FoundFiles, NeededFiles, file_key, paths_of
+from tests.commit.commit_table import ReadingFileIO
+from tests.maintain.expiry.expiry_table import ExpiryTable
+
+
+def test_live_files_are_needed_and_deleted_ones_are_not(tmp_path: Path) -> None:
+    table = ExpiryTable(tmp_path / "t")
+    kept, moved, gone, later = table.new(), table.new(), table.new(), table.new()
+    table.append(kept, moved, gone)
+    table.compact(table.moved(moved))
+    state = table.compact(table.rewritten(gone))
+    table.append(later)
+    entries = (kept, moved, gone, later)
+    found = FoundFiles(data={file_key(entry): entry for entry in entries})
+    assert NeededFiles(table.store, found).keep_state(state) == 2
+    assert set(found.data) == {file_key(gone), file_key(later)}
+
+
+def test_only_files_that_the_state_may_hold_are_looked_for(tmp_path: Path) -> None:
+    table = ExpiryTable(tmp_path / "t")
+    one, other = table.new(), table.new()
+    state = table.append(one, other)
+    found = FoundFiles(data={file_key(entry): entry for entry in (one, other)})
+    NeededFiles(table.store, found).keep_state(state, lambda key: key == file_key(one))
+    assert set(found.data) == {file_key(other)}
+
+
+def test_names_of_a_state_are_needed(tmp_path: Path) -> None:
+    table = ExpiryTable(tmp_path / "t")
+    state = table.append(table.new())
+    manifests = table.metadata_names()
+    found = FoundFiles(
+        lists=dict.fromkeys([state.base_manifest_list, state.delta_manifest_list, "other"], 1),
+        manifests=dict.fromkeys(manifests, 1),
+        statistics={"stat": 0},
+    )
+    NeededFiles(table.store, found).keep_state(state)
+    assert (set(found.lists), set(found.statistics)) == ({"other"}, {"stat"})
+    assert set(found.manifests) == {state.base_manifest_list, state.delta_manifest_list}
+
+
+def test_a_manifest_that_many_states_share_is_read_once(tmp_path: Path) -> None:
+    file_io = ReadingFileIO()
+    table = ExpiryTable(tmp_path / "t", file_io=file_io)
+    gone = table.new()
+    states = [table.append(table.new()) for _ in range(5)]
+    needed = NeededFiles(table.store, FoundFiles(data={file_key(gone): gone}))
+    file_io.reads.clear()
+    for state in states:
+        needed.keep_state(state)
+    manifests = [name for name in file_io.reads if name.startswith("manifest-") and "-list-" not in name]
+    assert len(manifests) == len(set(manifests)) == 5
+
+
+def test_a_state_that_cannot_be_read_is_no_state_without_files(tmp_path: Path) -> None:
+    table = ExpiryTable(tmp_path / "t")
+    gone = table.new()
+    state = table.append(gone)
+    table.file_io.delete(table.paths.manifest(state.delta_manifest_list))
+    with pytest.raises(CorruptTableError, match=state.delta_manifest_list):
+        NeededFiles(table.store, FoundFiles(data={file_key(gone): gone})).keep_state(state)
+
+
+def test_a_data_file_goes_with_what_belongs_to_it(tmp_path: Path) -> None:
+    table = ExpiryTable(tmp_path / "t")
+    entry = table.new("b", 1)
+    entry.file.extra_files = (f"{entry.file.file_name}.index",)
+    name = f"{table.paths.root}/dt=b/bucket-1/{entry.file.file_name}"
+    assert paths_of(table.store, [entry]) == [name, f"{name}.index"]
+    found = FoundFiles(data={file_key(entry): entry}, manifests={"m": 5}, lists={"l": 2})
+    assert (found.metadata, found.bytes) == (2, 1007)
