@@ -12,11 +12,13 @@ from lakelsm.engine import checked_session, opened_storage
 from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, told_of
 from lakelsm.format.paths import DATABASE_SUFFIX, MAIN_BRANCH, TablePaths, database_path, table_path
 from lakelsm.format.table_name import TableName, checked_database
+from lakelsm.plan.fallback_branch import check_fallback
 from lakelsm.plan.vector_switch import check_vector_switch
 from lakelsm.schema.changes import SchemaChange, check_changes
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.validation import validate_table
+from lakelsm.snapshots.branch_store import BranchStore
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM
@@ -70,6 +72,7 @@ class Catalog:
         with told_of(f"Table {name}"):
             created = create_schema(_columns(schema), primary_key, partition_by, options, comment, SYSTEM.clock())
             validate_table(created)
+            check_fallback(paths, BranchStore(self._file_io, paths), {}, created.options)
         file_io = self._file_io.within(paths.root)
         if if_not_exists and SchemaStore(file_io, paths).ids():
             return self.table(name)
@@ -112,6 +115,7 @@ class Catalog:
             with told_of(f"Table {name}"):
                 after = apply_changes(schema, changes, SYSTEM.clock(), has_snapshots)
                 check_vector_switch(store, schema, after)
+                check_fallback(store.paths, store.branches, schema.options, after.options)
                 return after
 
         store.schemas.change(changed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -34,7 +34,6 @@ from lakelsm.commit.committer import Committer
 from lakelsm.compact.after_write import finished_write, result_of
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Compactor
 from lakelsm.engine import Engine, chosen_engine, local_engine, opened_storage
-from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.maintain.after_commit import after_commit
 from lakelsm.maintain.table_inspection import TableInspection
@@ -43,7 +42,8 @@ from lakelsm.maintain.table_versions import TableVersions
 from lakelsm.options import TableOptions
 from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.plan.compaction_plan import checked_scope
-from lakelsm.plan.count_plan import metadata_count
+from lakelsm.plan.count_plan import joined_count, metadata_count
+from lakelsm.plan.fallback_branch import ReadState, fallback_of, joined_plan, read_states, refuse_fallback
 from lakelsm.plan.overwritten_partitions import checked_partition, replaced_partitions
 from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.plan.time_travel import changelog_range, chosen_state
@@ -220,8 +220,9 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         from lakelsm.frames.scan_frame import read_frame
 
         names = checked_projection(columns)
-        plan, store = self._plan(chosen_engine("spark", self._spark), where, snapshot_id, timestamp, tag, fresh)
-        return read_frame(self.spark, store, plan, where, names)
+        plans = self._plans(chosen_engine("spark", self._spark), where, snapshot_id, timestamp, tag, fresh)
+        frames = [read_frame(self.spark, store, plan, where, names) for store, plan in plans]
+        return reduce(lambda one, other: one.unionAll(other), frames)
 
     def to_reader(
         self,
@@ -244,16 +245,21 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         half-way stops its work; its ``close`` alone does not. It is for one thread. Raises UnsupportedFeatureError for a
         part of ``where`` that is not understood, and, while rows are taken, CorruptTableError for a damaged file.
         """
-        from lakelsm.local.arrow_scan import ArrowScan
+        from lakelsm.local.arrow_scan import ArrowScan, chained_reader
 
         names = checked_projection(columns)
         most = None if limit is None else checked_number("limit", limit, least=0)
         checked_flag("ordered", ordered)
         checked_flag("fresh", fresh)
         engine = local_engine()
-        store, snapshot = self._chosen(engine, where, snapshot_id, timestamp, tag)
-        scan = ArrowScan.of(store, snapshot, names, engine.exact(store, where), ordered=ordered, fresh=fresh)
-        return scan.reader(engine.runner, most, names)
+        states = self._states(engine, where, snapshot_id, timestamp, tag)
+        if ordered:
+            refuse_fallback(self._store(), "ordered=True")
+        scans = [
+            ArrowScan.of(it.store, it.snapshot, names, engine.exact(it.store, where), ordered=ordered, fresh=fresh)
+            for it in states
+        ]
+        return chained_reader(scans, engine.runner, most, names)
 
     def to_arrow(
         self,
@@ -391,7 +397,8 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         fresh: bool = False,
     ) -> ReadPlan:
         """What `read` would open: its ``files_scanned`` of ``files_live``."""
-        return self._plan(chosen_engine(None, self._spark), where, snapshot_id, timestamp, tag, fresh)[0]
+        plans = self._plans(chosen_engine(None, self._spark), where, snapshot_id, timestamp, tag, fresh)
+        return joined_plan([plan for _, plan in plans])
 
     def count(
         self,
@@ -411,12 +418,8 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         """
         checked_flag("fresh", fresh)
         chosen = self._engine(engine)
-        store, snapshot = self._chosen(chosen, where, snapshot_id, timestamp, tag)
-        predicate = None if where is None else parse_where(where, store.schema.fields)
-        rows = metadata_count(store, snapshot, predicate, fresh)
-        if rows is None:
-            return chosen.counted(store, snapshot, where, fresh)
-        return CountResult(snapshot_id=None if snapshot is None else snapshot.id, rows=rows, how="metadata")
+        states = self._states(chosen, where, snapshot_id, timestamp, tag)
+        return reduce(joined_count, (_counted(chosen, state, where, fresh) for state in states))
 
     def changelog(
         self,
@@ -535,7 +538,7 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         checked_frame(frame)  # type: ignore[arg-type]
         return chosen_engine("spark", self._spark)
 
-    def _plan(
+    def _plans(
         self,
         engine: Engine,
         where: str | None,
@@ -543,23 +546,34 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         timestamp: str | datetime | None,
         tag: str | None,
         fresh: bool,
-    ) -> tuple[ReadPlan, TableStore]:
+    ) -> list[tuple[TableStore, ReadPlan]]:
         checked_flag("fresh", fresh)
-        store, snapshot = self._chosen(engine, where, snapshot_id, timestamp, tag)
-        return plan_read(store, snapshot, None if where is None else engine.predicate(store, where), fresh), store
+        states = self._states(engine, where, snapshot_id, timestamp, tag)
+        predicates = [None if where is None else engine.predicate(state.store, where) for state in states]
+        plans = [plan_read(it.store, it.snapshot, predicate, fresh) for it, predicate in zip(states, predicates)]
+        return [(state.store, plan) for state, plan in zip(states, plans)]
 
-    def _chosen(
+    def _states(
         self,
         engine: Engine,
         where: str | None,
         snapshot_id: int | None,
         timestamp: str | datetime | None,
         tag: str | None,
-    ) -> tuple[TableStore, Snapshot | None]:
+    ) -> list[ReadState]:
+        """What is read: the table's state, and that of the branch that it falls back to, if any."""
         checked_condition(where)
         snapshot_id = checked_snapshot_id("snapshot_id", snapshot_id)
         timestamp, tag = checked_time("timestamp", timestamp), checked_tag("tag", tag)
-        return chosen_state(self._store(), snapshot_id, timestamp, tag, engine.millis_of)
+        newest = self._store()
+        store, snapshot = chosen_state(newest, snapshot_id, timestamp, tag, engine.millis_of)
+        other, until = fallback_of(newest), None
+        if timestamp is not None:
+            until = engine.millis_of(timestamp)
+        elif snapshot is not None and (snapshot_id is not None or tag is not None):
+            until = snapshot.time_millis
+        predicate = None if where is None or other is None else engine.predicate(store, where)
+        return read_states(ReadState(store, snapshot), other, predicate, until)
 
     def _changes(
         self,
@@ -608,3 +622,13 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         if result.snapshot_id is not None:
             after_commit(store, {entry.partition for entry in batch.entries})
         return result
+
+
+def _counted(engine: Engine, state: ReadState, where: str | None, fresh: bool) -> CountResult:
+    """How many rows of a state match: by the manifests, or else by the engine."""
+    store, snapshot = state.store, state.snapshot
+    predicate = None if where is None else parse_where(where, store.schema.fields)
+    rows = metadata_count(store, snapshot, predicate, fresh)
+    if rows is None:
+        return engine.counted(store, snapshot, where, fresh)
+    return CountResult(snapshot_id=None if snapshot is None else snapshot.id, rows=rows, how="metadata")

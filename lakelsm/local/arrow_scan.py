@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
@@ -97,10 +98,7 @@ class ArrowScan:
         self, runner: Runner, limit: int | None = None, names: Sequence[str] | None = None
     ) -> pa.RecordBatchReader:
         """The rows, at most ``limit`` of them, with the columns called ``names`` (None: as in the table)."""
-        schema = self.schema if names is None else pa.schema([f.with_name(name) for f, name in zip(self.schema, names)])
-        batches = _limited(self.batches(runner), limit)
-        named = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches)
-        return pa.RecordBatchReader.from_batches(schema, named)
+        return chained_reader([self], runner, limit, names)
 
     @property
     def units(self) -> list[RunFile | MergeUnit]:
@@ -131,6 +129,17 @@ class ArrowScan:
         for unit in units:
             for batch in task(unit):
                 yield pa.Table.from_batches([batch])
+
+
+def chained_reader(
+    scans: Sequence[ArrowScan], runner: Runner, limit: int | None = None, names: Sequence[str] | None = None
+) -> pa.RecordBatchReader:
+    """The rows of scans of the same columns, one after the other; see `ArrowScan.reader`."""
+    found = scans[0].schema
+    schema = found if names is None else pa.schema([f.with_name(name) for f, name in zip(found, names)])
+    batches = _limited(itertools.chain.from_iterable(scan.batches(runner) for scan in scans), limit)
+    named = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches)
+    return pa.RecordBatchReader.from_batches(schema, named)
 
 
 def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:

@@ -13,6 +13,7 @@ from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partition_choice import PartitionChoice, partition_condition
 from lakelsm.options import OPTIONS
 from lakelsm.options.lookup_options import LookupOptions
+from lakelsm.plan.fallback_branch import refuse_fallback
 from lakelsm.predicate.predicate import Predicate, all_of, columns
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
@@ -60,6 +61,7 @@ class LookupDefinition:
     def of_table(self, table: TableStore) -> DefinedLookup:
         """What it is for a table. Raises InvalidInputError for columns and options that it does not have."""
         schema = table.schema
+        refuse_fallback(table, "lookups")
         if self.options:
             table = table.with_schema(schema.with_options({**_without_fallbacks(schema), **self.options}))
         choice = PartitionChoice.of(table)

@@ -18,9 +18,6 @@ from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.snapshots.tag_store import TagStore
 
-#: The option that names a branch which reads of the table fall back to.
-_FALLBACK_BRANCH = "scan.fallback-branch"
-
 
 def branch_infos(store: TableStore) -> list[BranchInfo]:
     """What is known of each branch beside the main one, by name."""
@@ -57,10 +54,7 @@ def delete_branch(store: TableStore, name: str) -> None:
     """
     require_main(store, "delete a branch")
     _require_there(store, name)
-    if store.schema.options.get(_FALLBACK_BRANCH) == name:
-        raise InvalidInputError(
-            f"Branch {name!r} is the option '{_FALLBACK_BRANCH}' of table {store.name}: remove the option first."
-        )
+    _require_no_fallback(store, name)
     _remove(store, store.paths.of_branch(name))
 
 
@@ -72,10 +66,7 @@ def rename_branch(store: TableStore, name: str, new_name: str) -> None:
     require_main(store, "rename a branch")
     checked_branch("new_name", new_name, new=True)
     _require_there(store, name)
-    if store.schema.options.get(_FALLBACK_BRANCH) == name:
-        raise InvalidInputError(
-            f"Branch {name!r} is the option '{_FALLBACK_BRANCH}' of table {store.name}: remove the option first."
-        )
+    _require_no_fallback(store, name)
     source, target = store.on_branch(name).paths, store.paths.of_branch(new_name)
     if new_name in store.branches.names():
         raise _taken(store, new_name)
@@ -103,6 +94,13 @@ def _require_there(store: TableStore, name: str) -> None:
     if checked_branch("name", name) not in names:
         known = ", ".join(names) or "none"
         raise TableNotFoundError(f"Table {store.name} has no branch {name!r}; its branches: {known}.")
+
+
+def _require_no_fallback(store: TableStore, name: str) -> None:
+    if store.options.scan_fallback_branch == name:
+        raise InvalidInputError(
+            f"Branch {name!r} is the option 'scan.fallback-branch' of table {store.name}: remove the option first."
+        )
 
 
 def _taken(store: TableStore, name: str) -> InvalidInputError:

@@ -143,6 +143,13 @@ class EngineOptions:
         immutable=True,
     )
     branch: str = option("branch", TEXT, "main", "Branch of the table.", per_call=False)
+    scan_fallback_branch: str | None = option(
+        "scan.fallback-branch",
+        TEXT,
+        None,
+        "Branch that reads take the partitions from that the table has no file in; it must have the same columns.",
+        per_call=False,
+    )
     scan_mode: ScanMode = option(
         "scan.mode",
         enum_kind(ScanMode),

@@ -126,7 +126,6 @@ FEATURE_KEYS: Mapping[str, str] = MappingProxyType(
         "pk-vector.index.columns": "",
         "query-auth.enabled": "false",
         "scan.bucket": "",
-        "scan.fallback-branch": "",
         "scan.primary-branch": "",
     }
 )

@@ -76,12 +76,16 @@ def _delete_rows(options: TableOptions, file: DataFileMeta) -> int | None:
 
 
 def partition_filter(store: TableStore, predicate: Predicate | None) -> PartitionFilter | None:
-    """Tells of stored partitions whether they can hold rows that match; None where all can."""
-    if predicate is None or not store.schema.partition_keys:
-        return None
+    """Tells of stored partitions whether they can hold rows that match, of those to be read; None where all can."""
+    left_out = store.left_out_partitions
+    condition = predicate if store.schema.partition_keys else None
+    if condition is None:
+        return None if not left_out else lambda partitions: [partition not in left_out for partition in partitions]
 
     def keep(partitions: Sequence[bytes]) -> Sequence[bool]:
-        return partitions_that_may_match(predicate, store.schema.partition_keys, store.comparable_partitions(partitions))
+        values = store.comparable_partitions(partitions)
+        may_match = partitions_that_may_match(condition, store.schema.partition_keys, values)
+        return [may and partition not in left_out for may, partition in zip(may_match, partitions)]
 
     return keep
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from lakelsm.lsm.pruning import partitions_that_may_match
 from lakelsm.merge.key_order import rank_keys
 from lakelsm.plan.bucket_files import is_shown, one_row_a_key, partition_filter
 from lakelsm.predicate.predicate import Predicate, columns, is_exact
+from lakelsm.results import CountResult
 from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from lakelsm.snapshots.manifest_scan import read_live_counts
 from lakelsm.snapshots.table_store import TableStore
@@ -70,6 +71,16 @@ def metadata_count(
     if any(rows is None for rows in masked):
         return None
     return sum(int(part.counts.rows.sum()) for part in parts) - sum(filter(None, masked))
+
+
+def joined_count(one: CountResult, other: CountResult) -> CountResult:
+    """Two counts of different rows as one, of the first one's snapshot."""
+    return replace(
+        one,
+        rows=one.rows + other.rows,
+        how=other.how if one.how == "metadata" else one.how,
+        files_opened=one.files_opened + other.files_opened,
+    )
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,16 @@ from lakelsm.types import DataType
 
 @dataclass(frozen=True, kw_only=True)
 class TableStore:
-    """A branch of a table as one operation sees it: the schema and options are those of the moment it was opened."""
+    """A branch of a table as one operation sees it: the schema and options are those of the moment it was opened.
+
+    ``left_out_partitions`` are not read: another branch has them.
+    """
 
     file_io: FileIO
     paths: TablePaths
     schema: TableSchema
     options: TableOptions
+    left_out_partitions: frozenset[bytes] = frozenset()
 
     @staticmethod
     def open(location: str, name: str | None = None) -> TableStore:
