@@ -49,7 +49,7 @@ from lakelsm import (
     TagDeletionResult,
     TagInfo,
 )
-from lakelsm.frames.system_frames import _FILES, _SNAPSHOTS
+from lakelsm.maintain.system_tables.layout_tables import HISTORY, LAYOUT
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
 CODE = re.findall(r"`([^`]+)`", PAGE)
@@ -149,7 +149,7 @@ def test_every_schema_change_is_on_the_page_with_its_arguments() -> None:
         assert f"{change.__name__}{called(change)}" in CODE
 
 
-@pytest.mark.parametrize(("name", "schema"), [("snapshots", _SNAPSHOTS), ("files", _FILES)])
+@pytest.mark.parametrize(("name", "schema"), [("snapshots", HISTORY.schema), ("files", LAYOUT.schema)])
 def test_the_columns_of_a_system_table_are_on_the_page_in_their_order(name: str, schema: Any) -> None:
     told = re.findall(r"`(\w+)`", section(Table, name).split("DataFrame: ")[1])
     assert [column for column in told if column in schema.names] == schema.names

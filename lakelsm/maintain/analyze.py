@@ -24,6 +24,7 @@ from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.format.statistics import ColumnStatistics, TableStatistics
 from lakelsm.local.arrow_scan import ArrowScan
 from lakelsm.lsm.splits import pack_in_order
+from lakelsm.maintain.history import maintenance_record
 from lakelsm.maintain.system_tables.file_tables import live_bytes
 from lakelsm.maintain.system_tables.system_table import TableState
 from lakelsm.maintenance_results import AnalyzeResult
@@ -89,12 +90,12 @@ def analyze(
 
     Errors are those of a read and of `Committer.commit`; the file of statistics is deleted by the rule of AttemptFiles.
     """
-    began, snapshot = surroundings.monotonic(), store.snapshots.latest()
+    started, began, snapshot = surroundings.clock(), surroundings.monotonic(), store.snapshots.latest()
     result = AnalyzeResult(table=store.name, columns=tuple(column.name for column in columns))
     if snapshot is None:
         return result
     statistics = _collected(engine, store, snapshot, columns)
-    committed = _publish(store, statistics, commit_user, surroundings)
+    committed = _publish(store, statistics, commit_user, started, surroundings)
     return replace(
         result,
         analyzed_snapshot_id=snapshot.id,
@@ -175,14 +176,18 @@ def _bound_text(value: pa.Scalar, kind: AtomicType) -> str:
     return value_text(value, kind, legacy=True)
 
 
-def _publish(store: TableStore, statistics: TableStatistics, user: str, surroundings: Surroundings) -> int | None:
-    """Write the file and commit it; returns the id of the snapshot that has it."""
+def _publish(
+    store: TableStore, statistics: TableStatistics, user: str, started: int, surroundings: Surroundings
+) -> int | None:
+    """Write the file and commit it; returns the id of the snapshot that has it. The run began at ``started``."""
     names = AttemptNames.new(surroundings.new_uuid)
     with AttemptFiles(store, names, lambda: [store.paths.statistics_dir]) as attempt:
         name = statistics_name(names.uuid())
-        store.file_io.write(store.paths.statistics(name), statistics.to_json().encode())
+        data = statistics.to_json().encode()
+        store.file_io.write(store.paths.statistics(name), data)
         committer = Committer.of(store, surroundings=surroundings)
+        run = maintenance_record("analyze", user, started, surroundings, files=1, bytes=len(data)).as_property()
         outcome = attempt.commit(
-            lambda: committer.commit(CommitKind.ANALYZE, CommitMessage(), user, statistics=name)
+            lambda: committer.commit(CommitKind.ANALYZE, CommitMessage(), user, statistics=name, properties=run)
         )
     return None if outcome.snapshot is None else outcome.snapshot.id

@@ -19,6 +19,7 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.maintain.check.table_check import check_table, checked_check_scope
 from lakelsm.maintain.opened_table import OpenedTable
+from lakelsm.maintain.system_tables.layout_tables import HISTORY, LAYOUT
 from lakelsm.maintain.system_tables.named_tables import AnySystemTable, check_travel, checked_system_table
 from lakelsm.maintain.system_tables.system_table import TableState
 from lakelsm.maintenance_results import CheckResult
@@ -100,16 +101,11 @@ class TableInspection(OpenedTable):
         nothing). ``delta_record_count`` is the rows of the files that it added less those of the files that it deleted,
         ``changelog_record_count`` the changes that it recorded. A file that moved up a level is added and deleted.
         """
-        from lakelsm.frames.system_frames import snapshots_frame
-
-        return snapshots_frame(self.spark, self._store())
+        return HISTORY.frame(self.spark, TableState(self._store(), None))
 
     def files(self, snapshot_id: int | None = None) -> DataFrame:
         """The live data files of a snapshot (the newest by default). ``partition`` is like 'dt=2025-12-31/hh=12'."""
-        from lakelsm.frames.system_frames import files_frame
-
-        store, snapshot = self._at(snapshot_id)
-        return files_frame(self.spark, store, snapshot)
+        return LAYOUT.frame(self.spark, TableState(*self._at(snapshot_id)))
 
     def buckets(self, snapshot_id: int | None = None) -> DataFrame:
         """Files, rows and bytes by partition, bucket and level."""

@@ -62,6 +62,8 @@ def test_statistics_are_of_merged_rows_on_either_engine(tmp_path: Path, engine: 
     result = table.analyze(commit_user="me", engine=engine.name)
     assert (result.rows, result.analyzed_snapshot_id, result.snapshot_id) == (4, 3, 4)
     assert result.columns == ("p", "k", "d", "t", "day", "b", "f")
+    (run,) = table.history()
+    assert (run.operation, run.user, run.files, run.snapshot_ids) == ("analyze", "me", 1, (4,))
     store = store_in(tmp_path)
     snapshot = store.snapshots.get(4)
     assert (snapshot.commit_kind, snapshot.commit_user, snapshot.total_record_count) == (CommitKind.ANALYZE, "me", 7)
