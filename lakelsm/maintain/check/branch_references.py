@@ -28,6 +28,7 @@ from lakelsm.maintain.check.rules import (
     CHANGELOG_UNREADABLE,
     CONSUMER_BEHIND,
     CONSUMER_UNREADABLE,
+    EXPIRY_UNFINISHED,
     FILE_NOT_ADDED,
     FILE_TWICE,
     INDEX_FILE_MISSING,
@@ -142,7 +143,7 @@ class BranchReferences:
     def _read_snapshots(self) -> list[Snapshot]:
         """Those that can be read, ascending."""
         manager, paths = self._store.snapshots, self._store.paths
-        snapshots, ids = [], manager.ids()
+        snapshots, ids = [], self._kept(manager.ids())
         for snapshot_id in ids:
             path = paths.snapshot_file(snapshot_id)
             with self._findings.instead_of_errors(SNAPSHOT_UNREADABLE, path, path):
@@ -159,13 +160,25 @@ class BranchReferences:
 
     def _check_hints(self, ids: Sequence[int]) -> None:
         paths = self._store.paths
-        latest, earliest = self._hint(paths.latest_hint), self._hint(paths.earliest_hint)
+        latest = self._hint(paths.latest_hint)
         if latest is not None and latest not in ids and not self._store.file_io.exists(paths.snapshot_file(latest)):
             self._findings.add(LATEST_HINT, paths.latest_hint, f"it says {latest}, and there is no such snapshot")
         elif latest is not None and ids and latest < ids[-1]:
             self._findings.add(STALE_HINT, paths.latest_hint, f"it says {latest}, and the newest is {ids[-1]}")
-        if earliest is not None and ids and earliest != ids[0]:
-            self._findings.add(STALE_HINT, paths.earliest_hint, f"it says {earliest}, and the oldest is {ids[0]}")
+
+    def _kept(self, ids: Sequence[int]) -> Sequence[int]:
+        """The snapshots from the one that EARLIEST names on: those below it expire, and their files may be gone."""
+        paths = self._store.paths
+        earliest = self._hint(paths.earliest_hint)
+        if earliest is None or not ids or earliest == ids[0]:
+            return ids
+        if earliest not in ids:
+            if not self._store.file_io.exists(paths.snapshot_file(earliest)):
+                self._findings.add(STALE_HINT, paths.earliest_hint, f"it says {earliest}, and the oldest is {ids[0]}")
+            return ids
+        problem = f"snapshots from {ids[0]} on are there, and EARLIEST says that {earliest} is the oldest that stays"
+        self._findings.add(EXPIRY_UNFINISHED, paths.snapshot_dir, problem, paths.snapshot_file(ids[0]))
+        return [snapshot_id for snapshot_id in ids if snapshot_id >= earliest]
 
     def _hint(self, path: str) -> int | None:
         try:

@@ -61,9 +61,14 @@ LATEST_HINT = _error(
     "the LATEST hint, where there is one, names a snapshot that exists",
     "Delete the hint, or write the newest snapshot's id to it: Apache Paimon fails on one that is too high.",
 )
+EXPIRY_UNFINISHED = _warning(
+    "expiry-unfinished",
+    "no snapshot below the one that the EARLIEST hint names is left",
+    "Expire snapshots again: the next run finishes what a killed one began. Until then these are not to be read.",
+)
 STALE_HINT = _warning(
     "stale-hint",
-    "the LATEST and EARLIEST hints name the newest and the oldest snapshot",
+    "the LATEST hint names the newest snapshot, and EARLIEST one that is there",
     "Delete the hint; readers find the snapshot by listing, and the next commit or expiry writes it.",
 )
 SNAPSHOT_COUNTS = _error(

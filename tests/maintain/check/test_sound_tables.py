@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelsm import Table
 from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.maintain.check.table_check import CheckScope, check_table
 from lakelsm.maintenance_results import CheckResult
@@ -121,3 +122,18 @@ def test_nothing_is_found_after_histories_of_writes_and_compactions(
             table.compact(full=action == "full")
     result = found_in(table.root)
     assert not result.findings and result.files_read == result.files, result.as_text()
+
+
+def test_nothing_is_found_after_expiry_with_tags_and_long_lived_changelogs(tmp_path: Path) -> None:
+    kept = {"changelog__num_retained__min": "50", "changelog__num_retained__max": "50"}
+    table = LocalTable(tmp_path / "t", changelog_producer="input", **kept)
+    for number in range(6):
+        table.write(*((key, f"v{number}") for key in range(9)))
+        if number == 2:
+            Table.for_path(str(table.root)).create_tag("kept")
+    table.compact(full=True)
+    table.write((1, "last"))
+    expired = Table.for_path(str(table.root)).expire_snapshots(retain_last=2)
+    assert expired.snapshots and expired.changelogs_kept
+    result = found_in(table.root)
+    assert not result.findings and (result.snapshots, result.tags) == (2, 1), result.as_text()
