@@ -103,6 +103,10 @@ def _sent(path: Path, batches: Sequence[Batch]) -> list[tuple[list[int], Any]]:
     return [([KINDS[kind] for kind in kinds or ["+I"] * len(rows)], to_wire(rows, fields)) for rows, kinds in batches]
 
 
+def _of_branch(path: Path, branch: str | None) -> str:
+    return str(path) if branch is None else f"{path}$branch_{branch}"
+
+
 class _Engine:
     """What peers do alike in a process of their own."""
 
@@ -185,8 +189,15 @@ class JavaPaimon(_Engine):
     def alter(self, path: Path, *changes: Change) -> None:
         self._side.call("alter", path=str(path), changes=[_java_change(*change) for change in changes])
 
-    def write(self, path: Path, rows: pa.Table, kinds: Sequence[str] | None = None) -> None:
-        self.write_all(path, [(rows, kinds)])
+    def write(
+        self, path: Path, rows: pa.Table, kinds: Sequence[str] | None = None, branch: str | None = None
+    ) -> None:
+        sent = _sent(path, [(rows, kinds)])
+        self._side.call("write", path=_of_branch(path, branch), batches=sent, options={}, full=False)
+
+    def branch(self, path: Path, verb: str, name: str, tag: str = "") -> None:
+        """'create' (of a tag, if one is given), 'forward' or 'delete' a branch."""
+        self._side.call("branch", path=str(path), verb=verb, name=name, tag=tag)
 
     def write_all(
         self, path: Path, batches: Sequence[Batch], options: Mapping[str, str] | None = None, full: bool = False
@@ -241,8 +252,8 @@ class JavaPaimon(_Engine):
             "overwrite", path=str(path), batches=batches, partition=dict(partition or {}), options=dict(options or {})
         )
 
-    def read(self, path: Path, where: Where | None = None) -> Rows:
-        answer = self._side.call("read", path=str(path), where=where)
+    def read(self, path: Path, where: Where | None = None, branch: str | None = None) -> Rows:
+        answer = self._side.call("read", path=_of_branch(path, branch), where=where)
         return rows_of_notation(answer, _fields(path))
 
     def changes(self, path: Path, after: int, upto: int, mode: str = "auto") -> Changes:

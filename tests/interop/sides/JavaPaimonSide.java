@@ -33,8 +33,26 @@ public class JavaPaimonSide {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final java.math.BigInteger MILLION = java.math.BigInteger.valueOf(1000000L);
 
+    // A path may end with "$branch_name".
     private FileStoreTable table(String path) throws Exception {
-        return FileStoreTableFactory.create(LocalFileIO.create(), new Path(path));
+        int mark = path.indexOf("$branch_");
+        String root = mark < 0 ? path : path.substring(0, mark);
+        FileStoreTable table = FileStoreTableFactory.create(LocalFileIO.create(), new Path(root));
+        return mark < 0 ? table : table.switchToBranch(path.substring(mark + 8));
+    }
+
+    // verb: create (of a tag, unless that is empty), forward, delete.
+    public void branch(String path, String verb, String name, String tag) throws Exception {
+        FileStoreTable table = table(path);
+        if (verb.equals("delete")) {
+            table.deleteBranch(name);
+        } else if (verb.equals("forward")) {
+            table.fastForward(name);
+        } else if (tag.isEmpty()) {
+            table.createBranch(name);
+        } else {
+            table.createBranch(name, tag);
+        }
     }
 
     private FileStoreTable table(String path, JsonNode options) throws Exception {

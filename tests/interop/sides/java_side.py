@@ -35,6 +35,7 @@ serve(
         "overwrite": lambda path, batches, partition, options: _java.overwrite(
             path, json.dumps(batches), json.dumps(partition), json.dumps(options)
         ),
+        "branch": lambda path, verb, name, tag: _java.branch(path, verb, name, tag),
         "compact": lambda path, full: _java.compact(path, full),
         "read": lambda path, where: json.loads(_java.read(path, json.dumps(where))),
         "changes": lambda path, after, upto, mode: json.loads(_java.changes(path, after, upto, mode)),

@@ -1,0 +1,100 @@
+"""Branches and partitions beside Java Paimon's: each reads and goes on with what the other made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lakelsm import Table
+from tests.interop.lakelsm_tables import LakelsmTables
+from tests.interop.peers import JavaPaimon, Peer
+from tests.interop.samples import rows_of
+
+COLUMNS = "dt STRING NOT NULL, k INT, v STRING"
+
+
+@pytest.fixture
+def java(peers: Callable[[str], Peer]) -> JavaPaimon:
+    peer = peers("java-paimon")
+    assert isinstance(peer, JavaPaimon)
+    return peer
+
+
+def made(engine: Peer, path: Path) -> Table:
+    """A table with two partitions and the tag t1."""
+    engine.create(path, COLUMNS, ["dt", "k"], ["dt"], options={"bucket": "1"})
+    engine.write(path, rows_of(COLUMNS, {"dt": ["x", "y"], "k": [1, 1], "v": ["a", "b"]}))
+    table = Table.for_path(str(path))
+    table.create_tag("t1")
+    return table
+
+
+def one(day: str, value: str) -> object:
+    return rows_of(COLUMNS, {"dt": [day], "k": [2], "v": [value]})
+
+
+def held(table: Table) -> list[tuple[object, ...]]:
+    """The rows that ours reads, those of a fallback too."""
+    return sorted(tuple(row.values()) for row in table.to_arrow().to_pylist())
+
+
+def test_java_goes_on_with_branches_of_ours(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
+    table = made(ours, path)
+    table.create_branch("b", "t1")
+    branch = table.branch("b")
+    branch.write(one("x", "ours"))
+    java.write(path, one("y", "java"), branch="b")  # type: ignore[arg-type]
+    branch.compact(full=True)
+    both = [("x", 1, "a"), ("x", 2, "ours"), ("y", 1, "b"), ("y", 2, "java")]
+    assert java.read(path, branch="b") == both
+    assert branch.to_arrow(ordered=True).num_rows == 4 and java.read(path) == [both[0], both[2]]
+    table.create_branch("empty")
+    assert java.read(path, branch="empty") == []
+    ours.write(path, one("x", "lost"))  # type: ignore[arg-type]
+    table.fast_forward("b")
+    assert java.read(path) == ours.read(path) == both
+    java.write(path, one("x", "after"))  # type: ignore[arg-type]
+    table.drop_partitions("dt = 'y'")
+    table.mark_partitions_done()
+    assert java.read(path) == ours.read(path) == [both[0], ("x", 2, "after")]
+    java.write(path, one("y", "again"))  # type: ignore[arg-type]
+    assert java.read(path) == ours.read(path)
+    table.rename_branch("b", "c")
+    assert java.read(path, branch="c") == both
+    java.branch(path, "delete", "c")
+    assert [info.name for info in table.branches()] == ["empty"]
+
+
+def test_ours_goes_on_with_branches_of_java(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
+    table = made(java, path)
+    java.branch(path, "create", "b", "t1")
+    java.branch(path, "create", "empty")
+    java.write(path, one("x", "java"), branch="b")  # type: ignore[arg-type]
+    branch = table.branch("b")
+    assert sorted(branch.to_arrow()["v"].to_pylist()) == ["a", "b", "java"]
+    branch.write(one("y", "ours"))
+    branch.create_tag("t2")
+    infos = {info.name: (info.schema_id, info.snapshot_id is None) for info in table.branches()}
+    assert infos == {"b": (0, False), "empty": (0, True)}
+    java.branch(path, "forward", "b")
+    assert java.read(path) == ours.read(path) == java.read(path, branch="b")
+    assert sorted(table.to_arrow(tag="t2")["v"].to_pylist()) == ["a", "b", "java", "ours"]
+    table.branch("empty").write(one("x", "alone"))
+    assert java.read(path, branch="empty") == [("x", 2, "alone")]
+    table.delete_branch("b")
+    table.fast_forward("empty")
+    assert java.read(path) == ours.read(path) == [("x", 2, "alone")]
+
+
+def test_java_and_ours_fall_back_to_the_same_partitions(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
+    table = made(ours, path)
+    table.create_branch("b")
+    schema = path / "schema" / "schema-0"
+    schema.write_text(schema.read_text().replace('"bucket"', '"scan.fallback-branch" : "b", "bucket"'))
+    table.branch("b").write(one("x", "hidden"))
+    table.branch("b").write(one("z", "shown"))
+    assert java.read(path) == held(table) == [("x", 1, "a"), ("y", 1, "b"), ("z", 2, "shown")]
+    table.drop_partitions("dt = 'x'")
+    assert java.read(path) == held(table) == [("x", 2, "hidden"), ("y", 1, "b"), ("z", 2, "shown")]
