@@ -8,7 +8,7 @@ from enum import Enum
 from itertools import compress
 from typing import TypeVar
 
-from lakelsm.errors import InvalidInputError
+from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
 from lakelsm.format.data_file.vector_place import VectorPlace, masked_alike
 from lakelsm.format.manifest import EntryIdentity, ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
@@ -90,8 +90,8 @@ def plan_changelog(
     """
     keep = partition_filter(store, predicate)
     if mode is ChangelogMode.CHANGELOG:
-        return ChangelogPlan(scanned=tuple(_changelog_files(store, _between(store, start, end), keep)))
-    return _delta(store, _between(store, start, end), keep)
+        return ChangelogPlan(scanned=tuple(_changelog_files(store, _between(store, start, end, mode), keep)))
+    return _delta(store, _between(store, start, end, mode), keep)
 
 
 def plan_difference(
@@ -184,8 +184,25 @@ def shown_alike(store: TableStore, old: Mapping[_Name, LiveFile], new: Mapping[_
     return alike | set(compress(places, masked_alike(store.file_io.filesystem(), list(places.values()))))
 
 
-def _between(store: TableStore, start: int, end: int) -> Iterable[Snapshot]:
-    return map(store.snapshots.get, range(start + 1, end + 1))
+def _between(store: TableStore, start: int, end: int, mode: ChangelogMode) -> Iterator[Snapshot]:
+    """The snapshots after ``start`` up to ``end``, also expired ones of which the mode's changes are kept."""
+    for snapshot_id in range(start + 1, end + 1):
+        found = store.snapshots.try_get(snapshot_id)
+        if found is None:
+            found = _long_lived(store, snapshot_id, mode)
+        yield found or store.snapshots.get(snapshot_id)
+
+
+def _long_lived(store: TableStore, snapshot_id: int, mode: ChangelogMode) -> Snapshot | None:
+    changelog = store.changelogs.try_get(snapshot_id)
+    if changelog is None or mode is ChangelogMode.CHANGELOG:
+        return changelog
+    if not store.file_io.exists(store.paths.manifest(changelog.delta_manifest_list)):
+        raise SnapshotNotFoundError(
+            f"Table {store.name}: snapshot {snapshot_id} has expired, and of it only the changelog is kept, not the rows "
+            "that it appended: read it with mode 'changelog'."
+        )
+    return changelog
 
 
 def _changelog_files(

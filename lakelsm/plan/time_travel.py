@@ -48,15 +48,18 @@ def chosen_state(
 
 @dataclass(frozen=True)
 class ChangelogRange:
-    """The changes between two states: ``before`` (None: no rows) and ``after`` (None: the table has no snapshot).
+    """The changes between two states: ``before`` (None: no rows, or it has expired) and ``after`` (None: the table has no
+    snapshot).
 
-    ``first`` is the id of the snapshot whose changes are the first ones; ``tags``: two tags name the range.
+    ``first`` is the id of the snapshot whose changes are the first ones; ``tags``: two tags name the range. ``expired``:
+    ``after`` is a long-lived changelog, of whose state nothing else is kept.
     """
 
     first: int
     before: Snapshot | None
     after: Snapshot | None
     tags: bool
+    expired: bool = False
 
     def plan(self, store: TableStore, mode: str, predicate: Predicate | None) -> ChangelogPlan:
         """What a read of the range looks at. Raises SnapshotNotFoundError where snapshots that it needs have expired."""
@@ -73,6 +76,11 @@ class ChangelogRange:
             raise SnapshotNotFoundError(
                 f"Table {store.name}: the state before snapshot {self.first} has expired; start at {self.first} or later"
             )
+        if self.expired:
+            raise SnapshotNotFoundError(
+                f"Table {store.name}: snapshot {self.after.id} has expired, and of it only the changelog is kept, which "
+                "cannot be compared: read it with mode 'changelog'."
+            )
         return plan_difference(store, self.before, self.after, predicate)
 
 
@@ -81,8 +89,9 @@ def changelog_range(
 ) -> ChangelogRange:
     """The range of changes after ``start`` up to ``end``, both as Paimon's ``incremental-between`` has them.
 
-    Without ``start``, or with a time before all snapshots, it begins with the oldest one that is retained. Raises
-    SnapshotNotFoundError for snapshots that do not exist and InvalidInputError where ``start`` is after ``end``.
+    Without ``start`` it begins with the oldest snapshot that is retained. Numbers and times may also mean snapshots that
+    have expired and whose changelogs are kept; a time before all of them means the first. Raises SnapshotNotFoundError
+    for snapshots that do not exist and InvalidInputError where ``start`` is after ``end``.
     """
     for point in (start, end):
         if isinstance(point, bool) or not isinstance(point, (int, str, datetime, type(None))):
@@ -91,21 +100,40 @@ def changelog_range(
     if earliest is None or latest is None:
         return ChangelogRange(1, None, None, False)
     tags = isinstance(start, str) and isinstance(end, str)
-    after = latest if end is None else _at(store, end, millis)
-    before = None if start is None else _start(store, start, earliest, millis)
-    first = earliest if before is None else before.id + 1
+    kept = None if end is None else _kept_changelog(store, end, earliest, millis)
+    after = kept or (latest if end is None else _at(store, end, millis))
+    first, before = (earliest, None) if start is None else _start(store, start, earliest, millis)
     if after.id < first - 1:
         raise InvalidInputError(f"start {start!r} (snapshot {first - 1}) is after end {end!r} (snapshot {after.id}).")
-    return ChangelogRange(first, before, after, tags)
+    return ChangelogRange(first, before, after, tags, expired=kept is not None)
 
 
-def _start(store: TableStore, start: Point, earliest: int, millis: Millis) -> Snapshot | None:
-    """The snapshot that changes begin after; None where it may be gone, as the first one after it is the earliest."""
+def _start(store: TableStore, start: Point, earliest: int, millis: Millis) -> tuple[int, Snapshot | None]:
+    """The id of the snapshot whose changes come first, and the state before it; None where that is not kept."""
+    kept = _kept_changelog(store, start, earliest, millis)
+    if kept is not None:
+        return kept.id + 1, None
+    if isinstance(start, int) and start < earliest and store.changelogs.try_get(start + 1) is not None:
+        return start + 1, None
     if isinstance(start, int) and start == earliest - 1:
-        return store.snapshots.try_get(start)
+        before = store.snapshots.try_get(start)
+        return earliest, before
     if isinstance(start, datetime) and store.snapshots.get(earliest).time_millis > millis(start):
+        return min([*store.changelogs.ids()[:1], earliest]), None
+    before = _at(store, start, millis)
+    return before.id + 1, before
+
+
+def _kept_changelog(store: TableStore, point: Point, earliest: int, millis: Millis) -> Snapshot | None:
+    """The long-lived changelog that a number or a time before the oldest snapshot means, if there is one."""
+    if isinstance(point, int):
+        return store.changelogs.try_get(point) if point < earliest and store.snapshots.try_get(point) is None else None
+    if isinstance(point, str):
         return None
-    return _at(store, start, millis)
+    oldest, moment = store.snapshots.try_get(earliest), millis(point)
+    if oldest is None or oldest.time_millis <= moment:
+        return None
+    return store.changelogs.at_or_before(moment)
 
 
 def _at(store: TableStore, point: Point, millis: Millis) -> Snapshot:

@@ -39,6 +39,20 @@ class ChangelogStore:
             raise CorruptTableError(f"{path} holds the changelog of snapshot {snapshot.id}: restore the file.")
         return snapshot
 
+    def at_or_before(self, millis: int) -> Snapshot | None:
+        """Return the newest that was committed at or before a time (epoch millis), by bisection; None where none was."""
+        ids = self.ids()
+        low, high = 0, len(ids) - 1
+        best: Snapshot | None = None
+        while low <= high:
+            middle = (low + high) // 2
+            changelog = self.try_get(ids[middle])
+            if changelog is None or changelog.time_millis <= millis:
+                best, low = changelog or best, middle + 1
+            else:
+                high = middle - 1
+        return best
+
     def keep(self, snapshot: Snapshot) -> None:
         """Keep the changelog of a snapshot that is about to expire, and tell of it by LATEST."""
         path = self._paths.changelog(snapshot.id)

@@ -7,9 +7,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
+from lakelsm.options import ChangelogProducer
 from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.plan.time_travel import ChangelogRange, changelog_range, chosen_snapshot, chosen_state
 from lakelsm.schema.changes import AddColumn
@@ -180,3 +183,64 @@ def test_time_travel_has_the_columns_of_its_time_and_the_newest_snapshot_those_o
         assert snapshot is not None and snapshot.id == 1
         assert store.schema == old.schema
     assert chosen_state(new, None, None, None, millis)[0].schema == changed
+
+
+@pytest.fixture(params=["input", "none"])
+def outlived(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    """Seven commits, of which snapshots 6 and 7 are left and changelogs from 2 on are kept."""
+    options = {
+        "bucket": "1",
+        "write-only": "true",
+        "changelog-producer": request.param,
+        "snapshot.num-retained.min": "2",
+        "changelog.num-retained.min": "6",
+        "changelog.num-retained.max": "6",
+    }
+    table = Catalog(str(tmp_path)).create_table(
+        "db.t", "id INT NOT NULL, v STRING", primary_key=["id"], options=options
+    )
+    for number in range(1, 8):
+        table.write(pa.table({"id": pa.array([number], pa.int32()), "v": [f"v{number}"]}))
+    done = table.expire_snapshots(retain_last=2)
+    assert (done.snapshots, done.changelogs_kept) == (5, 4)
+    return table
+
+
+def test_changelogs_that_outlive_their_snapshots_are_read(outlived: Table) -> None:
+    def ids(start: Any, end: Any = None) -> list[int]:
+        return sorted(outlived.changelog_arrow(start, end)["id"].to_pylist())
+
+    assert ids(1) == [2, 3, 4, 5, 6, 7]
+    assert ids(1, 3) == [2, 3]
+    assert ids(4, 6) == [5, 6]
+    assert ids(6) == [7]
+    assert ids(None) == [6, 7], "without a start: the retained snapshots"
+    with pytest.raises(SnapshotNotFoundError, match="snapshot 0 of"):
+        ids(0)
+    with pytest.raises(SnapshotNotFoundError):
+        outlived.to_arrow(snapshot_id=3)
+
+
+def test_times_before_all_snapshots_mean_the_changelogs_that_are_kept(outlived: Table) -> None:
+    store = TableStore.open(str(outlived._opened.paths.root))
+    third, fourth = (store.changelogs.try_get(number) for number in (3, 4))
+    assert third is not None and fourth is not None
+    moment = datetime.fromtimestamp(third.time_millis / 1000)
+    following = changelog_range(store, moment, None, lambda at: third.time_millis)
+    assert (following.first, following.before) == (4, None)
+    everything = changelog_range(store, moment, None, lambda at: 5)
+    assert everything.first == 2
+    until = changelog_range(store, 1, moment, lambda at: fourth.time_millis)
+    assert until.after is not None and (until.after.id, until.expired) == (4, True)
+
+
+def test_what_is_no_changelog_any_more_says_why(outlived: Table) -> None:
+    with pytest.raises(SnapshotNotFoundError, match="the state before snapshot 2 has expired"):
+        outlived.changelog_arrow(1, 4, mode="diff")
+    store = TableStore.open(str(outlived._opened.paths.root))
+    within = changelog_range(store, 1, 4, lambda at: 0)
+    with pytest.raises(SnapshotNotFoundError, match="snapshot 4 has expired, and of it only the changelog is kept"):
+        replace(within, first=1).plan(store, "diff", None)
+    if store.options.changelog_producer is ChangelogProducer.INPUT:
+        with pytest.raises(SnapshotNotFoundError, match="not the rows that it appended: read it with mode 'changelog'"):
+            outlived.changelog_arrow(1, 4, mode="delta")

@@ -24,3 +24,20 @@ def test_changelogs_are_snapshots_by_their_ids(tmp_path: Path) -> None:
     table.file_io.write(table.paths.changelog(2), replace(kept, extra={}).to_json().encode())
     with pytest.raises(CorruptTableError, match="holds the changelog of snapshot 1"):
         changelogs.list()
+
+
+def test_the_changelog_of_a_snapshot_is_kept_and_told_and_found_by_time(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path / "t")
+    changelogs = ChangelogStore(table.file_io, table.paths)
+    assert changelogs.at_or_before(10**13) is None
+    kept = [table.append(add(file())) for _ in range(4)]
+    for snapshot in kept:
+        changelogs.keep(snapshot)
+    changelogs.keep(kept[-1])  # A run that was killed does it again.
+    changelogs.announce_earliest(1)
+    assert list(changelogs.list()) == kept
+    hints = (Path(table.paths.changelog_dir, name).read_text() for name in ("EARLIEST", "LATEST"))
+    assert list(hints) == ["1", "4"]
+    for snapshot in kept:
+        assert changelogs.at_or_before(snapshot.time_millis) == snapshot
+    assert changelogs.at_or_before(kept[0].time_millis - 1) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakelsm.errors import CommitConflictError
@@ -49,13 +49,8 @@ def expiry_range(store: TableStore, retention: Retention, now: int) -> ExpiryRan
         return None
     consumers = store.consumers.all()
     holding = {} if store.options.consumer_changelog_only else consumers
-
-    def time_of(snapshot_id: int) -> int | None:
-        following = store.snapshots.try_get(snapshot_id + 1)  # A snapshot is new for as long as the next one is.
-        return None if following is None else following.time_millis
-
     # What an earlier run began, all that is older than what EARLIEST tells, goes to its end in any case.
-    kept = first_kept(retention, begun, ids[-1], holding, time_of)
+    kept = first_kept(retention, begun, ids[-1], holding, _times(store))
     read = {snapshot_id: store.snapshots.try_get(snapshot_id) for snapshot_id in ids}
     snapshots = [snapshot for snapshot in read.values() if snapshot is not None]
     staying = [snapshot for snapshot in snapshots if snapshot.id >= kept.first]
@@ -68,6 +63,22 @@ def expiry_range(store: TableStore, retention: Retention, now: int) -> ExpiryRan
     gone = [snapshot for snapshot in snapshots if snapshot.id < first.id]
     taken = ExpiryRange(snapshots=gone, first=first, later=staying[1:], held_by=kept.held_by)
     return _with_changelogs(store, taken, consumers, now)
+
+
+def is_due(store: TableStore, retention: Retention) -> bool:
+    """Whether a snapshot is past ``retention``, whoever may hold it: told by a few files, without a listing."""
+    earliest, latest = store.snapshots.earliest_id(), store.snapshots.latest_id()
+    if earliest is None or latest is None:
+        return False
+    return first_kept(retention, earliest, latest, {}, _times(store)).first > earliest
+
+
+def _times(store: TableStore) -> Callable[[int], int | None]:
+    def time_of(snapshot_id: int) -> int | None:
+        following = store.snapshots.try_get(snapshot_id + 1)  # A snapshot is new for as long as the next one is.
+        return None if following is None else following.time_millis
+
+    return time_of
 
 
 def _with_changelogs(store: TableStore, snapshots: ExpiryRange, consumers: Mapping[str, int], now: int) -> ExpiryRange:

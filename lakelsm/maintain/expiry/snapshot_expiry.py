@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from lakelsm.errors import CommitConflictError, CorruptTableError
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.maintain.expiry.expired_files import ExpiredFiles
-from lakelsm.maintain.expiry.expiry_range import ExpiryRange, expiry_range
+from lakelsm.maintain.expiry.expiry_range import ExpiryRange, expiry_range, is_due
 from lakelsm.maintain.expiry.retention import Retention, snapshot_retention
 from lakelsm.maintain.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
 from lakelsm.maintain.needed_files import FoundFiles, paths_of
@@ -66,8 +66,10 @@ def expire_snapshots(
 
 
 def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
-    """Expire what the table's options say, after a commit."""
-    expire_snapshots(store, snapshot_retention(store.options, surroundings.clock()), surroundings=surroundings)
+    """Expire what the table's options say, after a commit. Where no snapshot is old enough it costs a few reads."""
+    retention = snapshot_retention(store.options, surroundings.clock())
+    if is_due(store, retention):
+        expire_snapshots(store, retention, surroundings=surroundings)
 
 
 def _came_second(store: TableStore, going: ExpiryRange) -> bool:
