@@ -434,7 +434,8 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         """The changes after ``start`` up to ``end`` (inclusive): the row kind (+I, -U, +U, -D), then the table's columns.
 
         ``start`` and ``end`` are snapshot ids, tag names, or times (datetime): the newest snapshot that is not later.
-        They may be expired ones whose changelogs are kept. Without them: all retained snapshots. ``where`` does what ``.where`` does, and also leaves out partitions early.
+        They may be expired ones whose changelogs are kept. Without them: all retained snapshots.
+        ``where`` does what ``.where`` does, and also leaves out partitions early.
 
         ``mode`` 'changelog' reads what ``changelog-producer`` kept; 'delta' the rows that appends wrote, merged by the
         merge engine; 'diff' compares the two states, which also sees overwrites. 'auto' is Paimon's choice: 'diff'
