@@ -16,7 +16,9 @@ from dataclasses import dataclass, replace
 from lakelsm.errors import CommitConflictError, InvalidInputError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintain.consumers import reset_beyond
+from lakelsm.maintain.released_files import ReleasedFiles
 from lakelsm.maintenance_results import RollbackResult
+from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.snapshots.table_store import TableStore
@@ -44,10 +46,12 @@ def rollback(
     that is retained cannot be read: what it needs is then not known.
     """
     started = surroundings.monotonic()
-    store.branches.retained()
+    retained = store.branches.retained()
     later = _Later.than(store, target)
+    released = _released(store, target, later)
     if dry_run:
-        return later.result(store, target, dry_run=True)
+        released.keep([_left_of(store, branch, target) for branch in retained], target)
+        return later.result(store, target, released, dry_run=True)
     _restore(store, target, surroundings)
     later = _remove_snapshots(store, target, later)
     _remove_changelogs(store, later)
@@ -55,7 +59,11 @@ def rollback(
     for name in later.tags:
         store.file_io.delete(store.paths.tag(name))
     reset_beyond(store, target.id + 1)
-    return later.result(store, target, seconds=surroundings.monotonic() - started)
+    # Files of commits that came in between are their writers' to delete, or orphan removal's.
+    released.keep(store.branches.retained(), target)
+    failures = released.delete().failures
+    seconds = surroundings.monotonic() - started
+    return later.result(store, target, released, failures=failures, seconds=seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +87,14 @@ class _Later:
         )
 
     def result(
-        self, store: TableStore, target: Snapshot, *, dry_run: bool = False, seconds: float = 0.0
+        self,
+        store: TableStore,
+        target: Snapshot,
+        released: ReleasedFiles,
+        *,
+        dry_run: bool = False,
+        failures: tuple[str, ...] = (),
+        seconds: float = 0.0,
     ) -> RollbackResult:
         return RollbackResult(
             table=store.name,
@@ -90,8 +105,43 @@ class _Later:
             tags=self.tags,
             changelogs=self.changelogs,
             consumers=self.consumers,
+            files=released.files,
+            bytes=released.found.bytes,
+            failures=failures,
             seconds=seconds,
         )
+
+
+def _released(store: TableStore, target: Snapshot, later: _Later) -> ReleasedFiles:
+    """The files of all that is later, read while it is there."""
+    released = ReleasedFiles(store)
+    follows = target.id + 1
+    for snapshot in later.snapshots:
+        released.add_commit(snapshot)
+        if snapshot.id != follows:  # The deltas in between are gone.
+            released.add_state(snapshot)
+        follows = snapshot.id + 1
+    for number in later.changelogs:
+        changelog = store.changelogs.try_get(number)
+        if changelog is not None:
+            released.add_changelog(changelog)
+    known = {snapshot.mark for snapshot in later.snapshots}
+    for tag in map(store.tags.try_get, later.tags):
+        if tag is not None and tag.snapshot.mark not in known:
+            released.add_state(tag.snapshot)
+    return released
+
+
+def _left_of(store: TableStore, branch: RetainedBranch, target: Snapshot) -> RetainedBranch:
+    """What a branch retains after the rollback."""
+    if branch.paths != store.paths:
+        return branch
+    return replace(
+        branch,
+        snapshots=[snapshot for snapshot in branch.snapshots if snapshot.id <= target.id],
+        tags={name: tag for name, tag in branch.tags.items() if tag.snapshot.id <= target.id},
+        changelogs=[changelog for changelog in branch.changelogs if changelog.id <= target.id],
+    )
 
 
 def _not_replaced(store: TableStore, snapshot: Snapshot, what: str) -> Snapshot:

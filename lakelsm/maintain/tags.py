@@ -5,12 +5,16 @@ A tag holds a whole snapshot, so its state reads after the snapshot has expired.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.format.snapshot import Snapshot, Tag
+from lakelsm.maintain.file_deletion import DeletedFiles
+from lakelsm.maintain.released_files import ReleasedFiles
 from lakelsm.maintenance_results import TagDeletionResult, TagInfo
+from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.snapshots.table_store import TableStore
@@ -108,19 +112,65 @@ def replace_tag(
     """Make a tag that exists name another snapshot; its retention begins anew."""
     before = store.tags.get(name)
     tag = _new_tag(store, snapshot, time_retained, surroundings)
+    released = _released(store, [before.snapshot], {**_without(store.tags.all(), (name,)), name: tag})
     store.file_io.write(store.paths.tag(name), _content(store, name, tag))
     _check_kept(store, name, tag, before)
+    if released is not None:
+        released.keep(store.branches.retained())
+        released.delete()
     return tag_info(name, tag)
 
 
 def delete_tags(store: TableStore, names: Sequence[str], *, dry_run: bool = False) -> TagDeletionResult:
-    """Delete tags. Raises SnapshotNotFoundError, with nothing deleted, where one of them does not exist."""
-    for name in names:
-        store.tags.get(name)
+    """Delete tags, and then the files that nothing else needs.
+
+    Raises SnapshotNotFoundError where one of them does not exist, and CorruptTableError where something that is retained
+    cannot be read: nothing is deleted then.
+    """
+    tags = store.tags.all()
+    going = {name: tags.get(name) or store.tags.get(name) for name in names}
+    released = _released(store, [tag.snapshot for tag in going.values()], _without(tags, going))
+    if released is not None:
+        retained = store.branches.retained()
+        if dry_run:
+            released.keep([_left_of(store, branch, going) for branch in retained])
+    deleted = DeletedFiles()
     if not dry_run:
         for name in names:
             store.file_io.delete(store.paths.tag(name))
-    return TagDeletionResult(table=store.name, dry_run=dry_run, tags=tuple(names))
+        if released is not None:
+            # Looked at again: whoever came to rely on a tag meanwhile sees that it is gone, or is seen here.
+            released.keep(store.branches.retained())
+            deleted = released.delete()
+    return TagDeletionResult(
+        table=store.name,
+        dry_run=dry_run,
+        tags=tuple(names),
+        files=0 if released is None else released.files,
+        bytes=0 if released is None else released.found.bytes,
+        failures=deleted.failures,
+    )
+
+
+def _released(store: TableStore, states: Iterable[Snapshot], left: Mapping[str, Tag]) -> ReleasedFiles | None:
+    """The files of tagged states that neither a snapshot of their own nor another tag is of; None where all have one."""
+    kept = {tag.snapshot.mark for tag in left.values()}
+    alone = [state for state in states if state.mark not in kept and not state.is_same(store.snapshots.try_get(state.id))]
+    if not alone:
+        return None
+    released = ReleasedFiles(store)
+    for state in {state.mark: state for state in alone}.values():
+        released.add_state(state)
+    return released
+
+
+def _without(tags: Mapping[str, Tag], names: Container[str]) -> dict[str, Tag]:
+    return {name: tag for name, tag in tags.items() if name not in names}
+
+
+def _left_of(store: TableStore, branch: RetainedBranch, names: Container[str]) -> RetainedBranch:
+    """What a branch retains without some tags of the table."""
+    return replace(branch, tags=_without(branch.tags, names)) if branch.paths == store.paths else branch
 
 
 def expired_tags(store: TableStore, now: int, before: int | None, surroundings: Surroundings) -> list[str]:
@@ -149,7 +199,10 @@ def expire_tags(
     store: TableStore, before: int | None = None, *, dry_run: bool = False, surroundings: Surroundings = SYSTEM
 ) -> TagDeletionResult:
     """Delete the tags that are past their time, and with ``before`` (epoch millis) those made before that."""
-    return delete_tags(store, expired_tags(store, surroundings.clock(), before, surroundings), dry_run=dry_run)
+    expired = expired_tags(store, surroundings.clock(), before, surroundings)
+    if not expired:
+        return TagDeletionResult(table=store.name, dry_run=dry_run)
+    return delete_tags(store, expired, dry_run=dry_run)
 
 
 def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:

@@ -1,0 +1,134 @@
+"""What states leave behind that go for another reason than their age: those of deleted tags, and of a rollback.
+
+Files that such a state names are candidates; they go unless something needs them that is retained when the state is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lakelsm.format.manifest import FileKind
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.maintain.file_deletion import DeletedFiles, delete_unneeded
+from lakelsm.maintain.needed_files import FoundFiles, NeededFiles, file_key, paths_of
+from lakelsm.snapshots.branch_store import RetainedBranch
+from lakelsm.snapshots.manifest_scan import (
+    read_changelog_entries,
+    read_delta_entries,
+    read_delta_metas,
+    read_index_entries,
+    read_live_entries,
+    read_manifest_list,
+)
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
+from lakelsm.snapshots.table_store import TableStore
+
+
+class ReleasedFiles:
+    """Gathers the files of states that go, while they can still be read, and then what of them nothing needs."""
+
+    def __init__(self, store: TableStore) -> None:
+        self._store = store
+        self._changelogs: dict[str, Snapshot] = {}
+        self._re_adds = False
+        self.found = FoundFiles()
+
+    @property
+    def files(self) -> int:
+        """How many there are, those beside data files not counted."""
+        return len(self.found.data) + len(self.found.changelog) + self.found.metadata
+
+    def add_state(self, state: Snapshot) -> None:
+        """All that a state names but its changelog, which goes when the snapshot expires."""
+        live = read_live_entries(self._store.file_io, self._store.paths, state, stats=False)
+        self.found.data.update((file_key(entry), entry) for entry in live)
+        self._add_metadata(state)
+
+    def add_commit(self, snapshot: Snapshot) -> None:
+        """What a snapshot has beside the one before it: the files that its delta adds, its changelog and metadata."""
+        self._add_delta(snapshot)
+        self._add_metadata(snapshot)
+        if snapshot.changelog_manifest_list is not None:
+            self._changelogs[snapshot.changelog_manifest_list] = snapshot
+        self._re_adds |= snapshot.commit_kind is CommitKind.OVERWRITE
+
+    def add_changelog(self, changelog: Snapshot) -> None:
+        """A long-lived changelog: its changelog files, or what its delta adds, with the manifests of these."""
+        if changelog.changelog_manifest_list is not None:
+            self._changelogs[changelog.changelog_manifest_list] = changelog
+        else:
+            self._add_delta(changelog)
+            self._add_list(changelog, changelog.delta_manifest_list, changelog.delta_manifest_list_size)
+
+    def keep(self, retained: Sequence[RetainedBranch], newest: Snapshot | None = None) -> None:
+        """Take out what anything retained needs; ``newest`` is the one before the commits that went.
+
+        Raises CorruptTableError where something of it cannot be read.
+        """
+        self._find_changelog_files(retained)
+        needed = NeededFiles(self._store, self.found)
+        seen: set[tuple[str, str]] = set()
+        for state in self._states(retained, newest):
+            lists = state.base_manifest_list, state.delta_manifest_list
+            if lists not in seen and self.files:
+                seen.add(lists)
+                needed.keep_state(state)
+        for changelog in (changelog for branch in retained for changelog in branch.changelogs):
+            if changelog.changelog_manifest_list is None and self.files:
+                delta = read_delta_entries(self._store.file_io, self._store.paths, changelog)
+                needed.keep_entries(entry for entry in delta if entry.kind == FileKind.ADD)
+                metas = read_delta_metas(self._store.file_io, self._store.paths, changelog)
+                needed.keep_manifests([changelog.delta_manifest_list], metas)
+
+    def delete(self) -> DeletedFiles:
+        """Delete what is left: data files first, then what names them, so that a run that stops leaves orphans alone."""
+        found, paths, file_io = self.found, self._store.paths, self._store.file_io
+        entries = [*found.data.values(), *found.changelog.values()]
+        deleted = delete_unneeded(file_io, paths_of(self._store, entries))
+        named = [*map(paths.manifest, found.manifests), *map(paths.index, found.index)]
+        deleted += delete_unneeded(file_io, [*named, *map(paths.statistics, found.statistics)])
+        return deleted + delete_unneeded(file_io, map(paths.manifest, found.lists))
+
+    def _states(self, retained: Sequence[RetainedBranch], newest: Snapshot | None) -> Iterator[Snapshot]:
+        """What may need a candidate.
+
+        Of the branch's own snapshots those are enough that come right after a state that went, or right before: files
+        come and go by deltas, so no other has one of its files, unless an overwrite adds it again. Other branches may
+        have any part of the same history.
+        """
+        for branch in retained:
+            begun = SnapshotManager(self._store.file_io, branch.paths).earliest_id() or 0
+            snapshots = [snapshot for snapshot in branch.snapshots if snapshot.id >= begun]
+            own = branch.paths == self._store.paths
+            if own and not self._re_adds and all(each.commit_kind is not CommitKind.OVERWRITE for each in snapshots):
+                snapshots = [*snapshots[:1], *([newest] if newest is not None else [])]
+            yield from snapshots
+            yield from (tag.snapshot for tag in branch.tags.values())
+
+    def _find_changelog_files(self, retained: Sequence[RetainedBranch]) -> None:
+        states = (state for branch in retained for state in (*branch.snapshots, *branch.changelogs))
+        kept = {state.changelog_manifest_list for state in states}
+        for name, snapshot in self._changelogs.items():
+            if name not in kept:
+                entries = read_changelog_entries(self._store.file_io, self._store.paths, snapshot)
+                self.found.changelog.update((file_key(entry), entry) for entry in entries)
+                self._add_list(snapshot, name, snapshot.changelog_manifest_list_size)
+
+    def _add_delta(self, snapshot: Snapshot) -> None:
+        delta = read_delta_entries(self._store.file_io, self._store.paths, snapshot)
+        self.found.data.update((file_key(entry), entry) for entry in delta if entry.kind == FileKind.ADD)
+
+    def _add_metadata(self, state: Snapshot) -> None:
+        self._add_list(state, state.base_manifest_list, state.base_manifest_list_size)
+        self._add_list(state, state.delta_manifest_list, state.delta_manifest_list_size)
+        if state.index_manifest is not None:
+            entries = read_index_entries(self._store.file_io, self._store.paths, state)
+            self.found.index.update((entry.file.file_name, entry.file.file_size) for entry in entries)
+            self.found.lists[state.index_manifest] = 0
+        if state.statistics is not None:
+            self.found.statistics[state.statistics] = 0
+
+    def _add_list(self, snapshot: Snapshot, name: str, size: int | None) -> None:
+        metas = read_manifest_list(self._store.file_io, self._store.paths, snapshot, name, size)
+        self.found.lists[name] = size or 0
+        self.found.manifests.update((meta.file_name, meta.file_size) for meta in metas)

@@ -1,0 +1,190 @@
+"""What goes with tags and rollbacks: all that nothing needs any more, and never a file that something does."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelsm import Table
+from lakelsm.errors import CorruptTableError
+from tests.maintain.versioned_table import rows, values, versioned_table
+
+
+def files(table: Table) -> set[str]:
+    """Data, manifest, index and statistics files on disk."""
+    root = Path(table._store().paths.root)
+    found = [path for pattern in ("bucket-*/*", "manifest/*", "index/*", "statistics/*") for path in root.glob(pattern)]
+    return {path.name for path in found}
+
+
+def compacted(table: Table) -> None:
+    table.compact(full=True, engine="local")
+
+
+def test_a_tag_takes_what_only_it_kept_with_it(tmp_path: Path) -> None:
+    table = versioned_table(tmp_path, 3)
+    table.create_tag("q", 3)
+    compacted(table)
+    kept = files(table)
+    table.expire_snapshots(retain_last=1)
+    assert values(table, tag="q") == ["v1", "v2", "v3"]
+    named = files(table)
+    assert table.delete_tag("q", dry_run=True).files == table_free(table, tmp_path)
+    done = table.delete_tag("q")
+    assert done.files == len(named - files(table)) > 3 and done.bytes > 0 and done.failures == ()
+    assert values(table) == ["v1", "v2", "v3"] and len(files(table)) < len(kept)
+    nothing_is_left_over(table)
+
+
+def table_free(table: Table, root: Path) -> int:
+    """How many files the deletion of the tag q takes, seen on a copy."""
+    copy = root.parent / f"{root.name}-copy"
+    shutil.copytree(root, copy)
+    path = str(copy / Path(table._store().paths.root).relative_to(root))
+    return Table.for_path(path).delete_tag("q").files
+
+
+def nothing_is_left_over(table: Table) -> None:
+    """Orphan removal would find no file."""
+    found = table.remove_orphans(older_than=0, force=True, dry_run=True, engine="local")
+    assert found.files == 0, found
+
+
+@pytest.mark.parametrize("keeper", ["a snapshot", "another tag", "a branch"])
+def test_files_stay_that_something_else_needs(tmp_path: Path, keeper: str) -> None:
+    table = versioned_table(tmp_path, 3)
+    table.create_tag("q", 3)
+    if keeper == "another tag":
+        table.create_tag("other", 3)
+    if keeper == "a branch":
+        table.create_branch("b", tag="q")
+    compacted(table)
+    if keeper != "a snapshot":
+        table.expire_snapshots(retain_last=1)
+    before = files(table)
+    done = table.delete_tag("q")
+    assert done.files == 0 and files(table) == before
+    if keeper == "a snapshot":
+        assert values(table, snapshot_id=3) == ["v1", "v2", "v3"]
+    elif keeper == "another tag":
+        assert values(table, tag="other") == ["v1", "v2", "v3"]
+    else:
+        assert values(table.branch("b")) == ["v1", "v2", "v3"]
+
+
+def test_what_cannot_be_read_stops_the_deletion_before_the_tag_goes(tmp_path: Path) -> None:
+    table = versioned_table(tmp_path, 3)
+    table.create_tag("q", 3)
+    compacted(table)
+    table.create_tag("broken")
+    table.expire_snapshots(retain_last=1)
+    Path(table._store().paths.tag("broken")).write_text("{")
+    before = files(table)
+    with pytest.raises(CorruptTableError, match="tag-broken"):
+        table.delete_tag("q")
+    assert files(table) == before and Path(table._store().paths.tag("q")).exists()
+
+
+def test_a_rollback_takes_the_files_of_later_snapshots(tmp_path: Path) -> None:
+    table = versioned_table(tmp_path, 3, **{"changelog-producer": "input"})
+    before = files(table)
+    compacted(table)
+    table.write(rows((4, "v4")))
+    table.delete("id = 1", engine="local")
+    later = files(table) - before
+    told = table.rollback(3, dry_run=True)
+    assert told.files == len(later) and files(table) == before | later
+    assert table.rollback(3).files == len(later)
+    assert files(table) == before and values(table) == ["v1", "v2", "v3"]
+    nothing_is_left_over(table)
+
+
+def test_a_rollback_leaves_files_that_a_branch_needs(tmp_path: Path) -> None:
+    table = versioned_table(tmp_path, 2, **{"changelog-producer": "input"})
+    compacted(table)
+    table.write(rows((3, "v3")))
+    table.create_tag("three")
+    table.create_branch("b", tag="three")
+    table.rollback(1)
+    assert values(table) == ["v1"] and table.tags() == []
+    branch = table.branch("b")
+    assert values(branch) == ["v1", "v2", "v3"]
+    assert branch.changelog_arrow(3, mode="changelog").num_rows == 1
+    nothing_is_left_over(table)
+
+
+def test_a_rollback_leaves_all_that_a_branch_with_the_same_history_needs(tmp_path: Path) -> None:
+    table = versioned_table(tmp_path, 1)
+    table.create_tag("one")
+    table.create_branch("b", tag="one")
+    branch = table.branch("b")
+    branch.write(rows((2, "v2")))
+    compacted(branch)
+    branch.write(rows((3, "v3")))
+    compacted(branch)
+    table.fast_forward("b")
+    assert values(table) == ["v1", "v2", "v3"]
+    table.rollback(1)
+    newest = branch._store().snapshots.latest_id() or 0
+    assert [len(values(branch, snapshot_id=number)) for number in range(1, newest + 1)] == [1, 2, 2, 3, 3]
+
+
+Step = tuple[str, int]
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "write", "compact", "overwrite", "tag", "delete_tag", "expire", "rollback", "branch"]),
+        st.integers(0, 5),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=25)
+@given(steps=STEPS)
+def test_in_any_history_every_state_that_is_retained_reads_and_nothing_else_stays(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
+) -> None:
+    table = versioned_table(tmp_path_factory.mktemp("h"), 1, **{"changelog-producer": "input"})
+    states = {1: values(table)}
+    tags: dict[str, list[str]] = {}
+    branches: dict[str, list[str]] = {}
+    for at, (step, number) in enumerate(steps):
+        ids = list(table._store().snapshots.ids())
+        chosen = ids[number % len(ids)]
+        if step == "write":
+            table.write(rows((number, f"w{at}")))
+        elif step == "compact":
+            compacted(table)
+        elif step == "overwrite":
+            table.overwrite(rows((number, f"o{at}")))
+        elif step == "tag":
+            table.create_tag(f"t{at}", chosen)
+            tags[f"t{at}"] = states[chosen]
+        elif step == "delete_tag" and tags:
+            name = sorted(tags)[number % len(tags)]
+            del tags[name]
+            table.delete_tag(name)
+        elif step == "expire":
+            table.expire_snapshots(retain_last=1 + number)
+        elif step == "branch" and tags:
+            name = sorted(tags)[number % len(tags)]
+            table.create_branch(f"b{at}", tag=name)
+            branches[f"b{at}"] = tags[name]
+        elif step == "rollback":
+            names = sorted(tags)
+            point = names[number % len(names)] if names and number % 2 else chosen
+            table.rollback(point)
+            tags = {name: kept for name, kept in tags.items() if name in {tag.name for tag in table.tags()}}
+        newest = table._store().snapshots.latest_id() or 0
+        states = {**states, newest: values(table)}
+        for known in table._store().snapshots.ids():
+            assert values(table, snapshot_id=known) == states[known], step
+        for name, kept in tags.items():
+            assert values(table, tag=name) == kept, step
+        for name, kept in branches.items():
+            assert values(table.branch(name)) == kept, step
+    nothing_is_left_over(table)
