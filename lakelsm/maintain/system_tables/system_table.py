@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from lakelsm.errors import CorruptTableError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
@@ -16,6 +18,11 @@ from lakelsm.types import DataField, parse_columns, shown_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_TICKS = {"ms": 1_000, "us": 1_000_000}
+#: The years 1 to 9999.
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_800
 
 
 @dataclass(frozen=True)
@@ -60,14 +67,28 @@ class SystemTable:
         return system_frame(spark, self.rows(state), self.fields)
 
     def rows(self, state: TableState) -> pa.Table:
-        """The rows."""
+        """The rows. Raises CorruptTableError for a time that no calendar has."""
         arrays = [_array(values, field.type) for values, field in zip(self.make(state), self.schema, strict=True)]
+        for name, values in zip(self.schema.names, arrays):
+            if pa.types.is_timestamp(values.type) and not _are_times(values):
+                raise CorruptTableError(
+                    f"Table {state.store.name} has a {name} in its {self.name} that lies outside the years 1 to 9999: "
+                    "restore the metadata file that has it."
+                )
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
 
 def columns_of(rows: Iterable[tuple[Any, ...]], count: int) -> Sequence[Sequence[Any]]:
     """The columns of a few rows of ``count`` values."""
     return list(zip(*rows)) or [()] * count
+
+
+def _are_times(values: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether all are times of the years 1 to 9999."""
+    ends = pc.min_max(values.cast(pa.int64()))
+    a_second = _TICKS[values.type.unit]
+    low, high = ends["min"].as_py(), ends["max"].as_py()
+    return low is None or (_FIRST_SECOND * a_second <= low and high < _LAST_SECOND * a_second)
 
 
 def _array(values: pa.Array | pa.ChunkedArray | Sequence[Any], kind: pa.DataType) -> pa.Array | pa.ChunkedArray:

@@ -47,6 +47,21 @@ def test_a_snapshot_is_chosen_where_the_table_shows_one(tmp_path: Path) -> None:
         table.system_arrow("manifests", tag="none")
 
 
+def test_a_branch_shows_its_own_state(tmp_path: Path) -> None:
+    table = written(tmp_path).table("db.t")
+    table.create_tag("kept", snapshot_id=1)
+    table.create_branch("b", tag="kept")
+    branch = table.branch("b")
+    branch.write(pa.table({"dt": ["c"], "k": pa.array([1], pa.int32()), "v": pa.array([1], pa.int32())}))
+    assert branch.system_arrow("snapshots")["snapshot_id"].to_pylist() == [1, 2]
+    assert branch.system_arrow("partitions")["partition"].to_pylist() == ["dt=a", "dt=b", "dt=c"]
+    assert table.system_arrow("partitions")["partition"].to_pylist() == ["dt=a", "dt=b"]
+    assert [shown.system_arrow("branches")["branch_name"].to_pylist() for shown in (table, branch)] == [["b"], ["b"]]
+    assert branch.analyze(engine="local").rows == 3
+    assert (branch.system_arrow("statistics").num_rows, table.system_arrow("statistics").num_rows) == (1, 0)
+    assert len(branch.system_arrow("audit_log")) == 3
+
+
 def test_a_catalog_says_how_a_system_table_is_read(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"table\('database.table'\).system\('files'\)"):
         written(tmp_path).table("db.t$files")

@@ -6,7 +6,9 @@ import datetime as dt
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
+from lakelsm.errors import CorruptTableError
 from lakelsm.maintain.system_tables.system_table import SystemTable, TableState, columns_of
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
@@ -21,6 +23,14 @@ def test_columns_have_the_names_types_and_nullability_of_the_ddl(tmp_path: Path)
     assert [(field.name, field.nullable) for field in rows.schema] == [("name", False), ("at", True), ("sizes", True)]
     assert rows.schema.field("at").type == pa.timestamp("ms")
     assert rows.to_pylist() == [{"name": "a", "at": dt.datetime(1970, 1, 1, 1, 0, 1), "sizes": [1, None]}]
+
+
+@pytest.mark.parametrize("millis", [253_402_300_800_000, -62_135_596_800_001, 1 << 62])
+def test_a_time_that_no_calendar_has_is_damage(tmp_path: Path, millis: int) -> None:
+    table = SystemTable("some", "at TIMESTAMP(3)", lambda state: [[0, None, millis]])
+    store = TableStore.open(str(CommitTable(tmp_path).root))
+    with pytest.raises(CorruptTableError, match="has a at in its some that lies outside the years 1 to 9999"):
+        table.rows(TableState(store, None))
 
 
 def test_no_rows_still_have_columns() -> None:
