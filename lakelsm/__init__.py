@@ -55,6 +55,7 @@ from lakelsm.results import (
     PlannedCompaction,
     Staleness,
     TableStatus,
+    UpkeepStatus,
 )
 from lakelsm.schema.changes import (
     AddColumn,
@@ -142,6 +143,7 @@ __all__ = [
     "UpdateColumnNullability",
     "UpdateColumnType",
     "UpdateComment",
+    "UpkeepStatus",
     "VectorsChangedError",
     "__version__",
 ]

@@ -60,7 +60,8 @@ class FileTotals:
     ``rows`` are those of the files, older versions and retractions included. ``sorted_runs`` is what a read of the bucket
     merges at most (of all buckets: the most). ``level0_`` tells of the files that wait for a compaction;
     ``level0_age_seconds`` is the age of the oldest of them (None: there is none, or no file says). ``rows_masked`` of
-    ``files_masked`` are left out by deletion vectors (None: one of them does not say how many).
+    ``files_masked`` are left out by deletion vectors (None: one of them does not say how many). ``small_files`` above
+    level 0 are smaller than ``compaction.small-file-ratio`` of ``target-file-size``, together ``small_bytes``.
     """
 
     files: int = 0
@@ -73,6 +74,8 @@ class FileTotals:
     level0_age_seconds: float | None = None
     files_masked: int = 0
     rows_masked: int | None = 0
+    small_files: int = 0
+    small_bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +104,62 @@ class PlannedCompaction:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UpkeepStatus:
+    """What a branch of a table retains, and what its upkeep would do.
+
+    ``snapshots_to_expire`` would go now by the table's options; ``held_by`` says what keeps others beside numbers and
+    ages. ``slowest_consumer`` has ``slowest_consumer_lag`` snapshots yet to read. ``orphans_removed`` files were removed
+    by the last run that left a record, at ``orphans_removed_at`` (None: none did; nothing is looked for here).
+    ``write_amplification`` is all bytes written for each byte appended, as the newest ``snapshots_measured`` tell:
+    ``bytes_appended`` by writes, ``bytes_compacted`` by compactions (None: nothing was appended).
+    """
+
+    snapshots: int = 0
+    oldest_snapshot_age_seconds: float | None = None
+    snapshots_to_expire: int = 0
+    held_by: tuple[str, ...] = ()
+    changelogs: int = 0
+    tags: int = 0
+    branches: int = 0
+    consumers: int = 0
+    slowest_consumer: str | None = None
+    slowest_consumer_lag: int | None = None
+    orphans_removed: int | None = None
+    orphans_removed_at: datetime | None = None
+    snapshots_measured: int = 0
+    bytes_appended: int = 0
+    bytes_compacted: int = 0
+    write_amplification: float | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """The status as plain values, for a report."""
+        removed = self.orphans_removed_at
+        return {**asdict(self), "orphans_removed_at": None if removed is None else removed.isoformat()}
+
+    def text_lines(self) -> list[str]:
+        """The status for people."""
+        oldest = _age(self.oldest_snapshot_age_seconds)
+        held = f", held by {', '.join(self.held_by)}" if self.held_by else ""
+        lag = f" ({self.slowest_consumer}: {self.slowest_consumer_lag} behind)"
+        slowest = "" if self.slowest_consumer is None else lag
+        orphans = "no removal is on record"
+        if self.orphans_removed_at is not None:
+            orphans = f"{self.orphans_removed} removed at {self.orphans_removed_at:%Y-%m-%d %H:%M:%S} UTC"
+        written = f"{self.bytes_appended} bytes appended, {self.bytes_compacted} compacted"
+        times = "unknown" if self.write_amplification is None else f"{self.write_amplification:.2f} times"
+        return [
+            f"snapshots      {self.snapshots}, oldest {oldest}, {self.snapshots_to_expire} to expire now{held}",
+            f"kept beside    {self.tags} tags, {self.branches} branches, {self.changelogs} long-lived changelogs",
+            f"consumers      {self.consumers}{slowest}",
+            f"orphans        {orphans}",
+            f"written        {times} ({written}, in {self.snapshots_measured} snapshots)",
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableStatus(FileTotals):
-    """The state of a table's files. ``buckets`` is how many there are.
+    """The state of a table's files, and its ``upkeep``. ``buckets`` is how many there are, with files of
+    ``median_bucket_bytes`` in the middle and ``largest_bucket_bytes`` at most.
 
     ``level0_hidden``: reads do not show level 0 until it is compacted. ``worst_buckets`` are those of most sorted runs,
     then of most rows in level 0. ``next_compaction`` is None where an ordinary compaction would leave level 0 as it is.
@@ -114,10 +171,36 @@ class TableStatus(FileTotals):
     level0_hidden: bool = False
     worst_buckets: tuple[BucketStatus, ...] = ()
     next_compaction: PlannedCompaction | None = None
+    largest_bucket_bytes: int = 0
+    median_bucket_bytes: int = 0
+    upkeep: UpkeepStatus = UpkeepStatus()
 
     def as_dict(self) -> dict[str, object]:
         """The status as plain values, for a report."""
-        return asdict(self)
+        return {**asdict(self), "upkeep": self.upkeep.as_dict()}
+
+    def as_text(self) -> str:
+        """The status for people, on one screen."""
+        compaction = "none is due"
+        if self.next_compaction is not None:
+            due = self.next_compaction
+            compaction = f"{due.files} files, {due.bytes} bytes in {due.buckets} buckets ({', '.join(due.reasons)})"
+        lines = [
+            f"Table {self.table}, snapshot {self.snapshot_id}",
+            f"files          {self.files} in {self.buckets} buckets, {self.rows} rows, {self.bytes} bytes",
+            f"level 0        {self.level0_files} files, {self.level0_rows} rows, oldest {_age(self.level0_age_seconds)}"
+            + (", not shown by reads" if self.level0_hidden else ""),
+            f"sorted runs    {self.sorted_runs} at most in a bucket",
+            f"compaction     {compaction}",
+            f"small files    {self.small_files}, {self.small_bytes} bytes",
+            f"bucket sizes   {self.median_bucket_bytes} bytes in the middle, {self.largest_bucket_bytes} at most",
+            f"masked rows    {'unknown' if self.rows_masked is None else self.rows_masked} in {self.files_masked} files",
+            *self.upkeep.text_lines(),
+        ]
+        for bucket in self.worst_buckets:
+            waits = f"{bucket.sorted_runs} runs, {bucket.level0_files} files of {bucket.level0_rows} rows in level 0"
+            lines.append(f"  {bucket.partition or 'bucket'} {bucket.bucket}: {waits}")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,3 +256,7 @@ class CommitResult:
     rows: int = 0
     compaction: CompactionResult | None = None
     matched_rows: int | None = None
+
+
+def _age(seconds: float | None) -> str:
+    return "none" if seconds is None else f"{seconds:.0f} s old"

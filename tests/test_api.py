@@ -48,6 +48,7 @@ from lakelsm import (
     TableStatus,
     TagDeletionResult,
     TagInfo,
+    UpkeepStatus,
 )
 from lakelsm.maintain.system_tables.layout_tables import HISTORY, LAYOUT
 
@@ -55,6 +56,7 @@ PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encod
 CODE = re.findall(r"`([^`]+)`", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
 RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction, Staleness]
+RESULTS += [UpkeepStatus]
 RESULTS += [MaintenanceRun, OrphanResult, ExpiryResult, AnalyzeResult]
 RESULTS += [RollbackResult, ConsumerInfo, ConsumerExpiryResult]
 RESULTS += [BranchInfo, FastForwardResult, PartitionDropResult, PartitionExpiryResult, PartitionInfo]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from lakelsm.maintain.opened_table import OpenedTable
 from lakelsm.maintain.system_tables.layout_tables import HISTORY, LAYOUT
 from lakelsm.maintain.system_tables.named_tables import AnySystemTable, check_travel, checked_system_table
 from lakelsm.maintain.system_tables.system_table import TableState
+from lakelsm.maintain.upkeep_status import upkeep_status
 from lakelsm.maintenance_results import CheckResult
 from lakelsm.plan.table_status import table_status
 from lakelsm.plan.time_travel import chosen_state
@@ -36,14 +38,16 @@ class TableInspection(OpenedTable):
     """Status, checks and system tables of a table."""
 
     def status(self, *, most_buckets: int = 10) -> TableStatus:
-        """What waits in level 0, how many sorted runs there are, and what a compaction would take now.
+        """What waits in level 0, how many sorted runs there are, what a compaction and an expiry would take now.
 
-        Told by the newest snapshot's manifests, without a session; ``most_buckets`` of those that need a compaction most
-        are told of one by one.
+        Told by metadata alone, without a session; ``most_buckets`` of those that need a compaction most are told of one
+        by one. Nothing is looked for by listing data files: of orphans the last removal tells.
         """
         most = checked_number("most_buckets", most_buckets, least=0)
         store, now = self._store(), SYSTEM.clock()
-        return table_status(store, store.snapshots.latest(), SYSTEM.local_wall_clock(now), now, most_buckets=most)
+        wall = SYSTEM.local_wall_clock(now)
+        files = table_status(store, store.snapshots.latest(), wall, now, most_buckets=most)
+        return replace(files, upkeep=upkeep_status(store))
 
     def system(self, name: str, *, snapshot_id: int | None = None, tag: str | None = None) -> DataFrame:
         """One of Paimon's system tables of this branch, with Paimon's columns, as a DataFrame: 'files' is ``t$files``.

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import nsmallest
+from statistics import median_low
 from typing import Any
 
 from lakelsm.format.data_file.vector_place import VectorPlace
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.lsm.compact_task import min_compaction_file_size
 from lakelsm.plan.bucket_files import BucketId, is_shown
 from lakelsm.plan.compaction_plan import CompactionPlan, CompactionScope, plan_table
 from lakelsm.results import BucketStatus, PlannedCompaction, TableStatus
@@ -27,9 +29,10 @@ def table_status(
     if snapshot is None:
         return TableStatus(table=store.name, snapshot_id=None, level0_hidden=hidden)
     plan = plan_table(store, snapshot, CompactionScope(full=False), now_millis, epoch_millis)
+    small = min_compaction_file_size(store.options.target_file_size, store.options.compaction_small_file_ratio)
     tallies: dict[BucketId, _Tally] = {}
     for entry, vector in zip(plan.entries, plan.vectors.of(plan.entries), strict=True):
-        tallies.setdefault((entry.partition, entry.bucket), _Tally()).add(entry, vector)
+        tallies.setdefault((entry.partition, entry.bucket), _Tally()).add(entry, vector, small)
     waiting = [(bucket, tally) for bucket, tally in tallies.items() if len(tally.runs) > 1 or tally.level0_files]
     worst = nsmallest(most_buckets, waiting, key=lambda found: (-len(found[1].runs), -found[1].level0_rows, found[0]))
     return TableStatus(
@@ -42,6 +45,8 @@ def table_status(
             for (partition, bucket), tally in worst
         ),
         next_compaction=_next_compaction(plan),
+        largest_bucket_bytes=max((tally.bytes for tally in tallies.values()), default=0),
+        median_bucket_bytes=median_low([tally.bytes for tally in tallies.values()] or [0]),
         **_values(tallies.values(), now_millis),
     )
 
@@ -56,11 +61,14 @@ class _Tally:
     level0_files: int = 0
     level0_rows: int = 0
     level0_bytes: int = 0
+    small_files: int = 0
+    small_bytes: int = 0
     oldest: int | None = None
     runs: set[int | str] = field(default_factory=set)
     masked: list[int | None] = field(default_factory=list)
 
-    def add(self, entry: ManifestEntry, vector: VectorPlace | None) -> None:
+    def add(self, entry: ManifestEntry, vector: VectorPlace | None, small: int) -> None:
+        """Count a file; those above level 0 of less than ``small`` bytes are small."""
         file = entry.file
         self.files += 1
         self.rows += file.row_count
@@ -68,6 +76,9 @@ class _Tally:
         self.runs.add(file.level or file.file_name)
         if vector is not None:
             self.masked.append(vector.said_rows(file.row_count))
+        if file.level > 0 and file.file_size < small:
+            self.small_files += 1
+            self.small_bytes += file.file_size
         if file.level == 0:
             self.level0_files += 1
             self.level0_rows += file.row_count
@@ -90,6 +101,8 @@ def _values(tallies: Iterable[_Tally], now_millis: int) -> dict[str, Any]:
         "level0_rows": sum(tally.level0_rows for tally in found),
         "level0_bytes": sum(tally.level0_bytes for tally in found),
         "level0_age_seconds": max(now_millis - min(oldest), 0) / 1000 if oldest else None,
+        "small_files": sum(tally.small_files for tally in found),
+        "small_bytes": sum(tally.small_bytes for tally in found),
         "files_masked": len(masked),
         "rows_masked": None if None in masked else sum(filter(None, masked)),
     }

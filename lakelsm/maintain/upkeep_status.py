@@ -1,0 +1,76 @@
+"""What a branch retains and what its upkeep would do now, for those who run it; no manifest of its state is read."""
+
+from __future__ import annotations
+
+from lakelsm.errors import CorruptTableError
+from lakelsm.format.manifest import FileKind
+from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.maintain.expiry.expiry_range import expiry_range
+from lakelsm.maintain.expiry.retention import snapshot_retention
+from lakelsm.maintain.history import maintenance_runs
+from lakelsm.results import UpkeepStatus
+from lakelsm.snapshots.manifest_scan import read_delta_entries, read_delta_metas
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM, Surroundings
+
+#: Of so many of the newest snapshots it is told what they wrote, as far as they have so many entries together.
+_MOST_MEASURED, _MOST_ENTRIES = 32, 100_000
+#: So many of the newest runs of maintenance are looked through for a removal of orphans.
+_RUNS = 200
+
+
+def upkeep_status(store: TableStore, surroundings: Surroundings = SYSTEM) -> UpkeepStatus:
+    """The status of a branch's upkeep. Raises CorruptTableError where a snapshot or a consumer cannot be read."""
+    now = surroundings.clock()
+    going = expiry_range(store, snapshot_retention(store.options, now), now)
+    kept = [] if going is None else [*going.snapshots, going.first, *going.later]
+    consumers = store.consumers.all()
+    slowest = min(consumers, key=lambda name: consumers[name], default=None)
+    removal = next((run for run in maintenance_runs(store, _RUNS) if run.operation == "remove_orphans"), None)
+    measured, appended, compacted = _written(store, kept)
+    return UpkeepStatus(
+        snapshots=len(kept),
+        oldest_snapshot_age_seconds=max(now - kept[0].time_millis, 0) / 1000 if kept else None,
+        snapshots_to_expire=0 if going is None else len(going.snapshots),
+        held_by=() if going is None else going.held_by,
+        changelogs=len(store.changelogs.ids()),
+        tags=len(store.tags.names()),
+        branches=len(store.branches.names()),
+        consumers=len(consumers),
+        slowest_consumer=slowest,
+        slowest_consumer_lag=None if slowest is None or not kept else max(kept[-1].id + 1 - consumers[slowest], 0),
+        orphans_removed=None if removal is None else removal.files,
+        orphans_removed_at=None if removal is None else removal.started,
+        snapshots_measured=measured,
+        bytes_appended=appended,
+        bytes_compacted=compacted,
+        write_amplification=(appended + compacted) / appended if appended else None,
+    )
+
+
+def _written(store: TableStore, snapshots: list[Snapshot]) -> tuple[int, int, int]:
+    """How many of the newest snapshots were looked at, and the bytes of files that they appended and compacted."""
+    measured = appended = compacted = entries = 0
+    for snapshot in reversed(snapshots[-_MOST_MEASURED:]):
+        try:
+            entries += sum(meta.entry_count for meta in read_delta_metas(store.file_io, store.paths, snapshot))
+            if entries > _MOST_ENTRIES:
+                break
+            size = _added_bytes(store, snapshot)
+        except CorruptTableError:
+            if store.snapshots.try_get(snapshot.id) is None:
+                break  # It has expired meanwhile, and the older ones with it.
+            raise
+        measured += 1
+        if snapshot.commit_kind is CommitKind.COMPACT:
+            compacted += size
+        else:
+            appended += size
+    return measured, appended, compacted
+
+
+def _added_bytes(store: TableStore, snapshot: Snapshot) -> int:
+    """Bytes of the files that a snapshot adds, but for those that only move to another level."""
+    entries = read_delta_entries(store.file_io, store.paths, snapshot)
+    moved = {entry.file.file_name for entry in entries if entry.kind == FileKind.DELETE}
+    return sum(e.file.file_size for e in entries if e.kind == FileKind.ADD and e.file.file_name not in moved)
