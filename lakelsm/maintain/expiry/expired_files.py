@@ -11,7 +11,8 @@ long-lived changelog needs it:
   would this. That rests on the tags being of one history, which a rollback that was killed, or of an engine that leaves
   tags behind, may break. So the other tags are looked at too, unless the file is days younger than they are.
 * Another branch is looked at as its oldest snapshot, its overwrites and its tags: it shares files from the time when it
-  was made, and has ever fewer of them.
+  was made, and has ever fewer of them. After a fast-forward both have one history, by the same ids, so its snapshots
+  with ids of expired ones are looked at too.
 """
 
 from __future__ import annotations
@@ -205,7 +206,9 @@ class ExpiredFiles:
     def _keep_branch(self, needed: NeededFiles, branch: RetainedBranch) -> None:
         name = "the main branch" if branch.paths.branch == MAIN_BRANCH else f"branch {branch.paths.branch}"
         snapshots = self._readable(branch)
-        states = [*snapshots[:1], *(s for s in snapshots[1:] if s.commit_kind is CommitKind.OVERWRITE)]
+        first = self._going.first.id
+        later = (s for s in snapshots[1:] if s.id < first or s.commit_kind is CommitKind.OVERWRITE)
+        states = [*snapshots[:1], *later]
         for state in (*states, *(tag.snapshot for tag in branch.tags.values())):
             self._count(name, needed.keep_state(state))
 
