@@ -37,10 +37,9 @@ class UnnamedFiles:
     def drop(self, batches: Iterable[pa.Array]) -> None:
         """Drop the files of these names, wherever they lie: no two files of a table have one."""
         for names in _gathered(batches):
-            named = pc.SetLookupOptions(value_set=names)
-            self._parts = [
-                part.filter(pc.invert(pc.is_in(part.column("names"), options=named))) for part in self._parts
-            ]
+            if self._parts:
+                files = pa.concat_tables(self._parts)  # As one, so that the names are hashed once.
+                self._parts = [files.filter(pc.invert(pc.is_in(files.column("names"), value_set=names)))]
 
     def orphans(self) -> Orphans:
         """Those that are old. The others are too young to go."""
