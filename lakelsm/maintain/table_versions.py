@@ -29,6 +29,7 @@ from lakelsm.maintain.consumers import (
 from lakelsm.maintain.expiry.retention import asked_retention
 from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots
 from lakelsm.maintain.fast_forward import fast_forward
+from lakelsm.maintain.history import recorded
 from lakelsm.maintain.opened_table import OpenedTable
 from lakelsm.maintain.rollback import rollback, rollback_target
 from lakelsm.maintain.tags import (
@@ -94,7 +95,10 @@ class TableVersions(OpenedTable):
             older_than=None if age is None else age.bound(now, self._engine(None).millis_of),
             max_deletes=limit,
         )
-        return expire_snapshots(store, retention, dry_run=dry)
+        with recorded(store, "expire_snapshots", dry_run=dry) as run:
+            result = expire_snapshots(store, retention, dry_run=dry)
+            run.files, run.bytes = result.data_files + result.changelog_files + result.metadata_files, result.bytes
+        return result
 
     # -- branches --------------------------------------------------------------------------------------------------
 
@@ -107,7 +111,10 @@ class TableVersions(OpenedTable):
         """
         checked_branch("name", name, new=True)
         checked_tag("tag", tag)
-        create_branch(self._store(), name, tag, ignore_if_exists=checked_flag("ignore_if_exists", ignore_if_exists))
+        checked_flag("ignore_if_exists", ignore_if_exists)
+        store = self._store()
+        with recorded(store, "create_branch"):
+            create_branch(store, name, tag, ignore_if_exists=ignore_if_exists)
 
     def branch(self: AnyTable, name: str) -> AnyTable:
         """Open a branch, a table like any other; 'main' is the table itself. Raises TableNotFoundError without it."""
@@ -127,14 +134,18 @@ class TableVersions(OpenedTable):
         snapshot or tag that stays needs a schema that the branch has not, CommitConflictError where others committed
         meanwhile.
         """
-        return fast_forward(self._store(), checked_branch("name", name))
+        store, branch = self._store(), checked_branch("name", name)
+        with recorded(store, "fast_forward"):
+            return fast_forward(store, branch)
 
     def rename_branch(self, name: str, new_name: str) -> None:
         """Give a branch another name. Let nobody write to it meanwhile: its files are copied, then deleted.
 
         Raises TableNotFoundError without the branch, InvalidInputError where the new name is taken or refused.
         """
-        rename_branch(self._store(), checked_branch("name", name), checked_branch("new_name", new_name, new=True))
+        store, old, new = self._store(), checked_branch("name", name), checked_branch("new_name", new_name, new=True)
+        with recorded(store, "rename_branch"):
+            rename_branch(store, old, new)
 
     def delete_branch(self, name: str) -> None:
         """Delete a branch: its snapshots, tags and schemas. Files that nothing else needs are orphans then.
@@ -142,7 +153,9 @@ class TableVersions(OpenedTable):
         Also clears away what a creation or deletion left that stopped half-way. Raises TableNotFoundError without the
         branch, InvalidInputError for the option 'scan.fallback-branch' and for a table that is a branch itself.
         """
-        delete_branch(self._store(), checked_branch("name", name))
+        store, branch = self._store(), checked_branch("name", name)
+        with recorded(store, "delete_branch"):
+            delete_branch(store, branch)
 
     # -- tags ------------------------------------------------------------------------------------------------------
 
@@ -169,7 +182,8 @@ class TableVersions(OpenedTable):
         checked_flag("if_not_exists", if_not_exists)
         store = self._store()
         snapshot = self._tagged(store, snapshot_id, timestamp)
-        return create_tag(store, tag, snapshot, time_retained=retained, if_not_exists=if_not_exists)
+        with recorded(store, "create_tag"):
+            return create_tag(store, tag, snapshot, time_retained=retained, if_not_exists=if_not_exists)
 
     def replace_tag(
         self,
@@ -185,12 +199,16 @@ class TableVersions(OpenedTable):
         """
         tag, retained = checked_tag("name", name, optional=False), _retained(time_retained)
         store = self._store()
-        return replace_tag(store, tag, self._tagged(store, snapshot_id, timestamp), time_retained=retained)
+        snapshot = self._tagged(store, snapshot_id, timestamp)
+        with recorded(store, "replace_tag"):
+            return replace_tag(store, tag, snapshot, time_retained=retained)
 
     def rename_tag(self, name: str, new_name: str) -> TagInfo:
         """Give a tag another name, which no other tag may have."""
         old, new = checked_tag("name", name, optional=False), checked_tag("new_name", new_name, optional=False)
-        return rename_tag(self._store(), old, new)
+        store = self._store()
+        with recorded(store, "rename_tag"):
+            return rename_tag(store, old, new)
 
     def delete_tag(self, name: str, *, dry_run: bool = False) -> TagDeletionResult:
         """Delete a tag, and the files that nothing else needs: no snapshot, other tag, branch or long-lived changelog.
@@ -198,7 +216,11 @@ class TableVersions(OpenedTable):
         With ``dry_run`` nothing is deleted. Raises SnapshotNotFoundError, which lists the tags, where there is none.
         """
         tag = checked_tag("name", name, optional=False)
-        return delete_tags(self._store(), [tag], dry_run=checked_flag("dry_run", dry_run))
+        store, dry = self._store(), checked_flag("dry_run", dry_run)
+        with recorded(store, "delete_tag", dry_run=dry) as run:
+            result = delete_tags(store, [tag], dry_run=dry)
+            run.files, run.bytes = result.files, result.bytes
+        return result
 
     def expire_tags(
         self, older_than: timedelta | datetime | float | str | None = None, *, dry_run: bool = False
@@ -210,7 +232,11 @@ class TableVersions(OpenedTable):
         """
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
         before = None if age is None else age.bound(SYSTEM.clock(), self._engine(None).millis_of)
-        return expire_tags(self._store(), before, dry_run=dry)
+        store = self._store()
+        with recorded(store, "expire_tags", dry_run=dry) as run:
+            result = expire_tags(store, before, dry_run=dry)
+            run.files, run.bytes = result.files, result.bytes
+        return result
 
     # -- rollback --------------------------------------------------------------------------------------------------
 
@@ -242,7 +268,10 @@ class TableVersions(OpenedTable):
             target = store.snapshots.at_or_before(self._engine(None).millis_of(time))
         else:
             raise InvalidInputError("Give one of to (a snapshot id, the name of a tag, or a datetime) and timestamp.")
-        return rollback(store, target, dry_run=dry_run)
+        with recorded(store, "rollback", dry_run=dry_run) as run:
+            result = rollback(store, target, dry_run=dry_run)
+            run.files, run.bytes = result.files, result.bytes
+        return result
 
     # -- consumers -------------------------------------------------------------------------------------------------
 
@@ -274,7 +303,8 @@ class TableVersions(OpenedTable):
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
         store = self._store()
         before = consumer_bound(store, age, SYSTEM.clock(), lambda moment: self._engine(None).millis_of(moment))
-        return expire_consumers(store, before, dry_run=dry)
+        with recorded(store, "expire_consumers", dry_run=dry):
+            return expire_consumers(store, before, dry_run=dry)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

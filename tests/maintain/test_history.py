@@ -117,3 +117,26 @@ def test_an_operation_publishes_its_record_with_its_snapshot(tmp_path: Path) -> 
     record = maintenance_record("analyze", "me", SYSTEM.clock() - 2000, files=1, bytes=9)
     assert (record.operation, record.user, record.files, record.bytes) == ("analyze", "me", 1, 9) and record.seconds >= 2
     assert maintenance_runs(made.store, 5) == []
+
+
+def test_every_action_leaves_its_record(tmp_path: Path) -> None:
+    table = Catalog(str(tmp_path)).create_table(
+        "db.p", "p STRING, k INT", primary_key=["p", "k"], partition_by=["p"], options={"bucket": 1, "write-only": True}
+    )
+    for number in range(3):
+        table.write(pa.table({"p": ["a", "b"], "k": pa.array([number, number], pa.int32())}))
+    table.create_tag("x")
+    table.rename_tag("x", "y")
+    table.create_branch("b", tag="y")
+    with pytest.raises(InvalidInputError):
+        table.create_branch("b")
+    table.delete_branch("b")
+    table.drop_partitions("p = 'a'", commit_user="me")
+    table.rollback(to="y")
+    table.delete_tag("y")
+    table.expire_snapshots(retain_last=1)
+    table.expire_snapshots(retain_last=1, dry_run=True)
+    told = [run.operation for run in reversed(table.history())]
+    assert told == ["create_tag", "rename_tag", "create_branch", "delete_branch", "rollback", "delete_tag",
+                    "expire_snapshots"], "the drop went with its snapshot"
+    assert table.history(1)[0].files > 0

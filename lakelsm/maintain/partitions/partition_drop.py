@@ -7,9 +7,11 @@ from collections.abc import Collection
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.committer import Committer
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from lakelsm.maintain.history import maintenance_record
 from lakelsm.maintenance_results import PartitionDropResult
 from lakelsm.plan.partition_files import chosen_partitions
 from lakelsm.predicate.predicate import Predicate
+from lakelsm.snapshots.maintenance_record import MaintenanceRecord
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
@@ -26,33 +28,41 @@ def drop_partitions(
     surroundings: Surroundings = SYSTEM,
 ) -> PartitionDropResult:
     """Drop the partitions that a condition takes; nothing is committed where there are none."""
+    started = surroundings.clock()
     found = chosen_partitions(store, store.snapshots.latest(), predicate)
     partitions = frozenset(files.partition for files in found)
-    dropped = bool(found) and not dry_run
+    files, size = sum(each.files for each in found), sum(each.bytes for each in found)
+    snapshot_id = None
+    if found and not dry_run:
+        record = maintenance_record("drop_partitions", commit_user, started, surroundings, files=files, bytes=size)
+        snapshot_id = commit_drop(store, partitions, record, surroundings)
     return PartitionDropResult(
         table=store.name,
         dry_run=dry_run,
         partitions=tuple(store.partition_label(files.partition) for files in found),
-        files=sum(files.files for files in found),
-        bytes=sum(files.bytes for files in found),
-        snapshot_id=commit_drop(store, partitions, commit_user, surroundings) if dropped else None,
+        files=files,
+        bytes=size,
+        snapshot_id=snapshot_id,
     )
 
 
 def commit_drop(
     store: TableStore,
     partitions: Collection[bytes],
-    commit_user: str,
+    record: MaintenanceRecord,
     surroundings: Surroundings,
     as_of: int | None = None,
     identifier: int = BATCH_COMMIT_IDENTIFIER,
 ) -> int:
-    """Publish a snapshot without some partitions; return its id.
+    """Publish a snapshot without some partitions, with the record of the run, whose user commits it; return its id.
 
     With ``as_of`` it raises RowsChangedError where another snapshot than that is the newest.
     """
     message = CommitMessage(overwrite_partitions=frozenset(partitions).__contains__, overwrite_as_of=as_of)
     committer = Committer.of(store, surroundings=surroundings)
-    outcome = committer.commit(CommitKind.OVERWRITE, message, commit_user, identifier, operation=_OPERATION)
+    properties = record.as_property()
+    outcome = committer.commit(
+        CommitKind.OVERWRITE, message, record.user, identifier, operation=_OPERATION, properties=properties
+    )
     assert outcome.snapshot is not None
     return outcome.snapshot.id

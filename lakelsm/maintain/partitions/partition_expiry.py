@@ -9,6 +9,7 @@ from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.errors import InvalidInputError, RowsChangedError, UnsupportedFeatureError
 from lakelsm.format.paths import partition_text
 from lakelsm.format.row.binary_row import decode_rows
+from lakelsm.maintain.history import maintenance_record
 from lakelsm.maintain.partitions.partition_drop import commit_drop
 from lakelsm.maintain.partitions.partition_time import PartitionTimes
 from lakelsm.maintenance_results import PartitionExpiryResult
@@ -50,7 +51,7 @@ def expire_partitions(
     before = surroundings.local_wall_clock(bound)
     limit, size = store.options.partition_expiration_max_num, _batch_size(store)
     result = PartitionExpiryResult(table=store.name, dry_run=dry_run)
-    tries = 0
+    tries, started = 0, surroundings.clock()
     while True:
         snapshot = store.snapshots.latest()
         choice = _chosen(store, chosen_partitions(store, snapshot, None), chosen_strategy, before)
@@ -64,7 +65,15 @@ def expire_partitions(
         if not dry_run:
             as_of = None if chosen_strategy == _VALUES_TIME else snapshot.id
             try:
-                ids = (commit_drop(store, [files.partition for files in batch], user, surroundings, as_of),)
+                record = maintenance_record(
+                    "expire_partitions",
+                    user,
+                    started,
+                    surroundings,
+                    files=sum(each.files for each in batch),
+                    bytes=sum(each.bytes for each in batch),
+                )
+                ids = (commit_drop(store, [files.partition for files in batch], record, surroundings, as_of),)
             except RowsChangedError:
                 tries += 1
                 if tries >= _TRIES:

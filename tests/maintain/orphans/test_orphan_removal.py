@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from lakelsm import Table
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.snapshot import Tag
 from lakelsm.maintain.orphans import orphan_removal
@@ -233,3 +235,15 @@ def test_files_that_a_tag_a_branch_or_a_long_lived_changelog_names_stay(table: L
         path.unlink()
         assert removed(table).files > 0
     assert not list(root.rglob("*.parquet")) and not list((root / "manifest").iterdir())
+
+
+def test_on_spark_tasks_list_the_files_and_read_the_manifests(table: LocalTable, spark: SparkSession) -> None:
+    orphan(table)
+    orphan(table, f"index/index-{UUID}-0")
+    before = unnamed(table.root)
+    result = Table.for_path(str(table.root), spark).remove_orphans("1 h", engine="spark")
+    assert (result.files, result.kinds) == (2, {"data": 1, "index": 1})
+    assert len(before) == 2 and unnamed(table.root) == set()
+    (table.root / "manifest" / table.latest.delta_manifest_list).write_bytes(b"damage")
+    with pytest.raises(CorruptTableError, match="manifest-list"):
+        Table.for_path(str(table.root), spark).remove_orphans("1 h", engine="spark")

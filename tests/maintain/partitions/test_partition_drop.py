@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, InvalidInputError, LakelsmError, UnsupportedFeatureError
+from lakelsm.maintain.history import maintenance_record
 from lakelsm.maintain.partitions.partition_drop import commit_drop
 from lakelsm.surroundings import SYSTEM
 from tests.maintain.partitions.partitioned_table import fill, left, partitioned
@@ -77,7 +78,7 @@ def test_a_drop_that_was_chosen_by_an_older_snapshot_is_refused(tmp_path: Path) 
     fill(table, "a")
     store = table._store()
     with pytest.raises(LakelsmError, match=f"chosen by what snapshot {older}"):
-        commit_drop(store, [b""], "u", SYSTEM, as_of=older)
+        commit_drop(store, [b""], maintenance_record("drop_partitions", "u", 0), SYSTEM, as_of=older)
 
 
 def test_a_table_without_partitions_has_none_to_drop(tmp_path: Path) -> None:
