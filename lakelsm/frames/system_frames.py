@@ -12,7 +12,7 @@ from lakelsm.frames.changelog_frame import change_frame
 from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.schema.system_columns import ROW_KIND
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.columns import quoted
+from lakelsm.spark.columns import quoted, quoted_all
 from lakelsm.spark.spark_types import to_struct
 from lakelsm.types import DataField
 
@@ -22,12 +22,17 @@ def system_frame(spark: SparkSession, rows: pa.Table, fields: Sequence[DataField
     return spark.createDataFrame(rows, to_struct(tuple(fields)))
 
 
-def state_frame(spark: SparkSession, store: TableStore, plan: ChangelogPlan, lists: bool) -> DataFrame:
-    """The rows of a state behind their row kinds; ``lists``: each value as a list of one."""
-    frame = change_frame(spark, store, plan, None, ROW_KIND, positions=False)
-    if not lists:
-        return frame
-    return frame.select(ROW_KIND, *(F.array(quoted(name)).alias(name) for name in store.schema.field_names))
+def state_frame(
+    spark: SparkSession, store: TableStore, plan: ChangelogPlan, heads: Sequence[str], lists: bool
+) -> DataFrame:
+    """The rows of a state behind ``heads``: the row kind, or that and the sequence number.
+
+    ``lists``: each value of the table's columns as a list of one.
+    """
+    frame = change_frame(spark, store, plan, None, ROW_KIND, positions=len(heads) > 1)
+    names = store.schema.field_names
+    values = [F.array(quoted(name)).alias(name) for name in names] if lists else quoted_all(names)
+    return frame.select(*heads, *values)
 
 
 def buckets_frame(files: DataFrame) -> DataFrame:

@@ -126,6 +126,12 @@ class EngineOptions:
     data_evolution_enabled: bool = option(
         "data-evolution.enabled", BOOLEAN, False, "Column-wise files of append tables.", immutable=True
     )
+    table_read_sequence_number_enabled: bool = option(
+        "table-read.sequence-number.enabled",
+        BOOLEAN,
+        False,
+        "The system tables audit_log and binlog have the sequence number of each row behind its kind.",
+    )
     streaming_read_overwrite: bool = option(
         "streaming-read-overwrite",
         BOOLEAN,

@@ -174,7 +174,6 @@ UNBUILT_KEYS: tuple[str, ...] = (
     "scan.plan-auto-tag-for-read.time-retained",
     "sink.clustering.by-columns",
     "sink.clustering.strategy",
-    "table-read.sequence-number.enabled",
 )
 UNBUILT_PREFIXES: tuple[str, ...] = (
     "blob",

@@ -97,6 +97,7 @@ ENGINES = {
         "aggregation.remove-record-on-delete": "true",
     },
     "first-row": {"merge-engine": "first-row", "ignore-delete": "true"},
+    "sequence": {"table-read.sequence-number.enabled": "true", "sequence.field": "v"},
     "lookup": {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum", "changelog-producer": "lookup"},
 }
 

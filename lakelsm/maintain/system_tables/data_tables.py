@@ -12,7 +12,9 @@ from lakelsm.engine import local_engine
 from lakelsm.maintain.system_tables.system_table import TableState
 from lakelsm.plan.changelog_plan import plan_state
 from lakelsm.plan.read_plan import ReadPlan, plan_read
-from lakelsm.schema.system_columns import ROW_KIND
+from lakelsm.read.changelog_tasks import check_added_columns
+from lakelsm.schema.system_columns import ROW_KIND, SEQUENCE_NUMBER
+from lakelsm.snapshots.table_store import TableStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 class AuditLog:
     """The merged rows of a snapshot behind their row kinds, with the retractions that no compaction has dropped yet.
 
-    ``lists``: each value is a list of one, as in Paimon's binlog.
+    With 'table-read.sequence-number.enabled' the sequence number follows the kind. ``lists``: each value is a list of
+    one, as in Paimon's binlog.
     """
 
     name: str
@@ -33,16 +36,18 @@ class AuditLog:
         """The rows on Spark."""
         from lakelsm.frames.system_frames import state_frame
 
-        return state_frame(spark, state.store, plan_state(state.store, state.snapshot), self.lists)
+        store, plan = state.store, plan_state(state.store, state.snapshot)
+        return state_frame(spark, store, plan, _heads(store), self.lists)
 
     def rows(self, state: TableState) -> pa.Table:
         """The rows, read in this process."""
         from lakelsm.local.arrow_changes import changes_reader
 
-        plan, runner = plan_state(state.store, state.snapshot), local_engine().runner
-        reader = changes_reader(runner, state.store, plan, kind_column=ROW_KIND, positions=False)
-        batches = map(_listed, reader) if self.lists else reader
-        return pa.Table.from_batches(batches, _lists(reader.schema) if self.lists else reader.schema)
+        store, plan = state.store, plan_state(state.store, state.snapshot)
+        heads = _heads(store)
+        reader = changes_reader(local_engine().runner, store, plan, kind_column=ROW_KIND, positions=len(heads) > 1)
+        rows = reader.read_all().select([*heads, *store.schema.field_names])
+        return _listed(rows, len(heads)) if self.lists else rows
 
 
 @dataclass(frozen=True)
@@ -74,15 +79,23 @@ BINLOG = AuditLog("binlog", lists=True)
 READ_OPTIMIZED = ReadOptimized("ro")
 
 
-def _lists(schema: pa.Schema) -> pa.Schema:
-    """The columns of an audit log as those of a binlog."""
-    kind, *columns = schema
-    return pa.schema([kind, *(pa.field(column.name, pa.list_(column.type), column.nullable) for column in columns)])
+def _heads(store: TableStore) -> tuple[str, ...]:
+    """The columns before those of the table. Raises InvalidInputError where it has one that is read beside these."""
+    if not store.options.table_read_sequence_number_enabled:
+        return (ROW_KIND,)
+    check_added_columns(store.schema, ROW_KIND, positions=True)
+    return ROW_KIND, SEQUENCE_NUMBER
 
 
-def _listed(batch: pa.RecordBatch) -> pa.RecordBatch:
-    kind, *columns = batch.columns
-    offsets = pa.array(np.arange(len(batch) + 1, dtype=np.int32))
-    schema = _lists(batch.schema)
-    lists = [pa.ListArray.from_arrays(offsets, each, type=field.type) for each, field in zip(columns, list(schema)[1:])]
-    return pa.RecordBatch.from_arrays([kind, *lists], schema=schema)
+def _listed(rows: pa.Table, heads: int) -> pa.Table:
+    """The rows with each value but for those of the first columns as a list of one."""
+    for place, (field, column) in enumerate(zip(rows.schema, rows.columns)):
+        if place >= heads:
+            kind = pa.list_(field.type)
+            lists = pa.chunked_array(map(_list_of_each, column.chunks), kind)
+            rows = rows.set_column(place, pa.field(field.name, kind, field.nullable), lists)
+    return rows
+
+
+def _list_of_each(values: pa.Array) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(np.arange(len(values) + 1, dtype=np.int32)), values)

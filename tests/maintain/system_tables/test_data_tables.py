@@ -43,6 +43,15 @@ def test_an_audit_log_has_retractions_until_a_compaction_drops_them(tmp_path: Pa
     assert shown(table, "ro") == [(2, 3, None)]
 
 
+def test_sequence_numbers_follow_the_kind_where_the_table_wants_them(tmp_path: Path) -> None:
+    table = table_of(tmp_path, **{"table-read.sequence-number.enabled": "true"})
+    write(table, "II", (1, 1, None), (2, 2, None))
+    write(table, "DU", (1, 1, None), (2, 3, None))
+    assert table.system_arrow("audit_log").schema.names == ["rowkind", "_SEQUENCE_NUMBER", "k", "v", "w"]
+    assert shown(table, "audit_log") == [("+U", 3, 2, 3, None), ("-D", 2, 1, 1, None)]
+    assert shown(table, "binlog") == [("+U", 3, [2], [3], [None]), ("-D", 2, [1], [1], [None])]
+
+
 @pytest.mark.parametrize("producer", ["none", "lookup"])
 def test_engines_that_combine_rows_show_them_merged(tmp_path: Path, producer: str) -> None:
     table = table_of(tmp_path, merge_engine="partial-update", changelog_producer=producer)
