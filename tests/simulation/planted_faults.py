@@ -244,13 +244,17 @@ def _deletes_dropped_by_merges() -> Planted:
 
 def _hint_trusted() -> Planted:
     """The LATEST hint is believed without a look for newer snapshots."""
-    real = SnapshotManager.latest_id
+    real_id, real = SnapshotManager.latest_id, SnapshotManager.latest
 
     def latest_id(manager: Any) -> int | None:
         hint = manager._hint(manager._paths.latest_hint)
-        return hint if hint is not None else real(manager)
+        return hint if hint is not None else real_id(manager)
 
-    return [(SnapshotManager, "latest_id", latest_id)]
+    def latest(manager: Any, known: int | None = None) -> Any:
+        hint = manager._hint(manager._paths.latest_hint)
+        return manager.get(hint) if hint is not None else real(manager, known)
+
+    return [(SnapshotManager, "latest_id", latest_id), (SnapshotManager, "latest", latest)]
 
 
 def _hint_before_the_snapshot() -> Planted:
