@@ -48,6 +48,7 @@ _SPANNING = frozenset(
         "spark/all_types",
         "write/interleaved_rows",
         "write/level0_engines",
+        "storage/requests",
     }
 )
 

@@ -1,0 +1,75 @@
+"""How many requests operations send to an object store: as docs/object-stores.md says, however large the table is."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog, Table
+from lakelsm.storage.object_store import KEPT
+from tests.storage.object_server import ObjectServer
+
+PAGE = Path(__file__).parents[2] / "docs" / "object-stores.md"
+#: Commits before, and rows of each.
+SIZES = {"small": (3, 10), "large": (26, 4000)}
+
+
+def table(server: ObjectServer, commits: int, rows: int) -> tuple[Catalog, Table]:
+    catalog = Catalog(f"{server.new_bucket()}/w", storage_options=server.options)
+    made = catalog.create_table("d.t", "id BIGINT, v INT", primary_key=["id"], options={"bucket": "1"})
+    for number in range(commits):
+        ids = range(number, number + rows)
+        made.write(pa.table({"id": pa.array(ids, pa.int64()), "v": pa.array([number] * rows, pa.int32())}))
+    made.compact(full=True)
+    return catalog, made
+
+
+def requests(server: ObjectServer, operation: Callable[[], object]) -> Counter[str]:
+    """The requests of an operation by method and kind of file."""
+    with server.counted():
+        operation()
+    return Counter(f"{method} {_kind(path)}" for method, path in server.requests)
+
+
+def _kind(path: str) -> str:
+    folder, _, name = path.rpartition("/")
+    last = folder.rpartition("/")[2]
+    if last == "manifest":
+        return "manifest list" if name.startswith("manifest-list") else "manifest"
+    return "data file" if last.startswith("bucket-") and name.endswith(".parquet") else last
+
+
+def documented(operation: str) -> Counter[str]:
+    """What the page says of an operation: '2 GET schema, 3 GET snapshot' and so on; manifests have no number."""
+    line = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| {operation} |"))
+    found = re.findall(r"(\d+) ((?:GET|HEAD|PUT|LIST|DELETE|POST) [a-z ]+?)(?=,|;| \|)", line)
+    return Counter({what.strip(): int(number) for number, what in found})
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_requests_are_as_documented_at_any_size(object_server: ObjectServer, size: str) -> None:
+    catalog, made = table(object_server, *SIZES[size])
+    upsert = pa.table({"id": pa.array([1], pa.int64()), "v": pa.array([-1], pa.int32())})
+
+    def in_a_new_process(operation: Callable[[], object]) -> Counter[str]:
+        KEPT.clear()
+        sent = requests(object_server, operation)
+        assert sent.pop("GET manifest") <= 30
+        return sent
+
+    assert requests(object_server, lambda: catalog.table("d.t")) == documented("open")
+    assert in_a_new_process(lambda: made.to_arrow(where="id = 2")) == documented("point read")
+    assert requests(object_server, lambda: made.to_arrow(where="id = 2")) == documented("point read again")
+    assert in_a_new_process(lambda: made.write(upsert)) == documented("upsert")
+    assert requests(object_server, lambda: made.write(upsert)) == documented("upsert again")
+    sent = requests(object_server, lambda: made.write(upsert, options={"write-only": "true"}))
+    assert sent == documented("upsert, write-only")
+    assert sent.total() - 2 - 3 - 1 == 10, "a commit: less the newest schema, the snapshot to start from, the data file"
+    assert requests(object_server, lambda: made.compact(full=True)) == documented("compaction")
+    made.write(upsert, options={"write-only": "true"})
+    assert in_a_new_process(lambda: made.compact(full=True)) == documented("compaction in a new process")
