@@ -41,8 +41,9 @@ class SnapshotManager:
     def earliest_id(self) -> int | None:
         """Return the oldest snapshot's id that is still there, or None for a table without snapshots."""
         hint = self._hint(self._paths.earliest_hint)
-        if hint is not None and self._exists(hint):
-            return hint
+        for candidate in (hint, 1):
+            if candidate is not None and self._exists(candidate):
+                return candidate
         return min(self._listed(), default=None)
 
     def ids(self) -> Sequence[int]:
