@@ -23,7 +23,8 @@ SIZES = {"small": (3, 10), "large": (20, 4000)}
 
 def table(server: ObjectServer, commits: int, rows: int) -> tuple[Catalog, Table]:
     catalog = Catalog(f"{server.new_bucket()}/w", storage_options=server.options)
-    made = catalog.create_table("d.t", "id BIGINT, v INT", primary_key=["id"], options={"bucket": "1", "write-only": "true"})
+    options = {"bucket": "1", "write-only": "true"}
+    made = catalog.create_table("d.t", "id BIGINT, v INT", primary_key=["id"], options=options)
     for number in range(commits):
         ids = range(number, number + rows)
         made.write(pa.table({"id": pa.array(ids, pa.int64()), "v": pa.array([number] * rows, pa.int32())}))
