@@ -15,6 +15,7 @@ from lakelsm.arguments import (
     checked_assignments,
     checked_buckets,
     checked_condition,
+    checked_consumer,
     checked_flag,
     checked_location,
     checked_name,
@@ -36,6 +37,7 @@ from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Com
 from lakelsm.engine import Engine, chosen_engine, local_engine, opened_storage
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.maintain.after_commit import after_commit
+from lakelsm.maintain.consumers import ConsumedChanges, consumer_start
 from lakelsm.maintain.table_inspection import TableInspection
 from lakelsm.maintain.table_upkeep import TableUpkeep
 from lakelsm.maintain.table_versions import TableVersions
@@ -430,6 +432,7 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         mode: str = "auto",
         kind_column: str = "rowkind",
         positions: bool = False,
+        consumer_id: str | None = None,
     ) -> DataFrame:
         """The changes after ``start`` up to ``end`` (inclusive): the row kind (+I, -U, +U, -D), then the table's columns.
 
@@ -441,11 +444,14 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         merge engine; 'diff' compares the two states, which also sees overwrites. 'auto' is Paimon's choice: 'diff'
         between two tags, else 'delta' for tables without a ``changelog-producer``, else 'changelog'. With ``positions``
         the columns _SNAPSHOT_ID and _SEQUENCE_NUMBER follow (NULL where changes of several snapshots were merged).
+
+        With ``consumer_id`` they begin where the consumer is, or where it is new at ``start``, and expiry keeps them for
+        it from now on. Say with `record_consumer` that they were worked off; `changelog_reader` does so by itself.
         """
         from lakelsm.frames.changelog_frame import change_frame
 
         engine = chosen_engine("spark", self._spark)
-        store, plan = self._changes(engine, start, end, where, mode, kind_column, positions)
+        store, plan, _ = self._changes(engine, start, end, where, mode, kind_column, positions, consumer_id)
         return change_frame(self.spark, store, plan, where, kind_column, positions)
 
     def changelog_arrow(
@@ -457,10 +463,13 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         mode: str = "auto",
         kind_column: str = "rowkind",
         positions: bool = False,
+        consumer_id: str | None = None,
     ) -> pa.Table:
-        """The changes that `changelog` gives as an Arrow table, read in this process; see `changelog_reader`."""
-        reader = self.changelog_reader(start, end, where, mode=mode, kind_column=kind_column, positions=positions)
-        return reader.read_all()
+        """The changes that `changelog` gives as an Arrow table, read in this process; see `changelog_reader`.
+
+        What was handed over is not known to be worked off: say so with `record_consumer`.
+        """
+        return self._read_changes(start, end, where, mode, kind_column, positions, consumer_id)[0].read_all()
 
     def changelog_reader(
         self,
@@ -471,17 +480,16 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         mode: str = "auto",
         kind_column: str = "rowkind",
         positions: bool = False,
+        consumer_id: str | None = None,
     ) -> pa.RecordBatchReader:
         """The changes that `changelog` gives as a stream of Arrow record batches, read in this process as in `to_reader`.
 
-        The arguments are those of `changelog`; ``where`` and texts of times are as in `to_reader`.
+        The arguments are those of `changelog`; ``where`` and texts of times are as in `to_reader`. With ``consumer_id``
+        the consumer's progress is recorded when the stream is asked for more after its last batch: who works each batch
+        off before the next gets every change at least once. A stream that is dropped half-way records nothing.
         """
-        from lakelsm.local.arrow_changes import changes_reader
-
-        engine = local_engine()
-        store, plan = self._changes(engine, start, end, where, mode, kind_column, positions)
-        predicate = engine.exact(store, where)
-        return changes_reader(engine.runner, store, plan, predicate, kind_column=kind_column, positions=positions)
+        reader, consumed = self._read_changes(start, end, where, mode, kind_column, positions, consumer_id)
+        return reader if consumed is None else pa.RecordBatchReader.from_batches(reader.schema, consumed.of(reader))
 
     # -- maintenance -----------------------------------------------------------------------------------------------
 
@@ -576,6 +584,24 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         predicate = None if where is None or other is None else engine.predicate(store, where)
         return read_states(ReadState(store, snapshot), other, predicate, until)
 
+    def _read_changes(
+        self,
+        start: int | str | datetime | None,
+        end: int | str | datetime | None,
+        where: str | None,
+        mode: str,
+        kind_column: str,
+        positions: bool,
+        consumer_id: str | None,
+    ) -> tuple[pa.RecordBatchReader, ConsumedChanges | None]:
+        from lakelsm.local.arrow_changes import changes_reader
+
+        engine = local_engine()
+        store, plan, consumed = self._changes(engine, start, end, where, mode, kind_column, positions, consumer_id)
+        predicate = engine.exact(store, where)
+        reader = changes_reader(engine.runner, store, plan, predicate, kind_column=kind_column, positions=positions)
+        return reader, consumed
+
     def _changes(
         self,
         engine: Engine,
@@ -585,16 +611,21 @@ class Table(TableVersions, TableUpkeep, TableInspection):
         mode: str,
         kind_column: str,
         positions: bool,
-    ) -> tuple[TableStore, ChangelogPlan]:
+        consumer_id: str | None,
+    ) -> tuple[TableStore, ChangelogPlan, ConsumedChanges | None]:
         start, end = checked_point("start", start, least=0), checked_point("end", end, least=1)
         checked_condition(where)
         checked_name("mode", mode, "auto, changelog, delta or diff")
         checked_name("kind_column", kind_column, "the name of a column as text")
         checked_flag("positions", positions)
-        store = self._store()
-        between = changelog_range(store, start, end, engine.millis_of)
+        name, store = checked_consumer("consumer_id", consumer_id), self._store()
+        begin = start if name is None else consumer_start(store, name, start)
+        between = changelog_range(store, begin, end, engine.millis_of)
         check_added_columns(store.schema, kind_column, positions)
-        return store, between.plan(store, mode, None if where is None else engine.predicate(store, where))
+        plan = between.plan(store, mode, None if where is None else engine.predicate(store, where))
+        if name is None or between.after is None:
+            return store, plan, None
+        return store, plan, ConsumedChanges.begun(store, name, between.first, between.after)
 
     def _change(
         self,

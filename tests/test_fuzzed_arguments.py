@@ -82,6 +82,8 @@ WRITING = {"create_table", "alter_table", "drop_table", "write", "overwrite", "d
 WRITING |= {"remove_orphans", "analyze", "expire_snapshots"}
 WRITING |= {"drop_partitions", "expire_partitions", "mark_partitions_done"}
 WRITING |= {"create_branch", "fast_forward", "rename_branch", "delete_branch"}
+# A new consumer is recorded where it begins to read.
+WRITING |= {"changelog", "changelog_arrow", "changelog_reader"}
 WRITING |= {"rollback", "record_consumer", "delete_consumer", "expire_consumers"}
 WRITING |= {"expire_tags", "create_tag", "rename_tag", "replace_tag", "delete_tag"}
 CHANGING_ROWS = {"drop_table", "delete", "update", "overwrite", "rollback", "drop_partitions", "expire_partitions"}
@@ -100,6 +102,7 @@ CHANGELOG = {
     "mode": ["auto", "diff"],
     "kind_column": ["rowkind"],
     "positions": [False, True],
+    "consumer_id": [None, "read"],
 }
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
+import pyarrow as pa
+
 from lakelsm.arguments import Age
-from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
+from lakelsm.errors import CommitConflictError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.format.paths import consumer_of
+from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintenance_results import ConsumerExpiryResult, ConsumerInfo
-from lakelsm.plan.time_travel import Millis
+from lakelsm.plan.time_travel import Millis, Point
 from lakelsm.snapshots.consumer_store import consumer_text
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
@@ -96,7 +101,38 @@ def reset_beyond(store: TableStore, next_snapshot: int) -> None:
             store.file_io.write(store.paths.consumer(name), consumer_text(next_snapshot))
 
 
-def consumer_start(store: TableStore, consumer_id: str, start: int | None) -> int | None:
+@dataclass(frozen=True)
+class ConsumedChanges:
+    """Changes that a consumer reads, up to the snapshot ``last``."""
+
+    store: TableStore
+    consumer_id: str
+    last: Snapshot
+
+    @staticmethod
+    def begun(store: TableStore, consumer_id: str, first: int, last: Snapshot) -> ConsumedChanges:
+        """A consumer begins to read; a new one is recorded, so that expiry keeps what it reads."""
+        if store.consumers.try_get(consumer_id) is None:
+            store.file_io.write(store.paths.consumer(consumer_id), consumer_text(first))
+        return ConsumedChanges(store, consumer_id, last)
+
+    def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches, and then record that the consumer has them.
+
+        Raises CommitConflictError where what it read was rolled back meanwhile.
+        """
+        yield from batches
+        store, last = self.store, self.last
+        now = store.snapshots.try_get(last.id)
+        if not last.is_same(now) and (now is not None or (store.snapshots.latest_id() or 0) < last.id):
+            raise CommitConflictError(
+                f"Table {store.name} was rolled back while consumer {self.consumer_id!r} read its changes up to snapshot "
+                f"{last.id}. Its progress was not recorded: read again from where the table is now."
+            )
+        store.file_io.write(store.paths.consumer(self.consumer_id), consumer_text(last.id + 1))
+
+
+def consumer_start(store: TableStore, consumer_id: str, start: Point | None) -> Point | None:
     """The snapshot after which a consumer's changes begin: what it recorded, else ``start``.
 
     Raises InvalidInputError where its next snapshot is beyond the next commit's: the table was rolled back.

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from lakelsm import Table
-from lakelsm.errors import CorruptTableError, InvalidInputError, SnapshotNotFoundError
+from lakelsm.errors import CommitConflictError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.maintain.consumers import consumer_start, expire_after_commit, reset_beyond
 from lakelsm.surroundings import Surroundings
-from tests.maintain.versioned_table import versioned_table
+from tests.maintain.versioned_table import rows, versioned_table
 
 
 @pytest.fixture
@@ -114,3 +114,72 @@ def test_a_consumer_goes_on_where_it_was_and_a_new_one_where_it_is_told(table: T
     file_of(table, "etl").write_text("{")
     with pytest.raises(CorruptTableError, match="consumer-etl"):
         consumer_start(table._store(), "etl", 3)
+
+
+def changed(table: Table, **more: object) -> list[str]:
+    """The rows of the changes that the consumer etl reads, worked off batch by batch."""
+    found: list[str] = []
+    for batch in table.changelog_reader(consumer_id="etl", **more):  # type: ignore[arg-type]
+        found += batch["v"].to_pylist()
+    return found
+
+
+def progress(table: Table) -> int | None:
+    return table._store().consumers.try_get("etl")
+
+
+def test_a_stream_that_is_worked_off_is_recorded_and_the_next_goes_on_after_it(table: Table) -> None:
+    assert changed(table, start=3, end=4) == ["v4"] and progress(table) == 5
+    assert changed(table) == ["v5"] and progress(table) == 6
+    assert changed(table) == []
+    table.write(rows((6, "v6")))
+    assert changed(table, start=3) == ["v6"] and progress(table) == 7
+
+
+def test_a_stream_that_is_dropped_half_way_records_where_it_began_alone(table: Table) -> None:
+    reader = table.changelog_reader(start=3, consumer_id="etl")
+    assert progress(table) == 4, "expiry keeps them from now on"
+    reader.read_next_batch()
+    assert progress(table) == 4
+    assert table.changelog_arrow(consumer_id="etl").num_rows == 2 and progress(table) == 4
+    assert changed(table) == ["v4", "v5"]
+
+
+def test_a_consumer_that_begins_without_a_start_reads_what_is_retained(table: Table) -> None:
+    assert changed(table, mode="delta") == ["v3", "v4", "v5"] and progress(table) == 6
+    assert table.expire_snapshots(retain_last=1).snapshots == 2
+    table.record_consumer("etl", 5)
+    table.write(rows((6, "v6")))
+    assert table.expire_snapshots(retain_last=1).snapshots == 0, "it still reads them"
+    assert changed(table, mode="delta") == ["v5", "v6"]
+
+
+def test_progress_is_not_recorded_where_a_rollback_took_what_was_read(table: Table) -> None:
+    for again in (False, True):
+        table.record_consumer("etl", 5)
+        reader = table.changelog_reader(consumer_id="etl")
+        assert reader.read_next_batch().num_rows == 1
+        table.rollback(4)
+        if again:
+            table.write(rows((5, "new")))
+        with pytest.raises(CommitConflictError, match=r"rolled back while consumer 'etl' read .* up to snapshot 5"):
+            reader.read_all()
+        assert progress(table) == 5
+        if not again:
+            table.write(rows((5, "v5")))
+    assert changed(table) == ["new"]
+
+
+def test_a_call_that_is_refused_records_no_consumer(table: Table) -> None:
+    for wrong in ({"start": 9}, {"mode": "x"}, {"start": 3, "where": "nope = 1"}):
+        with pytest.raises(InvalidInputError):
+            table.changelog_reader(consumer_id="etl", **wrong)  # type: ignore[arg-type]
+    assert table.consumers() == []
+
+
+def test_between_tags_whose_snapshots_have_expired_the_tags_alone_tell_the_changes(table: Table) -> None:
+    table.create_tag("three", 3)
+    table.create_tag("four", 4)
+    table.expire_snapshots(retain_last=1)
+    assert list(table._store().snapshots.ids()) == [5]
+    assert table.changelog_arrow("three", "four")["v"].to_pylist() == ["v4"]
