@@ -206,3 +206,35 @@ def test_a_commit_that_comes_in_between_is_told_of(tmp_path: Path) -> None:
             table.fast_forward("b")
             assert rows(table) == {1: "a", 2: "b", 3: "branch"}
     assert told
+
+
+LONG_LIVED = {"changelog.num-retained.min": 1, "changelog.num-retained.max": 3}
+
+
+@pytest.mark.parametrize("options", [{}, {"changelog-producer": "input", **LONG_LIVED}], ids=str)
+@pytest.mark.parametrize("expires", ["table", "branch"])
+def test_neither_side_loses_files_that_both_have_since_then(
+    tmp_path: Path, expires: str, options: dict[str, object]
+) -> None:
+    table = new_table(tmp_path, **{"write-only": True, **options})
+    put(table, {1: "a"})
+    tag(table, "t1")
+    table.create_branch("b", "t1")
+    branch = table.branch("b")
+    put(branch, {2: "b"})
+    put(branch, {2: "c"})
+    table.fast_forward("b")
+    going, staying = (table, branch) if expires == "table" else (branch, table)
+    states = {snapshot_id: rows(staying, snapshot_id=snapshot_id) for snapshot_id in (1, 2, 3)}
+    changes = staying.changelog_arrow(1).num_rows
+    for number in range(3):
+        put(going, {9: str(number)})
+        going.compact(full=True)
+        going.expire_snapshots(retain_last=1, older_than="0 s")
+    going.delete_tag("t1")
+    put(going, {11: "later"})
+    going.rollback(to=going._store().snapshots.earliest_id())
+    assert {number: rows(staying, snapshot_id=number) for number in (1, 2, 3)} == states
+    assert staying.changelog_arrow(1).num_rows == changes
+    assert rows(staying, tag="t1") == {1: "a"}
+    assert table.check().ok

@@ -12,7 +12,7 @@ long-lived changelog needs it:
   tags behind, may break. So the other tags are looked at too, unless the file is days younger than they are.
 * Another branch is looked at as its oldest snapshot, its overwrites and its tags: it shares files from the time when it
   was made, and has ever fewer of them. After a fast-forward both have one history, by the same ids, so its snapshots
-  with ids of expired ones are looked at too.
+  with ids of expired ones are looked at too. So are its long-lived changelogs.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class ExpiredFiles:
         own = next(branch for branch in retained if branch.paths == self._store.paths)
         others = [branch for branch in retained if branch is not own]
         self._find_data()
-        self._find_changelog_files({s.changelog_manifest_list for branch in others for s in self._readable(branch)})
+        elsewhere = (s for branch in others for s in (*self._readable(branch), *branch.changelogs))
+        self._find_changelog_files({snapshot.changelog_manifest_list for snapshot in elsewhere})
         self._find_metadata()
         needed = NeededFiles(self._store, self.found)
         self._keep_own_snapshots(needed)
@@ -211,6 +212,17 @@ class ExpiredFiles:
         states = [*snapshots[:1], *later]
         for state in (*states, *(tag.snapshot for tag in branch.tags.values())):
             self._count(name, needed.keep_state(state))
+        for changelog in branch.changelogs:
+            if changelog.changelog_manifest_list is None:
+                self._count(name, self._keep_delta(needed, changelog))
+
+    def _keep_delta(self, needed: NeededFiles, snapshot: Snapshot) -> int:
+        """Keep what a changelog of another branch consists of; nothing where it expired meanwhile."""
+        file_io, paths = self._store.file_io, self._store.paths
+        metas = _if_there(lambda: read_delta_metas(file_io, paths, snapshot))
+        delta = _if_there(lambda: read_delta_entries(file_io, paths, snapshot))
+        kept = needed.keep_manifests([snapshot.delta_manifest_list], metas or ())
+        return kept + needed.keep_entries(entry for entry in delta or () if entry.kind == FileKind.ADD)
 
     def _readable(self, branch: RetainedBranch) -> list[Snapshot]:
         """The snapshots of a branch without those that are expiring there: they are older than EARLIEST says."""
