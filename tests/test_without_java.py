@@ -46,7 +46,9 @@ seen = {
     "dear": rows(table.to_arrow(where="tier = 'tin' AND price > 3.6", columns=["id"])),
     "count": table.count().rows,
     "looked up": looked_up,
+    "files": [table.system_arrow(name).num_rows for name in ("files", "audit_log", "ro")],
     "status": table.compact(full=True).status,
+    "analyzed": table.analyze().rows,
 }
 seen["compacted"] = rows(table.to_arrow())
 seen["changes"] = rows(table.changelog_arrow().select(["rowkind", "id", "tier"]))
@@ -79,7 +81,9 @@ def test_a_table_is_created_written_read_looked_up_compacted_and_followed_withou
             "by another key": [1, 2],
             "refreshed": [{"tier": "tin"}, [1, 2, 3, 4]],
         },
+        "files": [6, 4, 0],
         "status": "done",
+        "analyzed": 4,
         "compacted": rows,
         "changes": [["+I", 1, "tin"], ["+I", 2, "tin"], ["+I", 3, "tin"], ["+I", 4, "tin"]],
         "streamed": 4,

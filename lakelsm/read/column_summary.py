@@ -94,7 +94,10 @@ class ColumnSummary:
         if self.bounds is not None:
             values = pa.concat_arrays([values, self.bounds])
         ranks = comparable(values)
-        if pa.types.is_fixed_size_binary(ranks.type) or pa.types.is_decimal(ranks.type):
+        if pa.types.is_decimal(ranks.type):
+            self.bounds = pa.array([end.as_py() for end in pc.min_max(ranks).values()], values.type)
+            return
+        if pa.types.is_fixed_size_binary(ranks.type):
             order = pc.array_sort_indices(ranks)
             self.bounds = values.take(pa.concat_arrays([order[:1], order[-1:]]))
             return

@@ -44,6 +44,10 @@ def told(table: Table) -> list[str]:
     return sorted(map(repr, plain_rows(table.changelog_arrow(mode="diff"))))
 
 
+def audited(table: Table) -> list[str]:
+    return sorted(map(repr, plain_rows(table.system_arrow("audit_log"))))
+
+
 def deleted(table: Table) -> int | None:
     return table.delete(_WHERE, engine="local").matched_rows
 
@@ -54,6 +58,7 @@ ASKED: dict[str, Callable[[Table], Any]] = {
     "in key order": in_key_order,
     "counted": counted,
     "told": told,
+    "audited": audited,
 }
 #: Changes the table: asked last, and of tables that take deletes.
 CHANGED = {"changelog": deleted, "indexed": deleted, "dynamic": deleted, "vectors": deleted}
