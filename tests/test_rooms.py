@@ -49,6 +49,7 @@ _SPANNING = frozenset(
         "write/interleaved_rows",
         "write/level0_engines",
         "storage/requests",
+        "storage/whole_tables",
     }
 )
 
