@@ -72,7 +72,7 @@ class ExpiredFiles:
         self._find_changelog_files({snapshot.changelog_manifest_list for snapshot in elsewhere})
         self._find_metadata()
         needed = NeededFiles(self._store, self.found)
-        self._keep_own_snapshots(needed)
+        self._keep_own_snapshots(needed, own)
         self._keep_changelogs(needed)
         self._keep_own_tags(needed, own)
         for branch in others:
@@ -163,11 +163,11 @@ class ExpiredFiles:
 
     # -- what stays ------------------------------------------------------------------------------------------------
 
-    def _keep_own_snapshots(self, needed: NeededFiles) -> None:
+    def _keep_own_snapshots(self, needed: NeededFiles, own: RetainedBranch) -> None:
         needed.keep_state(self._going.first, lambda key: self._has_gap)
         store = self._store
-        for snapshot in self._going.later:
-            if snapshot.commit_kind is CommitKind.OVERWRITE:
+        for snapshot in own.snapshots:
+            if snapshot.id > self._going.first.id and snapshot.commit_kind is CommitKind.OVERWRITE:
                 needed.keep_state(snapshot, lambda key: False)
                 delta = read_delta_entries(store.file_io, store.paths, snapshot)
                 needed.keep_entries(entry for entry in delta if entry.kind == FileKind.ADD)
@@ -185,7 +185,7 @@ class ExpiredFiles:
 
     def _keep_own_tags(self, needed: NeededFiles, own: RetainedBranch) -> None:
         going = self._going
-        history = {snapshot.id: _lists(snapshot) for snapshot in (*going.snapshots, going.first, *going.later)}
+        history = {snapshot.id: _lists(snapshot) for snapshot in (*own.snapshots, *going.snapshots, going.first)}
         tagged = {tag.snapshot.id for tag in own.tags.values()}
         ids = set(self._deleted_at.values())
         nearest = {at: max((number for number in tagged if number < at), default=None) for at in ids}

@@ -13,7 +13,7 @@ from lakelsm.snapshots.table_store import TableStore
 
 @dataclass(frozen=True, kw_only=True)
 class ExpiryRange:
-    """All ascend by id. ``snapshots`` go, ``first`` is the oldest that stays and ``later`` are those after it.
+    """All ascend by id. ``snapshots`` go, and ``first`` is the oldest that stays.
 
     Of ``snapshots`` those of ``turned`` stay as long-lived changelogs. ``changelogs`` are long-lived ones that go, and
     ``kept_changelogs`` the ids of those that stay, beside ``turned``.
@@ -21,7 +21,6 @@ class ExpiryRange:
 
     snapshots: Sequence[Snapshot]
     first: Snapshot
-    later: Sequence[Snapshot]
     turned: Sequence[Snapshot] = ()
     changelogs: Sequence[Snapshot] = ()
     kept_changelogs: Sequence[int] = ()
@@ -51,18 +50,16 @@ def expiry_range(store: TableStore, retention: Retention, now: int) -> ExpiryRan
     holding = {} if store.options.consumer_changelog_only else consumers
     # What an earlier run began, all that is older than what EARLIEST tells, goes to its end in any case.
     kept = first_kept(retention, begun, ids[-1], holding, _times(store))
-    read = {snapshot_id: store.snapshots.try_get(snapshot_id) for snapshot_id in ids}
-    snapshots = [snapshot for snapshot in read.values() if snapshot is not None]
-    staying = [snapshot for snapshot in snapshots if snapshot.id >= kept.first]
-    if not staying:
+    first = next(filter(None, (store.snapshots.try_get(number) for number in ids if number >= kept.first)), None)
+    if first is None:
         raise CommitConflictError(
             f"Table {store.name}: others removed snapshots while it was worked out which expire. Nothing was deleted: "
             "run it again."
         )
-    first = staying[0]
-    gone = [snapshot for snapshot in snapshots if snapshot.id < first.id]
-    taken = ExpiryRange(snapshots=gone, first=first, later=staying[1:], held_by=kept.held_by)
-    return _with_changelogs(store, taken, consumers, now)
+    read = (store.snapshots.try_get(number) for number in ids if number < first.id)
+    gone = [snapshot for snapshot in read if snapshot is not None]
+    taken = ExpiryRange(snapshots=gone, first=first, held_by=kept.held_by)
+    return _with_changelogs(store, taken, ids[-1], consumers, now)
 
 
 def is_due(store: TableStore, retention: Retention) -> bool:
@@ -81,7 +78,9 @@ def _times(store: TableStore) -> Callable[[int], int | None]:
     return time_of
 
 
-def _with_changelogs(store: TableStore, snapshots: ExpiryRange, consumers: Mapping[str, int], now: int) -> ExpiryRange:
+def _with_changelogs(
+    store: TableStore, snapshots: ExpiryRange, latest: int, consumers: Mapping[str, int], now: int
+) -> ExpiryRange:
     ids, decoupled = store.changelogs.ids(), outlives_snapshots(store.options)
     if not ids and not decoupled:
         return snapshots
@@ -94,7 +93,6 @@ def _with_changelogs(store: TableStore, snapshots: ExpiryRange, consumers: Mappi
         return known[snapshot_id]
 
     earliest = min([*ids[:1], *(snapshot.id for snapshot in snapshots.snapshots[:1]), snapshots.first.id])
-    latest = (snapshots.first, *snapshots.later)[-1].id
     retention = changelog_retention(store.options, now)
     kept = min(first_kept(retention, earliest, latest, consumers, time_of).first, snapshots.first.id)
     found = (store.changelogs.try_get(snapshot_id) for snapshot_id in ids if snapshot_id < kept)
