@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -126,7 +126,9 @@ class BranchReferences:
             newest = newest or (state if state.is_whole else None)
         for name, tagged in self._read_tags():
             if self._proceed():
-                self._follow_state(tagged, self._store.paths.tag(name), is_end=True, keeps_batches=False)
+                # A tag keeps a state; the changes of its commit go with the snapshot.
+                state = replace(tagged, changelog_manifest_list=None, changelog_record_count=None)
+                self._follow_state(state, self._store.paths.tag(name), is_end=True, keeps_batches=False)
         for changelog in changelogs:
             if self._proceed():
                 self._follow_changelog(changelog, self._store.paths.changelog(changelog.id))
