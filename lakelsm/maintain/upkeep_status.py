@@ -23,7 +23,7 @@ def upkeep_status(store: TableStore, surroundings: Surroundings = SYSTEM) -> Upk
     """The status of a branch's upkeep. Raises CorruptTableError where a snapshot or a consumer cannot be read."""
     now = surroundings.clock()
     going = expiry_range(store, snapshot_retention(store.options, now), now)
-    kept = [] if going is None else [*going.snapshots, going.first, *going.later]
+    kept = list(store.snapshots.list())
     consumers = store.consumers.all()
     slowest = min(consumers, key=lambda name: consumers[name], default=None)
     removal = next((run for run in maintenance_runs(store, _RUNS) if run.operation == "remove_orphans"), None)

@@ -127,8 +127,8 @@ class BranchReferences:
         for name, tagged in self._read_tags():
             if self._proceed():
                 # A tag keeps a state; the changes of its commit go with the snapshot.
-                state = replace(tagged, changelog_manifest_list=None, changelog_record_count=None)
-                self._follow_state(state, self._store.paths.tag(name), is_end=True, keeps_batches=False)
+                kept = replace(tagged, changelog_manifest_list=None, changelog_record_count=None)
+                self._follow_state(kept, self._store.paths.tag(name), is_end=True, keeps_batches=False)
         for changelog in changelogs:
             if self._proceed():
                 self._follow_changelog(changelog, self._store.paths.changelog(changelog.id))
