@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import traceback
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,7 +117,7 @@ def test_credentials_are_in_no_file_log_warning_error_or_repr(
         answer = {"status": "403 Forbidden", "body": b"<Code>SignatureDoesNotMatch</Code>test-secret test-access"}
         with object_server.fault("refuse", lambda *_: True, times=99, **answer), pytest.raises(LakelsmError) as raised:
             table.write(rows(0, 1))
-        told += [str(raised.value), repr(raised.value), str(raised.getrepr(style="long", chain=True, showlocals=False))]
+        told += [str(raised.value), repr(raised.value), *traceback.format_exception(raised.value)]
         store = table._store()
         told += [repr(table), repr(store), repr(store.file_io), str(warned), caplog.text, *capfd.readouterr()]
     bucket = store.paths.root.removesuffix("/w/d.db/t")
