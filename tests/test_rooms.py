@@ -30,6 +30,7 @@ _SPANNING = frozenset(
         "maintain/check/damaged_tables",
         "maintain/check/sound_tables",
         "maintain/orphans/leftovers_of_kills",
+        "maintain/orphans/random_histories",
         "options/option_readers",
         "predicate/predicate_against_spark",
         "read/changelog_states",

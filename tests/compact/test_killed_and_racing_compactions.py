@@ -10,11 +10,15 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from lakelsm import Catalog, Table
 from lakelsm.results import CompactionStatus
 from lakelsm.snapshots.manifest_scan import read_index_entries, read_live_entries
 from lakelsm.storage import LocalFileIO
 from tests.compact.local_table import LocalTable
 from tests.compact.test_remapped_marks import VectorTable, rows
+from tests.dying_file_io import dies
 
 _OPTIONS = {"deletion_vectors__enabled": "true", "write_only": "true", "changelog_producer": "lookup"}
 _BATCHES, _BATCH_ROWS, _KEYS = 8, 40, 600
@@ -132,3 +136,28 @@ def test_a_writer_and_two_compactions_in_processes_of_their_own_lose_no_row_and_
     assert table.visible() == sorted(wanted.items())
     table.check_index()
     shown_by_all_snapshots(table)
+
+
+def test_a_compaction_of_several_commits_that_is_killed_anywhere_loses_one_group_at_most(tmp_path: Path) -> None:
+    table = Catalog(str(tmp_path)).create_table(
+        "db.t", "k INT, v STRING", primary_key=["k"], options={"bucket": 3, "write-only": True}
+    )
+    for value in ("old", "new"):
+        table.write(pa.table({"k": pa.array(range(30), pa.int32()), "v": [value] * 30}))
+    shown, root, done = table.to_arrow(ordered=True), tmp_path / "db.db" / "t", [0]
+    while True:
+        copy = Path(shutil.copytree(root, tmp_path / f"{len(done)}"))
+        died = dies(copy, lambda table: table.compact(full=True, commit_every=1, engine="local"), len(done))
+        opened = Table.for_path(str(copy))
+        runs = opened.history()
+        committed = runs[0].snapshot_ids if runs else ()
+        rest = opened.compact(full=True, commit_every=1, engine="local")
+        assert len(committed) + rest.buckets == 3, "what was committed is not done again"
+        assert [run.outcome for run in runs] == (["done" if len(committed) == 3 else "partial"] if runs else [])
+        assert opened.to_arrow(ordered=True) == shown
+        opened.remove_orphans(0, force=True, engine="local")
+        assert len(list(copy.rglob("data-*.parquet"))) == 9, "three files of each bucket, and none of the killed run"
+        if not died:
+            break
+        done.append(len(committed))
+    assert done == sorted(done) and set(done) == {0, 1, 2, 3}

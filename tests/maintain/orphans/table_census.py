@@ -33,7 +33,7 @@ def named(root: Path) -> set[str]:
         for snapshot in (*branch.snapshots, *(tag.snapshot for tag in branch.tags.values())):
             found |= _named_by(store, snapshot)
         for snapshot in branch.changelogs:
-            found |= _changelog_of(store, snapshot)
+            found |= _changelog_of(store, snapshot) or _delta_of(store, snapshot)
     return found
 
 
@@ -52,6 +52,20 @@ def _named_by(store: TableStore, snapshot: Snapshot) -> set[str]:
     names |= {name for entry in entries for name in (entry.file.file_name, *entry.file.extra_files)}
     names |= {entry.file.file_name for entry in read_index_entries(file_io, paths, snapshot)}
     return {name for name in names if name} | _changelog_of(store, snapshot)
+
+
+def _delta_of(store: TableStore, snapshot: Snapshot) -> set[str]:
+    """Of a long-lived changelog without a list of its own: what its delta and base lists name, as far as they exist."""
+    found: set[str] = set()
+    for name in (snapshot.delta_manifest_list, snapshot.base_manifest_list):
+        found.add(name)
+        if store.file_io.exists(store.paths.manifest(name)):
+            for meta in read_manifest_list(store.file_io, store.paths, snapshot, name, None):
+                found.add(meta.file_name)
+                if store.file_io.exists(store.paths.manifest(meta.file_name)):
+                    entries = read_manifest(store.file_io, store.paths, meta)
+                    found |= {each for entry in entries for each in (entry.file.file_name, *entry.file.extra_files)}
+    return found
 
 
 def _changelog_of(store: TableStore, snapshot: Snapshot) -> set[str]:

@@ -1,0 +1,73 @@
+"""A process that dies at some change of the store, without a process: from then on nothing that it tries happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs as arrow_fs
+
+from lakelsm import Table
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage import LocalFileIO
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+class DyingFileIO(LocalFileIO):
+    """Ends the process at its n-th change of the store: from then on every operation fails, clearing up included."""
+
+    def __init__(self, last: int) -> None:
+        self.state = [last]
+
+    @property
+    def died(self) -> bool:
+        return self.state[0] <= 0
+
+    def _change(self, after: bool = False) -> None:
+        if after:
+            self.state[0] -= 1
+        if self.died:
+            raise Killed
+
+    def write(self, path: str, data: bytes, durable: bool = True) -> None:
+        self._change()
+        super().write(path, data, durable)
+        self._change(after=True)
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        self._change()
+        created = super().create_if_absent(path, data)
+        self._change(after=True)
+        return created
+
+    def make_durable(self, directory: str, names: Any) -> None:
+        self._change()
+        self._change(after=True)
+
+    def delete(self, path: str) -> None:
+        self._change()
+        super().delete(path)
+
+    def delete_files(self, paths: Any) -> None:
+        self._change()
+        super().delete_files(paths)
+
+    def filesystem(self) -> arrow_fs.FileSystem:
+        self._change()
+        return super().filesystem()
+
+
+def dies(root: Path, work: Callable[[Table], object], last: int) -> bool:
+    """Do work in a process that dies at its ``last`` change of the store; tell whether it came to that."""
+    store = TableStore.open(str(root))
+    file_io = DyingFileIO(last)
+    try:
+        work(Table(replace(store, file_io=file_io.within(store.paths.root))))
+    except Killed:
+        return True
+    return file_io.died
