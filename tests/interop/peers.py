@@ -252,8 +252,17 @@ class JavaPaimon(_Engine):
             "overwrite", path=str(path), batches=batches, partition=dict(partition or {}), options=dict(options or {})
         )
 
-    def read(self, path: Path, where: Where | None = None, branch: str | None = None) -> Rows:
-        answer = self._side.call("read", path=_of_branch(path, branch), where=where)
+    def version(self, path: Path, verb: str, name: str, number: int = 0, seconds: int = 0) -> None:
+        """'create' a tag (of a snapshot, for seconds unless 0), 'delete' one, 'rollback' (to a tag, or to a snapshot
+        where it has no name), 'consume' (a consumer reads a snapshot next).
+        """
+        self._side.call("version", path=str(path), verb=verb, name=name, number=number, seconds=seconds)
+
+    def read(
+        self, path: Path, where: Where | None = None, branch: str | None = None, tag: str | None = None
+    ) -> Rows:
+        place = _of_branch(path, branch) + (f"$tag_{tag}" if tag else "")
+        answer = self._side.call("read", path=place, where=where)
         return rows_of_notation(answer, _fields(path))
 
     def changes(self, path: Path, after: int, upto: int, mode: str = "auto") -> Changes:

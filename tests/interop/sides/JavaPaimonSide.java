@@ -4,6 +4,8 @@
 import java.util.*;
 
 import org.apache.paimon.compression.CompressOptions;
+import org.apache.paimon.consumer.Consumer;
+import org.apache.paimon.consumer.ConsumerManager;
 import org.apache.paimon.data.*;
 import org.apache.paimon.data.serializer.*;
 import org.apache.paimon.disk.IOManager;
@@ -33,8 +35,12 @@ public class JavaPaimonSide {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final java.math.BigInteger MILLION = java.math.BigInteger.valueOf(1000000L);
 
-    // A path may end with "$branch_name".
+    // A path may end with "$branch_name", or for a read with "$tag_name".
     private FileStoreTable table(String path) throws Exception {
+        int tag = path.indexOf("$tag_");
+        if (tag >= 0) {
+            return table(path.substring(0, tag)).copy(java.util.Collections.singletonMap("scan.tag-name", path.substring(tag + 5)));
+        }
         int mark = path.indexOf("$branch_");
         String root = mark < 0 ? path : path.substring(0, mark);
         FileStoreTable table = FileStoreTableFactory.create(LocalFileIO.create(), new Path(root));
@@ -52,6 +58,28 @@ public class JavaPaimonSide {
             table.createBranch(name);
         } else {
             table.createBranch(name, tag);
+        }
+    }
+
+    // verb: create (a tag of a snapshot, living so many seconds unless that is 0), delete, rollback (to a tag, or to the
+    // snapshot of a number where the name is empty), consume (a consumer reads the snapshot of a number next).
+    public void version(String path, String verb, String name, long number, long seconds) throws Exception {
+        FileStoreTable table = table(path);
+        if (verb.equals("delete")) {
+            table.deleteTag(name);
+        } else if (verb.equals("consume")) {
+            Consumer consumer = new Consumer(number);
+            new ConsumerManager(LocalFileIO.create(), new Path(path)).resetConsumer(name, consumer);
+        } else if (verb.equals("rollback")) {
+            if (name.isEmpty()) {
+                table.rollbackTo(number);
+            } else {
+                table.rollbackTo(name);
+            }
+        } else if (seconds > 0) {
+            table.createTag(name, number, java.time.Duration.ofSeconds(seconds));
+        } else {
+            table.createTag(name, number);
         }
     }
 

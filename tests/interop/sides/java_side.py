@@ -36,6 +36,7 @@ serve(
             path, json.dumps(batches), json.dumps(partition), json.dumps(options)
         ),
         "branch": lambda path, verb, name, tag: _java.branch(path, verb, name, tag),
+        "version": lambda path, verb, name, number, seconds: _java.version(path, verb, name, number, seconds),
         "compact": lambda path, full: _java.compact(path, full),
         "read": lambda path, where: json.loads(_java.read(path, json.dumps(where))),
         "changes": lambda path, after, upto, mode: json.loads(_java.changes(path, after, upto, mode)),
