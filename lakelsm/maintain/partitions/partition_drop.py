@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.committer import Committer
-from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from lakelsm.format.snapshot import CommitKind
 from lakelsm.maintain.history import maintenance_record
 from lakelsm.maintenance_results import PartitionDropResult
 from lakelsm.plan.partition_files import chosen_partitions
@@ -52,7 +52,6 @@ def commit_drop(
     record: MaintenanceRecord,
     surroundings: Surroundings,
     as_of: int | None = None,
-    identifier: int = BATCH_COMMIT_IDENTIFIER,
 ) -> int:
     """Publish a snapshot without some partitions, with the record of the run, whose user commits it; return its id.
 
@@ -62,7 +61,7 @@ def commit_drop(
     committer = Committer.of(store, surroundings=surroundings)
     properties = record.as_property()
     outcome = committer.commit(
-        CommitKind.OVERWRITE, message, record.user, identifier, operation=_OPERATION, properties=properties
+        CommitKind.OVERWRITE, message, record.user, operation=_OPERATION, properties=properties
     )
     assert outcome.snapshot is not None
     return outcome.snapshot.id
