@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -76,3 +77,30 @@ def test_write_only_tables_leave_it_to_others(tmp_path: Path, seen: list[str]) -
         made.write(ROWS)
         made.compact(full=True, engine="local")
     assert seen == []
+
+
+def test_upkeep_beside_commits_is_done_by_a_thread_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+    done = threading.Event()
+
+    def step(store: TableStore, surroundings: Surroundings) -> None:
+        threads.append(threading.current_thread().name)
+        done.set()
+
+    monkeypatch.setattr(after_commit, "STEPS", (("a step", "step()", step),))
+    table(tmp_path, **{"snapshot.expire.execution-mode": "async"}).write(ROWS)
+    assert done.wait(20)
+    assert threads[0].startswith("lakelsm-upkeep")
+
+
+def test_snapshots_expire_after_commits_by_the_options(tmp_path: Path) -> None:
+    kept = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "3"}
+    made = table(tmp_path, **kept)
+    for _ in range(6):
+        made.write(ROWS)
+    assert len(made._store().snapshots.ids()) <= 3
+    assert made.to_arrow().num_rows == 2
+    other = table(tmp_path / "other", **kept, **{"write-only": "true"})
+    for _ in range(6):
+        other.write(ROWS)
+    assert len(other._store().snapshots.ids()) == 6
