@@ -122,9 +122,13 @@ class Catalog:
         return self.table(name)
 
     def drop_table(self, name: str) -> None:
-        """Delete a table with all its files. Raises TableNotFoundError when there is none."""
+        """Delete a table with all its files. Raises TableNotFoundError when there is none.
+
+        Its schemas go last: a table whose deletion stopped half-way is there still, and is dropped again.
+        """
         self.table(name)
-        self._file_io.delete_dir(self._paths(name).root)
+        paths = self._paths(name)
+        self._file_io.delete_dir(paths.root, last=paths.schema_dir.rpartition("/")[2])
 
     def list_databases(self) -> list[str]:
         """The databases of the warehouse, sorted."""

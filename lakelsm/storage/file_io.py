@@ -37,6 +37,10 @@ class FileIO(Protocol):
         """
         ...
 
+    def fresh(self) -> FileIO:
+        """Return the same storage, of which this process keeps nothing: what is read is what lies there now."""
+        ...
+
     def read(self, path: str, limit: int | None = None) -> bytes:
         """Return the whole content of a file. Raises FileNotFoundError when it does not exist.
 
@@ -103,8 +107,11 @@ class FileIO(Protocol):
         """Delete files, many at once where the store can. Each is tried; then the first failure is raised."""
         ...
 
-    def delete_dir(self, path: str) -> None:
-        """Delete a directory with everything in it; it is no error when it does not exist."""
+    def delete_dir(self, path: str, last: str | None = None) -> None:
+        """Delete a directory with everything in it; it is no error when it does not exist.
+
+        What is in the directory ``last`` directly below it goes last: it tells of a deletion that stopped half-way.
+        """
         ...
 
     def delete_empty_dir(self, path: str) -> bool:

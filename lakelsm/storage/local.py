@@ -45,6 +45,10 @@ class LocalFileIO:
         kept._root = os.path.realpath(root)
         return kept
 
+    def fresh(self) -> LocalFileIO:
+        """Return this storage: nothing is kept."""
+        return self
+
     def read(self, path: str, limit: int | None = None) -> bytes:
         """Return the whole content of a file of at most ``limit`` bytes. Raises FileNotFoundError when there is none."""
         self._keep_inside(path)
@@ -177,8 +181,8 @@ class LocalFileIO:
         if failures:
             raise failures[0]
 
-    def delete_dir(self, path: str) -> None:
-        """Delete a directory with everything in it; it is no error when it does not exist.
+    def delete_dir(self, path: str, last: str | None = None) -> None:
+        """Delete a directory with everything in it, ``last`` at the end; it is no error when it does not exist.
 
         Links in it are deleted, not followed. Raises InvalidInputError where the directory itself is one.
         """
@@ -187,6 +191,10 @@ class LocalFileIO:
             raise InvalidInputError(
                 f"{path} is a symbolic link to {os.path.realpath(path)}: delete that directory and the link yourself."
             )
+        if last is not None:
+            for entry in self.entries(path):
+                if entry.is_directory and entry.name != last:
+                    shutil.rmtree(os.path.join(path, entry.name))
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(path)
 

@@ -56,6 +56,12 @@ class ObjectFileIO:
     place: ObjectPlace
     options: StoreOptions = field(repr=False)
     root: str | None = None
+    #: Whether what never changes may come from this process's memory.
+    keeps: bool = True
+
+    def fresh(self) -> ObjectFileIO:
+        """Return the same storage, of which nothing is kept in memory."""
+        return replace(self, keeps=False)
 
     def within(self, root: str) -> ObjectFileIO:
         """Return the same storage, kept to the keys below ``root``."""
@@ -68,7 +74,7 @@ class ObjectFileIO:
         twice.
         """
         key = self.key(path)
-        kept = KEPT.get(self._named(path))
+        kept = KEPT.get(self._named(path)) if self.keeps else None
         if kept is not None and (limit is None or len(kept) <= limit):
             return kept
 
@@ -160,11 +166,14 @@ class ObjectFileIO:
         if failures:
             raise failures[0]
 
-    def delete_dir(self, path: str) -> None:
-        """Delete everything below a path."""
+    def delete_dir(self, path: str, last: str | None = None) -> None:
+        """Delete everything below a path, ``last`` at the end."""
         key = self.key(path)
-        for keys in _portions(self._keys_below(path, key)):
-            self.delete_files([f"{self.place.root}/{each}" for each in keys])
+        for first in (True, False) if last is not None else (False,):
+            kept = f"{key}/{last}/" if first else None
+            below = (each for each in self._keys_below(path, key) if kept is None or not each.startswith(kept))
+            for keys in _portions(below):
+                self.delete_files([f"{self.place.root}/{each}" for each in keys])
 
     def delete_empty_dir(self, path: str) -> bool:
         """Do nothing: there are no directories."""
@@ -223,7 +232,7 @@ class ObjectFileIO:
 
     def kept_end(self, path: str) -> tuple[int, bytes] | None:
         """The size and the end of a data file that this process has had."""
-        kept = KEPT.get(self._named(f"{path}?"))
+        kept = KEPT.get(self._named(f"{path}?")) if self.keeps else None
         return None if kept is None else (int.from_bytes(kept[:8], "big"), kept[8:])
 
     def forget(self, path: str) -> None:

@@ -106,6 +106,9 @@ class ActorFiles:
     def within(self, root: str) -> ActorFiles:
         return self
 
+    def fresh(self) -> ActorFiles:
+        return self
+
     def read(self, path: str, limit: int | None = None) -> bytes:
         self._gate.passes("read", path, _nothing)
         try:
@@ -190,7 +193,7 @@ class ActorFiles:
         if failure is not None:
             raise failure
 
-    def delete_dir(self, path: str) -> None:
+    def delete_dir(self, path: str, last: str | None = None) -> None:
         """File by file, in any order."""
         for child in sorted(self._store.children.get(path, ()), key=lambda child: self._gate.chance()):
             if f"{path}/{child}" in self._store.children:

@@ -10,7 +10,7 @@ import pytest
 
 from lakelsm import Catalog
 from lakelsm.arguments import option_texts
-from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
+from lakelsm.errors import CorruptTableError, StorageError, UnsupportedFeatureError
 from lakelsm.storage import FileIO, open_storage
 from tests.storage.object_server import ObjectServer
 
@@ -129,5 +129,37 @@ def test_a_table_is_created_written_read_compacted_and_dropped(object_server: Ob
     assert catalog.table("d.t").count().rows == 70
     assert table.to_arrow(where="id = 33").to_pydict()["v"] == ["20 33"]
     assert catalog.list_tables("d") == ["d.t"]
+    catalog.drop_table("d.t")
+    assert catalog.list_databases() == []
+
+
+def test_manifests_are_read_once_a_process_or_from_the_store_where_that_is_asked(object_server: ObjectServer) -> None:
+    storage, root = opened(object_server)
+    file_io, path = storage.within(f"{root}/t"), f"{root}/t/manifest/manifest-1"
+    file_io.write(path, b"1")
+    storage.store.put("t/manifest/manifest-1", b"another's")  # type: ignore[attr-defined]
+    with object_server.counted() as counts:
+        assert file_io.read(path) == b"1"
+    assert not counts
+    assert file_io.fresh().read(path) == b"another's"
+    file_io.delete(path)
+    with pytest.raises(FileNotFoundError):
+        file_io.read(path)
+
+
+def test_a_drop_that_stops_half_way_leaves_a_table_that_is_dropped_again(object_server: ObjectServer) -> None:
+    catalog = Catalog(object_server.new_bucket(), storage_options=object_server.options)
+    table = catalog.create_table("d.t", "id BIGINT", primary_key=["id"])
+    table.write(pa.table({"id": pa.array([1], pa.int64())}))
+    answer = {"status": "403 Forbidden", "body": b""}
+    asked = iter([False])
+
+    def hits(method: str, _: str) -> bool:
+        return method == "POST" and next(asked, True)
+
+    with object_server.fault("refuse", hits, **answer), pytest.raises(StorageError):
+        catalog.drop_table("d.t")
+    assert catalog.list_tables("d") == ["d.t"]
+    assert catalog.table("d.t").to_arrow().num_rows == 0
     catalog.drop_table("d.t")
     assert catalog.list_databases() == []
