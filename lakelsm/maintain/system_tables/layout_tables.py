@@ -88,7 +88,7 @@ def _masked(store: TableStore, files: ShownFiles, vectors: DeletionVectors) -> p
     for (partition, bucket), places in vectors.places.items():
         here = np.flatnonzero((files.partition_codes == codes.get(partition, -1)) & (files.buckets == bucket))
         names = files.table["_FILE_NAME"].take(pa.array(here))
-        found = pc.index_in(pa.array(places, pa.large_string()), value_set=names)
+        found = pc.index_in(pa.array(list(places), pa.large_string()), value_set=names)
         for place, at in zip(places.values(), found.to_pylist()):
             if at is not None:
                 masked[here[at]] = place.masked_rows(store.file_io.filesystem(), int(rows[here[at]]))
