@@ -21,6 +21,8 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 _EPOCH = datetime(1970, 1, 1)
+#: So many tags are looked at for their time after a commit.
+_LOOKED_AT = 16
 
 
 def tag_infos(store: TableStore) -> list[TagInfo]:
@@ -127,6 +129,8 @@ def delete_tags(store: TableStore, names: Sequence[str], *, dry_run: bool = Fals
     Raises SnapshotNotFoundError where one of them does not exist, and CorruptTableError where something that is retained
     cannot be read: nothing is deleted then.
     """
+    if not names:
+        return TagDeletionResult(table=store.name, dry_run=dry_run)
     tags = store.tags.all()
     going = {name: tags.get(name) or store.tags.get(name) for name in names}
     released = _released(store, [tag.snapshot for tag in going.values()], _without(tags, going))
@@ -173,18 +177,21 @@ def _left_of(store: TableStore, branch: RetainedBranch, names: Container[str]) -
     return replace(branch, tags=_without(branch.tags, names)) if branch.paths == store.paths else branch
 
 
-def expired_tags(store: TableStore, now: int, before: int | None, surroundings: Surroundings) -> list[str]:
-    """The names of tags that are past their time at a moment; with ``before``, those made before that too.
+def expired_tags(
+    store: TableStore, tags: Mapping[str, Tag], before: int | None, surroundings: Surroundings
+) -> list[str]:
+    """The names of those of some tags that are past their time; with ``before`` (epoch millis), those made before it too.
 
-    Moments are epoch millis. Of a tag without a time it is not known when it was made, but for the time of its file.
+    Of a tag without a time it is not known when it was made, but for the time of its file.
     """
+    now = surroundings.clock()
     clock = _EPOCH + timedelta(milliseconds=surroundings.local_wall_clock(now))
     bound = None if before is None else _EPOCH + timedelta(milliseconds=surroundings.local_wall_clock(before))
     written: dict[str, int] = {}
     if before is not None:
         written = {entry.name: entry.modified for entry in store.file_io.entries(store.paths.tag_dir)}
     expired = []
-    for name, tag in store.tags.all().items():
+    for name, tag in tags.items():
         created, retained = created_at(name, tag), tag.time_retained_seconds
         if created is None or retained is None:
             file = store.paths.tag(name).rsplit("/", 1)[1]
@@ -199,16 +206,21 @@ def expire_tags(
     store: TableStore, before: int | None = None, *, dry_run: bool = False, surroundings: Surroundings = SYSTEM
 ) -> TagDeletionResult:
     """Delete the tags that are past their time, and with ``before`` (epoch millis) those made before that."""
-    expired = expired_tags(store, surroundings.clock(), before, surroundings)
-    if not expired:
-        return TagDeletionResult(table=store.name, dry_run=dry_run)
-    return delete_tags(store, expired, dry_run=dry_run)
+    return delete_tags(store, expired_tags(store, store.tags.all(), before, surroundings), dry_run=dry_run)
 
 
 def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
-    """Delete the tags that are past their time, unless ``tag.time-expire-enabled`` says no."""
-    if store.options.tag_time_expire_enabled:
-        expire_tags(store, surroundings=surroundings)
+    """Delete tags that are past their time, unless ``tag.time-expire-enabled`` says no.
+
+    Of many tags some are looked at, others by the next commit, so that a commit costs no more where there are more.
+    """
+    names = store.tags.names() if store.options.tag_time_expire_enabled else ()
+    first = int(surroundings.chance() * len(names)) if len(names) > _LOOKED_AT else 0
+    looked_at = [*names[first:], *names[:first]][:_LOOKED_AT]
+    found = ((name, store.tags.try_get(name)) for name in looked_at)
+    expired = expired_tags(store, {name: tag for name, tag in found if tag is not None}, None, surroundings)
+    if expired:
+        delete_tags(store, expired)
 
 
 def created_at(name: str, tag: Tag) -> datetime | None:

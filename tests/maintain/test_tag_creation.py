@@ -10,7 +10,7 @@ import pytest
 from lakelsm import Catalog
 from lakelsm.errors import InvalidInputError
 from lakelsm.maintain.tag_creation import create_after_commit
-from lakelsm.maintain.tags import expire_tags
+from lakelsm.maintain.tags import create_tag, expire_after_commit, expire_tags
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
 from tests.commit.commit_table import CommitTable, ReadingFileIO, add, file
@@ -177,3 +177,21 @@ def test_each_write_is_followed_by_its_tag(tmp_path: Path) -> None:
     for number in (1, 2):
         table.write(rows((number, "v")))
         assert [(tag.name, tag.snapshot_id) for tag in table.tags()] == [("now", number)]
+
+
+def test_of_many_tags_a_commit_looks_at_some_and_in_the_end_all_that_are_past_their_time_go(tmp_path: Path) -> None:
+    made = Committed(tmp_path)
+    made.commit(NOON, follow=False)
+    chances = iter([number / 10 for number in range(10)] * 9)
+    around = Surroundings(clock=lambda: millis(NOON), local_offset=lambda seconds: 0, chance=lambda: next(chances))
+    store = made.store
+    for number in range(50):
+        create_tag(store, f"t{number}", store.snapshots.get(1), time_retained=60.0, surroundings=around)
+    later = Surroundings(
+        clock=lambda: millis(NOON + DAY), local_offset=lambda seconds: 0, chance=lambda: next(chances)
+    )
+    left = []
+    for _ in range(5):
+        expire_after_commit(store, later)
+        left.append(len(made.tags))
+    assert left == [34, 18, 2, 0, 0]
