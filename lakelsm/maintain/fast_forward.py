@@ -14,6 +14,7 @@ from lakelsm.errors import CommitConflictError, InvalidInputError
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.maintain.branches import require_main
+from lakelsm.maintain.consumers import reset_beyond
 from lakelsm.maintenance_results import FastForwardResult
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
@@ -155,10 +156,11 @@ class _FastForward:
             self._file_io.delete(self._paths.snapshot_file(snapshot_id))
 
     def _finish(self) -> None:
-        """Point the hints at what is there now, and see that nobody committed meanwhile."""
+        """Point hints and consumers at what is there now, and see that nobody committed meanwhile."""
         expected = sorted({*self._kept, *self._branch.snapshots})
         self._file_io.write(self._paths.latest_hint, str(expected[-1]).encode(), durable=False)
         self._file_io.write(self._paths.earliest_hint, str(expected[0]).encode(), durable=False)
+        reset_beyond(self._store, self._last + 1)
         if list(self._store.snapshots.ids()) != expected:
             raise self._raced()
 

@@ -150,6 +150,7 @@ class TableVersions(OpenedTable):
     def delete_branch(self, name: str) -> None:
         """Delete a branch: its snapshots, tags and schemas. Files that nothing else needs are orphans then.
 
+        Let nobody write to it meanwhile: a commit would leave a part of it, which another call clears away.
         Also clears away what a creation or deletion left that stopped half-way. Raises TableNotFoundError without the
         branch, InvalidInputError for the option 'scan.fallback-branch' and for a table that is a branch itself.
         """

@@ -53,7 +53,9 @@ def test_what_the_table_has_of_its_own_since_then_goes(tmp_path: Path) -> None:
         put(table, {10 + number: "main"})
     tag(table, "mine")
     Catalog(str(tmp_path)).alter_table("db.t", ADDED["x"])
+    table.record_consumer("etl", 5)
     told = table.fast_forward("b")
+    assert [consumer.next_snapshot_id for consumer in table.consumers()] == [4]
     assert (told.snapshot_id, told.snapshots_added, told.snapshots_removed, told.tags_removed) == (3, 1, 2, ("mine",))
     assert rows(table) == {1: "a", 2: "b", 3: "branch"}
     assert list(table.schema.field_names) == ["id", "v"]
