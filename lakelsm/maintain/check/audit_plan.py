@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import ceil
 from typing import TypeVar
@@ -64,6 +64,16 @@ def plan_audit(
         keys=_key_work(store, entries, units, data, chance),
         hashes=list(by_partition.values()),
     )
+
+
+def plan_changelog_audit(store: TableStore, entries: Sequence[ManifestEntry]) -> Sequence[Sequence[AuditedBucket]]:
+    """Plan to read changelog files in full, given by their entries."""
+    units, none = MergeUnits(store, entries), DeletionVectors()
+    work = _file_work(store, entries, units, none, {}, CheckedData.FULL, 0.0)
+    return [
+        [replace(bucket, files=tuple(replace(file, is_changelog=True) for file in bucket.files)) for bucket in part]
+        for part in work
+    ]
 
 
 def sampled(items: Sequence[Work], chance: float) -> list[Work]:

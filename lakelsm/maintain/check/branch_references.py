@@ -16,6 +16,7 @@ import numpy as np
 from lakelsm.arguments import TAG_PREFIX
 from lakelsm.errors import CorruptTableError, LakelsmError
 from lakelsm.format.index.index_manifest import IndexManifestEntry
+from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.manifest.manifest_file import EntryBatch
 from lakelsm.format.manifest.manifest_list import ManifestFileMeta
 from lakelsm.format.paths import refuse_external_path
@@ -88,15 +89,28 @@ class _Listed:
 
 
 class BranchReferences:
-    """Follows the references of one branch. ``proceed`` is asked before each snapshot whether there is time left."""
+    """Follows the references of one branch. ``proceed`` is asked before each snapshot whether there is time left.
+
+    ``judge_tag`` is called with the state of each tag and ``judge_changelog`` with the entries of each changelog, where
+    these are asked for.
+    """
 
     def __init__(
-        self, store: TableStore, stored: StoredFiles, findings: Findings, proceed: Callable[[], bool]
+        self,
+        store: TableStore,
+        stored: StoredFiles,
+        findings: Findings,
+        proceed: Callable[[], bool],
+        *,
+        judge_tag: Callable[[ReadState], None] | None = None,
+        judge_changelog: Callable[[Sequence[ManifestEntry], str], None] | None = None,
     ) -> None:
         self._store = store
         self._stored = stored
         self._findings = findings
         self._proceed = proceed
+        self._judge_tag = judge_tag
+        self._judge_changelog = judge_changelog
         self._manifests = Manifests(store, stored, findings)
         self._seen: set[str] = set()
         self._schema_ids: Sequence[int] = ()
@@ -128,7 +142,10 @@ class BranchReferences:
             if self._proceed():
                 # A tag keeps a state; the changes of its commit go with the snapshot.
                 kept = replace(tagged, changelog_manifest_list=None, changelog_record_count=None)
-                self._follow_state(kept, self._store.paths.tag(name), is_end=True, keeps_batches=False)
+                judged = self._judge_tag is not None
+                state = self._follow_state(kept, self._store.paths.tag(name), is_end=True, keeps_batches=judged)
+                if self._judge_tag is not None and state.is_whole:
+                    self._judge_tag(state)
         for changelog in changelogs:
             if self._proceed():
                 self._follow_changelog(changelog, self._store.paths.changelog(changelog.id))
@@ -311,6 +328,9 @@ class BranchReferences:
         digests = [self._manifests.digest(meta, owner, changelog=True) for meta in metas or ()]
         read = [digest for digest in digests if digest is not None]
         self._manifests.tell_missed(read, None, owner, changelog=True)
+        if self._judge_changelog is not None:
+            batches = [batch for meta in metas or () for batch in self._manifests.opened(meta, owner)]
+            self._judge_changelog([e for batch in batches for e in batch.entries(np.arange(batch.count))], owner)
         said, found = snapshot.changelog_record_count, sum(digest.rows for digest in read)
         if metas is not None and len(read) == len(metas) and said is not None and said != found:
             problem = f"its changelogRecordCount is {said}, but its changelog files have {found} rows"

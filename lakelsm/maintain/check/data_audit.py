@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow.compute as pc
 
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.maintain.check.audit_plan import CheckedData, plan_audit
-from lakelsm.maintain.check.file_audit import AUDIT_SCHEMA, FileAudit
+from lakelsm.maintain.check.audit_plan import CheckedData, plan_audit, plan_changelog_audit
+from lakelsm.maintain.check.file_audit import AUDIT_SCHEMA, AuditedBucket, AuditedFile, FileAudit
 from lakelsm.maintain.check.findings import Findings
 from lakelsm.maintain.check.key_audit import HashAudit, KeyAudit
 from lakelsm.maintain.check.rules import RULES
@@ -41,6 +42,7 @@ class DataAudit:
         self._chance = chance
         self._proceed = proceed
         self._opened: set[str] = set()
+        self._vectors: set[tuple[str, int, int]] = set()
         self.counts: Counter[str] = Counter()
 
     def audit(
@@ -60,22 +62,49 @@ class DataAudit:
         if self._data is CheckedData.NONE:
             return
         known = DeletionVectors() if vectors is None else vectors
-        readable = [entry for entry in entries if self._is_new(store, entry)]
+        readable = [entry for entry in entries if not self._findings.tell_of(_path(store, entry))]
         plan = plan_audit(store, readable, known, indexes, data=self._data, chance=self._chance)
-        self._run(store, owner, plan.files, FileAudit.of(store, schemas))
+        files = [buckets for part in plan.files if (buckets := [b for bucket in part if (b := self._new(bucket)).files])]
+        self._run(store, owner, files, FileAudit.of(store, schemas))
         if vectors is not None:
             keys = tuple(store.schema.trimmed_primary_keys)
             reader = RunReader(store.file_io, store.schema, schemas=schemas, columns=keys, memory_bytes=TASK_MEMORY)
             units = [sound for part in plan.keys if (sound := [unit for unit in part if self._is_sound(unit)])]
             self._run(store, owner, units, KeyAudit(reader))
-        self._run(store, owner, plan.hashes, HashAudit(store.file_io))
+        hashes = [part for part in plan.hashes if not any(self._findings.tell_of(index.path) for index in part)]
+        self._run(store, owner, hashes, HashAudit(store.file_io))
 
-    def _is_new(self, store: TableStore, entry: ManifestEntry) -> bool:
-        path = store.data_path(entry.partition, entry.bucket, entry.file.file_name)
-        if path in self._opened or self._findings.tell_of(path):
-            return False
-        self._opened.add(path)
-        return True
+    def audit_changelog(
+        self, store: TableStore, entries: Sequence[ManifestEntry], schemas: Mapping[int, TableSchema], owner: str
+    ) -> None:
+        """Open changelog files, where all data are read."""
+        if self._data is CheckedData.FULL:
+            readable = [
+                entry
+                for entry in entries
+                if entry.file.schema_id in schemas and not self._findings.tell_of(_path(store, entry))
+            ]
+            self._run(store, owner, plan_changelog_audit(store, readable), FileAudit.of(store, schemas))
+
+    def _new(self, bucket: AuditedBucket) -> AuditedBucket:
+        """What of a bucket has not been opened: files, and vectors, of which a file may have others in another state.
+
+        Vectors and HASH indexes are left out of which it is known that something is wrong with them.
+        """
+        index = bucket.hash_index
+        told = index is not None and self._findings.tell_of(index.path)
+        files: list[AuditedFile] = []
+        for audited in bucket.files:
+            file, vector = audited.file, audited.file.vector
+            if vector is not None and (vector.bytes_at in self._vectors or self._findings.tell_of(vector.index_path)):
+                file = replace(file, vector=None)
+            if file.path in self._opened and file.vector is None:
+                continue
+            files.append(replace(audited, file=file, in_full=audited.in_full and file.path not in self._opened))
+            self._opened.add(file.path)
+            if file.vector is not None:
+                self._vectors.add(file.vector.bytes_at)
+        return AuditedBucket(files=tuple(files), hash_index=None if told else index)
 
     def _is_sound(self, unit: MergeUnit) -> bool:
         """Whether nothing is known to be wrong with the files of a unit and their vectors."""
@@ -92,3 +121,7 @@ class DataAudit:
                     self.counts[name] += pc.sum(batch.column(name)).as_py() or 0
                 for found in batch.filter(batch.column("rule").is_valid()).to_pylist():
                     self._findings.add(RULES[found["rule"]], found["thing"], found["problem"], owner)
+
+
+def _path(store: TableStore, entry: ManifestEntry) -> str:
+    return store.data_path(entry.partition, entry.bucket, entry.file.file_name)

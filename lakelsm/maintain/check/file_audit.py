@@ -63,6 +63,7 @@ class AuditedFile:
     entry: ManifestEntry
     in_full: bool
     index: FileIndexPlace | None
+    is_changelog: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +124,8 @@ class FileAudit:
             checks = self._checks(bucket.files)
             for file, check in zip(bucket.files, checks):
                 if file.in_full:
-                    self._audit_rows(file, PlaceOfRows(self.function, hashes), report)
+                    place = PlaceOfRows(self.function, hashes, in_order=not file.is_changelog)
+                    self._audit_rows(file, place, report)
                 else:
                     self._audit_footer(file, check, report)
             report.count(files_opened=len(bucket.files))

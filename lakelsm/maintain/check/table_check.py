@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -108,18 +109,33 @@ class _Check:
             return None
 
     def _check_branch(self, store: TableStore) -> None:
-        references = BranchReferences(store, StoredFiles(store), self._findings, self._proceed)
+        reads_all = self._scope.data is CheckedData.FULL
+
+        def judge_tag(state: ReadState) -> None:
+            self._check_state(store, state, references)
+
+        def judge_changelog(entries: Sequence[ManifestEntry], owner: str) -> None:
+            self._audit.audit_changelog(store, entries, references.schemas, owner)
+
+        references = BranchReferences(
+            store,
+            StoredFiles(store),
+            self._findings,
+            self._proceed,
+            judge_tag=judge_tag if reads_all else None,
+            judge_changelog=judge_changelog if reads_all else None,
+        )
         state = references.follow()
         self._snapshots += references.snapshots
         self._tags += references.tags
         self._manifests += references.manifests
         if state is not None and self._proceed():
-            self._check_state(store, state, references)
+            self._files += self._check_state(store, state, references)
 
-    def _check_state(self, store: TableStore, state: ReadState, references: BranchReferences) -> None:
+    def _check_state(self, store: TableStore, state: ReadState, references: BranchReferences) -> int:
+        """Judge a state's live files; return how many there are."""
         entries = _live_entries(state, partition_filter(store, self._scope.partitions))
         live = LiveState(store, state.snapshot, self._findings, owner=state.owner, schemas=references.schemas.keys())
-        self._files += len(entries)
         sound = live.judge_files(entries)
         vectors: DeletionVectors | None = None
         indexes: HashIndexes = {}
@@ -127,6 +143,7 @@ class _Check:
             vectors = live.vectors(entries)
             indexes = live.hash_indexes(entries)
         self._audit.audit(store, sound, references.schemas, vectors=vectors, indexes=indexes, owner=state.owner)
+        return len(entries)
 
     def _proceed(self) -> bool:
         """Whether there is time left; a check that had none is not complete."""

@@ -8,8 +8,9 @@ from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.maintain.check.data_audit import DataAudit
 from lakelsm.maintain.check.findings import Findings
 from lakelsm.maintain.check.rules import DATA_FILE_MISSING
-from lakelsm.snapshots.deletion_vectors import DeletionVectors
+from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from tests.compact.local_table import InlineRunner, LocalTable
+from tests.damage.samples import SAMPLES, build
 
 
 def test_a_file_is_opened_once_and_not_where_something_is_wrong_with_it(tmp_path: Path) -> None:
@@ -22,6 +23,20 @@ def test_a_file_is_opened_once_and_not_where_something_is_wrong_with_it(tmp_path
     for live in (entries[:2], entries):
         audit.audit(store, live, {0: store.schema}, vectors=DeletionVectors(), indexes={}, owner=str(table.root))
     assert audit.counts == {"files_opened": 2, "files_read": 2, "rows_read": 2}
+
+
+def test_a_file_that_was_opened_has_its_vector_in_another_state_looked_at(tmp_path: Path) -> None:
+    table = build(tmp_path / "t", SAMPLES["vectors"])
+    store, findings = table.store, Findings()
+    vectors = deletion_vectors(store, table.latest)
+    audit = DataAudit(InlineRunner(), findings, CheckedData.FULL, chance=0.0, proceed=lambda: True)
+    schemas = store.schemas_of(store.schemas.ids())
+    audit.audit(store, table.live(), schemas, vectors=None, indexes={}, owner=str(table.root))
+    (place, *_) = [place for places in vectors.places.values() for place in places.values()]
+    Path(place.index_path).write_bytes(b"\1" * place.index_size)
+    audit.audit(store, table.live(), schemas, vectors=vectors, indexes={}, owner=str(table.root))
+    assert {found.rule for found in findings.told(store.file_io)[0]} == {"vector-unreadable"}
+    assert audit.counts["files_read"] == len(table.live())
 
 
 def test_nothing_is_opened_where_there_is_no_time_left(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_nothing_is_found_after_histories_of_writes_and_compactions(
         else:
             table.compact(full=action == "full")
     result = found_in(table.root)
-    assert not result.findings and result.files_read == result.files, result.as_text()
+    assert not result.findings and result.files_read >= result.files, result.as_text()
 
 
 def test_nothing_is_found_after_expiry_with_tags_and_long_lived_changelogs(tmp_path: Path) -> None:
