@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm.surroundings import SYSTEM, Surroundings
+from lakelsm.surroundings import SYSTEM, Surroundings, login_and_host
 from tests.compact.local_table import LocalTable
 
 ROOT = Path(__file__).parent.parent
@@ -91,3 +91,13 @@ def test_the_linter_refuses_every_other_clock_and_chance(file: str) -> None:
 def test_the_linter_lets_the_one_place_and_tests_have_them() -> None:
     for file in ("lakelsm/surroundings.py", "tests/commit/new.py", "benchmarks/new.py", "jobs/new.py"):
         assert "TID251" not in _complaints("import time\ntime.time()\n", file)
+
+
+def test_who_runs_a_process_is_told_where_the_system_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> str:
+        raise KeyError("uid 1234")
+
+    monkeypatch.setattr("getpass.getuser", lambda: "me")
+    assert login_and_host()[0] == "me" and login_and_host()[1] != ""
+    monkeypatch.setattr("getpass.getuser", nobody)
+    assert login_and_host()[0] == ""
