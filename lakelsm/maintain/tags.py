@@ -124,15 +124,19 @@ def replace_tag(
 
 
 def delete_tags(store: TableStore, names: Sequence[str], *, dry_run: bool = False) -> TagDeletionResult:
-    """Delete tags, and then the files that nothing else needs.
+    """Delete tags, and then the files that nothing else needs. What one that is damaged kept is left to orphan removal.
 
-    Raises SnapshotNotFoundError where one of them does not exist, and CorruptTableError where something that is retained
-    cannot be read: nothing is deleted then.
+    Raises SnapshotNotFoundError where one of them does not exist, and CorruptTableError where something else that is
+    retained cannot be read: nothing is deleted then.
     """
     if not names:
         return TagDeletionResult(table=store.name, dry_run=dry_run)
-    tags = store.tags.all()
-    going = {name: tags.get(name) or store.tags.get(name) for name in names}
+    known = store.tags.names()
+    for name in names:
+        if name not in known:
+            store.tags.get(name)
+    tags = {name: tag for name in known if (tag := _readable(store, name, names)) is not None}
+    going = {name: tags[name] for name in names if name in tags}
     released = _released(store, [tag.snapshot for tag in going.values()], _without(tags, going))
     if released is not None:
         retained = store.branches.retained()
@@ -166,6 +170,16 @@ def _released(store: TableStore, states: Iterable[Snapshot], left: Mapping[str, 
     for state in {state.mark: state for state in alone}.values():
         released.add_state(state)
     return released
+
+
+def _readable(store: TableStore, name: str, going: Sequence[str]) -> Tag | None:
+    """A tag; None where it is gone, or damaged and about to go."""
+    try:
+        return store.tags.try_get(name)
+    except CorruptTableError:
+        if name not in going:
+            raise
+        return None
 
 
 def _without(tags: Mapping[str, Tag], names: Container[str]) -> dict[str, Tag]:

@@ -89,6 +89,20 @@ def test_what_cannot_be_read_stops_the_deletion_before_the_tag_goes(tmp_path: Pa
     assert files(table) == before and Path(table._store().paths.tag("q")).exists()
 
 
+def test_a_damaged_tag_can_be_deleted_and_its_files_are_orphans(tmp_path: Path) -> None:
+    table = versioned_table(tmp_path, 3)
+    table.create_tag("q", 3)
+    compacted(table)
+    table.expire_snapshots(retain_last=1)
+    Path(table._store().paths.tag("q")).write_text("{")
+    before = files(table)
+    with pytest.raises(CorruptTableError, match="tag-q"):
+        table.tags()
+    assert table.delete_tag("q").tags == ("q",) and table.tags() == [] and files(table) == before
+    assert table.remove_orphans(older_than=0, force=True, engine="local").files > 0
+    assert values(table) == ["v1", "v2", "v3"]
+
+
 def test_a_rollback_takes_the_files_of_later_snapshots(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 3, **{"changelog-producer": "input"})
     before = files(table)
