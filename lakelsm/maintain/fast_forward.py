@@ -47,12 +47,13 @@ def fast_forward(store: TableStore, name: str) -> FastForwardResult:
     require_main(store, "fast-forward")
     if name == MAIN_BRANCH:
         raise wrong_argument("name", name, "the name of a branch as text; 'main' is the table itself")
-    branch = _History.of(store.on_branch(name))
+    source = store.on_branch(name)
+    branch = _History.of(source)
     if not branch.snapshots:
         raise InvalidInputError(
             f"Branch {name!r} of table {store.name} has no snapshot to fast-forward to: write to it first."
         )
-    run = _FastForward(store, _History.of(store), branch)
+    run = _FastForward(store, _History.of(store), source, branch)
     run.check_kept(name)
     run.execute()
     return run.result(name)
@@ -61,8 +62,9 @@ def fast_forward(store: TableStore, name: str) -> FastForwardResult:
 class _FastForward:
     """The steps of one fast-forward."""
 
-    def __init__(self, store: TableStore, main: _History, branch: _History) -> None:
+    def __init__(self, store: TableStore, main: _History, source: TableStore, branch: _History) -> None:
         self._store = store
+        self._source = source
         self._file_io = store.file_io
         self._paths: TablePaths = store.paths
         self._main = main
@@ -107,6 +109,7 @@ class _FastForward:
         self._file_io.delete_files(changelogs)
         for tag, found in self._branch.tags.items():
             self._file_io.write(self._paths.tag(tag), found.to_json().encode())
+        self._drop_what_went()
         self._finish()
 
     def result(self, name: str) -> FastForwardResult:
@@ -155,6 +158,22 @@ class _FastForward:
         for snapshot_id in sorted(ids, reverse=True):
             self._file_io.delete(self._paths.snapshot_file(snapshot_id))
 
+    def _drop_what_went(self) -> None:
+        """Take back what the branch itself let go meanwhile: its files may be gone. What it lets go from now on is kept.
+
+        An expiry says so in EARLIEST, and a tag is deleted, before it is asked what else needs the files.
+        """
+        begun = self._source.snapshots.earliest_id() or self._first
+        tags = self._source.tags.all()
+        went = [tag for tag, found in self._branch.tags.items() if found not in (tags.get(tag), self._main.tags.get(tag))]
+        if begun == self._first and not went:
+            return
+        self._file_io.delete_files([self._paths.tag(tag) for tag in went])
+        self._drop_snapshots(
+            i for i, found in self._branch.snapshots.items() if i < begun and self._main.snapshots.get(i) != found
+        )
+        raise self._raced()
+
     def _finish(self) -> None:
         """Point hints and consumers at what is there now, and see that nobody committed meanwhile."""
         expected = sorted({*self._kept, *self._branch.snapshots})
@@ -166,5 +185,6 @@ class _FastForward:
 
     def _raced(self) -> CommitConflictError:
         return CommitConflictError(
-            f"Table {self._store.name}: others committed during the fast-forward. Stop its writers and run it again."
+            f"Table {self._store.name}: others committed to it, or let snapshots or tags of the branch go, during the "
+            "fast-forward. Stop them and run it again."
         )

@@ -240,3 +240,23 @@ def test_neither_side_loses_files_that_both_have_since_then(
     assert staying.changelog_arrow(1).num_rows == changes
     assert rows(staying, tag="t1") == {1: "a"}
     assert table.check().ok
+
+
+def test_what_the_branch_lets_go_meanwhile_is_not_taken_over(tmp_path: Path) -> None:
+    for at in range(1, 4):
+        table, branch = branched(tmp_path / str(at))
+        put(branch, {3: "again"})
+        branch.compact(full=True)
+        going = [partial(branch.expire_snapshots, retain_last=1, older_than="0 s"), partial(branch.delete_tag, "t2")]
+
+        def let_go(calls: list[Callable[[], object]] = going) -> None:
+            for call in calls:
+                call()
+
+        with pytest.raises(CommitConflictError, match="let snapshots or tags of the branch go"):
+            fast_forward(replace(table._store(), file_io=_Stopping(at, let_go)), "b")
+        for name in table._store().tags.names():
+            rows(table, tag=name)
+        table.fast_forward("b")
+        assert rows(table) == rows(branch)
+        assert table.check().ok
