@@ -5,7 +5,7 @@ Arrow's own clients of object stores know neither the URIs nor the options of `O
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 #: The end of a file is read first, as Parquet needs it: smaller files are read whole by this one request.
 _TAIL = 1 << 20
-#: What a request reads at least, and how many such blocks of a file are kept: columns are read side by side.
-_BLOCK = 1 << 20
-_MOST_BLOCKS = 8
+#: What a request reads at most beyond what is asked for, and at least where many columns are read side by side.
+_MOST_AHEAD = 1 << 20
+_LEAST_AHEAD = 1 << 17
+#: Bytes that an open file keeps of what was read ahead.
+_MOST_KEPT = 16 << 20
 #: Bytes of a part of a file that is written, and how many parts are on the way at a time.
 _PART = 8 << 20
 _PARTS_AT_ONCE = 2
@@ -95,15 +97,25 @@ class _Handler(arrow_fs.FileSystemHandler):  # type: ignore[misc]
             return arrow_fs.FileInfo(path, arrow_fs.FileType.NotFound)
 
 
+@dataclass
+class _Window:
+    """A range of an object that was read at once; ``used`` of its bytes have been asked for."""
+
+    start: int
+    data: bytes
+    used: int = 0
+
+
 class _ObjectReader:
-    """A file object on an object. Its end is read when it is opened, other parts in blocks when they are asked for."""
+    """A file object on an object. Its end is read when it is opened, other parts when they are asked for, and ahead."""
 
     def __init__(self, file_io: ObjectFileIO, path: str) -> None:
         self._file_io = file_io
         self._path = path
         self._key = file_io.key(path)
         self._position = 0
-        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        self._windows: list[_Window] = []
+        self._ahead = _MOST_AHEAD
         known = file_io.kept_end(path)
         self._size, self._tail = known or self._end()
         if known is None:
@@ -136,7 +148,7 @@ class _ObjectReader:
         return data
 
     def close(self) -> None:
-        self._blocks.clear()
+        self._windows.clear()
         self.closed = True
 
     def flush(self) -> None:
@@ -147,24 +159,32 @@ class _ObjectReader:
         if start >= first_of_tail:
             return self._tail[start - first_of_tail : end - first_of_tail]
         head_end = min(end, first_of_tail)
-        if head_end - start >= _BLOCK:  # More than a block is not worth keeping.
-            head = self._asked(start, head_end)
-        else:
-            head = b"".join(
-                self._block(number)[max(start - number * _BLOCK, 0) : head_end - number * _BLOCK]
-                for number in range(start // _BLOCK, (head_end - 1) // _BLOCK + 1)
-            )
-        return head + self._tail[: end - head_end] if end > head_end else head
+        parts: list[bytes] = []
+        while start < head_end:
+            parts.append(self._part(start, head_end))
+            start += len(parts[-1])
+        if end > head_end:
+            parts.append(self._tail[: end - head_end])
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _block(self, number: int) -> bytes:
-        known = self._blocks.get(number)
-        if known is None:
-            known = self._asked(number * _BLOCK, min((number + 1) * _BLOCK, self._size - len(self._tail)))
-            while len(self._blocks) >= _MOST_BLOCKS:
-                self._blocks.popitem(last=False)
-            self._blocks[number] = known
-        self._blocks.move_to_end(number)
-        return known
+    def _part(self, start: int, end: int) -> bytes:
+        """Bytes from ``start`` on, up to ``end``; what was read ahead, or else more than is asked for."""
+        for window in self._windows:
+            if window.start <= start < window.start + len(window.data):
+                part = window.data[start - window.start : end - window.start]
+                window.used = max(window.used, start - window.start + len(part))
+                self._windows.remove(window)
+                if window.used < len(window.data):  # Columns are read from their beginning to their end.
+                    self._windows.append(window)
+                return part
+        if end - start >= self._ahead:
+            return self._asked(start, end)
+        data = self._asked(start, min(start + self._ahead, self._size - len(self._tail)))
+        self._windows.append(_Window(start, data, end - start))
+        while sum(len(window.data) for window in self._windows) > _MOST_KEPT:
+            self._windows.pop(0)  # In vain: so many columns are read side by side that less of each must do.
+            self._ahead = max(self._ahead // 2, _LEAST_AHEAD)
+        return data[: end - start]
 
     def _asked(self, start: int, end: int) -> bytes:
         file_io = self._file_io

@@ -80,3 +80,18 @@ def test_a_write_that_the_store_refuses_is_told_with_the_place(object_server: Ob
         sink.write(b"1")
         with pytest.raises(StorageError, match=f"{root}/a: the store denies this .403 AccessDenied."):
             sink.close()
+
+
+@pytest.mark.parametrize("streams", [3, 40])
+def test_columns_that_are_read_side_by_side_are_asked_for_about_once(object_server: ObjectServer, streams: int) -> None:
+    file_io, root = opened(object_server)
+    size, step = 30 << 20, 1 << 16
+    data = os.urandom(size)
+    file_io.write(f"{root}/a", data)
+    each = size // streams
+    with object_server.counted() as counts, file_io.filesystem().open_input_file(f"{root}/a") as source:
+        for at in range(0, each - step, step):
+            for stream in range(streams):
+                start = stream * each + at
+                assert source.read_at(step, start) == data[start : start + step]
+    assert counts["GET"] <= 1 + 30 * (1 if streams == 3 else 8)
