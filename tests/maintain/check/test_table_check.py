@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from lakelsm import Table
 from lakelsm.errors import InvalidInputError
@@ -67,3 +68,14 @@ def test_a_deadline_ends_it_and_it_says_so(table: LocalTable) -> None:
     clock = replace(SYSTEM, monotonic=lambda: float(next(times)))
     result = check_table(table.store, CheckScope(deadline=1.5), LocalRunner(), clock)
     assert not result.complete and not result.ok and "deadline" in result.as_text()
+
+
+def test_tasks_of_spark_find_what_threads_find(spark: SparkSession, table: LocalTable) -> None:
+    for entry, at in zip(table.live(), (0.1, 0.9)):
+        data = bytearray(table.path_of(entry).read_bytes())
+        data[int(len(data) * at)] ^= 0x55
+        table.path_of(entry).write_bytes(bytes(data))
+    opened = Table.for_path(str(table.root), spark)
+    found = [opened.check(data="full", engine=engine) for engine in ("spark", "local")]
+    assert found[0].findings == found[1].findings and len(found[0].findings) == 2, found[0].as_text()
+    assert found[0].rows_read == found[1].rows_read > 0
