@@ -20,7 +20,10 @@ from lakelsm.errors import (
 )
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.maintain.branches import create_branch, delete_branch
+from lakelsm.maintain.expiry.retention import asked_retention
+from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots
 from lakelsm.maintain.orphans.orphan_removal import remove_orphans
+from lakelsm.maintain.rollback import rollback, rollback_target
 from lakelsm.maintain.tags import create_tag, delete_tags, rename_tag, replace_tag, tagged_snapshot
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.read_plan import plan_read
@@ -249,6 +252,30 @@ class ActorRun:
             remove_orphans(self._runner, self._table, bound, dry_run=True, surroundings=surroundings)
             self._process.only_looks = False
         remove_orphans(self._runner, self._table, bound, surroundings=surroundings)
+
+    def _expire(self, action: Action) -> None:
+        surroundings = self._process.surroundings
+        retention = asked_retention(self._table.options, surroundings.clock(), retain_last=action.amount)
+        if action.again:
+            self._process.only_looks = True
+            expire_snapshots(self._table, retention, dry_run=True, surroundings=surroundings)
+            self._process.only_looks = False
+        expire_snapshots(self._table, retention, surroundings=surroundings)
+
+    def _rollback(self, action: Action) -> None:
+        store, directory = self._table, self._table.paths.snapshot_dir
+        to: int | str = action.name
+        if not action.name:
+            ids = store.snapshots.ids()
+            if not ids:
+                return
+            to = ids[-1 - min(action.amount, len(ids) - 1)]
+        target = rollback_target(store, to)
+        later = {self._ledger.kept[path] for path in self._ledger.kept_above(directory, target.id)}
+        rollback(store, target, surroundings=self._process.surroundings)
+        stay = [path for path in self._ledger.kept_above(directory, target.id) if self._ledger.kept[path] in later]
+        if stay:
+            raise Violation(f"a rollback to {target.id} is done, and {stay} are there as before")
 
     # -- tags and branches -------------------------------------------------------------------------------------------
 

@@ -170,6 +170,11 @@ class Ledger:
             if not self._needed.get(path) and path.startswith((f"{root}/manifest/", f"{root}/dt=", f"{root}/index/"))
         ]
 
+    def kept_above(self, directory: str, number: int) -> list[str]:
+        """The snapshot files of a directory with greater numbers."""
+        prefix = f"{directory}/snapshot-"
+        return [path for path in self.kept if path.startswith(prefix) and int(path[len(prefix) :]) > number]
+
     def check_end(self) -> None:
         """Raise Violation unless everything that is retained is there, without gaps."""
         for path in self.firm:

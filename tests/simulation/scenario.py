@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import TypeAlias
 
@@ -86,9 +86,16 @@ class Scenario:
         lines = [f"seed {self.seed}, schedule {self.schedule}, {dict(self.options)}, posix={self.keeps_directories}"]
         for actor in [*([self.founder] if self.founder else []), *self.actors]:
             lines.append(f"  {actor.name} user={actor.user} skew={actor.skew} steady={actor.steady:.2f}")
-            lines += [f"    {action}" for action in actor.actions]
-            lines += [f"    {fault}" for fault in actor.faults]
+            lines += [f"    {action.number}. {_told(action)}" for action in actor.actions]
+            lines += [f"    fault: {fault.kind} at operation {fault.at} of {fault.counted}" for fault in actor.faults]
         return "\n".join(lines)
+
+
+def _told(action: Action) -> str:
+    """An action without what it leaves out."""
+    said = {field.name: getattr(action, field.name) for field in fields(Action)[2:]}
+    changed = (f"{field.name}={said[field.name]}" for field in fields(Action)[2:] if said[field.name] != field.default)
+    return " ".join([action.kind, *changed])
 
 
 def scenario(seed: int) -> Scenario:
@@ -112,6 +119,8 @@ def scenario(seed: int) -> Scenario:
         kinds += [chance.choice(_KEEPERS) for _ in range(chance.choice((1, 1, 2)))]
     if chance.random() < 0.15:
         kinds.append("cleaner")
+    kinds += ["expirer"] * chance.choice((0, 0, 0, 1, 1, 2))
+    kinds += ["returner"] * chance.choice((0, 0, 0, 0, 1))
     actors = [_actor(chance, kind, at, faulty) for at, kind in enumerate(kinds)]
     named = [actor for actor in actors if actor.user is not None]
     if named and chance.random() < 0.2:  # The same job twice: one that was taken for dead, and its successor.
@@ -189,6 +198,11 @@ def _action(chance: Random, kind: str, actor: str, number: int) -> Action:
         return Action(done, number, name=chance.choice(_TAGS), amount=chance.choice((0, 1, 1)), **common)
     if kind == "cleaner":
         return Action("remove_orphans", number, amount=chance.choice((_HOUR, _HOUR, _DAY)), **common)
+    if kind == "expirer":
+        return Action("expire", number, amount=chance.choice((1, 1, 2, 3)), **common)
+    if kind == "returner":
+        name = chance.choice(("", "", *_TAGS))
+        return Action("rollback", number, amount=chance.choice((0, 1, 1, 2, 3)), name=name, **common)
     return Action(chance.choice(("read", "read", "read_tag")), number, amount=chance.choice((0, 0, 1)), **common)
 
 

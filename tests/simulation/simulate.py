@@ -59,6 +59,8 @@ class Simulation:
             rolls_back=any(action.kind == "rollback" for actor in scenario.actors for action in actor.actions),
         )
         self.store.watch = self.ledger
+        amounts = [action.amount for actor in scenario.actors for action in actor.actions if action.kind == "expire"]
+        self.ledger.retained_least = {paths.snapshot_dir: min(amounts, default=1 << 30)}
         self.scheduler.on_fault = self._hurt
         self.scheduler.lands_late = self._lands_late
         self._scenario = scenario
