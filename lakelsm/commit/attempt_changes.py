@@ -86,6 +86,11 @@ class AttemptChanges:
         found = any(entry.file.file_name in names for entry in live)
         return CommitOutcome(None, True, attempts) if found else None
 
+    def is_known(self, latest: Snapshot | None) -> bool:
+        """Whether the manifests of a snapshot tell of the message's own files, also of those that are gone since."""
+        names = self._request.message.new_file_names
+        return latest is not None and any(entry.file.file_name in names for entry in self._live.entries(latest))
+
     def _overwrite(self, latest: Snapshot | None, message: CommitMessage) -> Changes:
         wanted, as_of = message.overwrite_partitions, message.overwrite_as_of
         if as_of is not None and (latest is None or latest.id != as_of):

@@ -123,7 +123,7 @@ class CommitRun:
             snapshot, used = self._prepare(latest)
             if self._publish(snapshot):
                 self._env.step("snapshot-published")
-                if not self._base_was_rolled_back(latest, snapshot.id):
+                if self._is_in_history(latest, snapshot):
                     self._snapshots.write_latest_hint(snapshot.id)
                     self._env.step("hint-written")
                     self._files.delete_except(used)
@@ -144,18 +144,23 @@ class CommitRun:
         self._may_be_visible = published
         return published
 
-    def _base_was_rolled_back(self, base: Snapshot | None, published: int) -> bool:
-        """Whether a rollback removed the snapshot that one just published goes on from: files of it may be gone.
+    def _is_in_history(self, base: Snapshot | None, published: Snapshot) -> bool:
+        """Whether readers come to a snapshot just published: the one that it goes on from may have gone meanwhile.
 
-        An expiry removes older ones first, and never the newest; a rollback keeps an older one.
+        * A rollback removed it: files of it may be gone. An expiry removes older ones first, and never the newest; a
+          rollback keeps an older one.
+        * It expired. Others may have committed under the new one's id before, and theirs expired too: its id was free
+          again, and is below all that readers see. Else the new one itself expires already, and what follows it knows it.
         """
+        now = None if base is None else self._snapshots.try_get(base.id)
+        if base is not None and base.is_same(now):
+            return True
+        if self._snapshots.is_expiring(published.id):
+            return self._attempt.is_known(self._snapshots.latest())
         if base is None:
-            return False
-        now = self._snapshots.try_get(base.id)
-        if base.is_same(now):
-            return False
+            return True
         ids = self._snapshots.ids()
-        return max(ids, default=0) <= published and (now is not None or min(ids, default=published) < base.id)
+        return max(ids, default=0) > published.id or (now is None and min(ids, default=published.id) >= base.id)
 
     def _take_back(self, snapshot: Snapshot) -> None:
         """Remove a snapshot that nobody was told of: no hint names it yet, and a rollback would remove it too."""

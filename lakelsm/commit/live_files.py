@@ -17,6 +17,7 @@ from lakelsm.snapshots.manifest_scan import (
     read_delta_entries,
     read_index_entries,
     read_live_entries,
+    read_manifest,
     read_manifest_metas,
 )
 from lakelsm.storage import FileIO
@@ -85,6 +86,11 @@ class LiveFiles:
             keep_manifest=may_hold,
             keep_partitions=lambda partitions: [bool(accepts(partition)) for partition in partitions],
         )
+
+    def entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """Return all entries of a snapshot's manifests, those that others cancel too."""
+        metas = read_manifest_metas(self._file_io, self._paths, snapshot)
+        return [entry for meta in metas for entry in read_manifest(self._file_io, self._paths, meta)]
 
     def delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
         """Return the entries that a snapshot added."""

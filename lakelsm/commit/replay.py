@@ -102,8 +102,11 @@ class ReplayCheck:
         """Whether a snapshot is this write; takes note of the user's highest identifier."""
         if snapshot.commit_user != self._request.commit_user:
             return False
+        same = snapshot.commit_kind in _WRITES and snapshot.commit_identifier == self._request.identifier
+        if same and not self._snapshots.is_reached(snapshot.id):
+            return False  # Its writer takes it back, or died before it could.
         self._highest = max(self._highest, _highest_identifier(snapshot))
-        return snapshot.commit_kind in _WRITES and snapshot.commit_identifier == self._request.identifier
+        return same
 
     def _is_filtered(self) -> bool:
         return self._request.identifier != BATCH_COMMIT_IDENTIFIER and self._request.kind in _WRITES

@@ -153,6 +153,15 @@ class SnapshotManager:
         earliest = self._hint(self._paths.earliest_hint)
         return earliest is not None and snapshot_id < earliest and self._exists(earliest)
 
+    def is_reached(self, snapshot_id: int) -> bool:
+        """Whether a snapshot that is there lies above no gap: those before it are there, expire or have expired.
+
+        A commit above a gap went on from a snapshot that a rollback removed while it was published.
+        """
+        if snapshot_id == 1 or self._exists(snapshot_id - 1):
+            return True
+        return self.is_expiring(snapshot_id) or self.earliest_id() == snapshot_id
+
     def _newest_from(self, snapshot_id: int, probes: int) -> Snapshot | None:
         """The newest of the snapshots from an id on, of which it and the next ``probes`` are asked for."""
         snapshot = self.try_get(snapshot_id)

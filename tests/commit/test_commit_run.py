@@ -184,6 +184,46 @@ def test_a_base_that_expired_meanwhile_takes_nothing_back(table: CommitTable) ->
     assert outcome.snapshot is not None and list(table.snapshots.ids()) == [4]
 
 
+def others_come_and_go(table: CommitTable, first: int) -> None:
+    """Others commit from an id on, and all but the newest of them expires: the id is free again, below what is seen."""
+    for number in range(first, first + 3):
+        table.append(add(file(f"other{number}", seq=(100 * number, 100 * number + 9))))
+    table.snapshots.announce_earliest(first + 2)
+    table.expire(*range(1, first + 2))
+
+
+@pytest.mark.parametrize("snapshots", [0, 3])
+def test_a_commit_under_an_id_that_expired_is_not_lost(table: CommitTable, snapshots: int) -> None:
+    if snapshots:
+        three(table)
+    step = interfering(lambda: others_come_and_go(table, snapshots + 1), at="delta-list-written")
+    outcome = table.committer(step).commit(OVERWRITE, CommitMessage([add(file("whole", seq=(50, 59)))]), "o")
+    assert outcome.snapshot is not None and (outcome.snapshot.id, outcome.attempts) == (snapshots + 4, 2)
+    assert list(table.snapshots.ids()) == [snapshots + 3, snapshots + 4] and table.live_names() == {"whole@0"}
+
+
+def test_an_append_under_an_id_that_expired_is_refused(table: CommitTable) -> None:
+    three(table)
+    step = interfering(lambda: others_come_and_go(table, 4), at="delta-list-written")
+    with pytest.raises(CommitConflictError, match="have expired"):
+        table.committer(step).commit(APPEND, CommitMessage([add(file("c", seq=(30, 39)))], base_snapshot_id=3), "u")
+    assert list(table.snapshots.ids()) == [6]
+
+
+def test_a_commit_that_others_went_on_from_and_that_expired_is_done(table: CommitTable) -> None:
+    three(table)
+
+    def go_on() -> None:
+        table.append(add(file("after", seq=(40, 49))))
+        table.snapshots.announce_earliest(5)
+        table.expire(1, 2, 3, 4)
+
+    step = interfering(go_on, at="snapshot-published")
+    outcome = table.committer(step).commit(APPEND, CommitMessage([add(file("c", seq=(30, 39)))], base_snapshot_id=3), "u")
+    assert outcome.snapshot is not None and outcome.attempts == 1
+    assert list(table.snapshots.ids()) == [5] and "c@0" in table.live_names()
+
+
 def test_a_compaction_of_files_that_a_rollback_took_is_refused(table: CommitTable) -> None:
     three(table)
     entries = table.live()

@@ -30,7 +30,7 @@ from lakelsm.plan.read_plan import plan_read
 from lakelsm.results import CompactionStatus
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.batch_write import BatchWriter
-from tests.simulation.ledger import Effect, Intent, Ledger, Violation
+from tests.simulation.ledger import Abandoned, Effect, Intent, Ledger, Violation
 from tests.simulation.row_files import (
     ADDED,
     DELETED,
@@ -71,7 +71,7 @@ class ActorRun:
                 self._carried_out(action)
         except (Killed, GreenletExit):
             return
-        except (Violation, DoubledRowError, LakelsmError, OSError) as error:
+        except (Violation, Abandoned, DoubledRowError, LakelsmError, OSError) as error:
             self._stop(error)
 
     def _carried_out(self, action: Action) -> None:
@@ -90,7 +90,7 @@ class ActorRun:
         self._tries += 1
         self._process.was_hurt = self._process.is_refusing
         self._process.only_looks = False
-        losses = self._ledger.losses
+        losses, is_loose = self._ledger.losses, self._ledger.has_loose_ends
         try:
             self._table = self._main.on_branch(action.branch) if action.branch else self._main
             getattr(self, f"_{action.kind}")(action)
@@ -112,9 +112,9 @@ class ActorRun:
                 raise
             return False
         except (CorruptTableError, FileNotFoundError):
-            if self._ledger.losses == losses:
+            if self._ledger.losses == losses and not self._ledger.has_loose_ends and not is_loose:
                 raise
-            return False  # What it read has expired meanwhile.
+            return False  # What it read has expired meanwhile, or is a tag that nobody was told of.
         return True
 
     # -- writes ------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class ActorRun:
     def _check_acknowledged(self, intent: Intent, user: str, identifier: int, outcome: CommitOutcome) -> None:
         where = f"{user}/{identifier}"
         if outcome.snapshot is not None:
-            self._ledger.check_acknowledged(where, outcome.snapshot)
+            self._ledger.check_acknowledged(self._process.actor.name, where, outcome.snapshot)
             if outcome.snapshot.uuid not in intent.published:
                 raise Violation(f"{where} was acknowledged with snapshot {outcome.snapshot.id}, which is not of it")
         elif outcome.already_committed and not intent.published:
@@ -301,7 +301,11 @@ class ActorRun:
         return ids[int(self._process.chance() * len(ids))] if ids else None
 
     def _branch(self, action: Action) -> None:
+        tag = self._main.paths.tag(action.partition or "")
+        was_firm = tag in self._ledger.firm
         create_branch(self._main, action.name, action.partition)
+        if not was_firm:
+            return  # Of a tag that nobody was told of.
         for path in self._ledger.kept_below(self._main.paths.of_branch(action.name).branch_root):
             self._ledger.hold(path, f"branch {action.name}")
 

@@ -31,7 +31,7 @@ class Violation(Exception):
 class Abandoned(Exception):
     """Nothing more can be told of this run: a fault hit where no engine on such a store can do better.
 
-    That is a writer that dies right after it published on a snapshot that a rollback took away, before it looks.
+    That is a writer that dies right after it published on a snapshot that is gone, before it looks.
     """
 
 
@@ -60,7 +60,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A snapshot that was published on one that a rollback took away: its writer is to take it back."""
+    """A snapshot that was published on one that is gone, by a rollback or by expiry: its writer is to take it back."""
 
     reason: str
     writer: str
@@ -91,11 +91,12 @@ class Ledger:
         self.firm: set[str] = set()
         #: How often each kind of action was done, and failed.
         self.outcomes: Counter[str] = Counter()
-        #: How many files ceased to be firm.
+        #: How many files ceased to be firm, or never were.
         self.losses = 0
         #: What expiry may take, by the directory of snapshots: so many of the newest have to stay.
         self.retained_least: dict[str, int] = {}
         self._expired: set[str] = set()
+        self._announcements: dict[str, int] = {}
         self._needed: dict[str, int] = {}
         self._last: dict[str, str] = {}
 
@@ -134,9 +135,14 @@ class Ledger:
         """The snapshot and tag files below a directory."""
         return [path for path in self.kept if path.startswith(f"{directory}/")]
 
-    def check_acknowledged(self, where: str, snapshot: Snapshot) -> None:
-        """Raise Violation for a commit that is told to be done and should have been taken back."""
+    def check_acknowledged(self, actor: str, where: str, snapshot: Snapshot) -> None:
+        """Raise Violation for a commit that is told to be done and should have been taken back.
+
+        Raises Abandoned where it is another process at the same batch that is about to take it back.
+        """
         suspect = self.suspects.get(snapshot.uuid or "")
+        if suspect is not None and suspect.writer != actor:
+            raise Abandoned
         if suspect is not None:
             raise Violation(f"{where} was acknowledged: {suspect.reason}")
 
@@ -197,6 +203,8 @@ class Ledger:
                     raise Violation(f"{path} was replaced by another snapshot")
                 if before is None:
                     self._published(path, number, data)
+                    if self._announcements.get(path.rsplit("/", 1)[0]) == number:
+                        self._announced(path.rsplit("/", 1)[0], number)
             elif tag_of(name) is not None and "/tag/" in path:
                 self._forget(path)
                 self._keep(path, Tag.from_json(data, path).snapshot.uuid or "")
@@ -225,6 +233,8 @@ class Ledger:
         self.kept[path] = self._last[path] = uuid
         if was_firm:
             self._make_firm(path)
+        else:
+            self.losses += 1
 
     def _make_firm(self, path: str) -> None:
         self.firm.add(path)
@@ -245,8 +255,11 @@ class Ledger:
     def _announced(self, directory: str, earliest: int) -> None:
         """Expiry says which snapshots go: those before a number."""
         prefix = f"{directory}/snapshot-"
+        self._announcements[directory] = earliest
+        if f"{prefix}{earliest}" not in self.kept:
+            return  # It counts when the snapshot is there: a rollback says so before it puts one back.
         ids = sorted(int(path[len(prefix) :]) for path in self.kept if path.startswith(prefix))
-        least = self.retained_least.get(directory)
+        least = 1 if self.rolls_back else self.retained_least.get(directory)
         going = [number for number in ids if number < earliest and f"{prefix}{number}" in self.firm]
         if going and (least is None or len(ids) - ids.index(going[-1]) - 1 < least):
             raise Violation(f"snapshots {going} of {ids} go, and at least {least} must stay")
@@ -270,7 +283,7 @@ class Ledger:
                 raise Violation(f"{path} was published, and there is no snapshot {number - 1}")
             version = self._checked(path, number, snapshot, None if before is None else self.versions[before])
         except (Violation, DoubledRowError, LakelsmError) as error:
-            if not self.rolls_back:
+            if not self.rolls_back and not (number > 1 and before is None and self._expired):
                 raise
             self.suspects[uuid] = Suspect(str(error), self._current())
             self.kept[path] = uuid
@@ -310,7 +323,7 @@ class Ledger:
         if self.stands(intent, directory):
             raise Violation(f"{where} was published before: {intent.published}")
         later = self._versions_of(directory, snapshot.commit_user, above=snapshot.commit_identifier)
-        if later and any(uuid in self._expired for uuid in intent.published):
+        if later and not self.rolls_back and any(uuid in self._expired for uuid in intent.published):
             raise Violation(f"{where} was published before and has expired, as {later} of its user could tell")
         possible = [effect(state) for effect in intent.effects.values()]
         return next((after for after in possible if after == actual), possible[0])

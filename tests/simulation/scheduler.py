@@ -101,6 +101,7 @@ class Process:
             self._do(fault, path, land)
         if self._refusing:
             self._refusing -= 1
+            self._scheduler.on_fault(self.actor.name)
             raise TimeoutError(f"{path}: refused")
 
     def _do(self, fault: Fault, path: str, land: Callable[[], object]) -> None:

@@ -42,10 +42,12 @@ def expiry_range(store: TableStore, retention: Retention, now: int) -> ExpiryRan
 
     Raises CorruptTableError where a snapshot, consumer or changelog that decides cannot be read.
     """
-    ids = store.snapshots.ids()
+    listed = store.snapshots.ids()
     begun = store.snapshots.earliest_id()
-    if not ids or begun is None:
+    if not listed or begun is None:
         return None
+    # All between: a listing may leave out what was committed while it was made, and show what came after that.
+    ids = range(listed[0], listed[-1] + 1)
     consumers = store.consumers.all()
     holding = {} if store.options.consumer_changelog_only else consumers
     # What an earlier run began, all that is older than what EARLIEST tells, goes to its end in any case.
