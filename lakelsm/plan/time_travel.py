@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
@@ -59,6 +59,7 @@ class ChangelogRange:
     before: Snapshot | None
     after: Snapshot | None
     tags: bool
+    _: KW_ONLY
     expired: bool = False
 
     def plan(self, store: TableStore, mode: str, predicate: Predicate | None) -> ChangelogPlan:
