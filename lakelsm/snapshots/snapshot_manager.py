@@ -139,6 +139,16 @@ class SnapshotManager:
             return False
         return True
 
+    def told_earliest_id(self) -> int | None:
+        """The oldest snapshot's id, which EARLIEST tells from then on: nobody has to list for it again."""
+        hint = self._hint(self._paths.earliest_hint)
+        if hint is not None and self._exists(hint):
+            return hint
+        found = min(self._listed(), default=None)
+        if found is not None:  # Never over what an expiry announces at this moment.
+            self._file_io.create_if_absent(self._paths.earliest_hint, str(found).encode("ascii"))
+        return found
+
     def announce_earliest(self, snapshot_id: int) -> None:
         """Say that all snapshots below this one expire, before anything of them is deleted. EARLIEST never goes back.
 

@@ -133,3 +133,22 @@ def test_the_hint_moves_forward_only(table: CommitTable) -> None:
 def test_a_time_before_all_snapshots_is_shown_whatever_its_year(table: CommitTable, millis: int, shown: str) -> None:
     with pytest.raises(SnapshotNotFoundError, match=shown):
         table.snapshots.at_or_before(millis)
+
+
+def test_earliest_is_announced_before_snapshots_go_and_never_goes_back(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path / "t")
+    for _ in range(5):
+        table.append(add())
+    snapshots, hint = table.snapshots, Path(table.paths.earliest_hint)
+    assert not snapshots.is_expiring(1)
+    assert snapshots.told_earliest_id() == 1 and hint.read_text() == "1"
+    snapshots.announce_earliest(3)
+    snapshots.announce_earliest(2)
+    assert hint.read_text() == "3"
+    assert [number for number in snapshots.ids() if snapshots.is_expiring(number)] == [1, 2]
+    assert snapshots.told_earliest_id() == snapshots.earliest_id() == 3
+    table.expire(1, 2, 3)
+    assert not snapshots.is_expiring(2), "a hint whose snapshot is gone says nothing"
+    assert snapshots.told_earliest_id() == 4
+    snapshots.announce_earliest(4)
+    assert hint.read_text() == "4"

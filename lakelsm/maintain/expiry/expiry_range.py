@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 
 from lakelsm.errors import CommitConflictError
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.maintain.expiry.retention import Retention, changelog_retention, first_kept, outlives_snapshots
+from lakelsm.maintain.expiry.retention import (
+    UNLIMITED,
+    Retention,
+    changelog_retention,
+    first_kept,
+    outlives_snapshots,
+)
 from lakelsm.snapshots.table_store import TableStore
 
 
@@ -65,10 +71,17 @@ def expiry_range(store: TableStore, retention: Retention, now: int) -> ExpiryRan
 
 
 def is_due(store: TableStore, retention: Retention) -> bool:
-    """Whether a snapshot is past ``retention``, whoever may hold it: told by a few files, without a listing."""
-    earliest, latest = store.snapshots.earliest_id(), store.snapshots.latest_id()
-    if earliest is None or latest is None:
+    """Whether a snapshot is past ``retention``, whoever may hold it: told by a few files, without a listing.
+
+    The first time it lists, and writes EARLIEST, as Java does.
+    """
+    earliest = store.snapshots.told_earliest_id()
+    time = None if earliest is None else _times(store)(earliest)
+    if earliest is None or time is None:  # There is none, or no other than the newest.
         return False
+    if time >= retention.older_than and retention.most >= UNLIMITED:
+        return False
+    latest = store.snapshots.latest_id() or earliest
     return first_kept(retention, earliest, latest, {}, _times(store)).first > earliest
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import TableOptions
 
+#: A number of snapshots that no table has: `snapshot.num-retained.max` by default.
+UNLIMITED = 2**31 - 1
+
 
 @dataclass(frozen=True, kw_only=True)
 class Retention:

@@ -10,7 +10,7 @@ import pytest
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintain.expiry.expiry_range import ExpiryRange, expiry_range, is_due
-from lakelsm.maintain.expiry.retention import Retention
+from lakelsm.maintain.expiry.retention import UNLIMITED, Retention
 from lakelsm.snapshots.consumer_store import consumer_text
 from tests.commit.commit_table import ReadingFileIO
 from tests.maintain.expiry.expiry_table import ExpiryTable
@@ -88,11 +88,14 @@ def test_changelogs_outlive_their_snapshots_up_to_their_own_limits(tmp_path: Pat
 
 def test_that_nothing_is_due_is_told_by_a_few_reads(tmp_path: Path) -> None:
     table = grown(tmp_path, 30)
-    table.snapshots.announce_earliest(1)
     file_io = ReadingFileIO()
     table.file_io = file_io
-    assert not is_due(table.store, Retention(least=10, most=1000, older_than=5, limit=50))
-    assert len(file_io.reads) <= 5
+    wide = Retention(least=10, most=UNLIMITED, older_than=5, limit=50)
+    assert not is_due(table.store, wide)
+    assert Path(table.paths.earliest_hint).read_text() == "1"
+    file_io.reads.clear()
+    assert not is_due(table.store, wide)
+    assert [name for name in file_io.reads if name != "schema-0"] == ["EARLIEST", "snapshot-2"]
     assert is_due(table.store, Retention(least=10, most=1000, older_than=10**13, limit=50))
     assert is_due(table.store, Retention(least=1, most=20, older_than=0, limit=50))
     assert not is_due(ExpiryTable(tmp_path / "empty").store, Retention(least=1, most=1, older_than=0, limit=50))

@@ -46,6 +46,7 @@ class History:
         self.writes_changelog = options.get("changelog-producer", "none") != "none"
         #: Files of appends may be changelogs, and go with the changelog of the compaction that replaced them.
         self.puts_off = not self.writes_changelog and "changelog.num-retained.min" in options
+        self.back: set[tuple[object, ...]] = set()
         self.numbers = 0
 
     def take(self, step: str, pick: int) -> None:
@@ -88,10 +89,11 @@ class History:
         if older:
             had = table.live(older[pick % len(older)])
             live = {entry.identity[:2] + entry.identity[3:4] for entry in table.live()}
-            back = [entry for entry in had if entry.identity[:2] + entry.identity[3:4] not in live]
+            back = [entry for entry in had if entry.identity[:2] + entry.identity[3:4] not in live | self.back]
             if back:
                 parts = {str(table.store.partition_values(entry.partition)["dt"]) for entry in back[:2]}
                 table.overwrite(*back[:2], partitions=parts)
+                self.back |= {entry.identity[:2] + entry.identity[3:4] for entry in back[:2]}
                 self.puts_off = True  # A file that an overwrite adds again stays until that overwrite expires.
 
     def tag(self, pick: int) -> None:
