@@ -71,9 +71,9 @@ def test_a_deadline_ends_it_and_it_says_so(table: LocalTable) -> None:
 
 
 def test_tasks_of_spark_find_what_threads_find(spark: SparkSession, table: LocalTable) -> None:
-    for entry, at in zip(table.live(), (0.1, 0.9)):
+    for entry in table.live()[:2]:
         data = bytearray(table.path_of(entry).read_bytes())
-        data[int(len(data) * at)] ^= 0x55
+        data[-9] ^= 0x55
         table.path_of(entry).write_bytes(bytes(data))
     opened = Table.for_path(str(table.root), spark)
     found = [opened.check(data="full", engine=engine) for engine in ("spark", "local")]
