@@ -57,8 +57,14 @@ def partition_text(
 
 def partition_label(partition: bytes, names: Sequence[str], types: Sequence[DataType]) -> str:
     """Return a stored partition as people read it, "dt=2025-12-31/hh=12", whatever its directory is called."""
-    values = (column[0] for column in decode_rows([partition], types))
-    return "/".join(f"{name}={_readable(value, kind)}" for name, value, kind in zip(names, values, types))
+    return partition_labels([partition], names, types)[0]
+
+
+def partition_labels(partitions: Sequence[bytes], names: Sequence[str], types: Sequence[DataType]) -> list[str]:
+    """Return the labels of many partitions."""
+    columns = zip(names, decode_rows(list(partitions), types), types)
+    texts = [[f"{name}={_readable(value, kind)}" for value in column] for name, column, kind in columns]
+    return ["/".join(parts) for parts in zip(*texts)] if texts else [""] * len(partitions)
 
 
 def _readable(value: pa.Scalar, data_type: DataType) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.partition_path import partition_labels
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lsm.pruning import partitions_that_may_match
 from lakelsm.predicate.predicate import Predicate, columns, is_exact
@@ -19,10 +21,12 @@ from lakelsm.types import has_nanoseconds
 class PartitionFiles:
     """What the live data files of a partition come to; rows are those of files, older versions included.
 
-    ``updated`` is when the newest of them was made, in the form of ``_CREATION_TIME`` (None: no file says).
+    ``label`` is what people call it. ``updated`` is when the newest of them was made, in the form of ``_CREATION_TIME``
+    (None: no file says).
     """
 
     partition: bytes
+    label: str
     rows: int
     files: int
     bytes: int
@@ -51,8 +55,9 @@ def chosen_partitions(store: TableStore, snapshot: Snapshot | None, predicate: P
     by_partition: dict[bytes, list[ManifestEntry]] = {}
     for entry in entries:
         by_partition.setdefault(entry.partition, []).append(entry)
-    found = [_files(partition, its) for partition, its in by_partition.items()]
-    return sorted(found, key=lambda files: store.partition_label(files.partition))
+    labels = partition_labels(list(by_partition), store.schema.partition_keys, store.partition_types)
+    found = [_files(partition, label, its) for (partition, its), label in zip(by_partition.items(), labels)]
+    return sorted(found, key=attrgetter("label"))
 
 
 def _exactly(store: TableStore, predicate: Predicate) -> PartitionFilter:
@@ -73,10 +78,11 @@ def _exactly(store: TableStore, predicate: Predicate) -> PartitionFilter:
     return keep
 
 
-def _files(partition: bytes, entries: Sequence[ManifestEntry]) -> PartitionFiles:
+def _files(partition: bytes, label: str, entries: Sequence[ManifestEntry]) -> PartitionFiles:
     times = [entry.file.creation_time_millis for entry in entries if entry.file.creation_time_millis is not None]
     return PartitionFiles(
         partition=partition,
+        label=label,
         rows=sum(entry.file.row_count for entry in entries),
         files=len(entries),
         bytes=sum(entry.file.file_size for entry in entries),

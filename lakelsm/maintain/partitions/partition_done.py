@@ -31,7 +31,7 @@ def mark_partitions_done(
         raise InvalidInputError(f"Table {store.name} has no partitions to mark as done.")
     found = chosen_partitions(store, store.snapshots.latest(), predicate)
     mark_done(store, (files.partition for files in found), surroundings)
-    return tuple(store.partition_label(files.partition) for files in found)
+    return tuple(files.label for files in found)
 
 
 def mark_done(store: TableStore, partitions: Iterable[bytes], surroundings: Surroundings = SYSTEM) -> None:

@@ -39,7 +39,7 @@ def drop_partitions(
     return PartitionDropResult(
         table=store.name,
         dry_run=dry_run,
-        partitions=tuple(store.partition_label(files.partition) for files in found),
+        partitions=tuple(files.label for files in found),
         files=files,
         bytes=size,
         snapshot_id=snapshot_id,

@@ -57,7 +57,7 @@ def expire_partitions(
         choice = _chosen(store, chosen_partitions(store, snapshot, None), chosen_strategy, before)
         room = limit - len(result.partitions)
         batch = choice.expired[: room if dry_run else min(room, size)]
-        done = replace(result, waiting=len(choice.expired), unread=_labels(store, choice.unread))
+        done = replace(result, waiting=len(choice.expired), unread=_labels(choice.unread))
         if not batch or snapshot is None:
             return done
         user, _ = commit_identity(store.options, None, None, surroundings.new_uuid)
@@ -79,7 +79,7 @@ def expire_partitions(
                 if tries >= _TRIES:
                     raise
                 continue
-        result = _with_batch(store, done, batch, ids)
+        result = _with_batch(done, batch, ids)
         if dry_run or not result.waiting or len(result.partitions) >= limit:
             return result
 
@@ -151,16 +151,16 @@ def _batch_size(store: TableStore) -> int:
     return store.options.partition_expiration_batch_size or store.options.partition_expiration_max_num
 
 
-def _labels(store: TableStore, found: Sequence[PartitionFiles]) -> tuple[str, ...]:
-    return tuple(store.partition_label(files.partition) for files in found)
+def _labels(found: Sequence[PartitionFiles]) -> tuple[str, ...]:
+    return tuple(files.label for files in found)
 
 
 def _with_batch(
-    store: TableStore, result: PartitionExpiryResult, batch: Sequence[PartitionFiles], ids: tuple[int, ...]
+    result: PartitionExpiryResult, batch: Sequence[PartitionFiles], ids: tuple[int, ...]
 ) -> PartitionExpiryResult:
     return replace(
         result,
-        partitions=(*result.partitions, *_labels(store, batch)),
+        partitions=(*result.partitions, *_labels(batch)),
         waiting=result.waiting - len(batch),
         files=result.files + sum(files.files for files in batch),
         bytes=result.bytes + sum(files.bytes for files in batch),

@@ -15,7 +15,7 @@ def partition_infos(store: TableStore, snapshot: Snapshot | None, predicate: Pre
     """The partitions of a snapshot that a condition takes, by name. A table without partitions is one, called ''."""
     return [
         PartitionInfo(
-            partition=store.partition_label(files.partition),
+            partition=files.label,
             rows=files.rows,
             files=files.files,
             bytes=files.bytes,
