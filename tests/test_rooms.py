@@ -51,6 +51,7 @@ _SPANNING = frozenset(
         "write/interleaved_rows",
         "write/level0_engines",
         "storage/requests",
+        "storage/running_servers",
         "storage/whole_tables",
     }
 )

@@ -7,6 +7,7 @@ made, and an empty one does not exist. What is written is durable once the store
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pyarrow import fs as arrow_fs
 
-from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
+from lakelsm.errors import CorruptTableError, StorageError, UnsupportedFeatureError
 from lakelsm.storage.file_io import FileEntry
 from lakelsm.storage.kept_objects import KeptObjects
 from lakelsm.storage.local import temporary_name
@@ -323,8 +324,11 @@ def _prove_conditions(file_io: ObjectFileIO, path: str) -> None:
     try:
         file_io._create(spare, b"")
         keeps = not file_io._create(spare, b"")
+    except OpenOutcomeError as error:
+        raise StorageError(str(error)) from None  # Of what is to be created nothing was sent.
     finally:
-        file_io.delete(spare)
+        with suppress(OSError):  # What stays is taken by the removal of orphans.
+            file_io.delete(spare)
     if not keeps:
         raise _no_conditions(file_io.place)
     _PROVEN.add(asked)
