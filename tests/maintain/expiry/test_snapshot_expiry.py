@@ -170,7 +170,7 @@ OPTIONS = (
 )
 
 
-@examples(12)
+@examples(6)
 @given(
     st.sampled_from(OPTIONS),
     st.sampled_from([0, 50 * 3_600_000]),
