@@ -129,6 +129,11 @@ class CommitRun:
                     self._files.delete_except(used)
                     return CommitOutcome(snapshot, attempts=self._attempts)
                 self._take_back(snapshot)
+                raise CommitConflictError(
+                    f"Table {self._env.paths.name}: the snapshot before {snapshot.id} was rolled back or expired while "
+                    f"{snapshot.id} was published on it, and files of {snapshot.id} may have gone with it. Nothing was "
+                    "committed; run it again."
+                )
             self._files.delete_except(self._reusable())
             self._wait(started, snapshot.id)
 

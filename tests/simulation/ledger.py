@@ -212,7 +212,7 @@ class Ledger:
                 self._announced(path.rsplit("/", 1)[0], int(data))
             elif before is not None and before != data and name != "LATEST":
                 raise Violation(f"{path} was written again with other content")
-        except (Violation, DoubledRowError, LakelsmError) as error:
+        except (Violation, Abandoned, DoubledRowError, LakelsmError) as error:
             self._stop(error)
 
     def deleted(self, path: str, data: bytes) -> None:
@@ -229,6 +229,8 @@ class Ledger:
         """A file names a snapshot. It holds what it needs from now on where something else did until now."""
         if uuid not in self.versions and uuid not in self.suspects:
             raise Violation(f"{path} names a snapshot that was never published")
+        if uuid in self.suspects and "/snapshot/" in path:
+            raise Abandoned  # A rollback to a snapshot that its writer took back puts it there again: an open finding.
         was_firm = self.is_firm(uuid)
         self.kept[path] = self._last[path] = uuid
         if was_firm:
