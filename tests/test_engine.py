@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from lakelsm import engine
 from lakelsm.engine import chosen_engine, has_session
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.local_engine import LocalEngine
+from lakelsm.storage.object_store import ObjectFileIO
 from tests.compact.local_table import LocalTable
 
 COMPACT = """
@@ -18,7 +21,7 @@ import sys
 import lakelsm
 from lakelsm import Table
 assert Table.for_path(sys.argv[1]).compact(full=True).status == "done"
-print(sorted({name.split(".")[0] for name in sys.modules} & {"pyspark", "py4j", "sqlglot"}))
+print(sorted({name.split(".")[0] for name in sys.modules} & {"pyspark", "py4j", "sqlglot", "obstore"}))
 """
 
 
@@ -60,3 +63,31 @@ def test_an_engine_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
     LocalTable(tmp_path / "t")
     with pytest.raises(InvalidInputError, match="engine is 'flink'; it must be one of 'local', 'spark', or left out"):
         Table.for_path(str(tmp_path / "t")).compact(engine="flink")
+
+
+class GivenConfiguration:
+    """What is asked of a Spark session for its settings."""
+
+    sparkContext = property(lambda self: self)
+
+    def getConf(self) -> GivenConfiguration:
+        return self
+
+    def getAll(self) -> list[tuple[str, str]]:
+        return [
+            ("spark.hadoop.fs.s3a.endpoint", "http://session:1"),
+            ("spark.hadoop.fs.s3a.access.key", "its key"),
+            ("spark.hadoop.fs.s3a.secret.key", "its secret"),
+            ("spark.master", "local"),
+        ]
+
+
+def test_an_object_store_takes_what_the_active_session_knows_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(engine, "_active_session", GivenConfiguration)
+    storage, root = engine.opened_storage("s3://bucket/w", None, {"s3.region": "here"})
+    assert root == "s3://bucket/w" and isinstance(storage, ObjectFileIO)
+    assert dict(storage.options.settings) == {"endpoint": "http://session:1", "region": "here"}
+    assert storage.options.credentials == ("its key", "its secret", None)
+    assert "its" not in repr(storage)

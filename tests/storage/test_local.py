@@ -6,6 +6,7 @@ import errno
 import multiprocessing
 import os
 import pickle
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -304,3 +305,18 @@ def test_a_directory_is_deleted_only_where_it_is_empty_and_no_link(tmp_path: Pat
     told = {path.name: file_io.delete_empty_dir(str(path)) for path in (full, link, empty, tmp_path / "gone")}
     assert told == {"full": False, "link": False, "empty": True, "gone": False}
     assert {path.name for path in tmp_path.iterdir()} == {"full", "link"}
+
+
+def test_what_goes_last_is_there_until_all_else_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "schema", "z"):
+        (tmp_path / "t" / name).mkdir(parents=True)
+    seen: list[set[str]] = []
+    real = shutil.rmtree
+
+    def rmtree(path: str) -> None:
+        seen.append({each.name for each in (tmp_path / "t").iterdir()})
+        real(path)
+
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    LocalFileIO().delete_dir(str(tmp_path / "t"), last="schema")
+    assert len(seen) == 3 and seen[-1] == {"schema"} and not (tmp_path / "t").exists()
