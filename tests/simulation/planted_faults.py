@@ -25,6 +25,9 @@ from lakelsm.commit.live_files import LiveFiles
 from lakelsm.commit.manifest_writer import ManifestFiles
 from lakelsm.commit.replay import ReplayCheck
 from lakelsm.errors import CommitOutcomeUnknownError
+from lakelsm.maintain import tags
+from lakelsm.maintain.expiry.expired_files import ExpiredFiles
+from lakelsm.maintain.needed_files import file_key
 from lakelsm.maintain.orphans import orphan_removal
 from lakelsm.snapshots.branch_store import BranchStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
@@ -318,6 +321,38 @@ def _orphans_of_the_main_branch() -> Planted:
     return [(BranchStore, "retained", lambda branches: real(branches)[:1])]
 
 
+def _any_snapshot_taken_for_history() -> Planted:
+    return [(CommitRun, "_is_in_history", lambda *arguments: True)]
+
+
+def _tags_not_looked_at_again() -> Planted:
+    return [(tags, "_check_kept", _nothing)]
+
+
+def _tags_expire_too() -> Planted:
+    return [(ExpiredFiles, "_keep_own_tags", _nothing)]
+
+
+def _branches_expire_too() -> Planted:
+    return [(ExpiredFiles, "_keep_branch", _nothing)]
+
+
+def _expiry_not_announced() -> Planted:
+    return [(SnapshotManager, "announce_earliest", _nothing)]
+
+
+def _moved_files_expire() -> Planted:
+    """A file that a delta deletes on one level and adds on another is taken for deleted."""
+
+    def add_deletions(files: Any, snapshot_id: int, delta: Any) -> None:
+        for entry in delta:
+            if entry.kind == conflict.FileKind.DELETE:
+                files.found.data[file_key(entry)] = entry
+                files._deleted_at[file_key(entry)] = snapshot_id
+
+    return [(ExpiredFiles, "_add_deletions", add_deletions)]
+
+
 PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
     "publish without read-back": _publish_without_read_back,
     "publish takes 'exists' after an error for another writer": _publish_trusts_the_answer_taken,
@@ -346,6 +381,12 @@ PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
     "snapshots are published before their lists": _snapshot_before_its_lists,
     "create-if-absent overwrites": _create_overwrites,
     "rows are numbered from 0": _numbers_not_above_the_table,
+    "a commit under an expired id is acknowledged": _any_snapshot_taken_for_history,
+    "a new tag is not looked at again": _tags_not_looked_at_again,
+    "expiry ignores tags": _tags_expire_too,
+    "expiry ignores branches": _branches_expire_too,
+    "expiry is not announced": _expiry_not_announced,
+    "a moved file is deleted by expiry": _moved_files_expire,
     "orphan removal without an age bound": _orphans_of_any_age,
     "orphan removal by the caller's clock": _orphans_by_the_callers_clock,
     "orphan removal asks the main branch alone": _orphans_of_the_main_branch,
