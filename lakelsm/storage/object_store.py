@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pyarrow import fs as arrow_fs
 
-from lakelsm.errors import CorruptTableError, StorageError, UnsupportedFeatureError
+from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, StorageError, UnsupportedFeatureError
 from lakelsm.storage.file_io import FileEntry
 from lakelsm.storage.kept_objects import KeptObjects
 from lakelsm.storage.local import temporary_name
@@ -190,7 +190,15 @@ class ObjectFileIO:
     @property
     def store(self) -> ObjectStore:
         """The library's store, the same for all that ask for this place with these options in this process."""
-        return _opened_store(self.place, self.options)
+        try:
+            return _opened_store(self.place, self.options)
+        except _library_errors():
+            names = ", ".join(name for name, _ in self.options.settings) or "none"
+        # Without what the library says: it may show what it was given.
+        raise InvalidInputError(
+            f"{self.place.root}: a store cannot be opened with these settings ({names}), whether they come from "
+            "storage_options, the environment or Spark: one of them has no right form (docs/object-stores.md)."
+        )
 
     def key(self, path: str) -> str:
         """The key of a path. Raises CorruptTableError where it leaves the root."""
@@ -206,6 +214,8 @@ class ObjectFileIO:
         """Do what asks the store. Errors are told in lakelsm's words: the library's own may hold credentials."""
         try:
             return request()
+        except LakelsmError:
+            raise
         except _library_errors() as error:
             failure = told(path, self.place.bucket, error)
         raise failure
@@ -217,6 +227,8 @@ class ObjectFileIO:
         try:
             self.store.put(key, data, mode="create", use_multipart=False)
             return True
+        except LakelsmError:
+            raise
         except AlreadyExistsError:
             return False
         except _library_errors() as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.storage.object_place import ObjectPlace, StoreKind
@@ -84,12 +85,28 @@ def store_options(place: ObjectPlace, given: Mapping[str, str], session: Mapping
     if kind is StoreKind.S3:
         found = _s3_settings({name: value for name, value in found.items() if name not in _S3_CREDENTIALS})
     endpoint = found.get("endpoint") or found.get("base_url")
+    if endpoint is not None and not _is_address(endpoint):
+        raise InvalidInputError(
+            f"The endpoint for {place.root}, from storage_options, the environment or Spark, is no address of a server: "
+            "write it as http://host:port or https://host, without a user in it."
+        )
     return StoreOptions(
         settings=tuple(sorted(found.items())),
         credentials=credentials,
         is_own_endpoint=endpoint is not None,
         allows_http=endpoint is not None and endpoint.lower().startswith("http://"),
     )
+
+
+def _is_address(endpoint: str) -> bool:
+    """Whether an endpoint is a URL of a server; it is not shown where it is none, as it may hold a password."""
+    try:
+        parts = urlsplit(endpoint)
+        return parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc and (
+            parts.port is None or 0 < parts.port < 65536
+        )
+    except ValueError:
+        return False
 
 
 def _given(kind: StoreKind, given: Mapping[str, str]) -> dict[str, str]:

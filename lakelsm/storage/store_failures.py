@@ -71,5 +71,5 @@ def told(uri: str, bucket: str, error: BaseException) -> OSError:
 
 def _last_words(text: str) -> str:
     """What the library says of a connection; it names neither header nor body there."""
-    line = text.splitlines()[0] if text else "no answer"
-    return line.rpartition(" - ")[2].strip()[:200]
+    _, dash, words = (text.splitlines() or [""])[0].rpartition(" - ")
+    return words.strip()[:200] if dash else "no answer"

@@ -77,3 +77,10 @@ def test_azure_and_google_have_their_own() -> None:
     assert store_options(google, {"GOOGLE_SERVICE_ACCOUNT": "/f"}, {}).settings == (("service_account", "/f"),)
     with pytest.raises(InvalidInputError, match=r"'s3.endpoint'.*Google"):
         store_options(google, {"s3.endpoint": "x"}, {})
+
+
+@pytest.mark.parametrize("endpoint", ["http://h:port", "http://h:99999", "ftp://h", "http://", "http://user:word@h", "http://["])
+def test_an_endpoint_that_is_no_address_is_refused_and_not_shown(endpoint: str) -> None:
+    with pytest.raises(InvalidInputError, match="is no address of a server") as raised:
+        store_options(S3, {"s3.endpoint": endpoint}, {})
+    assert "word" not in str(raised.value)

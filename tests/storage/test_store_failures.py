@@ -65,3 +65,19 @@ def test_an_answer_that_is_cut_off_is_asked_for_again(object_server: ObjectServe
     with object_server.fault("truncate", lambda method, _: method == "GET") as fault:
         assert file_io.read(f"{root}/a") == b"0123456789" * 1000
     assert fault.met == 1
+
+
+@pytest.mark.parametrize(
+    ("uri", "given"),
+    [
+        ("abfss://c@account/x", {"azure.account.key": "secretword not base64"}),
+        ("gs://b/x", {"gs.auth.service.account.json": "secretword"}),
+    ],
+)
+def test_settings_without_the_right_form_are_told_by_name_alone(uri: str, given: dict[str, str]) -> None:
+    file_io, root = open_storage(uri, given)
+    for call in (lambda: file_io.read(f"{root}/a"), lambda: file_io.create_if_absent(f"{root}/a", b"")):
+        with pytest.raises(LakelsmError) as raised:
+            call()
+        told = "".join(traceback.format_exception(raised.value))
+        assert root.removesuffix("/x") in told and "secretword" not in told
