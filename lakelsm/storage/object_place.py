@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
-from urllib.parse import unquote, urlsplit
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 
@@ -26,6 +26,7 @@ _SCHEMES = {
     "abfs": (StoreKind.AZURE, "abfs"),
 }
 _HDFS = "hdfs"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 
 
 @dataclass(frozen=True)
@@ -55,27 +56,28 @@ def object_location(uri: str) -> tuple[ObjectPlace, str]:
 
     Raises InvalidInputError for a URI without a bucket, or with more than a path in it.
     """
-    try:
-        parts = urlsplit(uri, allow_fragments=False)
-    except ValueError as error:
-        raise InvalidInputError(f"{uri}: a location must be the URI of a bucket and a path in it ({error})") from error
-    if parts.scheme.lower() == _HDFS:
+    scheme, slashes, rest = uri.partition("://")
+    if scheme.lower() == _HDFS or uri.lower().startswith(f"{_HDFS}:"):
         raise UnsupportedFeatureError(
             f"{uri}: lakelsm has not built HDFS. Use a path of a mounted file system, or an object store (s3://, gs://, "
             "abfss://)."
         )
-    kind, scheme = _SCHEMES[parts.scheme.lower()]
+    kind, scheme = _SCHEMES[scheme.partition(":")[0].lower()]
     wanted = "abfss://container@account.dfs.core.windows.net/path" if kind is StoreKind.AZURE else f"{scheme}://bucket/path"
-    container, at, host = parts.netloc.rpartition("@")
+    authority, _, path = rest.partition("/")
+    container, at, host = authority.rpartition("@")
     bucket = container if kind is StoreKind.AZURE else host
-    if bool(at) != (kind is StoreKind.AZURE) or not bucket or not host or ":" in parts.netloc:
+    if not slashes or bool(at) != (kind is StoreKind.AZURE) or not _NAME.fullmatch(bucket) or not _NAME.fullmatch(host):
         # What stands before '@' may be a secret: it is not shown.
-        raise InvalidInputError(f"{parts.scheme}://…{parts.path} is no location: write {wanted}, with nothing else.")
-    root = f"{scheme}://{parts.netloc}"
-    # urlsplit cuts a query off, which is a part of the path here.
-    path = uri.split("://", 1)[1][len(parts.netloc) :]
+        raise InvalidInputError(
+            f"{scheme}://…/{path} is no location: write {wanted}, with nothing else, and names of letters, digits, '.', "
+            "'-' and '_'."
+        )
     names = [name for name in path.split("/") if name]
-    if any(name in (".", "..") for name in names):
-        raise InvalidInputError(f"{uri} has '.' or '..' in its path: write the path without them.")
-    account = unquote(host).split(".")[0] if kind is StoreKind.AZURE else None
+    if any(name in (".", "..") or not name.isprintable() for name in names):
+        raise InvalidInputError(
+            f"{uri!r} has '.', '..' or control characters in its path: write the path without them."
+        )
+    root = f"{scheme}://{authority}"
+    account = host.split(".")[0] if kind is StoreKind.AZURE else None
     return ObjectPlace(kind, root, bucket, account), "/".join([root, *names])

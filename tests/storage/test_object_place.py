@@ -27,7 +27,10 @@ def test_only_whole_uris_of_known_schemes_are_objects() -> None:
     assert not is_object_uri("/s3://b") and not is_object_uri("s3") and not is_object_uri("file:/x")
 
 
-@pytest.mark.parametrize("uri", ["gs://a@b/x", "abfss://b/x", "s3://b/./x"])
+@pytest.mark.parametrize(
+    "uri",
+    ["gs://a@b/x", "abfss://b/x", "s3://b/./x", "s3://a b/x", "s3://b?/x", "s3://é/x", "s3://b/a\x01", "s3://b\n/x"],
+)
 def test_other_forms_are_refused_with_the_right_one(uri: str) -> None:
     with pytest.raises(InvalidInputError):
         object_location(uri)
