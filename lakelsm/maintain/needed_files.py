@@ -8,14 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
+from lakelsm.errors import CorruptTableError
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.manifest.entry import EntryIdentity
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.snapshots.manifest_prune import select_manifests
-from lakelsm.snapshots.manifest_scan import read_index_entries, read_manifest_metas, read_named_entries
+from lakelsm.snapshots.manifest_scan import (
+    read_delta_entries,
+    read_delta_metas,
+    read_index_entries,
+    read_manifest_metas,
+    read_named_entries,
+)
 from lakelsm.snapshots.table_store import TableStore
+
+Read = TypeVar("Read")
 
 #: What tells data files apart: partition, bucket and name. A file that moves to another level stays the same file.
 FileKey: TypeAlias = tuple[bytes, int, str]
@@ -62,6 +71,20 @@ def paths_of(store: TableStore, entries: Iterable[ManifestEntry]) -> list[str]:
     return paths
 
 
+def if_there(read: Callable[[], Read]) -> Read | None:
+    """What is read of a state of which files may be gone; None where one is.
+
+    A run that was killed deletes files of a snapshot that goes, and the delta of a long-lived changelog stays only where
+    the table's changelog consists of it.
+    """
+    try:
+        return read()
+    except CorruptTableError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
+
+
 class NeededFiles:
     """Takes out of ``found`` what states need. Each manifest is read once, whichever states name it."""
 
@@ -87,6 +110,14 @@ class NeededFiles:
     def keep_manifests(self, lists: Iterable[str | None], metas: Iterable[ManifestFileMeta]) -> int:
         """Keep manifest lists and manifests; return how many that took out."""
         return _taken(self.found.lists, lists) + _taken(self.found.manifests, (meta.file_name for meta in metas))
+
+    def keep_delta(self, changelog: Snapshot) -> int:
+        """Keep what a long-lived changelog without changelog files consists of; nothing where its delta is gone."""
+        file_io, paths = self._store.file_io, self._store.paths
+        metas = if_there(lambda: read_delta_metas(file_io, paths, changelog))
+        delta = if_there(lambda: read_delta_entries(file_io, paths, changelog))
+        kept = self.keep_manifests([changelog.delta_manifest_list], metas or ())
+        return kept + self.keep_entries(entry for entry in delta or () if entry.kind == FileKind.ADD)
 
     def _keep_names(self, state: Snapshot, metas: Iterable[ManifestFileMeta]) -> int:
         found, store = self.found, self._store

@@ -5,17 +5,16 @@ Files that such a state names are candidates; they go unless something needs the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from lakelsm.format.manifest import FileKind
+from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.maintain.file_deletion import DeletedFiles, delete_unneeded
-from lakelsm.maintain.needed_files import FoundFiles, NeededFiles, file_key, paths_of
+from lakelsm.maintain.needed_files import FoundFiles, NeededFiles, file_key, if_there, paths_of
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.manifest_scan import (
     read_changelog_entries,
     read_delta_entries,
-    read_delta_metas,
     read_index_entries,
     read_live_entries,
     read_manifest_list,
@@ -46,7 +45,7 @@ class ReleasedFiles:
 
     def add_commit(self, snapshot: Snapshot) -> None:
         """What a snapshot has beside the one before it: the files that its delta adds, its changelog and metadata."""
-        self._add_delta(snapshot)
+        self._add_files(read_delta_entries(self._store.file_io, self._store.paths, snapshot))
         self._add_metadata(snapshot)
         if snapshot.changelog_manifest_list is not None:
             self._changelogs[snapshot.changelog_manifest_list] = snapshot
@@ -56,8 +55,10 @@ class ReleasedFiles:
         """A long-lived changelog: its changelog files, or what its delta adds, with the manifests of these."""
         if changelog.changelog_manifest_list is not None:
             self._changelogs[changelog.changelog_manifest_list] = changelog
-        else:
-            self._add_delta(changelog)
+            return
+        delta = if_there(lambda: read_delta_entries(self._store.file_io, self._store.paths, changelog))
+        if delta is not None:
+            self._add_files(delta)
             self._add_list(changelog, changelog.delta_manifest_list, changelog.delta_manifest_list_size)
 
     def keep(self, retained: Sequence[RetainedBranch], newest: Snapshot | None = None) -> None:
@@ -75,10 +76,7 @@ class ReleasedFiles:
                 needed.keep_state(state)
         for changelog in (changelog for branch in retained for changelog in branch.changelogs):
             if changelog.changelog_manifest_list is None and self.files:
-                delta = read_delta_entries(self._store.file_io, self._store.paths, changelog)
-                needed.keep_entries(entry for entry in delta if entry.kind == FileKind.ADD)
-                metas = read_delta_metas(self._store.file_io, self._store.paths, changelog)
-                needed.keep_manifests([changelog.delta_manifest_list], metas)
+                needed.keep_delta(changelog)
 
     def delete(self) -> DeletedFiles:
         """Delete what is left: data files first, then what names them, so that a run that stops leaves orphans alone."""
@@ -114,8 +112,7 @@ class ReleasedFiles:
                 self.found.changelog.update((file_key(entry), entry) for entry in entries)
                 self._add_list(snapshot, name, snapshot.changelog_manifest_list_size)
 
-    def _add_delta(self, snapshot: Snapshot) -> None:
-        delta = read_delta_entries(self._store.file_io, self._store.paths, snapshot)
+    def _add_files(self, delta: Iterable[ManifestEntry]) -> None:
         self.found.data.update((file_key(entry), entry) for entry in delta if entry.kind == FileKind.ADD)
 
     def _add_metadata(self, state: Snapshot) -> None:

@@ -202,3 +202,29 @@ def test_in_any_history_every_state_that_is_retained_reads_and_nothing_else_stay
         for name, kept in branches.items():
             assert values(table.branch(name)) == kept, step
     nothing_is_left_over(table)
+
+
+@pytest.mark.parametrize("what", ["a tag is deleted", "a rollback"])
+def test_a_long_lived_changelog_of_a_commit_without_changes_has_no_delta_and_stops_nothing(
+    tmp_path: Path, what: str
+) -> None:
+    kept = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "3", "changelog.num-retained.max": "20"}
+    table = versioned_table(tmp_path, 6, **{"changelog-producer": "lookup", "changelog.num-retained.min": "9", **kept})
+    compacted(table)
+    for number in (7, 8):
+        table.write(rows((number, f"v{number}")))
+        table.create_tag(f"t{number}")
+        compacted(table)
+    table.expire_snapshots(retain_last=2)
+    assert len(table._store().changelogs.ids()) > 5
+    if what == "a rollback":
+        table.rollback("t7")
+        assert table.to_arrow(fresh=True).num_rows == 7
+    else:
+        compacted(table)
+        table.expire_snapshots(retain_last=1)
+        table.delete_tag("t7")
+        table.delete_tag("t8")
+        assert table.to_arrow().num_rows == 8
+    assert table.check(data="full", engine="local").findings == ()
+    nothing_is_left_over(table)

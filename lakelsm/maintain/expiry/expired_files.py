@@ -17,18 +17,16 @@ long-lived changelog needs it:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TypeVar
 
-from lakelsm.errors import CorruptTableError
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.manifest.data_file_meta import FileSource
 from lakelsm.format.paths import MAIN_BRANCH
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.maintain.expiry.expiry_range import ExpiryRange
-from lakelsm.maintain.needed_files import FileKey, FoundFiles, NeededFiles, file_key
+from lakelsm.maintain.needed_files import FileKey, FoundFiles, NeededFiles, file_key, if_there
 from lakelsm.options import ChangelogProducer
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.manifest_scan import (
@@ -40,8 +38,6 @@ from lakelsm.snapshots.manifest_scan import (
 )
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore
-
-Read = TypeVar("Read")
 
 #: A file is younger than a snapshot that was committed so many milliseconds before it was made. Times of making are wall
 #: clocks of any zone (26 hours apart at most), and clocks may be wrong by a day.
@@ -85,14 +81,14 @@ class ExpiredFiles:
         going, store = self._going, self._store
         for changelog in going.changelogs:
             if changelog.changelog_manifest_list is None:
-                delta = _if_there(lambda: read_delta_entries(store.file_io, store.paths, changelog))  # noqa: B023
+                delta = if_there(lambda: read_delta_entries(store.file_io, store.paths, changelog))  # noqa: B023
                 self._add_deletions(changelog.id, delta or [])
         snapshots = [*going.snapshots, going.first]
         for before, snapshot in pairwise(snapshots):
             if snapshot is going.first:
                 delta = read_delta_entries(store.file_io, store.paths, snapshot)
             else:
-                delta = _if_there(lambda: read_delta_entries(store.file_io, store.paths, snapshot))  # noqa: B023
+                delta = if_there(lambda: read_delta_entries(store.file_io, store.paths, snapshot))  # noqa: B023
             self._has_gap |= delta is None or snapshot.id != before.id + 1
             self._add_deletions(snapshot.id, delta or [])
         if self._keeps_deltas and (going.turned or going.kept_changelogs):
@@ -131,7 +127,7 @@ class ExpiredFiles:
             metas = self._add_list(snapshot, name, snapshot.changelog_manifest_list_size)
             store = self._store
             for meta in metas:
-                entries = _if_there(lambda: read_manifest(store.file_io, store.paths, meta))  # noqa: B023
+                entries = if_there(lambda: read_manifest(store.file_io, store.paths, meta))  # noqa: B023
                 for entry in entries or ():
                     self.found.changelog[file_key(entry)] = entry
 
@@ -143,7 +139,7 @@ class ExpiredFiles:
             if not (snapshot.id in turned and self._keeps_deltas and snapshot.changelog_manifest_list is None):
                 self._add_list(snapshot, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
             if snapshot.index_manifest is not None:
-                entries = _if_there(lambda: read_index_entries(store.file_io, store.paths, snapshot))  # noqa: B023
+                entries = if_there(lambda: read_index_entries(store.file_io, store.paths, snapshot))  # noqa: B023
                 self.found.index.update((entry.file.file_name, entry.file.file_size) for entry in entries or ())
                 self.found.lists[snapshot.index_manifest] = 0
             if snapshot.statistics is not None:
@@ -156,7 +152,7 @@ class ExpiredFiles:
     def _add_list(self, snapshot: Snapshot, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
         """Add a manifest list and its manifests; return these: none where a run that was killed deleted the list."""
         store = self._store
-        metas = _if_there(lambda: read_manifest_list(store.file_io, store.paths, snapshot, name, size))
+        metas = if_there(lambda: read_manifest_list(store.file_io, store.paths, snapshot, name, size))
         self.found.lists[name] = size or 0
         self.found.manifests.update((meta.file_name, meta.file_size) for meta in metas or ())
         return metas or ()
@@ -180,7 +176,7 @@ class ExpiredFiles:
         kept = (store.changelogs.try_get(snapshot_id) for snapshot_id in self._going.kept_changelogs)
         for changelog in (*self._going.turned, *(each for each in kept if each is not None)):
             if changelog.changelog_manifest_list is None:
-                metas = _if_there(lambda: read_delta_metas(store.file_io, store.paths, changelog))  # noqa: B023
+                metas = if_there(lambda: read_delta_metas(store.file_io, store.paths, changelog))  # noqa: B023
                 needed.keep_manifests([changelog.delta_manifest_list], metas or ())
 
     def _keep_own_tags(self, needed: NeededFiles, own: RetainedBranch) -> None:
@@ -214,15 +210,7 @@ class ExpiredFiles:
             self._count(name, needed.keep_state(state))
         for changelog in branch.changelogs:
             if changelog.changelog_manifest_list is None:
-                self._count(name, self._keep_delta(needed, changelog))
-
-    def _keep_delta(self, needed: NeededFiles, snapshot: Snapshot) -> int:
-        """Keep what a changelog of another branch consists of; nothing where it expired meanwhile."""
-        file_io, paths = self._store.file_io, self._store.paths
-        metas = _if_there(lambda: read_delta_metas(file_io, paths, snapshot))
-        delta = _if_there(lambda: read_delta_entries(file_io, paths, snapshot))
-        kept = needed.keep_manifests([snapshot.delta_manifest_list], metas or ())
-        return kept + needed.keep_entries(entry for entry in delta or () if entry.kind == FileKind.ADD)
+                self._count(name, needed.keep_delta(changelog))
 
     def _readable(self, branch: RetainedBranch) -> list[Snapshot]:
         """The snapshots of a branch without those that are expiring there: they are older than EARLIEST says."""
@@ -248,13 +236,3 @@ def _ever_without_changelog_files(store: TableStore) -> bool:
         return True
     schemas = map(store.schemas.get, store.schemas.ids())
     return any(schema.options.get("changelog-producer", "none") == "none" for schema in schemas)
-
-
-def _if_there(read: Callable[[], Read]) -> Read | None:
-    """What is read of a snapshot that goes; None where a run that was killed has deleted it already."""
-    try:
-        return read()
-    except CorruptTableError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            return None
-        raise
