@@ -17,6 +17,7 @@ class ExpiryResult:
     statistics files) were deleted, in all ``bytes`` as metadata tells sizes. ``failures`` names those that could not be;
     orphan removal takes them. ``held_by`` says what keeps older snapshots, such as 'consumer etl, which reads snapshot 41
     next', and ``protected_files`` are those of expired snapshots that tags, branches or long-lived changelogs keep.
+    ``complete`` is False where the deadline ended it.
     """
 
     table: str
@@ -32,6 +33,7 @@ class ExpiryResult:
     failures: tuple[str, ...] = ()
     held_by: tuple[str, ...] = ()
     protected_files: int = 0
+    complete: bool = True
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, object]:
@@ -47,7 +49,7 @@ class OrphanResult:
     ('data', 'manifest'...), in all ``bytes``. ``examples`` are some of their paths below the table's directory.
     ``directories`` were empty then and went as well. ``files_listed`` are all files of the table that were seen.
     ``files_too_young`` are named by nothing either and stay: they were changed at ``older_than`` (UTC) or later, and may
-    be of a commit that is under way.
+    be of a commit that is under way. ``complete`` is False where the deadline ended it.
     """
 
     table: str
@@ -61,6 +63,7 @@ class OrphanResult:
     files_listed: int = 0
     files_too_young: int = 0
     failures: tuple[str, ...] = ()
+    complete: bool = True
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, object]:
@@ -96,11 +99,12 @@ class MaintenanceRun:
 class AnalyzeResult:
     """What an analysis found and wrote: statistics of ``columns`` of the snapshot ``analyzed_snapshot_id``.
 
-    ``snapshot_id`` is the one that has them. Both are None where the table has no snapshot: nothing is written then.
-    ``rows`` are the merged ones, ``bytes`` their share of the data files.
+    ``snapshot_id`` is the one that has them. Both are None where the table has no snapshot: nothing is written then, nor
+    with ``dry_run``. ``rows`` are the merged ones, ``bytes`` their share of the data files.
     """
 
     table: str
+    dry_run: bool = False
     columns: tuple[str, ...] = ()
     analyzed_snapshot_id: int | None = None
     snapshot_id: int | None = None
@@ -132,11 +136,14 @@ class BranchInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class FastForwardResult:
-    """What a fast-forward of the main branch did: snapshots and tags taken over, and those of its own that went."""
+    """What a fast-forward of the main branch did, or with ``dry_run`` would do: snapshots and tags taken over, and those
+    of its own that went.
+    """
 
     table: str
     branch: str
     snapshot_id: int
+    dry_run: bool = False
     snapshots_added: int = 0
     snapshots_removed: int = 0
     tags_added: tuple[str, ...] = ()
@@ -190,7 +197,7 @@ class PartitionExpiryResult:
     """Which partitions expired, or with ``dry_run`` would, in the order of their values, and the commits of it.
 
     ``waiting`` have expired too and wait for the next run ('partition.expiration-max-num'). The time of ``unread`` could
-    not be told by their values, so they stay.
+    not be told by their values, so they stay. ``complete`` is False where the deadline ended it.
     """
 
     table: str
@@ -201,6 +208,7 @@ class PartitionExpiryResult:
     files: int = 0
     bytes: int = 0
     snapshot_ids: tuple[int, ...] = ()
+    complete: bool = True
 
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""

@@ -89,6 +89,7 @@ WRITING |= {"expire_tags", "create_tag", "rename_tag", "replace_tag", "delete_ta
 CHANGING_ROWS = {"drop_table", "delete", "update", "overwrite", "rollback", "drop_partitions", "expire_partitions"}
 
 TRAVEL = {"snapshot_id": [None, 1], "timestamp": [None, datetime.datetime(2999, 1, 1)], "tag": [None]}
+DRY_RUN: dict[str, list[Any]] = {"dry_run": [False, True]}
 TAGGED = {"snapshot_id": [None, 1], "timestamp": [None], "time_retained": [None, "1 d", 60]}
 COMMIT = {"commit_user": [None, "u"], "batch_id": [None, 3]}
 WHERE = {"where": [None, "dt = 'a'"]}
@@ -179,6 +180,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
             "dry_run": [False, True],
             "force": [False, True],
             **ENGINE,
+            "deadline": [None, "1 h"],
         },
         "Table.expire_snapshots": {
             "retain_last": [None, 1],
@@ -186,6 +188,7 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
             "retain_max": [None, 20],
             "max_deletes": [None, 1],
             "dry_run": [False, True],
+            "deadline": [None, "1 h"],
         },
         "Table.partitions": {"where": [None, "dt = 'a'"]},
         "Table.drop_partitions": {"where": ["dt = 'a'"], "dry_run": [False, True], "commit_user": [None, "u"]},
@@ -193,25 +196,26 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
             "older_than": ["1 d", 5, datetime.timedelta(days=1)],
             "strategy": [None, "update-time"],
             "dry_run": [False, True],
+            "deadline": [None, 0],
         },
-        "Table.mark_partitions_done": {"where": ["dt = 'a'", None]},
-        "Table.create_branch": {"name": ["new", "b"], "tag": [None], "ignore_if_exists": [False, True]},
+        "Table.mark_partitions_done": {"where": ["dt = 'a'", None], "dry_run": [False, True]},
+        "Table.create_branch": {"name": ["new", "b"], "tag": [None], "ignore_if_exists": [False, True], **DRY_RUN},
         "Table.branch": {"name": ["main", "b"]},
-        "Table.fast_forward": {"name": ["b"]},
-        "Table.rename_branch": {"name": ["b"], "new_name": ["c"]},
-        "Table.delete_branch": {"name": ["b"]},
-        "Table.create_tag": {"name": ["new"], **TAGGED, "if_not_exists": [False, True]},
-        "Table.replace_tag": {"name": ["old"], **TAGGED},
-        "Table.rename_tag": {"name": ["old"], "new_name": ["new"]},
+        "Table.fast_forward": {"name": ["b"], **DRY_RUN},
+        "Table.rename_branch": {"name": ["b"], "new_name": ["c"], **DRY_RUN},
+        "Table.delete_branch": {"name": ["b"], **DRY_RUN},
+        "Table.create_tag": {"name": ["new"], **TAGGED, "if_not_exists": [False, True], **DRY_RUN},
+        "Table.replace_tag": {"name": ["old"], **TAGGED, **DRY_RUN},
+        "Table.rename_tag": {"name": ["old"], "new_name": ["new"], **DRY_RUN},
         "Table.delete_tag": {"name": ["old"], "dry_run": [False, True]},
         "Table.expire_tags": {"older_than": [None, "1 d", 0], "dry_run": [False, True]},
         "Table.rollback": {"to": [1, 2, "old"], "timestamp": [None], "dry_run": [False, True]},
-        "Table.record_consumer": {"consumer_id": ["etl"], "next_snapshot": [1, 2, 3]},
-        "Table.delete_consumer": {"consumer_id": ["read"]},
+        "Table.record_consumer": {"consumer_id": ["etl"], "next_snapshot": [1, 2, 3], **DRY_RUN},
+        "Table.delete_consumer": {"consumer_id": ["read"], **DRY_RUN},
         "Table.expire_consumers": {"older_than": ["1 d", 0, None], "dry_run": [False, True]},
         "Table.check": {"data": ["none", "sample", "full"], **WHERE, **ENGINE, "deadline": [None, "1 h"]},
         "Table.status": {"most_buckets": [0, 3]},
-        "Table.analyze": {"columns": [None, ["k"], []], "commit_user": [None, "u"], **ENGINE},
+        "Table.analyze": {"columns": [None, ["k"], []], **DRY_RUN, "commit_user": [None, "u"], **ENGINE},
         "Table.system": {"name": ["files", "snapshots"], "snapshot_id": [None, 1], "tag": [None]},
         "Table.system_arrow": {"name": ["files", "PARTITIONS"], "snapshot_id": [None, 1], "tag": [None]},
         "Table.files": {"snapshot_id": [None, 1]},

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from lakelsm.arguments import checked_buckets, checked_seconds, checked_task_memory
-from lakelsm.cli.arguments import checked, positive
-from lakelsm.cli.exit_status import ExitStatus
-from lakelsm.cli.report import Report
+from lakelsm.arguments import checked_buckets, checked_task_memory
+from lakelsm.cli.arguments import add_commit_user, add_deadline, add_dry_run, add_engine, checked, positive
+from lakelsm.cli.report import OUTCOME_STATUS, Report
 from lakelsm.cli.verb import Verb
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY
-from lakelsm.engine import ENGINES
 from lakelsm.results import CompactionResult, CompactionStatus
 from lakelsm.table import Table
 
 _MIB = 1 << 20
-
-_EXIT_STATUS = {
-    CompactionStatus.DONE: ExitStatus.DONE,
-    CompactionStatus.PLANNED: ExitStatus.DONE,
-    CompactionStatus.DEADLINE: ExitStatus.DONE,
-    CompactionStatus.NOTHING: ExitStatus.NOTHING_TO_DO,
-    CompactionStatus.CONFLICT: ExitStatus.CONFLICT,
-}
 
 _HEADLINES = {
     CompactionStatus.DONE: "compacted",
@@ -81,18 +71,11 @@ def _add_arguments(parser: ArgumentParser) -> None:
     buckets = checked(checked_buckets)
     what.add_argument("--buckets", metavar="N,N…", type=buckets, help="only these buckets, such as 0,1,2")
     how = parser.add_argument_group("how")
-    how.add_argument("--dry-run", action="store_true", help="plan and report, change nothing")
     how.add_argument(
         "--commit-every",
         metavar="N",
         type=checked(positive),
         help="commit after so many buckets (default: all in one commit, or with --deadline as many as there are cores)",
-    )
-    how.add_argument(
-        "--deadline",
-        metavar="TIME",
-        type=checked(checked_seconds),
-        help="begin no further commit after so long: seconds, or a duration such as '30 min'",
     )
     how.add_argument(
         "--max-task-memory",
@@ -102,12 +85,10 @@ def _add_arguments(parser: ArgumentParser) -> None:
         help=f"what the rows of one task may take in memory, whatever the bucket's size (default: "
         f"{DEFAULT_TASK_MEMORY // _MIB}mb)",
     )
-    how.add_argument(
-        "--engine",
-        choices=ENGINES,
-        help="where it runs: spark, or local, this process alone (default: spark under spark-submit, else local)",
-    )
-    how.add_argument("--commit-user", metavar="NAME", help="the commit user that snapshots name (default: a new one)")
+    add_commit_user(parser)
+    add_dry_run(parser)
+    add_deadline(parser, "begin no further commit")
+    add_engine(parser)
 
 
 def _run(table: Table, arguments: Namespace) -> Report:
@@ -122,7 +103,12 @@ def _run(table: Table, arguments: Namespace) -> Report:
         commit_user=arguments.commit_user,
         engine=arguments.engine,
     )
-    return Report(_EXIT_STATUS[result.status], compact_text(result), result.as_dict())
+    return compact_report(result)
+
+
+def compact_report(result: CompactionResult) -> Report:
+    """The report of a compaction."""
+    return Report(OUTCOME_STATUS[result.status], compact_text(result), result.as_dict())
 
 
 COMPACT = Verb(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 from lakelsm.errors import ErrorKind, LakelsmError
@@ -15,6 +16,13 @@ class ExitStatus(IntEnum):
     USAGE = 2  # argparse's own
     NOTHING_TO_DO = 3
     CONFLICT = 4
+    FINDINGS = 5
+
+
+#: Of several tables or steps the first of these that any ended with is told.
+_GRAVEST_FIRST = (
+    ExitStatus.FAILED, ExitStatus.FINDINGS, ExitStatus.CONFLICT, ExitStatus.DONE, ExitStatus.NOTHING_TO_DO
+)
 
 
 def status_of(error: Exception) -> ExitStatus:
@@ -22,3 +30,8 @@ def status_of(error: Exception) -> ExitStatus:
     if isinstance(error, LakelsmError) and error.kind is ErrorKind.RETRY:
         return ExitStatus.CONFLICT
     return ExitStatus.FAILED
+
+
+def gravest(statuses: Iterable[ExitStatus]) -> ExitStatus:
+    """What is told of several outcomes: the gravest, and NOTHING_TO_DO only where no one had anything to do."""
+    return min(statuses, key=_GRAVEST_FIRST.index)

@@ -5,30 +5,46 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 
+from lakelsm.cli.all_steps import ALL
+from lakelsm.cli.analyze import ANALYZE
+from lakelsm.cli.branch import BRANCH
+from lakelsm.cli.check import CHECK
 from lakelsm.cli.compact import COMPACT
+from lakelsm.cli.consumers import CONSUMERS
+from lakelsm.cli.expire import EXPIRE
+from lakelsm.cli.orphans import ORPHANS
+from lakelsm.cli.partitions import PARTITIONS
 from lakelsm.cli.query_service import QUERY_SERVICE
-from lakelsm.cli.verb import Verb, parser_options, run_alone, run_parsed
+from lakelsm.cli.rollback import ROLLBACK
+from lakelsm.cli.status import HISTORY, STATUS
+from lakelsm.cli.tag import TAG
+from lakelsm.cli.verb import Verb, VerbGroup, add_verbs, run_alone, run_parsed
 from lakelsm.engine import stop_session
 from lakelsm.version import VERSION
 
-VERBS: tuple[Verb, ...] = (COMPACT, QUERY_SERVICE)
+#: What keeps a table in order.
+UPKEEP: tuple[Verb | VerbGroup, ...] = (
+    *(ALL, COMPACT, EXPIRE, TAG, BRANCH, ROLLBACK, ORPHANS, PARTITIONS, CONSUMERS, ANALYZE),
+    *(CHECK, STATUS, HISTORY),
+)
+VERBS: tuple[Verb | VerbGroup, ...] = (*UPKEEP, QUERY_SERVICE)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, program: str = "lakelsm") -> int:
     """Run ``lakelsm <verb> …`` and return its exit status; the arguments are those of the process by default.
+
+    Another ``program`` has the verbs of upkeep alone.
 
     Raises SystemExit for ``--help``, ``--version`` and a wrong command line, as argparse does.
     """
     parser = ArgumentParser(
-        prog="lakelsm",
+        prog=program,
         description="Work on LSM primary-key tables in Apache Paimon's format.",
-        epilog="lakelsm VERB --help shows a verb's arguments and exit statuses.",
+        epilog=f"{program} VERB --help shows a verb's arguments and exit statuses.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for verb in VERBS:
-        verb.set_up(verbs.add_parser(verb.name, help=verb.summary, **parser_options(verb)))
+    add_verbs(parser, VERBS if program == "lakelsm" else UPKEEP)
     return run_parsed(parser.parse_args(argv))
 
 
@@ -40,6 +56,11 @@ def console() -> int:
 def job(verb: Verb, program: str) -> int:
     """A verb as the program of a ``spark-submit``."""
     return _ending_the_session(lambda: run_alone(verb, program))
+
+
+def upkeep_job(program: str) -> int:
+    """All verbs of upkeep as the program of a ``spark-submit``."""
+    return _ending_the_session(lambda: main(program=program))
 
 
 def _ending_the_session(run: Callable[[], int]) -> int:

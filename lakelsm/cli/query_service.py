@@ -17,8 +17,8 @@ from lakelsm.cli.arguments import checked, positive
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report
 from lakelsm.cli.verb import Verb
-from lakelsm.engine import ENGINES, has_session
-from lakelsm.format.paths import table_path
+from lakelsm.engine import ENGINES, has_session, opened_storage
+from lakelsm.format.paths import MAIN_BRANCH, table_path
 from lakelsm.format.table_name import TableName
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table import Table
@@ -99,11 +99,12 @@ def _run(table: Table, arguments: Namespace) -> Report:
 
 
 def _store(table: Table, arguments: Namespace) -> TableStore:
-    if arguments.path is not None:
-        return TableStore.open(arguments.path)
-    name = TableName.parse(table.name)
-    location = table_path(arguments.warehouse, name.database, name.table)
-    return TableStore.open(location, name.of_main).on_branch(name.branch)
+    location, main, branch = arguments.path, None, arguments.branch or MAIN_BRANCH
+    if location is None:
+        name = TableName.parse(table.name)
+        location, main, branch = table_path(arguments.warehouse, name.database, name.table), name.of_main, name.branch
+    file_io, root = opened_storage(location, None, dict(arguments.storage_option))
+    return TableStore.within(file_io, root, main).on_branch(branch)
 
 
 def _say(line: str) -> None:
@@ -130,4 +131,5 @@ QUERY_SERVICE = Verb(
     details=_DETAILS,
     add_arguments=_add_arguments,
     run=_run,
+    several=False,
 )

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lakelsm.cli.exit_status import ExitStatus, status_of
+from lakelsm.cli.exit_status import ExitStatus, gravest, status_of
 from lakelsm.errors import CommitConflictError, LakelsmError
+from lakelsm.results import CompactionStatus
+
+#: The exit status of each outcome. A run that its deadline stopped has done what it could: run it again for the rest.
+OUTCOME_STATUS = {
+    CompactionStatus.DONE: ExitStatus.DONE,
+    CompactionStatus.PLANNED: ExitStatus.DONE,
+    CompactionStatus.DEADLINE: ExitStatus.DONE,
+    CompactionStatus.NOTHING: ExitStatus.NOTHING_TO_DO,
+    CompactionStatus.CONFLICT: ExitStatus.CONFLICT,
+}
 
 
 @dataclass(frozen=True)
@@ -20,21 +30,44 @@ class Report:
     values: Mapping[str, object]
 
 
+def outcome_report(
+    text: str, values: Mapping[str, object], *, changed: bool, dry_run: bool = False, complete: bool = True
+) -> Report:
+    """The report of a run that changes things: ``status`` is 'done', 'nothing', 'planned' or 'deadline'."""
+    if not complete:
+        outcome = CompactionStatus.DEADLINE
+    elif not changed:
+        outcome = CompactionStatus.NOTHING
+    else:
+        outcome = CompactionStatus.PLANNED if dry_run else CompactionStatus.DONE
+    return Report(OUTCOME_STATUS[outcome], text, {**values, "status": outcome.value})
+
+
+def failure_report(error: Exception, table: str | None) -> Report:
+    """The report of a failure; its text is one line."""
+    message = _one_line(error)
+    kind = error.kind.value if isinstance(error, LakelsmError) else None
+    outcome = "conflict" if isinstance(error, CommitConflictError) else "failed"
+    return Report(
+        status_of(error), message, {"table": table, "status": outcome, "error": message, "error_kind": kind}
+    )
+
+
+def joined_report(reports: Sequence[Report]) -> Report:
+    """The report of the same verb on several tables."""
+    status = gravest(report.status for report in reports)
+    tables = [{**report.values, "exit_status": int(report.status)} for report in reports]
+    return Report(status, "\n".join(report.text for report in reports), {"tables": tables})
+
+
 def print_report(report: Report, status: ExitStatus, form: str) -> None:
     """Print a result on standard output; as ``json`` it is one line with the exit status that the command ends with."""
     print(_json(report.values, status) if form == "json" else report.text, flush=True)
 
 
-def print_failure(error: Exception, program: str, table: str, form: str) -> ExitStatus:
-    """Print one line on standard error, and the JSON object where one is asked for; the exit status."""
-    message, status = _one_line(error), status_of(error)
-    print(f"{program}: {message}", file=sys.stderr, flush=True)
-    if form == "json":
-        kind = error.kind.value if isinstance(error, LakelsmError) else None
-        outcome = "conflict" if isinstance(error, CommitConflictError) else "failed"
-        values = {"table": table, "status": outcome, "error": message, "error_kind": kind}
-        print(_json(values, status), flush=True)
-    return status
+def print_failure(report: Report, program: str) -> None:
+    """Print the line of a failure on standard error."""
+    print(f"{program}: {report.text}", file=sys.stderr, flush=True)
 
 
 def _json(values: Mapping[str, object], status: ExitStatus) -> str:

@@ -10,33 +10,78 @@ from typing import Any
 
 from pyarrow import ArrowException
 
-from lakelsm.cli.arguments import add_report, add_table, check_table, open_table
+from lakelsm.cli.arguments import add_report, add_table, check_table, for_each_table, open_table
 from lakelsm.cli.exit_status import ExitStatus
-from lakelsm.cli.report import Report, print_failure, print_report
+from lakelsm.cli.report import (
+    Report,
+    failure_report,
+    joined_report,
+    outcome_report,
+    print_failure,
+    print_report,
+)
 from lakelsm.engine import spark_errors
 from lakelsm.errors import LakelsmError
+from lakelsm.surroundings import SYSTEM
 from lakelsm.table import Table
+
+#: What ends the ``--help`` of verbs that have nothing of their own to say.
+EXIT_STATUSES = """\
+exit status:
+  0  done, or nothing to do (the JSON's status tells: done, nothing, planned for a dry run, or deadline
+     where --deadline stopped it: run it again for the rest)
+  1  failed; one line on standard error says why and what to do (--verbose adds the traceback)
+  2  the command line is wrong
+  3  nothing to do, with --distinct-exit-status only
+  4  others came first, and nothing of theirs is lost: run it again
+  5  a check found errors
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verb:
-    """One verb. ``add_arguments`` adds its own arguments, ``run`` does the work; `details` end its ``--help``."""
+    """One verb. ``add_arguments`` adds its own arguments, ``run`` does the work; `details` end its ``--help``.
+
+    ``several``: it takes several tables, one after another.
+    """
 
     name: str
     summary: str
-    details: str
+    details: str = EXIT_STATUSES
     add_arguments: Callable[[ArgumentParser], None]
     run: Callable[[Table, Namespace], Report]
+    several: bool = True
 
     def set_up(self, parser: ArgumentParser) -> None:
         """Make the parser this verb's: its arguments, and the verb and the parser beside them."""
-        add_table(parser)
         self.add_arguments(parser)
+        add_table(parser, several=self.several)
         add_report(parser)
         parser.set_defaults(verb=self, parser=parser)
 
 
-def parser_options(verb: Verb) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class VerbGroup:
+    """A verb with verbs below it: ``lakelsm tag create``."""
+
+    name: str
+    summary: str
+    verbs: tuple[Verb, ...]
+    details: str = "NAME VERB --help shows a verb's arguments and exit statuses."
+
+    def set_up(self, parser: ArgumentParser) -> None:
+        """Make the parser this group's."""
+        add_verbs(parser, self.verbs)
+
+
+def add_verbs(parser: ArgumentParser, verbs: Sequence[Verb | VerbGroup]) -> None:
+    """Let a parser take one of some verbs."""
+    below = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    for verb in verbs:
+        verb.set_up(below.add_parser(verb.name, help=verb.summary, **parser_options(verb)))
+
+
+def parser_options(verb: Verb | VerbGroup) -> dict[str, Any]:
     """What argparse is told of a verb's parser, alone or below the command."""
     return {
         "description": verb.summary,
@@ -57,18 +102,61 @@ def run_alone(verb: Verb, program: str, argv: Sequence[str] | None = None) -> in
 
 
 def run_parsed(arguments: Namespace) -> int:
-    """Run the verb of parsed arguments: print its report, or its failure, and return the exit status."""
-    verb: Verb = arguments.verb
-    parser: ArgumentParser = arguments.parser
-    check_table(parser, arguments)
+    """Run the verb of parsed arguments on each table: print the reports and failures, and return the exit status.
+
+    A table that fails does not keep the others from their turn.
+    """
+    check_table(arguments.parser, arguments)
+    started = SYSTEM.monotonic()
     try:
-        report = verb.run(open_table(arguments), arguments)
-    except (LakelsmError, ArrowException, OSError, *spark_errors()) as error:
-        if arguments.verbose:
-            traceback.print_exc()
-        return print_failure(error, parser.prog, arguments.path or arguments.table, arguments.report)
+        tables = for_each_table(arguments)
+    except _failures() as error:
+        return _tell([_failed(error, arguments)], arguments)
+    reports: list[Report] = []
+    for each in tables:
+        reports.append(_run_on_one(each, SYSTEM.monotonic() - started if reports else 0.0))
+        if len(tables) > 1 and arguments.report == "text" and "error" not in reports[-1].values:
+            print(reports[-1].text, flush=True)
+    return _tell(reports, arguments)
+
+
+def failing_safely(run: Callable[[], Report], arguments: Namespace) -> Report:
+    """What a part of a verb reports, or its failure, which is printed as one line."""
+    try:
+        return run()
+    except _failures() as error:
+        return _failed(error, arguments)
+
+
+def _run_on_one(arguments: Namespace, passed: float) -> Report:
+    """Run on one table, within what is left of the deadline."""
+    verb: Verb = arguments.verb
+    if getattr(arguments, "deadline", None) is not None:
+        if passed > arguments.deadline:
+            text = f"{arguments.table}: not begun, the deadline had passed; run it again"
+            return outcome_report(text, {"table": arguments.table}, changed=False, complete=False)
+        arguments.deadline -= passed
+    return failing_safely(lambda: verb.run(open_table(arguments), arguments), arguments)
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What is a failure of the work; all else is a fault of the program."""
+    return (LakelsmError, ArrowException, OSError, *spark_errors())
+
+
+def _failed(error: Exception, arguments: Namespace) -> Report:
+    if arguments.verbose:
+        traceback.print_exception(error)
+    report = failure_report(error, arguments.path or arguments.table or arguments.database)
+    print_failure(report, arguments.parser.prog)
+    return report
+
+
+def _tell(reports: Sequence[Report], arguments: Namespace) -> ExitStatus:
+    report = reports[0] if len(reports) == 1 else joined_report(reports)
     status = report.status
     if status is ExitStatus.NOTHING_TO_DO and not arguments.distinct_exit_status:
         status = ExitStatus.DONE  # Schedulers take any other number for a failure.
-    print_report(report, status, arguments.report)
+    if arguments.report == "json" or (len(reports) == 1 and "error" not in report.values):
+        print_report(report, status, arguments.report)
     return status

@@ -84,18 +84,20 @@ def analyze(
     store: TableStore,
     columns: tuple[DataField, ...],
     commit_user: str,
+    *,
+    dry_run: bool = False,
     surroundings: Surroundings = SYSTEM,
 ) -> AnalyzeResult:
-    """Collect statistics of the newest snapshot and commit them. An empty table gets none, as in Paimon.
+    """Collect statistics of the newest snapshot and commit them unless it is a dry run. An empty table gets none.
 
     Errors are those of a read and of `Committer.commit`; the file of statistics is deleted by the rule of AttemptFiles.
     """
     started, began, snapshot = surroundings.clock(), surroundings.monotonic(), store.snapshots.latest()
-    result = AnalyzeResult(table=store.name, columns=tuple(column.name for column in columns))
+    result = AnalyzeResult(table=store.name, dry_run=dry_run, columns=tuple(column.name for column in columns))
     if snapshot is None:
         return result
     statistics = _collected(engine, store, snapshot, columns)
-    committed = _publish(store, statistics, commit_user, started, surroundings)
+    committed = None if dry_run else _publish(store, statistics, commit_user, started, surroundings)
     return replace(
         result,
         analyzed_snapshot_id=snapshot.id,

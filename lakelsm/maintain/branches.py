@@ -24,7 +24,9 @@ def branch_infos(store: TableStore) -> list[BranchInfo]:
     return [_info(store, store.paths.of_branch(name)) for name in store.branches.names()]
 
 
-def create_branch(store: TableStore, name: str, tag: str | None, *, ignore_if_exists: bool = False) -> None:
+def create_branch(
+    store: TableStore, name: str, tag: str | None, *, ignore_if_exists: bool = False, dry_run: bool = False
+) -> None:
     """Make a branch with the table's schemas, and with the rows of a tag if one is given.
 
     Raises InvalidInputError where the branch exists or ``store`` is a branch itself, SnapshotNotFoundError without the
@@ -36,6 +38,10 @@ def create_branch(store: TableStore, name: str, tag: str | None, *, ignore_if_ex
         if ignore_if_exists and store.branches.is_whole(name):
             return
         raise _taken(store, name)
+    if dry_run:
+        if tag is not None:
+            store.tags.get(tag)
+        return
     branch, newest = store.paths.of_branch(name), None
     if tag is not None:
         newest = _copy_tag(store, branch, tag).snapshot.schema_id
@@ -46,7 +52,7 @@ def create_branch(store: TableStore, name: str, tag: str | None, *, ignore_if_ex
         raise _taken(store, name)
 
 
-def delete_branch(store: TableStore, name: str) -> None:
+def delete_branch(store: TableStore, name: str, *, dry_run: bool = False) -> None:
     """Delete a branch's own files. Its data files are orphans where nothing else names them.
 
     Also ends a creation or deletion that stopped half-way. Raises TableNotFoundError without the branch,
@@ -55,10 +61,11 @@ def delete_branch(store: TableStore, name: str) -> None:
     require_main(store, "delete a branch")
     _require_there(store, name)
     _require_no_fallback(store, name)
-    _remove(store, store.paths.of_branch(name))
+    if not dry_run:
+        _remove(store, store.paths.of_branch(name))
 
 
-def rename_branch(store: TableStore, name: str, new_name: str) -> None:
+def rename_branch(store: TableStore, name: str, new_name: str, *, dry_run: bool = False) -> None:
     """Give a branch another name: its files are copied, then it is deleted.
 
     Raises TableNotFoundError without the branch, InvalidInputError where the new name is taken.
@@ -70,6 +77,8 @@ def rename_branch(store: TableStore, name: str, new_name: str) -> None:
     source, target = store.on_branch(name).paths, store.paths.of_branch(new_name)
     if new_name in store.branches.names():
         raise _taken(store, new_name)
+    if dry_run:
+        return
     pairs = [(source.tag_dir, target.tag_dir), (source.snapshot_dir, target.snapshot_dir)]
     pairs += [(source.changelog_dir, target.changelog_dir), (source.consumer_dir, target.consumer_dir)]
     for old, new in pairs:

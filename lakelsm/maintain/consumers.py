@@ -34,7 +34,7 @@ def consumer_infos(store: TableStore) -> list[ConsumerInfo]:
     ]
 
 
-def record_consumer(store: TableStore, consumer_id: str, next_snapshot: int) -> None:
+def record_consumer(store: TableStore, consumer_id: str, next_snapshot: int, *, dry_run: bool = False) -> None:
     """Say which snapshot a consumer reads next; it may go back, and it may be the one that the next commit makes.
 
     Raises SnapshotNotFoundError where the snapshot has expired, InvalidInputError where it is further in the future.
@@ -52,17 +52,19 @@ def record_consumer(store: TableStore, consumer_id: str, next_snapshot: int) -> 
             f"snapshot {next_snapshot} of table {store.name} has expired, so consumer {consumer_id!r} cannot read it: "
             f"use {oldest} or later."
         )
-    store.file_io.write(path, consumer_text(next_snapshot))
+    if not dry_run:
+        store.file_io.write(path, consumer_text(next_snapshot))
 
 
-def delete_consumer(store: TableStore, consumer_id: str) -> None:
+def delete_consumer(store: TableStore, consumer_id: str, *, dry_run: bool = False) -> None:
     """Forget a consumer. Raises InvalidInputError, which lists the consumers, where there is none."""
     names = store.consumers.names()
     if consumer_id not in names:
         raise InvalidInputError(
             f"Table {store.name} has no consumer {consumer_id!r}; its consumers: {', '.join(names) or 'none'}."
         )
-    store.file_io.delete(store.paths.consumer(consumer_id))
+    if not dry_run:
+        store.file_io.delete(store.paths.consumer(consumer_id))
 
 
 def expire_consumers(store: TableStore, before: int, *, dry_run: bool = False) -> ConsumerExpiryResult:

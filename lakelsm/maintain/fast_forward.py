@@ -38,7 +38,7 @@ class _History:
         )
 
 
-def fast_forward(store: TableStore, name: str) -> FastForwardResult:
+def fast_forward(store: TableStore, name: str, *, dry_run: bool = False) -> FastForwardResult:
     """Make the main branch what a branch is; the branch stays.
 
     Raises TableNotFoundError without the branch, InvalidInputError where it has no snapshot or where what the main branch
@@ -55,8 +55,9 @@ def fast_forward(store: TableStore, name: str) -> FastForwardResult:
         )
     run = _FastForward(store, _History.of(store), source, branch)
     run.check_kept(name)
-    run.execute()
-    return run.result(name)
+    if not dry_run:
+        run.execute()
+    return run.result(name, dry_run)
 
 
 class _FastForward:
@@ -112,11 +113,12 @@ class _FastForward:
         self._drop_what_went()
         self._finish()
 
-    def result(self, name: str) -> FastForwardResult:
-        """What was done."""
+    def result(self, name: str, dry_run: bool) -> FastForwardResult:
+        """What was done, or would be."""
         before, after = self._main, self._branch
         return FastForwardResult(
             table=self._store.name,
+            dry_run=dry_run,
             branch=name,
             snapshot_id=self._last,
             snapshots_added=sum(before.snapshots.get(i) != snapshot for i, snapshot in after.snapshots.items()),

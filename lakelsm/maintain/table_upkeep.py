@@ -12,6 +12,7 @@ from lakelsm.arguments import (
     checked_flag,
     checked_names,
     checked_number,
+    checked_seconds,
     wrong_argument,
 )
 from lakelsm.commit.commit_identity import commit_identity
@@ -70,18 +71,21 @@ class TableUpkeep(OpenedTable):
         *,
         strategy: str | None = None,
         dry_run: bool = False,
+        deadline: float | str | None = None,
     ) -> PartitionExpiryResult:
         """Drop partitions that are older: by default as 'partition.expiration-time' says, or '90 d', or a time.
 
         ``strategy``, by default 'partition.expiration-strategy', says what a partition's age is told by: 'values-time',
         its values as 'partition.timestamp-pattern' and '-formatter' have them, or 'update-time', its newest file. A run
-        takes 'partition.expiration-max-num' of them. Values that tell no time keep their partitions. Raises
+        takes 'partition.expiration-max-num' of them, 'partition.expiration-batch-size' a commit, of which it begins none
+        after a ``deadline`` (seconds, or '30 min'). Values that tell no time keep their partitions. Raises
         InvalidInputError without a time and for a table without partitions, UnsupportedFeatureError for another strategy
         or formatter.
         """
         age = checked_age("older_than", older_than)
         checked_choice("strategy", strategy, EXPIRATION_STRATEGIES)
         checked_flag("dry_run", dry_run)
+        within = checked_seconds("deadline", deadline)
         store, now = self._store(), SYSTEM.clock()
         if age is not None:
             bound = age.bound(now, self._engine(None).millis_of)
@@ -91,38 +95,44 @@ class TableUpkeep(OpenedTable):
             raise InvalidInputError(
                 f"Table {store.name} has no option 'partition.expiration-time': set it, or pass older_than ('90 d')."
             )
-        return expire_partitions(store, bound, strategy=strategy, dry_run=dry_run)
+        return expire_partitions(store, bound, strategy=strategy, dry_run=dry_run, deadline=within)
 
-    def mark_partitions_done(self, where: str | None = None) -> list[str]:
+    def mark_partitions_done(self, where: str | None = None, *, dry_run: bool = False) -> list[str]:
         """Mark the partitions that a condition on partition columns takes (all without one) as done; their names.
 
         A file _SUCCESS in the directory of each tells when it was first and last marked, as Paimon's 'success-file' of
-        'partition.mark-done-action' does. Raises UnsupportedFeatureError for other actions, InvalidInputError for a table
-        without partitions.
+        'partition.mark-done-action' does; with ``dry_run`` none is written. Raises
+        UnsupportedFeatureError for other actions, InvalidInputError for a table without partitions.
         """
         checked_condition(where)
-        store = self._store()
-        return list(mark_partitions_done(store, self._on_partitions(store, where)))
+        store, dry = self._store(), checked_flag("dry_run", dry_run)
+        return list(mark_partitions_done(store, self._on_partitions(store, where), dry_run=dry))
 
     # -- statistics ------------------------------------------------------------------------------------------------
 
     def analyze(
-        self, columns: Sequence[str] | None = None, *, commit_user: str | None = None, engine: str | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        dry_run: bool = False,
+        commit_user: str | None = None,
+        engine: str | None = None,
     ) -> AnalyzeResult:
         """Write statistics of the newest snapshot's merged rows, as Paimon's ANALYZE does; `system` shows 'statistics'.
 
         Of each of the ``columns`` (in any case; by default all but nested ones; [] for rows and bytes alone) how many
         values are distinct (about: the standard error is 2.3 %), the least and the greatest (not of texts and binary),
         NULLs, and lengths. ``commit_user`` is the user that the snapshot names. ``engine`` is 'spark' or 'local', this
-        process; by default as in `compact`. An empty table gets none. Raises InvalidInputError for a column that there
-        is not, or a nested one.
+        process; by default as in `compact`. An empty table gets none, and with ``dry_run`` they are not written. Raises
+        InvalidInputError for a column that there is not, or a nested one.
         """
         from lakelsm.maintain.analyze import analyze, analyzed_columns
 
         names = None if columns is None else checked_names("columns", columns)
+        dry = checked_flag("dry_run", dry_run)
         store, chosen = self._store(), self._engine(engine)
         user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
-        return analyze(chosen, store, analyzed_columns(store, names), user)
+        return analyze(chosen, store, analyzed_columns(store, names), user, dry_run=dry)
 
     # -- orphans ---------------------------------------------------------------------------------------------------
 
@@ -133,13 +143,15 @@ class TableUpkeep(OpenedTable):
         dry_run: bool = False,
         force: bool = False,
         engine: str | None = None,
+        deadline: float | str | None = None,
     ) -> OrphanResult:
         """Remove files that no snapshot, tag or long-lived changelog of any branch names: leftovers of writers that died.
 
         ``older_than`` is an age or a time; younger files stay, as they may be of a commit that is under way: a writer
         that needs longer from its first file to its commit would lose its files. A bound of less than an hour is refused
         without ``force``. Only names that the table's writers give are ever removed. ``dry_run`` tells what would be.
-        ``engine`` is 'spark', where tasks list the files, or 'local', this process; by default as in `compact`. Raises
+        ``engine`` is 'spark', where tasks list the files, or 'local', this process; by default as in `compact`. It ends
+        after a ``deadline`` (seconds, or '30 min') with what was proven and removed until then. Raises
         CorruptTableError, with nothing removed, where something retained cannot be read.
         """
         from lakelsm.maintain.orphans.orphan_removal import remove_orphans
@@ -148,10 +160,11 @@ class TableUpkeep(OpenedTable):
         if age is None:
             raise wrong_argument("older_than", older_than, "an age such as '1 day', or a datetime")
         dry_run, force = checked_flag("dry_run", dry_run), checked_flag("force", force)
+        within = checked_seconds("deadline", deadline)
         store, chosen = self._store(), self._engine(engine)
         bound = age.bound(SYSTEM.clock(), chosen.millis_of)
         with recorded(store, "remove_orphans", dry_run=dry_run) as run:
-            result = remove_orphans(chosen.runner, store, bound, dry_run=dry_run, force=force)
+            result = remove_orphans(chosen.runner, store, bound, dry_run=dry_run, force=force, deadline=within)
             run.files, run.bytes = result.files, result.bytes
         return result
 

@@ -12,6 +12,7 @@ from lakelsm.arguments import (
     checked_flag,
     checked_number,
     checked_point,
+    checked_seconds,
     checked_snapshot_id,
     checked_tag,
     checked_time,
@@ -27,7 +28,7 @@ from lakelsm.maintain.consumers import (
     record_consumer,
 )
 from lakelsm.maintain.expiry.retention import asked_retention
-from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots
+from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots, expire_until
 from lakelsm.maintain.fast_forward import fast_forward
 from lakelsm.maintain.history import recorded
 from lakelsm.maintain.opened_table import OpenedTable
@@ -70,6 +71,7 @@ class TableVersions(OpenedTable):
         retain_max: int | None = None,
         max_deletes: int | None = None,
         dry_run: bool = False,
+        deadline: float | str | None = None,
     ) -> ExpiryResult:
         """Let the oldest snapshots go, and delete the files that nothing needs then.
 
@@ -78,14 +80,16 @@ class TableVersions(OpenedTable):
         all others go. What is left out is as ``snapshot.num-retained.*`` and ``snapshot.time-retained`` say, and
         ``max_deletes``, the most that go in one run, as ``snapshot.expire.limit``. A snapshot goes when the one after it
         is older than asked. What consumers still read stays, and so do the files that tags, branches and long-lived
-        changelogs need; changelogs expire by their own options. With ``dry_run`` nothing is changed. A run that is killed
-        harms nothing: the next finishes it. Raises CorruptTableError, with nothing deleted, where anything that keeps
+        changelogs need; changelogs expire by their own options. With ``dry_run`` nothing is changed. With a ``deadline``
+        (seconds, or '30 min') twenty go at a time, and no more after it: another run goes on. A run that is killed harms
+        nothing: the next finishes it. Raises CorruptTableError, with nothing deleted, where anything that keeps
         files cannot be read.
         """
         least = None if retain_last is None else checked_number("retain_last", retain_last, least=1)
         most = None if retain_max is None else checked_number("retain_max", retain_max, least=1)
         limit = None if max_deletes is None else checked_number("max_deletes", max_deletes, least=1)
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
+        within = checked_seconds("deadline", deadline)
         store, now = self._store(), SYSTEM.clock()
         retention = asked_retention(
             store.options,
@@ -96,25 +100,31 @@ class TableVersions(OpenedTable):
             max_deletes=limit,
         )
         with recorded(store, "expire_snapshots", dry_run=dry) as run:
-            result = expire_snapshots(store, retention, dry_run=dry)
+            if within is None or dry:
+                result = expire_snapshots(store, retention, dry_run=dry)
+            else:
+                result = expire_until(store, retention, within)
             run.files, run.bytes = result.data_files + result.changelog_files + result.metadata_files, result.bytes
         return result
 
     # -- branches --------------------------------------------------------------------------------------------------
 
-    def create_branch(self, name: str, tag: str | None = None, *, ignore_if_exists: bool = False) -> None:
+    def create_branch(
+        self, name: str, tag: str | None = None, *, ignore_if_exists: bool = False, dry_run: bool = False
+    ) -> None:
         """Make a branch: with the rows and schema of a tag, or without one empty, with the table's schemas.
 
         It shares no snapshot, tag or schema with the table from then on, and no row is copied. With ``ignore_if_exists``
-        a branch that is there stays as it is. Raises InvalidInputError where it exists, for a name that Paimon refuses
-        and for a table that is a branch itself, SnapshotNotFoundError without the tag.
+        a branch that is there stays as it is, with ``dry_run`` nothing is made. Raises InvalidInputError where it
+        exists, for a name that Paimon refuses and for a table that is a branch itself, SnapshotNotFoundError without
+        the tag.
         """
         checked_branch("name", name, new=True)
         checked_tag("tag", tag)
         checked_flag("ignore_if_exists", ignore_if_exists)
-        store = self._store()
-        with recorded(store, "create_branch"):
-            create_branch(store, name, tag, ignore_if_exists=ignore_if_exists)
+        store, dry = self._store(), checked_flag("dry_run", dry_run)
+        with recorded(store, "create_branch", dry_run=dry):
+            create_branch(store, name, tag, ignore_if_exists=ignore_if_exists, dry_run=dry)
 
     def branch(self: AnyTable, name: str) -> AnyTable:
         """Open a branch, a table like any other; 'main' is the table itself. Raises TableNotFoundError without it."""
@@ -124,39 +134,45 @@ class TableVersions(OpenedTable):
         """The branches beside the main one, by name."""
         return branch_infos(self._store())
 
-    def fast_forward(self, name: str) -> FastForwardResult:
+    def fast_forward(self, name: str, *, dry_run: bool = False) -> FastForwardResult:
         """Make the table what a branch is, from the branch's oldest snapshot on. The branch stays.
 
         As in Paimon, snapshots, tags and schema changes that the table has of its own since then are dropped, and its
         older snapshots stay, unless those of the branch do not follow on them. Let nobody write to the table meanwhile:
-        who does may lose the commit. A run that stopped half-way is finished by the next. Raises TableNotFoundError
+        who does may lose the commit. A run that stopped half-way is finished by the next; with ``dry_run`` nothing is
+        changed. Raises TableNotFoundError
         without the branch, InvalidInputError for one without snapshots, for a table that is a branch itself, and where a
         snapshot or tag that stays needs a schema that the branch has not, CommitConflictError where others committed
         meanwhile.
         """
         store, branch = self._store(), checked_branch("name", name)
-        with recorded(store, "fast_forward"):
-            return fast_forward(store, branch)
+        dry = checked_flag("dry_run", dry_run)
+        with recorded(store, "fast_forward", dry_run=dry):
+            return fast_forward(store, branch, dry_run=dry)
 
-    def rename_branch(self, name: str, new_name: str) -> None:
+    def rename_branch(self, name: str, new_name: str, *, dry_run: bool = False) -> None:
         """Give a branch another name. Let nobody write to it meanwhile: its files are copied, then deleted.
 
-        Raises TableNotFoundError without the branch, InvalidInputError where the new name is taken or refused.
+        With ``dry_run`` nothing is changed. Raises TableNotFoundError without the branch, InvalidInputError where the new
+        name is taken or refused.
         """
         store, old, new = self._store(), checked_branch("name", name), checked_branch("new_name", new_name, new=True)
-        with recorded(store, "rename_branch"):
-            rename_branch(store, old, new)
+        dry = checked_flag("dry_run", dry_run)
+        with recorded(store, "rename_branch", dry_run=dry):
+            rename_branch(store, old, new, dry_run=dry)
 
-    def delete_branch(self, name: str) -> None:
+    def delete_branch(self, name: str, *, dry_run: bool = False) -> None:
         """Delete a branch: its snapshots, tags and schemas. Files that nothing else needs are orphans then.
 
         Let nobody write to it meanwhile: a commit would leave a part of it, which another call clears away.
-        Also clears away what a creation or deletion left that stopped half-way. Raises TableNotFoundError without the
-        branch, InvalidInputError for the option 'scan.fallback-branch' and for a table that is a branch itself.
+        Also clears away what a creation or deletion left that stopped half-way. With ``dry_run`` nothing is. Raises
+        TableNotFoundError without the branch, InvalidInputError for the option 'scan.fallback-branch' and for a table
+        that is a branch itself.
         """
         store, branch = self._store(), checked_branch("name", name)
-        with recorded(store, "delete_branch"):
-            delete_branch(store, branch)
+        dry = checked_flag("dry_run", dry_run)
+        with recorded(store, "delete_branch", dry_run=dry):
+            delete_branch(store, branch, dry_run=dry)
 
     # -- tags ------------------------------------------------------------------------------------------------------
 
@@ -172,19 +188,23 @@ class TableVersions(OpenedTable):
         timestamp: str | datetime | None = None,
         time_retained: float | str | timedelta | None = None,
         if_not_exists: bool = False,
+        dry_run: bool = False,
     ) -> TagInfo:
         """Name a snapshot, the newest by default, so that it stays and can be read by the name.
 
         ``timestamp`` chooses the newest snapshot that is not later, as in `read`. ``time_retained`` is how long the tag
         lives ('365 d', a timedelta or seconds), by default as ``tag.default-time-retained`` says, or for ever. A tag of
-        that name is never replaced: it raises InvalidInputError, or with ``if_not_exists`` stays and is returned.
+        that name is never replaced: it raises InvalidInputError, or with ``if_not_exists`` stays and is returned. With
+        ``dry_run`` nothing is made.
         """
         tag, retained = checked_tag("name", name, optional=False), _retained(time_retained)
         checked_flag("if_not_exists", if_not_exists)
-        store = self._store()
+        store, dry = self._store(), checked_flag("dry_run", dry_run)
         snapshot = self._tagged(store, snapshot_id, timestamp)
-        with recorded(store, "create_tag"):
-            return create_tag(store, tag, snapshot, time_retained=retained, if_not_exists=if_not_exists)
+        with recorded(store, "create_tag", dry_run=dry):
+            return create_tag(
+                store, tag, snapshot, time_retained=retained, if_not_exists=if_not_exists, dry_run=dry
+            )
 
     def replace_tag(
         self,
@@ -193,23 +213,24 @@ class TableVersions(OpenedTable):
         *,
         timestamp: str | datetime | None = None,
         time_retained: float | str | timedelta | None = None,
+        dry_run: bool = False,
     ) -> TagInfo:
         """Make a tag that exists name another snapshot; arguments are as in `create_tag`, and its time begins anew.
 
-        Files that only the tag's old snapshot kept are deleted, as by `delete_tag`.
+        Files that only the tag's old snapshot kept are deleted, as by `delete_tag`; with ``dry_run`` nothing is changed.
         """
         tag, retained = checked_tag("name", name, optional=False), _retained(time_retained)
-        store = self._store()
+        store, dry = self._store(), checked_flag("dry_run", dry_run)
         snapshot = self._tagged(store, snapshot_id, timestamp)
-        with recorded(store, "replace_tag"):
-            return replace_tag(store, tag, snapshot, time_retained=retained)
+        with recorded(store, "replace_tag", dry_run=dry):
+            return replace_tag(store, tag, snapshot, time_retained=retained, dry_run=dry)
 
-    def rename_tag(self, name: str, new_name: str) -> TagInfo:
-        """Give a tag another name, which no other tag may have."""
+    def rename_tag(self, name: str, new_name: str, *, dry_run: bool = False) -> TagInfo:
+        """Give a tag another name, which no other tag may have. With ``dry_run`` nothing is changed."""
         old, new = checked_tag("name", name, optional=False), checked_tag("new_name", new_name, optional=False)
-        store = self._store()
-        with recorded(store, "rename_tag"):
-            return rename_tag(store, old, new)
+        store, dry = self._store(), checked_flag("dry_run", dry_run)
+        with recorded(store, "rename_tag", dry_run=dry):
+            return rename_tag(store, old, new, dry_run=dry)
 
     def delete_tag(self, name: str, *, dry_run: bool = False) -> TagDeletionResult:
         """Delete a tag, and the files that nothing else needs: no snapshot, other tag, branch or long-lived changelog.
@@ -280,18 +301,24 @@ class TableVersions(OpenedTable):
         """The consumers of the table by name: readers whose next snapshot expiry keeps."""
         return consumer_infos(self._store())
 
-    def record_consumer(self, consumer_id: str, next_snapshot: int) -> None:
+    def record_consumer(self, consumer_id: str, next_snapshot: int, *, dry_run: bool = False) -> None:
         """Say which snapshot a consumer reads next: a new one begins there, and one that is known may go back.
 
-        Record what was read only when it was also worked off: then nothing is lost, whatever is killed. Raises
-        InvalidInputError for a snapshot beyond the next commit's, SnapshotNotFoundError for one that has expired.
+        Record what was read only when it was also worked off: then nothing is lost, whatever is killed. With ``dry_run``
+        nothing is recorded. Raises InvalidInputError for a snapshot beyond the next commit's, SnapshotNotFoundError for
+        one that has expired.
         """
         name = checked_consumer("consumer_id", consumer_id, optional=False)
-        record_consumer(self._store(), name, checked_number("next_snapshot", next_snapshot, least=1))
+        number, dry = checked_number("next_snapshot", next_snapshot, least=1), checked_flag("dry_run", dry_run)
+        record_consumer(self._store(), name, number, dry_run=dry)
 
-    def delete_consumer(self, consumer_id: str) -> None:
-        """Forget a consumer; expiry keeps nothing for it any more. Raises InvalidInputError where there is none."""
-        delete_consumer(self._store(), checked_consumer("consumer_id", consumer_id, optional=False))
+    def delete_consumer(self, consumer_id: str, *, dry_run: bool = False) -> None:
+        """Forget a consumer; expiry keeps nothing for it any more. Raises InvalidInputError where there is none.
+
+        With ``dry_run`` nothing is changed.
+        """
+        name, dry = checked_consumer("consumer_id", consumer_id, optional=False), checked_flag("dry_run", dry_run)
+        delete_consumer(self._store(), name, dry_run=dry)
 
     def expire_consumers(
         self, older_than: timedelta | datetime | float | str | None = None, *, dry_run: bool = False

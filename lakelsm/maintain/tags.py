@@ -66,6 +66,7 @@ def create_tag(
     *,
     time_retained: float | None = None,
     if_not_exists: bool = False,
+    dry_run: bool = False,
     surroundings: Surroundings = SYSTEM,
 ) -> TagInfo:
     """Name a snapshot; ``time_retained`` is in seconds, by default as ``tag.default-time-retained`` says.
@@ -76,6 +77,8 @@ def create_tag(
     present = store.tags.try_get(name)
     if present is None:
         tag = _new_tag(store, snapshot, time_retained, surroundings)
+        if dry_run:
+            return tag_info(name, tag)
         if _publish(store, name, tag, surroundings):
             _check_kept(store, name, tag)
             return tag_info(name, tag)
@@ -89,17 +92,18 @@ def create_tag(
 
 
 def rename_tag(
-    store: TableStore, name: str, new_name: str, *, surroundings: Surroundings = SYSTEM
+    store: TableStore, name: str, new_name: str, *, dry_run: bool = False, surroundings: Surroundings = SYSTEM
 ) -> TagInfo:
     """Give a tag another name, which no tag may have. Both names are there for a moment, never none."""
     tag = store.tags.get(name)
     taken = store.tags.try_get(new_name)
-    if taken is not None or not _publish(store, new_name, tag, surroundings):
+    if taken is not None or not (dry_run or _publish(store, new_name, tag, surroundings)):
         raise InvalidInputError(
             f"Table {store.name} has a tag {new_name!r} already: choose another name for {name!r}, or delete that tag."
         )
-    _check_kept(store, new_name, tag)
-    store.file_io.delete(store.paths.tag(name))
+    if not dry_run:
+        _check_kept(store, new_name, tag)
+        store.file_io.delete(store.paths.tag(name))
     return tag_info(new_name, tag)
 
 
@@ -109,11 +113,14 @@ def replace_tag(
     snapshot: Snapshot,
     *,
     time_retained: float | None = None,
+    dry_run: bool = False,
     surroundings: Surroundings = SYSTEM,
 ) -> TagInfo:
     """Make a tag that exists name another snapshot; its retention begins anew."""
     before = store.tags.get(name)
     tag = _new_tag(store, snapshot, time_retained, surroundings)
+    if dry_run:
+        return tag_info(name, tag)
     released = _released(store, [before.snapshot], {**_without(store.tags.all(), (name,)), name: tag})
     store.file_io.write(store.paths.tag(name), _content(store, name, tag))
     _check_kept(store, name, tag, before)

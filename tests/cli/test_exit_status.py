@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelsm import errors
-from lakelsm.cli.exit_status import ExitStatus, status_of
+from lakelsm.cli.exit_status import ExitStatus, gravest, status_of
 from lakelsm.errors import ErrorKind, LakelsmError
 
 
@@ -27,4 +27,14 @@ def test_the_numbers_that_schedulers_know_stay() -> None:
         "USAGE": 2,
         "NOTHING_TO_DO": 3,
         "CONFLICT": 4,
+        "FINDINGS": 5,
     }
+
+
+def test_of_several_outcomes_the_gravest_is_told() -> None:
+    done, nothing = ExitStatus.DONE, ExitStatus.NOTHING_TO_DO
+    assert gravest([nothing, nothing]) is nothing
+    assert gravest([nothing, done]) is done
+    assert gravest([done, ExitStatus.CONFLICT, nothing]) is ExitStatus.CONFLICT
+    assert gravest([ExitStatus.CONFLICT, ExitStatus.FINDINGS]) is ExitStatus.FINDINGS
+    assert gravest([ExitStatus.FINDINGS, ExitStatus.FAILED, done]) is ExitStatus.FAILED

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lakelsm.cli.exit_status import ExitStatus
-from lakelsm.cli.report import Report, print_failure, print_report
+from lakelsm.cli.report import Report, failure_report, joined_report, outcome_report, print_failure, print_report
 from lakelsm.errors import CommitConflictError, CorruptTableError, LookupServiceError
-from tests.cli.fake_table import last_object
 
 REPORT = Report(ExitStatus.NOTHING_TO_DO, "d.t: nothing", {"table": "d.t", "status": "nothing"})
 
@@ -31,13 +30,36 @@ def test_a_report_is_its_text_or_one_line_of_json(capsys: pytest.CaptureFixture[
 def test_a_failure_says_what_kind_of_error_it_is(
     capsys: pytest.CaptureFixture[str], error: Exception, status: str, kind: str | None, code: int
 ) -> None:
-    assert print_failure(error, "lakelsm compact", "d.t", "json") == code
+    report = failure_report(error, "d.t")
+    assert report.status == code
+    found = report.values
+    assert (found["table"], found["status"], found["error_kind"]) == ("d.t", status, kind)
+    print_failure(report, "lakelsm compact")
     printed = capsys.readouterr()
-    found = last_object(printed.out)
-    assert (found["table"], found["status"], found["error_kind"], found["exit_status"]) == ("d.t", status, kind, code)
-    assert printed.err == f"lakelsm compact: {found['error']}\n"
+    assert (printed.out, printed.err) == ("", f"lakelsm compact: {found['error']}\n")
+    assert printed.err.count("\n") == 1
 
 
-def test_a_failure_as_text_leaves_standard_output_empty(capsys: pytest.CaptureFixture[str]) -> None:
-    print_failure(CorruptTableError("gone"), "lakelsm compact", "d.t", "text")
-    assert capsys.readouterr().out == ""
+@pytest.mark.parametrize(
+    ("flags", "status", "code"),
+    [
+        ({"changed": True}, "done", 0),
+        ({"changed": False}, "nothing", 3),
+        ({"changed": False, "dry_run": True}, "nothing", 3),
+        ({"changed": True, "dry_run": True}, "planned", 0),
+        ({"changed": True, "complete": False}, "deadline", 0),
+        ({"changed": False, "complete": False}, "deadline", 0),
+    ],
+)
+def test_an_outcome_has_a_status_and_its_exit_status(flags: dict[str, bool], status: str, code: int) -> None:
+    report = outcome_report("text", {"table": "d.t"}, **flags)
+    assert (report.values, report.status) == ({"table": "d.t", "status": status}, code)
+
+
+def test_reports_of_several_tables_are_one_with_the_gravest_status() -> None:
+    reports = [REPORT, failure_report(CorruptTableError("gone"), "d.u")]
+    joined = joined_report(reports)
+    assert joined.status is ExitStatus.FAILED
+    tables = joined.values["tables"]
+    assert isinstance(tables, list)
+    assert [(each["table"], each["exit_status"]) for each in tables] == [("d.t", 3), ("d.u", 1)]

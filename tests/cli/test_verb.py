@@ -84,5 +84,5 @@ def test_a_table_that_is_not_there_fails_before_any_spark(
     assert str(tmp_path) in capsys.readouterr().err
     assert run(["--warehouse", str(tmp_path), "--table", "t"]) == 1
     assert "'database.table'" in capsys.readouterr().err
-    assert run(["--warehouse", "s3://bucket/wh", "--table", "d.t"]) == 1
-    assert "'s3' is not supported" in capsys.readouterr().err
+    assert run(["--warehouse", "hdfs://host/wh", "--table", "d.t"]) == 1
+    assert "has not built HDFS" in capsys.readouterr().err

@@ -123,12 +123,17 @@ def first_kept(
         held = (f"consumer {slowest[0]}, which reads snapshot {slowest[1]} next",)
     if earliest + retention.limit < end:
         end = earliest + retention.limit
-        held = (f"the limit of {retention.limit} a run",)
+        held = (limit_text(retention.limit),)
     for candidate in range(max(latest - retention.most + 1, earliest), end):
         time = time_of(candidate)
         if time is not None and time >= retention.older_than:
             return Kept(candidate)
     return Kept(end, held)
+
+
+def limit_text(limit: int) -> str:
+    """What is said to keep snapshots that the limit of a run left for the next."""
+    return f"the limit of {limit} a run"
 
 
 def _check(what: str, least: int, most: int) -> None:

@@ -12,13 +12,13 @@ A file that goes is one of an expired snapshot alone, so a reader of a snapshot 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakelsm.errors import CommitConflictError, CorruptTableError
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.maintain.expiry.expired_files import ExpiredFiles
 from lakelsm.maintain.expiry.expiry_range import ExpiryRange, expiry_range, is_due
-from lakelsm.maintain.expiry.retention import Retention, snapshot_retention
+from lakelsm.maintain.expiry.retention import Retention, limit_text, snapshot_retention
 from lakelsm.maintain.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
 from lakelsm.maintain.needed_files import FoundFiles, paths_of
 from lakelsm.maintenance_results import ExpiryResult
@@ -27,6 +27,8 @@ from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: So often what goes is worked out anew where another expiry came first.
 _TRIES = 3
+#: So many snapshots go at a time where a deadline may stop an expiry.
+_SLICE = 20
 
 
 def expire_snapshots(
@@ -65,11 +67,55 @@ def expire_snapshots(
     )
 
 
+def expire_until(
+    store: TableStore, retention: Retention, deadline: float, *, surroundings: Surroundings = SYSTEM
+) -> ExpiryResult:
+    """Expire as `expire_snapshots`, some snapshots at a time, and begin with no more after ``deadline`` seconds.
+
+    The first are always taken, so that one run after another comes to the end.
+    """
+    started, left = surroundings.monotonic(), retention.limit
+    total: ExpiryResult | None = None
+    while True:
+        limit = min(left, _SLICE)
+        result = expire_snapshots(store, replace(retention, limit=limit), surroundings=surroundings)
+        left -= result.snapshots
+        was_limited = limit_text(limit) in result.held_by
+        held = tuple(holder for holder in result.held_by if holder != limit_text(limit))
+        total = _added(total, replace(result, held_by=held))
+        seconds = surroundings.monotonic() - started
+        if not was_limited or not result.snapshots:
+            return replace(total, seconds=seconds)
+        if left <= 0:
+            return replace(total, seconds=seconds, held_by=(limit_text(retention.limit), *total.held_by))
+        if seconds > deadline:
+            return replace(total, seconds=seconds, held_by=("the deadline", *total.held_by), complete=False)
+
+
 def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
     """Expire what the table's options say, after a commit. Where no snapshot is old enough it costs a few reads."""
     retention = snapshot_retention(store.options, surroundings.clock())
     if is_due(store, retention):
         expire_snapshots(store, retention, surroundings=surroundings)
+
+
+def _added(total: ExpiryResult | None, result: ExpiryResult) -> ExpiryResult:
+    """What several runs did, the last of which is ``result``."""
+    if total is None:
+        return result
+    return replace(
+        result,
+        snapshots=total.snapshots + result.snapshots,
+        changelogs_kept=total.changelogs_kept + result.changelogs_kept,
+        changelogs_expired=total.changelogs_expired + result.changelogs_expired,
+        data_files=total.data_files + result.data_files,
+        changelog_files=total.changelog_files + result.changelog_files,
+        metadata_files=total.metadata_files + result.metadata_files,
+        bytes=total.bytes + result.bytes,
+        failures=total.failures + result.failures,
+        held_by=tuple(dict.fromkeys(total.held_by + result.held_by)),
+        protected_files=total.protected_files + result.protected_files,
+    )
 
 
 def _came_second(store: TableStore, going: ExpiryRange) -> bool:

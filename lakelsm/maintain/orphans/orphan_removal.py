@@ -9,7 +9,7 @@ nothing more is deleted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from itertools import islice
@@ -18,7 +18,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.maintain.file_deletion import delete_empty_directories, delete_unneeded
+from lakelsm.maintain.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
 from lakelsm.maintain.orphans.age_bound import age_bound
 from lakelsm.maintain.orphans.directories import searched_directories
 from lakelsm.maintain.orphans.listing_task import LISTED_SCHEMA, ListFiles
@@ -45,6 +45,8 @@ _DIRECTORIES, _STATES, _MANIFESTS, _UNITS = 32, 16, 4, 32
 #: How often, and in how many seconds at first, a snapshot without its files is looked for again: it may be expiring.
 _TRIES, _WAIT = 5, 0.2
 _EXAMPLES = 10
+#: Files that are deleted between two looks at the deadline.
+_MOST_DELETED = 10_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -55,47 +57,65 @@ def remove_orphans(
     *,
     dry_run: bool = False,
     force: bool = False,
+    deadline: float | None = None,
     surroundings: Surroundings = SYSTEM,
 ) -> OrphanResult:
     """Remove files that were last changed before ``bound`` (epoch milliseconds, see `age_bound`) and that nothing names.
 
     Raises InvalidInputError as `age_bound`, and CorruptTableError where a snapshot, tag, changelog, list or manifest
-    cannot be read.
+    cannot be read. After ``deadline`` seconds no more is looked for; what is not proven to be an orphan by then stays.
     """
     started = surroundings.monotonic()
     before = age_bound(store, bound, surroundings, force=force, dry_run=dry_run)
     result = OrphanResult(table=store.name, dry_run=dry_run, older_than=_EPOCH + timedelta(milliseconds=before))
-    search = _Search(runner, store, surroundings)
-    for files in search.listed(before):
-        listed = len(files)
-        search.drop_named(files)
-        orphans = files.orphans()
-        result = replace(
-            result, files_listed=result.files_listed + listed,
-            files_too_young=result.files_too_young + len(files) - len(orphans),
-        )
-        if len(orphans):
-            result = _with_removed(store, result, orphans)
+
+    def in_time() -> bool:
+        return deadline is None or surroundings.monotonic() - started <= deadline
+
+    search = _Search(runner, store, surroundings, in_time)
+    try:
+        for files in search.listed(before):
+            listed = len(files)
+            search.drop_named(files)
+            orphans = files.orphans()
+            result = replace(
+                result, files_listed=result.files_listed + listed,
+                files_too_young=result.files_too_young + len(files) - len(orphans),
+            )
+            if len(orphans):
+                result = _with_removed(store, result, orphans, in_time)
+    except _DeadlinePassed:
+        result = replace(result, complete=False)
     return replace(result, seconds=surroundings.monotonic() - started)
 
 
-def _with_removed(store: TableStore, result: OrphanResult, orphans: Orphans) -> OrphanResult:
+class _DeadlinePassed(Exception):
+    """Ends a search. What it listed and has not proven to be orphans stays."""
+
+
+def _with_removed(
+    store: TableStore, result: OrphanResult, orphans: Orphans, in_time: Callable[[], bool]
+) -> OrphanResult:
     """Delete orphans unless it is a dry run, then the directories of data that are empty without them."""
+    if not result.dry_run:
+        paths, deleted, tried = orphans.paths(), DeletedFiles(), 0
+        while in_time() and (batch := list(islice(paths, _MOST_DELETED))):
+            deleted += delete_unneeded(store.file_io, batch)
+            tried += len(batch)
+        if tried < len(orphans):
+            result, orphans = replace(result, complete=False), orphans.first(tried)
+        directories = delete_empty_directories(store.file_io, _emptied(store, orphans.directories))
+        result = replace(
+            result, directories=result.directories + directories, failures=result.failures + deleted.failures
+        )
     below = len(store.paths.root) + 1
     examples = (*result.examples, *(path[below:] for path in islice(orphans.paths(), _EXAMPLES)))[:_EXAMPLES]
-    failures: tuple[str, ...] = ()
-    directories = 0
-    if not result.dry_run:
-        failures = delete_unneeded(store.file_io, orphans.paths()).failures
-        directories = delete_empty_directories(store.file_io, _emptied(store, orphans.directories))
     return replace(
         result,
         files=result.files + len(orphans),
         kinds=dict(Counter(result.kinds) + Counter(orphans.kinds)),
         bytes=result.bytes + orphans.bytes,
         examples=examples,
-        directories=result.directories + directories,
-        failures=result.failures + failures,
     )
 
 
@@ -112,10 +132,13 @@ def _emptied(store: TableStore, directories: Iterable[str]) -> Iterator[str]:
 class _Search:
     """Finds what is unnamed, by units that a runner works off."""
 
-    def __init__(self, runner: Runner, store: TableStore, surroundings: Surroundings) -> None:
+    def __init__(
+        self, runner: Runner, store: TableStore, surroundings: Surroundings, in_time: Callable[[], bool]
+    ) -> None:
         self._runner = runner
         self._store = store
         self._surroundings = surroundings
+        self._in_time = in_time
 
     def listed(self, before: int) -> Iterator[UnnamedFiles]:
         """The files of the table, as many at a time as memory has room for."""
@@ -191,8 +214,10 @@ class _Search:
     def _run(
         self, items: Sequence[Item], size: int, task: Task[Sequence[Item]], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        """Work items off in units of so many, a bounded number of units at a time."""
+        """Work items off in units of so many, a bounded number of units at a time. Raises `_DeadlinePassed`."""
         units = [items[first : first + size] for first in range(0, len(items), size)]
         step = self._runner.cores * _UNITS
         for first in range(0, len(units), step):
+            if not self._in_time():
+                raise _DeadlinePassed
             yield from self._runner.batches(units[first : first + step], task, schema, self._store.paths)

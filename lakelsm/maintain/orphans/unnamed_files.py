@@ -75,6 +75,14 @@ class Orphans:
         places = (np.unique(part.column("places").to_numpy()).tolist() for part in self._parts)
         return {self._directories[place] for part in places for place in part}
 
+    def first(self, count: int) -> Orphans:
+        """So many of them, in the order of `paths`."""
+        parts = []
+        for part in self._parts:
+            parts.append(part.slice(0, count))
+            count -= len(parts[-1])
+        return Orphans(self._directories, parts)
+
     def paths(self) -> Iterator[str]:
         """Where they lie."""
         for part in self._parts:

@@ -21,7 +21,7 @@ _MAX_BYTES = 1 << 16
 
 
 def mark_partitions_done(
-    store: TableStore, predicate: Predicate | None, surroundings: Surroundings = SYSTEM
+    store: TableStore, predicate: Predicate | None, *, dry_run: bool = False, surroundings: Surroundings = SYSTEM
 ) -> tuple[str, ...]:
     """Mark the partitions that a condition takes (all of them where None); return what they are called.
 
@@ -30,7 +30,9 @@ def mark_partitions_done(
     if not store.schema.partition_keys:
         raise InvalidInputError(f"Table {store.name} has no partitions to mark as done.")
     found = chosen_partitions(store, store.snapshots.latest(), predicate)
-    mark_done(store, (files.partition for files in found), surroundings)
+    _check_action(store)
+    if not dry_run:
+        mark_done(store, (files.partition for files in found), surroundings)
     return tuple(files.label for files in found)
 
 
@@ -39,18 +41,22 @@ def mark_done(store: TableStore, partitions: Iterable[bytes], surroundings: Surr
 
     Raises UnsupportedFeatureError for a 'partition.mark-done-action' that is not built.
     """
-    action = store.options.partition_mark_done_action
-    if action != SUCCESS_FILE:
-        raise UnsupportedFeatureError(
-            f"Table {store.name}: lakelsm has not built 'partition.mark-done-action' = '{action}': set it to "
-            f"'{SUCCESS_FILE}', or use Apache Paimon."
-        )
+    _check_action(store)
     now = surroundings.clock()
     for partition in sorted(set(partitions)):
         path = f"{store.paths.partition_dir(store.partition_text(partition))}/{_NAME}"
         created = _created(store, path)
         times = {_CREATED: now if created is None else created, _MODIFIED: now}
         store.file_io.write(path, json.dumps(times).encode("ascii"))
+
+
+def _check_action(store: TableStore) -> None:
+    action = store.options.partition_mark_done_action
+    if action != SUCCESS_FILE:
+        raise UnsupportedFeatureError(
+            f"Table {store.name}: lakelsm has not built 'partition.mark-done-action' = '{action}': set it to "
+            f"'{SUCCESS_FILE}', or use Apache Paimon."
+        )
 
 
 def _created(store: TableStore, path: str) -> int | None:

@@ -39,19 +39,21 @@ def expire_partitions(
     *,
     strategy: str | None = None,
     dry_run: bool = False,
+    deadline: float | None = None,
     surroundings: Surroundings = SYSTEM,
 ) -> PartitionExpiryResult:
     """Drop the partitions whose time is before ``bound``, in epoch millis.
 
     'partition.expiration-max-num' of them at a time, 'partition.expiration-batch-size' a commit. By 'update-time' a
     commit holds only where nobody else committed since the partitions were looked at; else they are looked at again.
+    No further commit is begun after ``deadline`` seconds.
     Raises InvalidInputError for a table without partitions, UnsupportedFeatureError for a strategy that is not built.
     """
     chosen_strategy = _checked_strategy(store, strategy)
     before = surroundings.local_wall_clock(bound)
     limit, size = store.options.partition_expiration_max_num, _batch_size(store)
     result = PartitionExpiryResult(table=store.name, dry_run=dry_run)
-    tries, started = 0, surroundings.clock()
+    tries, started, began = 0, surroundings.clock(), surroundings.monotonic()
     while True:
         snapshot = store.snapshots.latest()
         choice = _chosen(store, chosen_partitions(store, snapshot, None), chosen_strategy, before)
@@ -82,6 +84,8 @@ def expire_partitions(
         result = _with_batch(done, batch, ids)
         if dry_run or not result.waiting or len(result.partitions) >= limit:
             return result
+        if deadline is not None and surroundings.monotonic() - began > deadline:
+            return replace(result, complete=False)
 
 
 def expire_partitions_after_commit(store: TableStore, surroundings: Surroundings = SYSTEM) -> None:

@@ -21,7 +21,7 @@ def test_a_mark_tells_when_it_was_made_and_renewed(tmp_path: Path) -> None:
     path = tmp_path / "db.db/t/dt=a/_SUCCESS"
     first = json.loads(path.read_text())
     assert first["creationTime"] == first["modificationTime"]
-    mark_partitions_done(table._store(), None, replace(SYSTEM, clock=lambda: first["creationTime"] + 5))
+    mark_partitions_done(table._store(), None, surroundings=replace(SYSTEM, clock=lambda: first["creationTime"] + 5))
     second = json.loads(path.read_text())
     assert second == {"creationTime": first["creationTime"], "modificationTime": first["creationTime"] + 5}
     assert (tmp_path / "db.db/t/dt=b/_SUCCESS").exists()

@@ -1,0 +1,54 @@
+"""``lakelsm analyze``: write statistics of a table's rows, by which other engines plan."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from lakelsm.arguments import checked_names
+from lakelsm.cli.arguments import add_commit_user, add_dry_run, add_engine, checked
+from lakelsm.cli.report import Report, outcome_report
+from lakelsm.cli.text_table import size
+from lakelsm.cli.verb import Verb
+from lakelsm.table import Table
+
+
+def _names(argument: str, text: str) -> list[str]:
+    return checked_names(argument, [part.strip() for part in text.split(",")])
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    columns = parser.add_mutually_exclusive_group()
+    columns.add_argument(
+        "--columns", metavar="NAME,NAME…", type=checked(_names), help="of these columns (default: all but nested ones)"
+    )
+    columns.add_argument("--rows-alone", action="store_true", help="of no column: how many rows and bytes there are")
+    add_commit_user(parser)
+    add_dry_run(parser)
+    add_engine(parser)
+
+
+def _run(table: Table, arguments: Namespace) -> Report:
+    result = table.analyze(
+        [] if arguments.rows_alone else arguments.columns,
+        dry_run=arguments.dry_run,
+        commit_user=arguments.commit_user,
+        engine=arguments.engine,
+    )
+    if result.analyzed_snapshot_id is None:
+        text = f"{result.table}: no snapshot to analyze"
+    else:
+        kept = "not written (a dry run)" if result.dry_run else f"written as snapshot {result.snapshot_id}"
+        text = (
+            f"{result.table}: {result.rows:,} rows, {size(result.bytes)} in snapshot {result.analyzed_snapshot_id}; "
+            f"statistics of {len(result.columns)} columns {kept} ({result.seconds:.1f} s)"
+        )
+    changed = result.analyzed_snapshot_id is not None
+    return outcome_report(text, result.as_dict(), changed=changed, dry_run=result.dry_run)
+
+
+ANALYZE = Verb(
+    name="analyze",
+    summary="Write statistics of the rows, as Paimon's ANALYZE does.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

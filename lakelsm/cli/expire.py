@@ -1,0 +1,70 @@
+"""``lakelsm expire``: let old snapshots go, and delete the files that nothing needs then."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from lakelsm.cli.arguments import add_deadline, add_dry_run, add_older_than, checked, positive
+from lakelsm.cli.report import Report, outcome_report
+from lakelsm.cli.text_table import failures_text, size
+from lakelsm.cli.verb import Verb
+from lakelsm.maintenance_results import ExpiryResult
+from lakelsm.table import Table
+
+
+def expiry_text(result: ExpiryResult) -> str:
+    """The result as text for people."""
+    did = "would expire" if result.dry_run else "expired"
+    ended = "" if result.complete else "; the deadline stopped it, run it again for the rest"
+    lines = [f"{result.table}: {result.snapshots} snapshots {did} ({result.seconds:.1f} s){ended}"]
+    if result.snapshots or result.changelogs_expired:
+        files = f"{result.data_files} data, {result.changelog_files} changelog, {result.metadata_files} metadata files"
+        lines.append(f"  files      {files}, {size(result.bytes)}")
+    if result.changelogs_kept or result.changelogs_expired:
+        kept = f"{result.changelogs_kept} kept beyond their snapshots"
+        lines.append(f"  changelogs {kept}, {result.changelogs_expired} expired")
+    lines.append(f"  oldest     snapshot {result.earliest_snapshot_id}")
+    if result.held_by:
+        lines.append(f"  held by    {', '.join(result.held_by)}")
+    return "\n".join(lines + failures_text(result.failures))
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    what = parser.add_argument_group("what goes (by default what the table's options snapshot.* say)")
+    what.add_argument("--retain-last", metavar="N", type=checked(positive), help="the last N snapshots stay in any case")
+    add_older_than(parser, "of the others those go that are older")
+    what.add_argument(
+        "--retain-max", metavar="N", type=checked(positive), help="those beyond the newest N go, whatever their age"
+    )
+    what.add_argument("--max-deletes", metavar="N", type=checked(positive), help="so many go in one run at most")
+    add_dry_run(parser)
+    add_deadline(parser, "let no further snapshots go")
+
+
+def _run(table: Table, arguments: Namespace) -> Report:
+    return expiry_report(
+        table.expire_snapshots(
+            arguments.retain_last,
+            arguments.older_than,
+            retain_max=arguments.retain_max,
+            max_deletes=arguments.max_deletes,
+            dry_run=arguments.dry_run,
+            deadline=arguments.deadline,
+        )
+    )
+
+
+def expiry_report(result: ExpiryResult) -> Report:
+    """The report of an expiry."""
+    changed = bool(result.snapshots or result.changelogs_expired)
+    return outcome_report(
+        expiry_text(result), result.as_dict(), changed=changed, dry_run=result.dry_run, complete=result.complete
+    )
+
+
+EXPIRE = Verb(
+    name="expire",
+    summary="Let old snapshots go, and delete the files that nothing needs then.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

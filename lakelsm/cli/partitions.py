@@ -1,0 +1,122 @@
+"""``lakelsm partitions``: list, drop, expire and mark partitions."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from lakelsm.cli.arguments import add_commit_user, add_deadline, add_dry_run, add_older_than
+from lakelsm.cli.exit_status import ExitStatus
+from lakelsm.cli.report import Report, outcome_report
+from lakelsm.cli.text_table import aligned, moment, size
+from lakelsm.cli.verb import Verb, VerbGroup
+from lakelsm.maintenance_results import PartitionDropResult, PartitionExpiryResult
+from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
+from lakelsm.table import Table
+
+#: So many partitions are named in a text.
+_NAMED = 10
+
+
+def dropped_text(result: PartitionDropResult | PartitionExpiryResult) -> str:
+    """What was dropped as text for people."""
+    did = "would be dropped" if result.dry_run else "dropped"
+    names = ", ".join(result.partitions[:_NAMED]) + (", …" if len(result.partitions) > _NAMED else "")
+    lines = [f"{result.table}: {len(result.partitions) or 'no'} partitions {did}"]
+    if result.partitions:
+        lines.append(f"  partitions {names}")
+        lines.append(f"  files      {result.files}, {size(result.bytes)}, deleted when the snapshots before expire")
+    return "\n".join(lines)
+
+
+def expired_report(result: PartitionExpiryResult) -> Report:
+    """The report of an expiry."""
+    lines = [dropped_text(result)]
+    if result.waiting:
+        lines.append(f"  waiting    {result.waiting} have expired too: run it again")
+    if result.unread:
+        lines.append(f"  unread     the values of {len(result.unread)} tell no time, such as {result.unread[0]}")
+    return outcome_report(
+        "\n".join(lines),
+        result.as_dict(),
+        changed=bool(result.partitions),
+        dry_run=result.dry_run,
+        complete=result.complete,
+    )
+
+
+def _add_where(parser: ArgumentParser) -> None:
+    parser.add_argument("--where", metavar="SQL", help="only partitions that match a condition on partition columns")
+
+
+def _list(table: Table, arguments: Namespace) -> Report:
+    found = table.partitions(arguments.where)
+    rows = [(each.partition or "-", each.rows, each.files, size(each.bytes), moment(each.updated_at)) for each in found]
+    header = ("partition", "rows", "files", "bytes", "updated")
+    text = f"{table.name}: {len(rows) or 'no'} partitions" + (f"\n{aligned(header, rows)}" if rows else "")
+    values = {"table": table.name, "status": "done", "partitions": [each.as_dict() for each in found]}
+    return Report(ExitStatus.DONE, text, values)
+
+
+def _add_dropped(parser: ArgumentParser) -> None:
+    parser.add_argument("--where", metavar="SQL", required=True, help="a condition on partition columns")
+    add_commit_user(parser)
+    add_dry_run(parser)
+
+
+def _drop(table: Table, arguments: Namespace) -> Report:
+    result = table.drop_partitions(arguments.where, dry_run=arguments.dry_run, commit_user=arguments.commit_user)
+    return outcome_report(
+        dropped_text(result), result.as_dict(), changed=bool(result.partitions), dry_run=result.dry_run
+    )
+
+
+def _add_expired(parser: ArgumentParser) -> None:
+    add_older_than(parser, "those that are older (default: partition.expiration-time)")
+    parser.add_argument(
+        "--strategy",
+        choices=EXPIRATION_STRATEGIES,
+        help="what tells a partition's age (default: partition.expiration-strategy)",
+    )
+    add_dry_run(parser)
+    add_deadline(parser, "begin no further commit (of partition.expiration-batch-size)")
+
+
+def _expire(table: Table, arguments: Namespace) -> Report:
+    return expired_report(
+        table.expire_partitions(
+            arguments.older_than,
+            strategy=arguments.strategy,
+            dry_run=arguments.dry_run,
+            deadline=arguments.deadline,
+        )
+    )
+
+
+def _add_marked(parser: ArgumentParser) -> None:
+    _add_where(parser)
+    add_dry_run(parser)
+
+
+def _mark_done(table: Table, arguments: Namespace) -> Report:
+    names = table.mark_partitions_done(arguments.where, dry_run=arguments.dry_run)
+    did = "would be marked" if arguments.dry_run else "marked"
+    values = {"table": table.name, "dry_run": arguments.dry_run, "partitions": names}
+    text = f"{table.name}: {len(names) or 'no'} partitions {did} as done"
+    return outcome_report(text, values, changed=bool(names), dry_run=arguments.dry_run)
+
+
+PARTITIONS = VerbGroup(
+    name="partitions",
+    summary="Partitions: what they come to, and those that are dropped, expire or are complete.",
+    verbs=(
+        Verb(name="list", summary="Show the partitions.", add_arguments=_add_where, run=_list),
+        Verb(name="drop", summary="Drop partitions, whole.", add_arguments=_add_dropped, run=_drop),
+        Verb(name="expire", summary="Drop partitions that are too old.", add_arguments=_add_expired, run=_expire),
+        Verb(
+            name="mark-done",
+            summary="Mark partitions as complete by a file _SUCCESS (all without --where).",
+            add_arguments=_add_marked,
+            run=_mark_done,
+        ),
+    ),
+)

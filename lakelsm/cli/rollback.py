@@ -1,0 +1,48 @@
+"""``lakelsm rollback``: go back to an earlier snapshot."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from lakelsm.cli.arguments import add_dry_run, checked, positive
+from lakelsm.cli.report import Report, outcome_report
+from lakelsm.cli.text_table import failures_text, size
+from lakelsm.cli.verb import Verb
+from lakelsm.maintenance_results import RollbackResult
+from lakelsm.table import Table
+
+
+def rollback_text(result: RollbackResult) -> str:
+    """The result as text for people."""
+    did = "would be rolled back" if result.dry_run else "rolled back"
+    lines = [f"{result.table}: {did} to snapshot {result.snapshot_id} ({result.seconds:.1f} s)"]
+    gone = {"snapshots": result.snapshots, "tags": result.tags, "changelogs": result.changelogs}
+    lines += [f"  {what:10} {', '.join(map(str, ids))} gone" for what, ids in gone.items() if ids]
+    if result.consumers:
+        lines.append(f"  consumers  {', '.join(result.consumers)} go on after it")
+    lines.append(f"  files      {result.files}, {size(result.bytes)}")
+    return "\n".join(lines + failures_text(result.failures))
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    to = parser.add_mutually_exclusive_group(required=True)
+    to.add_argument("--snapshot", metavar="ID", type=checked(positive), help="to this snapshot")
+    to.add_argument("--tag", metavar="NAME", help="to the snapshot of this tag")
+    to.add_argument("--timestamp", metavar="TIME", help="to the newest snapshot that is not later")
+    add_dry_run(parser)
+
+
+def _run(table: Table, arguments: Namespace) -> Report:
+    to = arguments.snapshot if arguments.tag is None else arguments.tag
+    result = table.rollback(to, timestamp=arguments.timestamp, dry_run=arguments.dry_run)
+    changed = bool(result.snapshots or result.tags or result.changelogs or result.restored or result.consumers)
+    return outcome_report(rollback_text(result), result.as_dict(), changed=changed, dry_run=result.dry_run)
+
+
+ROLLBACK = Verb(
+    name="rollback",
+    summary="Go back to a snapshot, a tag or a time: what came later is dropped.",
+    add_arguments=_add_arguments,
+    run=_run,
+    several=False,
+)

@@ -1,0 +1,35 @@
+"""Rows for people: columns that are aligned, and sizes that are short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def aligned(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A line for the header and one for each row; what is None is shown as '-'."""
+    lines = [tuple(header), *(tuple("-" if cell is None else str(cell) for cell in row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def size(count: int) -> str:
+    """Bytes in the largest unit of which there is one at least."""
+    number, unit = float(count), 0
+    while abs(number) >= 1024 and unit < len(_UNITS) - 1:
+        number, unit = number / 1024, unit + 1
+    return f"{count} bytes" if unit == 0 else f"{number:.1f} {_UNITS[unit]}"
+
+
+def moment(time: datetime | None) -> str | None:
+    """A time to the second."""
+    return None if time is None else time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def failures_text(failures: Sequence[str]) -> list[str]:
+    """The lines of files that could not be deleted, of which a few are named."""
+    if not failures:
+        return []
+    return [f"  failed     {len(failures)} files could not be deleted and are orphans now, such as {failures[0]}"]

@@ -1,0 +1,33 @@
+"""``lakelsm analyze``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.maintain.versioned_table import versioned_table
+
+if TYPE_CHECKING:
+    from tests.cli.called import Called
+
+
+def test_statistics_are_written_unless_it_is_a_dry_run(called: Called) -> None:
+    table = versioned_table(called.warehouse, 2)
+    planned = called.planned("analyze", "--columns", "v, id")
+    assert (planned["columns"], planned["rows"], planned["snapshot_id"]) == (["id", "v"], 2, None)
+    found = called.json("analyze", "--columns", "v")
+    assert (found["status"], found["columns"], found["snapshot_id"]) == ("done", ["v"], 3)
+    assert table.system_arrow("statistics").num_rows == 1
+    assert called.json("analyze", "--rows-alone")["columns"] == []
+    assert "2 rows" in called.text("analyze")
+
+
+def test_a_table_without_rows_has_nothing_to_analyze(called: Called) -> None:
+    versioned_table(called.warehouse, 0)
+    assert called.json("analyze")["status"] == "nothing"
+    assert called.text("analyze") == "db.t: no snapshot to analyze\n"
+
+
+def test_a_column_that_there_is_not_is_refused(called: Called) -> None:
+    versioned_table(called.warehouse, 1)
+    assert "no column 'x'" in called.error("analyze", "--columns", "x")
+    assert "not allowed with" in called.usage("analyze", "--columns", "v", "--rows-alone")

@@ -1,0 +1,65 @@
+"""``lakelsm branch``: create, rename, fast-forward, delete, list; and verbs on a branch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.maintain.versioned_table import rows, values, versioned_table
+
+if TYPE_CHECKING:
+    from tests.cli.called import Called
+
+
+def test_a_branch_is_made_written_fast_forwarded_and_deleted(called: Called) -> None:
+    table = versioned_table(called.warehouse, 2)
+    table.create_tag("one", 1)
+    called.planned("branch", "create", "b", "--tag", "one")
+    assert called.json("branch", "create", "b", "--tag", "one")["status"] == "done"
+    table.branch("b").write(rows((9, "v9")))
+    (branch,) = called.json("branch", "list")["branches"]
+    assert (branch["name"], branch["snapshot_id"]) == ("b", 2)
+    called.planned("branch", "rename", "b", "c")
+    assert "branch b renamed to c" in called.text("branch", "rename", "b", "c")
+    planned = called.planned("branch", "fast-forward", "c")
+    done = called.json("branch", "fast-forward", "c")
+    assert (done["snapshot_id"], done["snapshots_added"]) == (2, 1)
+    assert {**done, "status": "planned", "dry_run": True} == planned
+    assert values(table) == ["v1", "v9"]
+    called.planned("branch", "delete", "c")
+    assert called.json("branch", "delete", "c")["branch"] == "c"
+    assert called.text("branch", "list") == "db.t: no branches\n"
+
+
+def test_a_verb_works_on_a_branch(called: Called) -> None:
+    table = versioned_table(called.warehouse, 2)
+    table.create_branch("b")
+    table.branch("b").write(rows((1, "of b")))
+    assert called.json("status", "--branch", "b")["table"] == "db.t$branch_b"
+    called.json("tag", "create", "a", "--branch", "b")
+    assert [tag.name for tag in table.branch("b").tags()] == ["a"] and table.tags() == []
+    assert "is a branch" in called.error("branch", "create", "c", "--branch", "b")
+    assert "has no branch" in called.error("status", "--branch", "none").replace("no branch", "has no branch")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["create", "b"], "has branch 'b' already"),
+        (["create", "b", "--dry-run"], "has branch 'b' already"),
+        (["create", "c", "--tag", "none", "--dry-run"], "'none'"),
+        (["create", "main"], "main"),
+        (["delete", "c", "--dry-run"], "has no branch 'c'"),
+        (["rename", "b", "b", "--dry-run"], "has branch 'b' already"),
+        (["fast-forward", "b", "--dry-run"], "has no snapshot"),
+    ],
+)
+def test_what_cannot_be_is_one_line(called: Called, arguments: list[str], message: str) -> None:
+    versioned_table(called.warehouse, 1).create_branch("b")
+    assert message in called.error("branch", *arguments)
+
+
+def test_one_that_is_there_may_stay(called: Called) -> None:
+    versioned_table(called.warehouse, 1).create_branch("b")
+    assert called.json("branch", "create", "b", "--ignore-if-exists")["status"] == "done"

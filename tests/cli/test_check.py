@@ -1,0 +1,42 @@
+"""``lakelsm check``: findings have an exit status of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.maintain.versioned_table import versioned_table
+
+if TYPE_CHECKING:
+    from tests.cli.called import Called
+
+
+def test_a_sound_table_is_told_to_be(called: Called) -> None:
+    versioned_table(called.warehouse, 3)
+    before = called.files()
+    found = called.json("check", "--data", "full")
+    assert (found["status"], found["ok"], found["findings"], found["rows_read"]) == ("done", True, [], 3)
+    assert "no findings in 3 snapshots" in called.text("check")
+    assert called.files() == before
+
+
+def test_an_error_is_told_with_its_remedy_and_ends_with_5(called: Called) -> None:
+    versioned_table(called.warehouse, 2)
+    lost = next((called.warehouse / "db.db/t/bucket-0").glob("data-*"))
+    lost.unlink()
+    found = called.json("check", status=5)
+    assert (found["status"], found["ok"]) == ("findings", False)
+    assert any(lost.name in finding["thing"] and finding["remedy"] for finding in found["findings"])
+    text = called.text("check", "--data", "none", status=5)
+    assert lost.name in text
+
+
+def test_a_deadline_ends_it_and_says_so(called: Called) -> None:
+    versioned_table(called.warehouse, 2)
+    found = called.json("check", "--deadline", "0")
+    assert (found["status"], found["complete"], found["ok"]) == ("deadline", False, False)
+
+
+def test_a_condition_is_on_partitions_alone(called: Called) -> None:
+    versioned_table(called.warehouse, 1)
+    assert "partition columns" in called.error("check", "--where", "v = 'x'")
+    assert "invalid choice: 'some'" in called.usage("check", "--data", "some")

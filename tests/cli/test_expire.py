@@ -1,0 +1,79 @@
+"""``lakelsm expire``: what goes, what is told, and where a deadline stops it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lakelsm.maintain.expiry import snapshot_expiry
+from tests.maintain.versioned_table import values, versioned_table
+
+if TYPE_CHECKING:
+    from tests.cli.called import Called
+
+
+def test_snapshots_go_as_asked_and_the_rows_stay(called: Called) -> None:
+    table = versioned_table(called.warehouse, 5)
+    table.create_tag("kept", 2)
+    planned = called.planned("expire", "--retain-last", "2")
+    done = called.json("expire", "--retain-last", "2")
+    assert (done["status"], done["snapshots"], done["earliest_snapshot_id"], done["complete"]) == ("done", 3, 4, True)
+    assert {**done, "status": "planned", "dry_run": True, "seconds": 0} == {**planned, "seconds": 0}
+    assert values(table) == ["v1", "v2", "v3", "v4", "v5"]
+    assert values(table, tag="kept") == ["v1", "v2"]
+
+
+def test_where_nothing_is_due_there_is_nothing_to_do(called: Called) -> None:
+    versioned_table(called.warehouse, 3)
+    assert called.json("expire")["status"] == "nothing"
+    assert called.json("expire", "--distinct-exit-status", status=3)["snapshots"] == 0
+    assert "0 snapshots expired" in called.text("expire", "--older-than", "7 days")
+
+
+def test_the_text_says_what_holds_older_snapshots(called: Called) -> None:
+    versioned_table(called.warehouse, 4).record_consumer("etl", 2)
+    text = called.text("expire", "--retain-last", "1")
+    assert text.startswith("db.t: 1 snapshots expired")
+    assert "  oldest     snapshot 2" in text
+    assert "  held by    consumer etl, which reads snapshot 2 next" in text
+
+
+def test_a_deadline_stops_between_some_snapshots_and_the_next_ones(
+    called: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = versioned_table(called.warehouse, 8)
+    monkeypatch.setattr(snapshot_expiry, "_SLICE", 3)
+    first = called.json("expire", "--retain-last", "1", "--deadline", "0")
+    assert (first["status"], first["snapshots"], first["complete"]) == ("deadline", 3, False)
+    assert first["earliest_snapshot_id"] == 4
+    assert first["held_by"] == ["the deadline"]
+    rest = called.json("expire", "--retain-last", "1", "--deadline", "1 h")
+    assert (rest["status"], rest["snapshots"], rest["complete"], rest["held_by"]) == ("done", 4, True, [])
+    assert values(table) == [f"v{number}" for number in range(1, 9)]
+
+
+def test_the_limit_of_a_run_holds_with_a_deadline_too(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    versioned_table(called.warehouse, 8)
+    monkeypatch.setattr(snapshot_expiry, "_SLICE", 2)
+    found = called.json("expire", "--retain-last", "1", "--max-deletes", "5", "--deadline", "1 h")
+    assert (found["snapshots"], found["complete"], found["held_by"]) == (5, True, ["the limit of 5 a run"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--retain-last", "0"], "--retain-last: it is 0; it must be a whole number of 1 or more"),
+        (["--older-than", "-1"], "--older-than: it is '-1'; it must be a duration"),
+        (["--deadline", "-1"], "--deadline: it is '-1'; it must be seconds"),
+        (["--max-deletes", "x"], "--max-deletes: it is 'x'"),
+    ],
+)
+def test_a_wrong_command_line_is_named(called: Called, arguments: list[str], message: str) -> None:
+    assert message in called.usage("expire", *arguments)
+
+
+def test_what_the_method_refuses_is_one_line(called: Called) -> None:
+    versioned_table(called.warehouse, 1)
+    assert "soon" in called.error("expire", "--older-than", "soon")
+    assert "retain_max is 1; it must not be less" in called.error("expire", "--retain-last", "2", "--retain-max", "1")

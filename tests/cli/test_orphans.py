@@ -1,0 +1,100 @@
+"""``lakelsm orphans``: what is removed, what is told, and where a deadline stops it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lakelsm.maintain.orphans import orphan_removal
+from tests.maintain.versioned_table import values, versioned_table
+
+if TYPE_CHECKING:
+    from tests.cli.called import Called
+
+
+def leave_orphans(called: Called, count: int) -> list[Path]:
+    """Old files that look like the table's own and that nothing names."""
+    paths = [
+        called.warehouse / "db.db/t/bucket-0" / f"data-{number:08x}-0000-4000-8000-000000000000-0.parquet"
+        for number in range(count)
+    ]
+    for path in paths:
+        path.write_bytes(b"left")
+        os.utime(path, (0, 0))
+    return paths
+
+
+def test_orphans_are_removed_and_counted(called: Called) -> None:
+    table = versioned_table(called.warehouse, 2)
+    left = leave_orphans(called, 2)
+    planned = called.planned("orphans")
+    assert (planned["files"], planned["bytes"], planned["kinds"]) == (2, 8, {"data": 2})
+    found = called.json("orphans")
+    assert (found["status"], found["files"], found["complete"]) == ("done", 2, True)
+    assert not any(path.exists() for path in left)
+    assert called.json("orphans")["status"] == "nothing"
+    assert values(table) == ["v1", "v2"]
+
+
+def test_the_text_names_one_of_them(called: Called) -> None:
+    versioned_table(called.warehouse, 1)
+    (path,) = leave_orphans(called, 1)
+    text = called.text("orphans", "--dry-run")
+    assert text.startswith("db.t: 1 orphans to be removed, 4 bytes")
+    assert f"  such as    bucket-0/{path.name}" in text
+
+
+def test_a_bound_of_less_than_an_hour_needs_force(called: Called) -> None:
+    versioned_table(called.warehouse, 1)
+    before = called.files()
+    assert "an hour or more" in called.error("orphans", "--older-than", "5 min")
+    assert called.files() == before
+    assert called.json("orphans", "--older-than", "5 min", "--force")["files"] == 0
+
+
+def test_a_deadline_that_has_passed_leaves_what_was_not_looked_at(called: Called) -> None:
+    versioned_table(called.warehouse, 1)
+    (path,) = leave_orphans(called, 1)
+    found = called.json("orphans", "--deadline", "0")
+    assert (found["status"], found["files"], found["complete"]) == ("deadline", 0, False)
+    assert path.exists()
+
+
+def test_a_deadline_stops_between_files_that_are_deleted(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
+    versioned_table(called.warehouse, 1)
+    paths = leave_orphans(called, 5)
+    monkeypatch.setattr(orphan_removal, "_MOST_DELETED", 2)
+    delete = orphan_removal.delete_unneeded
+    ticks = iter(range(10**6))
+    late: list[bool] = []
+
+    def monotonic() -> float:
+        return 1000.0 + next(ticks) if late else 0.0
+
+    def deleted(*arguments: object) -> object:
+        late.append(True)
+        return delete(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(orphan_removal, "delete_unneeded", deleted)
+    result = removed_at(called, monotonic)
+    assert (result.files, result.bytes, result.complete, len(result.examples)) == (2, 8, False, 2)
+    assert sum(path.exists() for path in paths) == 3
+    assert called.json("orphans")["files"] == 3
+
+
+def removed_at(called: Called, monotonic: object) -> orphan_removal.OrphanResult:
+    from dataclasses import replace
+
+    from lakelsm import Table
+    from lakelsm.engine import local_engine
+    from lakelsm.surroundings import SYSTEM
+
+    store = Table.for_path(str(called.warehouse / "db.db/t"))._store()
+    surroundings = replace(SYSTEM, monotonic=monotonic)  # type: ignore[arg-type]
+    bound = SYSTEM.clock() - 86_400_000
+    return orphan_removal.remove_orphans(
+        local_engine().runner, store, bound, deadline=60, surroundings=surroundings
+    )

@@ -1,0 +1,33 @@
+"""``lakelsm status`` and ``lakelsm history``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.maintain.versioned_table import versioned_table
+
+if TYPE_CHECKING:
+    from tests.cli.called import Called
+
+
+def test_a_status_is_one_screen_or_one_object(called: Called) -> None:
+    versioned_table(called.warehouse, 3).create_tag("a")
+    text = called.text("status")
+    assert text.startswith("Table db.t, snapshot 3\n")
+    assert len(text.splitlines()) < 25
+    assert "1 tags" in text
+    found = called.json("status", "--most-buckets", "1")
+    assert (found["level0_files"], found["upkeep"]["snapshots"], len(found["worst_buckets"])) == (3, 3, 1)
+
+
+def test_the_history_tells_what_was_done(called: Called) -> None:
+    table = versioned_table(called.warehouse, 2)
+    assert called.text("history") == "db.t: no runs of maintenance\n"
+    table.create_tag("a")
+    table.compact(full=True)
+    found = called.json("history")
+    assert [(run["operation"], run["outcome"]) for run in found["runs"]] == [("compact", "done"), ("create_tag", "done")]
+    lines = called.text("history", "--limit", "1").splitlines()
+    assert lines[0] == "db.t: 1 runs of maintenance"
+    assert lines[1].startswith("started (UTC)") and "compact" in lines[2]
+    assert len(lines) == 3

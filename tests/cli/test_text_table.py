@@ -1,0 +1,33 @@
+"""Rows and sizes for people."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+
+from lakelsm.cli.text_table import aligned, failures_text, moment, size
+
+
+def test_columns_are_aligned_and_what_is_not_known_is_a_dash() -> None:
+    text = aligned(("name", "id"), [("a long one", 7), ("b", None)])
+    assert text.splitlines() == ["name        id", "a long one  7", "b           -"]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (5 << 30, "5.0 GiB"), (1 << 60, "1024.0 PiB")],
+)
+def test_a_size_is_told_in_a_unit_that_fits(count: int, text: str) -> None:
+    assert size(count) == text
+
+
+def test_a_time_is_told_to_the_second() -> None:
+    assert moment(datetime(2025, 12, 31, 23, 59, 58, 999999, timezone.utc)) == "2025-12-31 23:59:58"
+    assert moment(None) is None
+
+
+def test_of_files_that_stay_one_is_named() -> None:
+    assert failures_text([]) == []
+    told = "  failed     2 files could not be deleted and are orphans now, such as a: no"
+    assert failures_text(["a: no", "b: no"]) == [told]
