@@ -37,10 +37,10 @@ from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Com
 from lakelsm.engine import Engine, chosen_engine, local_engine, opened_storage
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.maintain.after_commit import after_commit
-from lakelsm.maintain.consumers import ConsumedChanges, consumer_start
 from lakelsm.maintain.table_inspection import TableInspection
 from lakelsm.maintain.table_upkeep import TableUpkeep
 from lakelsm.maintain.table_versions import TableVersions
+from lakelsm.maintain.versions.consumers import ConsumedChanges, consumer_start
 from lakelsm.options import TableOptions
 from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.plan.compaction_plan import checked_scope

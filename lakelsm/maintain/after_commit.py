@@ -12,10 +12,10 @@ from functools import partial
 from typing import TypeAlias
 
 from lakelsm.errors import LakelsmError
-from lakelsm.maintain import consumers, tag_creation, tags
 from lakelsm.maintain.expiry.snapshot_expiry import expire_after_commit
 from lakelsm.maintain.partitions.partition_done import mark_done
 from lakelsm.maintain.partitions.partition_expiry import expire_partitions_after_commit
+from lakelsm.maintain.versions import consumers, tag_creation, tags
 from lakelsm.options import ExpireMode
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings

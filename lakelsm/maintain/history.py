@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 
 from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
 from lakelsm.format.paths import is_maintenance_record
-from lakelsm.maintain.file_deletion import delete_unneeded
+from lakelsm.maintain.deletion.file_deletion import delete_unneeded
 from lakelsm.maintenance_results import MaintenanceRun
 from lakelsm.snapshots.maintenance_record import DONE, FAILED, MaintenanceRecord, recorded_text, records_of
 from lakelsm.snapshots.table_store import TableStore

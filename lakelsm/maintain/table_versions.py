@@ -19,21 +19,21 @@ from lakelsm.arguments import (
 )
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.maintain.branches import branch_infos, create_branch, delete_branch, rename_branch
-from lakelsm.maintain.consumers import (
+from lakelsm.maintain.expiry.retention import asked_retention
+from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots, expire_until
+from lakelsm.maintain.history import recorded
+from lakelsm.maintain.opened_table import OpenedTable
+from lakelsm.maintain.versions.branches import branch_infos, create_branch, delete_branch, rename_branch
+from lakelsm.maintain.versions.consumers import (
     consumer_bound,
     consumer_infos,
     delete_consumer,
     expire_consumers,
     record_consumer,
 )
-from lakelsm.maintain.expiry.retention import asked_retention
-from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots, expire_until
-from lakelsm.maintain.fast_forward import fast_forward
-from lakelsm.maintain.history import recorded
-from lakelsm.maintain.opened_table import OpenedTable
-from lakelsm.maintain.rollback import rollback, rollback_target
-from lakelsm.maintain.tags import (
+from lakelsm.maintain.versions.fast_forward import fast_forward
+from lakelsm.maintain.versions.rollback import rollback, rollback_target
+from lakelsm.maintain.versions.tags import (
     create_tag,
     delete_tags,
     expire_tags,

@@ -327,10 +327,10 @@ def test_nothing_else_decides_to_delete_a_tables_files() -> None:
     of_caches = {"lookup/cache_directory.py", *stores}
     of_services = {"lookup/service/service_addresses.py", "lookup/service/server_lease.py"}
     # Of a branch that goes or is replaced: its snapshots, schemas and tags, and no file that they name.
-    of_branches = {"maintain/branches.py", "maintain/fast_forward.py"}
+    of_branches = {"maintain/versions/branches.py", "maintain/versions/fast_forward.py"}
     # The storage carries it out; a writer of files takes back those of which nobody knows yet.
     storages = {f"storage/{name}.py" for name in ("local", "object_filesystem", "object_store")}
     deciding = {"commit/attempt_files.py", "format/data_file/rolling_writer.py", *storages}
-    # Names of states, whose files are others' business: `maintain/file_deletion.py` deletes those.
-    of_names = {"maintain/consumers.py", "maintain/rollback.py", "maintain/tags.py", "commit/commit_run.py"}
+    # Names of states, whose files are others' business: `maintain/deletion/file_deletion.py` deletes those.
+    of_names = {"commit/commit_run.py", *(f"maintain/versions/{name}.py" for name in ("consumers", "rollback", "tags"))}
     assert found == deciding | of_caches | of_services | of_branches | of_names

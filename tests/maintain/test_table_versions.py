@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm import InvalidInputError, Table
-from tests.maintain.branched_table import new_table
+from tests.maintain.versions.branched_table import new_table
 
 
 def test_a_branch_is_a_table_of_the_same_kind_and_session(tmp_path: Path) -> None:

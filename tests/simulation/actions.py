@@ -19,12 +19,12 @@ from lakelsm.errors import (
     StorageError,
 )
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from lakelsm.maintain.branches import create_branch, delete_branch
 from lakelsm.maintain.expiry.retention import asked_retention
 from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots
 from lakelsm.maintain.orphans.orphan_removal import remove_orphans
-from lakelsm.maintain.rollback import rollback, rollback_target
-from lakelsm.maintain.tags import create_tag, delete_tags, rename_tag, replace_tag, tagged_snapshot
+from lakelsm.maintain.versions.branches import create_branch, delete_branch
+from lakelsm.maintain.versions.rollback import rollback, rollback_target
+from lakelsm.maintain.versions.tags import create_tag, delete_tags, rename_tag, replace_tag, tagged_snapshot
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.results import CompactionStatus

@@ -25,10 +25,10 @@ from lakelsm.commit.live_files import LiveFiles
 from lakelsm.commit.manifest_writer import ManifestFiles
 from lakelsm.commit.replay import ReplayCheck
 from lakelsm.errors import CommitOutcomeUnknownError
-from lakelsm.maintain import tags
+from lakelsm.maintain.deletion.needed_files import file_key
 from lakelsm.maintain.expiry.expired_files import ExpiredFiles
-from lakelsm.maintain.needed_files import file_key
 from lakelsm.maintain.orphans import orphan_removal
+from lakelsm.maintain.versions import tags
 from lakelsm.snapshots.branch_store import BranchStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.write import batch_write

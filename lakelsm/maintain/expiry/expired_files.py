@@ -25,8 +25,8 @@ from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.manifest.data_file_meta import FileSource
 from lakelsm.format.paths import MAIN_BRANCH
 from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.maintain.deletion.needed_files import FileKey, FoundFiles, NeededFiles, file_key, if_there
 from lakelsm.maintain.expiry.expiry_range import ExpiryRange
-from lakelsm.maintain.needed_files import FileKey, FoundFiles, NeededFiles, file_key, if_there
 from lakelsm.options import ChangelogProducer
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.manifest_scan import (

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 
 from lakelsm.errors import CommitConflictError, CorruptTableError
 from lakelsm.format.manifest import ManifestEntry
+from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
+from lakelsm.maintain.deletion.needed_files import FoundFiles, paths_of
 from lakelsm.maintain.expiry.expired_files import ExpiredFiles
 from lakelsm.maintain.expiry.expiry_range import ExpiryRange, expiry_range, is_due
 from lakelsm.maintain.expiry.retention import Retention, limit_text, snapshot_retention
-from lakelsm.maintain.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
-from lakelsm.maintain.needed_files import FoundFiles, paths_of
 from lakelsm.maintenance_results import ExpiryResult
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings

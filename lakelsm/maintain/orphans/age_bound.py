@@ -7,7 +7,7 @@ would make fresh files old. So the time of a file written just now is asked, and
 from __future__ import annotations
 
 from lakelsm.errors import InvalidInputError, StorageError
-from lakelsm.maintain.file_deletion import delete_unneeded
+from lakelsm.maintain.deletion.file_deletion import delete_unneeded
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage.local import temporary_name
 from lakelsm.surroundings import Surroundings

@@ -18,7 +18,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.maintain.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
+from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
 from lakelsm.maintain.orphans.age_bound import age_bound
 from lakelsm.maintain.orphans.directories import searched_directories
 from lakelsm.maintain.orphans.listing_task import LISTED_SCHEMA, ListFiles

@@ -20,7 +20,6 @@ from lakelsm.maintain.system_tables.manifest_tables import partition_rows
 from lakelsm.maintain.system_tables.system_table import SystemTable, TableState
 from lakelsm.snapshots.manifest_scan import read_batches, read_index_entries, read_live_batches
 
-_SOURCES = pa.array([source.name for source in sorted(FileSource)], pa.large_string())
 _FILES_DDL = (
     "partition STRING, bucket INT NOT NULL, file_path STRING NOT NULL, file_format STRING NOT NULL, "
     "schema_id BIGINT NOT NULL, level INT NOT NULL, record_count BIGINT NOT NULL, file_size_in_bytes BIGINT NOT NULL, "
@@ -58,13 +57,14 @@ def _part(state: TableState, files: ShownFiles, statistics: bool) -> list[pa.Arr
     if not statistics:
         return [*head, table["_FIRST_ROW_ID"]]
     known = pc.is_in(table["_FILE_SOURCE"], pa.array([int(source) for source in FileSource], pa.int64()))
+    sources = pa.array([source.name for source in sorted(FileSource)], pa.large_string())
     return [
         *head,
         *files.statistics(store),
         *(table[name] for name in ("_MIN_SEQUENCE_NUMBER", "_MAX_SEQUENCE_NUMBER")),
         table["_CREATION_TIME"].cast(pa.timestamp("ms")),
         table["_DELETE_ROW_COUNT"],
-        _SOURCES.take(pc.if_else(known, table["_FILE_SOURCE"], None)),
+        sources.take(pc.if_else(known, table["_FILE_SOURCE"], None)),
         table["_FIRST_ROW_ID"],
         table["_WRITE_COLS"],
     ]

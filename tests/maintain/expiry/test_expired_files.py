@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.maintain.branches import create_branch
 from lakelsm.maintain.expiry import expired_files
+from lakelsm.maintain.versions.branches import create_branch
 from tests.commit.commit_table import ReadingFileIO
 from tests.maintain.expiry.expiry_table import ExpiryTable
 from tests.maintain.versioned_table import rows, values, versioned_table

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import SnapshotNotFoundError
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.maintain.branches import create_branch
 from lakelsm.maintain.expiry import expired_files
 from lakelsm.maintain.expiry.retention import Retention
 from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots
-from lakelsm.maintain.tags import create_tag
+from lakelsm.maintain.versions.branches import create_branch
+from lakelsm.maintain.versions.tags import create_tag
 from lakelsm.snapshots.consumer_store import consumer_text
 from lakelsm.storage import LocalFileIO
 from tests.commit.commit_table import hash_index

@@ -14,7 +14,7 @@ import pytest
 from lakelsm import Table
 from lakelsm.engine import local_engine
 from lakelsm.errors import CommitConflictError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
-from lakelsm.maintain.rollback import rollback, rollback_target
+from lakelsm.maintain.versions.rollback import rollback, rollback_target
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
 from lakelsm.write.batch_write import BatchWriter

@@ -12,7 +12,7 @@ import pytest
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import CorruptTableError, InvalidInputError, SnapshotNotFoundError
-from lakelsm.maintain.tags import create_tag, rename_tag, replace_tag
+from lakelsm.maintain.versions.tags import create_tag, rename_tag, replace_tag
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
 from lakelsm.surroundings import Surroundings

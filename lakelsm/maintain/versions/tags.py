@@ -11,8 +11,8 @@ from datetime import datetime, timedelta, timezone
 
 from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.format.snapshot import Snapshot, Tag
-from lakelsm.maintain.file_deletion import DeletedFiles
-from lakelsm.maintain.released_files import ReleasedFiles
+from lakelsm.maintain.deletion.file_deletion import DeletedFiles
+from lakelsm.maintain.deletion.released_files import ReleasedFiles
 from lakelsm.maintenance_results import TagDeletionResult, TagInfo
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.json_file import checked_bytes, publish

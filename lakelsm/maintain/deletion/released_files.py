@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.maintain.file_deletion import DeletedFiles, delete_unneeded
-from lakelsm.maintain.needed_files import FoundFiles, NeededFiles, file_key, if_there, paths_of
+from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_unneeded
+from lakelsm.maintain.deletion.needed_files import FoundFiles, NeededFiles, file_key, if_there, paths_of
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.manifest_scan import (
     read_changelog_entries,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.maintain.tag_period import Periods
-from lakelsm.maintain.tags import create_tag, delete_tags, replace_tag
+from lakelsm.maintain.versions.tag_period import Periods
+from lakelsm.maintain.versions.tags import create_tag, delete_tags, replace_tag
 from lakelsm.options import TagCreation
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings

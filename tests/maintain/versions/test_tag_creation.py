@@ -9,8 +9,8 @@ import pytest
 
 from lakelsm import Catalog
 from lakelsm.errors import InvalidInputError
-from lakelsm.maintain.tag_creation import create_after_commit
-from lakelsm.maintain.tags import create_tag, expire_after_commit, expire_tags
+from lakelsm.maintain.versions.tag_creation import create_after_commit
+from lakelsm.maintain.versions.tags import create_tag, expire_after_commit, expire_tags
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
 from tests.commit.commit_table import CommitTable, ReadingFileIO, add, file

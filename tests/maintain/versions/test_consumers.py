@@ -11,7 +11,7 @@ import pytest
 
 from lakelsm import Table
 from lakelsm.errors import CommitConflictError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
-from lakelsm.maintain.consumers import consumer_start, expire_after_commit, reset_beyond
+from lakelsm.maintain.versions.consumers import consumer_start, expire_after_commit, reset_beyond
 from lakelsm.surroundings import Surroundings
 from tests.maintain.versioned_table import rows, versioned_table
 

@@ -13,8 +13,8 @@ from lakelsm.arguments import wrong_argument
 from lakelsm.errors import CommitConflictError, InvalidInputError
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.format.snapshot import Snapshot, Tag
-from lakelsm.maintain.branches import require_main
-from lakelsm.maintain.consumers import reset_beyond
+from lakelsm.maintain.versions.branches import require_main
+from lakelsm.maintain.versions.consumers import reset_beyond
 from lakelsm.maintenance_results import FastForwardResult
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore

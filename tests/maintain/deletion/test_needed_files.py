@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.maintain.needed_files import FoundFiles, NeededFiles, file_key, paths_of
+from lakelsm.maintain.deletion.needed_files import FoundFiles, NeededFiles, file_key, paths_of
 from tests.commit.commit_table import ReadingFileIO
 from tests.maintain.expiry.expiry_table import ExpiryTable
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.maintain.file_deletion import delete_empty_directories, delete_unneeded
+from lakelsm.maintain.deletion.file_deletion import delete_empty_directories, delete_unneeded
 from lakelsm.storage import LocalFileIO
 
 

@@ -2,7 +2,8 @@
 
 A crash anywhere leaves a table that reads, and the same call finishes. Snapshots go from the newest one down, so that the
 rest are without gaps, and LATEST names one that stays all the time. A snapshot that a tag kept is put back before any
-goes. Files go last: those of removed snapshots that nothing needs which is retained then (`maintain/released_files.py`).
+goes. Files go last: those of removed snapshots that nothing needs which is retained then
+(`maintain/deletion/released_files.py`).
 
 A commit that is published meanwhile on a snapshot that went is above a gap: it is removed too, and its writer, who looks
 at what it went on from (`commit/commit_run.py`), is told. One on the snapshot that stays is a commit after the rollback.
@@ -15,8 +16,8 @@ from dataclasses import dataclass, replace
 
 from lakelsm.errors import CommitConflictError, InvalidInputError
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.maintain.consumers import reset_beyond
-from lakelsm.maintain.released_files import ReleasedFiles
+from lakelsm.maintain.deletion.released_files import ReleasedFiles
+from lakelsm.maintain.versions.consumers import reset_beyond
 from lakelsm.maintenance_results import RollbackResult
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.json_file import checked_bytes, publish

@@ -11,9 +11,9 @@ import pytest
 
 from lakelsm import AddColumn, Catalog, InvalidInputError, LakelsmError, SnapshotNotFoundError, TableNotFoundError
 from lakelsm.errors import CommitConflictError
-from lakelsm.maintain.branches import create_branch, delete_branch, rename_branch
+from lakelsm.maintain.versions.branches import create_branch, delete_branch, rename_branch
 from lakelsm.storage import LocalFileIO
-from tests.maintain.branched_table import new_table, put, rows, tag
+from tests.maintain.versions.branched_table import new_table, put, rows, tag
 
 
 def test_a_branch_of_a_tag_has_its_rows_and_its_own_from_then_on(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.maintain.tag_period import Periods
+from lakelsm.maintain.versions.tag_period import Periods
 from lakelsm.options import TableOptions
 
 TIMES = st.datetimes(datetime(1, 2, 1), datetime(9999, 1, 1))

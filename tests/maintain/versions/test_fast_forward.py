@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import AddColumn, Catalog, CommitConflictError, InvalidInputError, Table, TableNotFoundError
-from lakelsm.maintain.fast_forward import fast_forward
+from lakelsm.maintain.versions.fast_forward import fast_forward
 from lakelsm.storage import LocalFileIO
-from tests.maintain.branched_table import new_table, put, rows, tag
+from tests.maintain.versions.branched_table import new_table, put, rows, tag
 
 ADDED = {"w": AddColumn("w", "INT"), "x": AddColumn("x", "STRING")}
 

@@ -1,0 +1,1 @@
+"""Which files nothing retained needs, and their deletion."""

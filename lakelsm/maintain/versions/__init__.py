@@ -1,0 +1,1 @@
+"""Versions of a table: tags, branches, rollback, and consumers that hold them."""
