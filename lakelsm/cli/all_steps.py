@@ -22,6 +22,8 @@ from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.surroundings import SYSTEM
 from lakelsm.table import Table
 
+#: Snapshots that one run lets go: more than `snapshot.expire.limit`, which is for what follows each commit.
+_MOST_EXPIRED = 10_000
 #: Compaction is the step that may take any time: so much of what is left of a deadline is its own.
 _OF_COMPACTION = 0.5
 
@@ -31,7 +33,8 @@ The steps, in this order, each as the table's options say:
   consumers   consumers that stopped are forgotten, where consumer.expiration-time is set
   partitions  partitions that are too old are dropped, where partition.expiration-time is set
   compact     an ordinary compaction, in half of the time at most
-  expire      old snapshots go, with the files that nothing needs then
+  expire      old snapshots go, with the files that nothing needs then; 10,000 at most, whatever
+              snapshot.expire.limit says
   orphans     files go that nothing names and that are older than --orphans-older-than
   check       references, entries and footers are checked
 A step that fails does not keep the others from their turn. After --deadline no step begins.
@@ -75,7 +78,9 @@ def _compact(table: Table, limits: _Limits) -> Report:
 
 
 def _expire(table: Table, limits: _Limits) -> Report:
-    return expiry_report(table.expire_snapshots(dry_run=limits.dry_run, deadline=limits.deadline))
+    return expiry_report(
+        table.expire_snapshots(max_deletes=_MOST_EXPIRED, dry_run=limits.dry_run, deadline=limits.deadline)
+    )
 
 
 def _orphans(table: Table, limits: _Limits) -> Report:

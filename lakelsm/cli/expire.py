@@ -36,7 +36,12 @@ def _add_arguments(parser: ArgumentParser) -> None:
     what.add_argument(
         "--retain-max", metavar="N", type=checked(positive), help="those beyond the newest N go, whatever their age"
     )
-    what.add_argument("--max-deletes", metavar="N", type=checked(positive), help="so many go in one run at most")
+    what.add_argument(
+        "--max-deletes",
+        metavar="N",
+        type=checked(positive),
+        help="so many go in one run at most (default: snapshot.expire.limit)",
+    )
     add_dry_run(parser)
     add_deadline(parser, "let no further snapshots go")
 

@@ -81,7 +81,7 @@ class TableVersions(OpenedTable):
         ``max_deletes``, the most that go in one run, as ``snapshot.expire.limit``. A snapshot goes when the one after it
         is older than asked. What consumers still read stays, and so do the files that tags, branches and long-lived
         changelogs need; changelogs expire by their own options. With ``dry_run`` nothing is changed. With a ``deadline``
-        (seconds, or '30 min') twenty go at a time, and no more after it: another run goes on. A run that is killed harms
+        (seconds, or '30 min') some go at a time, and no more after it: another run goes on. A run that is killed harms
         nothing: the next finishes it. Raises CorruptTableError, with nothing deleted, where anything that keeps
         files cannot be read.
         """

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from lakelsm import CommitConflictError, InvalidInputError
+from lakelsm import Catalog, CheckResult, CommitConflictError, InvalidInputError, Table
+from lakelsm.cli import verb
 from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.main import main
 from lakelsm.cli.verb import run_alone
+from lakelsm.surroundings import SYSTEM
 from tests.cli.fake_table import NAMED, last_object
 
 if TYPE_CHECKING:
@@ -86,3 +89,56 @@ def test_a_table_that_is_not_there_fails_before_any_spark(
     assert "'database.table'" in capsys.readouterr().err
     assert run(["--warehouse", "hdfs://host/wh", "--table", "d.t"]) == 1
     assert "has not built HDFS" in capsys.readouterr().err
+
+
+def test_several_tables_are_worked_off_and_told_one_after_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("d.t", "d.u"):
+        Catalog(str(tmp_path)).create_table(name, "id INT NOT NULL", primary_key=["id"])
+    named = ["--warehouse", str(tmp_path), "--table", "d.t", "--table", "d.none", "--table", "d.u"]
+    assert main(["tag", "list", *named]) == 1
+    told = capsys.readouterr()
+    assert told.out == "d.t: no tags\nd.u: no tags\n"
+    assert told.err.startswith("lakelsm tag list: Table d.none does not exist") and told.err.count("\n") == 1
+    assert main(["tag", "list", *named, "--report", "json"]) == 1
+    found = last_object(capsys.readouterr().out)
+    statuses = {each["table"]: each["exit_status"] for each in found["tables"]}
+    assert statuses == {"d.t": 0, "d.none": 1, "d.u": 0}
+    assert main(["compact", *named[:4], "--table", "d.u", "--distinct-exit-status"]) == 3
+
+
+def test_one_deadline_is_for_all_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("d.t", "d.u", "d.v"):
+        Catalog(str(tmp_path)).create_table(name, "id INT NOT NULL", primary_key=["id"])
+    given: list[float] = []
+    times = iter([0.0, 40.0, 70.0])
+
+    def check(table: Table, **arguments: Any) -> CheckResult:
+        given.append(arguments["deadline"])
+        return CheckResult(table=table.name)
+
+    monkeypatch.setattr(Table, "check", check)
+    monkeypatch.setattr(verb, "SYSTEM", replace(SYSTEM, monotonic=lambda: next(times)))
+    named = ["--warehouse", str(tmp_path), "--database", "d", "--deadline", "1 min", "--report", "json"]
+    assert main(["check", *named]) == 0
+    assert given == [60.0, 20.0]
+    tables = last_object(capsys.readouterr().out)["tables"]
+    assert [(each["table"], each["status"]) for each in tables] == [("d.t", "done"), ("d.u", "done"), ("d.v", "deadline")]
+
+
+def test_a_database_without_tables_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--warehouse", str(tmp_path), "--database", "d"]) == 1
+    assert "has no tables in database d" in capsys.readouterr().err
+
+
+def test_a_secret_of_the_command_line_comes_out_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--storage-option", "s3.secret-key=hidden", "--storage-option", "s3.endpoint=http://127.0.0.1:9"]
+    named = ["--path", "s3://bucket/t", *options, "--storage-option", "s3.nothing=hidden"]
+    for more in ([], ["--report", "json"], ["--verbose"]):
+        assert main(["status", *named, *more]) == 1
+        told = capsys.readouterr()
+        assert "s3.nothing" in told.err
+        assert "hidden" not in told.out + told.err

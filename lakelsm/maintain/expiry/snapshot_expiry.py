@@ -27,8 +27,8 @@ from lakelsm.surroundings import SYSTEM, Surroundings
 
 #: So often what goes is worked out anew where another expiry came first.
 _TRIES = 3
-#: So many snapshots go at a time where a deadline may stop an expiry.
-_SLICE = 20
+#: So many snapshots go at first where a deadline may stop an expiry, then twice as many each time, and so many at most.
+_SLICE, _MOST_OF_SLICE = 10, 200
 
 
 def expire_snapshots(
@@ -74,10 +74,10 @@ def expire_until(
 
     The first are always taken, so that one run after another comes to the end.
     """
-    started, left = surroundings.monotonic(), retention.limit
+    started, left, size = surroundings.monotonic(), retention.limit, _SLICE
     total: ExpiryResult | None = None
     while True:
-        limit = min(left, _SLICE)
+        limit, size = min(left, size), min(2 * size, _MOST_OF_SLICE)
         result = expire_snapshots(store, replace(retention, limit=limit), surroundings=surroundings)
         left -= result.snapshots
         was_limited = limit_text(limit) in result.held_by
