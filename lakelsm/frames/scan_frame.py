@@ -55,13 +55,14 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.column_evolution import evolved
 from lakelsm.spark.columns import quoted, quoted_all
 from lakelsm.spark.conditions import filtered
+from lakelsm.spark.native_files import NativeFiles, native_files
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow, to_struct
 from lakelsm.spark.task_errors import translated
-from lakelsm.spark.tasks import listing_on_driver, literal_path, parquet_reader, read_units
+from lakelsm.spark.tasks import read_units
 from lakelsm.storage import FileIO
 
 #: System columns of data files as a scan reads them.
-_SYSTEM_TYPES = {field.name: to_spark(field.type) for field in SYSTEM_FIELDS}
+_SYSTEM_TYPES = {field.name: to_spark(field.type) for field in SYSTEM_FIELDS} | {ROW_INDEX: T.LongType()}
 
 _THREADS = 16
 
@@ -132,7 +133,8 @@ def file_scans(
     file's name as `FILE_NAME`. Files that Spark's scan cannot read are read by tasks. Raises CorruptTableError where a
     file is missing or is not the one that its manifest entry means.
     """
-    scanned, others = parted_by_reader(files, schemas, nanosecond_files(store.file_io, store.schema, schemas, files))
+    native = native_files(spark, store)
+    scanned, others = _parted(store, schemas, files, native)
     if stale is None:
         check_files(store.file_io, schemas, scanned)
     by_size = by_size and not others
@@ -140,13 +142,26 @@ def file_scans(
         chunk = _chunk_key(STALE_SIZE if by_size else STALE_FILE, STALE_CHUNK, by_size)
         stale = F.broadcast(stale.select(F.expr(chunk).alias(STALE), F.col(STALE_WORDS)))
     place = _PLACE_BY_SIZE if by_size else _SCAN_PLACE
-    scans = [
-        _scan(spark, store.schema, schemas[key], group, place, stale, system) for key, group in _by_schema(scanned)
-    ]
+    scans: list[DataFrame] = []
+    if native is not None:
+        read = [*system, *([ROW_INDEX] if stale is not None else [])]
+        for key, group in _by_schema(scanned):
+            stored, columns = _stored(schemas[key], store.schema, read)
+            frame = native.scan(spark, stored, [file.path for file in group])
+            scans.append(_shown(frame, columns, place, stale, system))
     if others:
         columns = quoted_all(store.schema.field_names)
         scans.append(_shown(task_scan(spark, store, schemas, others), columns, _TASK_PLACE, stale, system))
     return scans
+
+
+def _parted(
+    store: TableStore, schemas: dict[int, TableSchema], files: Sequence[RunFile], native: NativeFiles | None
+) -> tuple[list[RunFile], list[RunFile]]:
+    """The files that Spark's scan reads as they are, and those that are left to tasks: without ``native`` all."""
+    if native is None:
+        return [], list(files)
+    return parted_by_reader(files, schemas, nanosecond_files(store.file_io, store.schema, schemas, files))
 
 
 def _sizes_tell(files: Sequence[RunFile]) -> bool:
@@ -184,16 +199,10 @@ def _merged(
     return read_units(spark, packed_for_tasks(store.options, units, lambda unit: unit.files), task, struct)
 
 
-def _scan(
-    spark: SparkSession,
-    schema: TableSchema,
-    file_schema: TableSchema,
-    files: Sequence[RunFile],
-    place: _Place,
-    stale: DataFrame | None = None,
-    system: Sequence[str] = (),
-) -> DataFrame:
-    """Scan files of one schema as the table's columns; ``stale`` lists the rows to leave out."""
+def _stored(
+    file_schema: TableSchema, schema: TableSchema, system: Sequence[str]
+) -> tuple[T.StructType, list[Column]]:
+    """What a scan reads of files of one schema, ``system`` columns last, and the table's columns as made of it."""
     mapping = column_mapping(file_schema, schema)
     stored = [T.StructField(source.name, to_spark(source.type)) for _, source in mapping if source is not None]
     columns: list[Column] = []
@@ -203,12 +212,7 @@ def _scan(
         else:
             column = evolved(quoted(source.name), source.type, field.type)
             columns.append(_kept_from_footers(column, to_spark(field.type)).alias(field.name))
-    stored += [T.StructField(name, _SYSTEM_TYPES[name]) for name in system]
-    if stale is not None:
-        stored.append(T.StructField(ROW_INDEX, T.LongType()))
-    with listing_on_driver(spark):
-        frame = parquet_reader(spark, T.StructType(stored)).parquet(*(literal_path(file.path) for file in files))
-    return _shown(frame, columns, place, stale, system)
+    return T.StructType([*stored, *(T.StructField(name, _SYSTEM_TYPES[name]) for name in system)]), columns
 
 
 def _kept_from_footers(column: Column, kind: T.DataType) -> Column:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -40,10 +41,12 @@ _FAILING_EXPRESSION = re.compile(
 )
 _DISK_FULL = re.compile(r"java\.io\.\w+: .*?(No space left on device|Disk quota exceeded)")
 _UNREADABLE = re.compile(
-    r"\[(?:FAILED_READ_FILE|PATH_NOT_FOUND)\S*\] .*?(?:reading file|does not exist:) (?:file:)?(/.+?)\."
+    r"\[(FAILED_READ_FILE|PATH_NOT_FOUND)\S*\] .*?(?:reading file|does not exist:) (?:file:)?((?:s3a:/)?/.+?)\."
     r"(?: File does not exist| +SQLSTATE|\s*$)",
     re.MULTILINE,
 )
+#: Where S3's connector says what the store answers.
+_STORE_ANSWERS = re.compile(r"(s3a://\S+?): .*Status Code: (\d{3})")
 
 
 def error_text(error: LakelsmError) -> str:
@@ -88,13 +91,21 @@ def lakelsm_error(text: str, root: str) -> LakelsmError | None:
             f"Spark met a full disk ({full[1]}), and nothing of this commit is visible: free space below "
             "spark.local.dir, where it keeps shuffled and sorted rows, or name another directory, and run it again."
         )
-    for found in _UNREADABLE.findall(text):
-        path = "/" + found.lstrip("/")  # Spark writes file:/x and file:///x.
+    for kind_of_failure, found in _UNREADABLE.findall(text):
+        # Spark writes file:/x and file:///x, encodes the names of files that it reads, and knows S3's objects as s3a's.
+        written = unquote(found) if kind_of_failure == "FAILED_READ_FILE" else found
+        path = "s3" + written[3:] if written.startswith("s3a:") else "/" + written.lstrip("/")
         if path.startswith(root.rstrip("/") + "/"):
             return CorruptTableError(
                 f"Data file {path} is missing or cannot be read, but the table names it: restore the file, or read "
                 "a snapshot from before it."
             )
+    answered = _STORE_ANSWERS.search(text)
+    if answered is not None:
+        return StorageError(
+            f"{answered[1]}: the store answered Spark's connector with an error ({answered[2]}). Give the credentials "
+            "(docs/object-stores.md) the permission to list and read there, or mend what it says, and run it again."
+        )
     failing = _FAILING_EXPRESSION.search(text)
     if failing is not None:
         reason = next(filter(None, failing.groups()))

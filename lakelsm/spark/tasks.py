@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
@@ -20,6 +20,7 @@ from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import LakelsmError
 from lakelsm.format.paths import AttemptNames
 from lakelsm.schema.system_columns import ERROR
+from lakelsm.spark.gateway_log import unlogged
 from lakelsm.spark.spark_types import from_struct, to_spark_arrow
 from lakelsm.spark.task_errors import error_text, translated
 from lakelsm.surroundings import SYSTEM
@@ -63,9 +64,14 @@ def listing_on_driver(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(_LISTING_JOB_FROM, before or "32")
 
 
-def parquet_reader(spark: SparkSession, schema: StructType) -> DataFrameReader:
-    """A reader of Parquet files that verifies the checksums of pages which have some, whatever the session is set to."""
-    return spark.read.schema(schema).options(**_READER_OPTIONS)
+def parquet_reader(spark: SparkSession, schema: StructType, settings: Mapping[str, str]) -> DataFrameReader:
+    """A reader of Parquet files that verifies the checksums of pages which have some, whatever the session is set to.
+
+    ``settings`` are Hadoop's for this reader alone; no plan shows them.
+    """
+    reader = spark.read.schema(schema).options(**_READER_OPTIONS)
+    with unlogged():
+        return reader.options(**settings)
 
 
 @cache
@@ -86,7 +92,7 @@ def run_units(
     """Return the DataFrame of what ``task`` yields for each unit, each unit in a task of its own.
 
     ``units`` and ``task`` must pickle; ``schema`` is the Spark type or DDL of the batches. Nothing runs before an action.
-    A unit is pickled by itself, so that a task decodes no other's.
+    A unit is pickled by itself, so that a task decodes no other's. In plans it has the name of the task's class.
     """
     packed = [pickle.dumps(unit) for unit in units]
 
@@ -96,7 +102,13 @@ def run_units(
             for index in batch.column(0).to_pylist():
                 yield from task(pickle.loads(packed[index]))
 
+    run.__name__ = _name_of(task)
     return spark.range(0, len(packed), 1, max(len(packed), 1)).mapInArrow(run, schema)
+
+
+def _name_of(task: Callable[..., object]) -> str:
+    name: str = getattr(task, "__name__", type(task).__name__)
+    return name
 
 
 def map_in_arrow(
@@ -170,6 +182,7 @@ def read_units(
             yield _with_error([pa.nulls(1, column.type) for column in columns], columns, error_text(error))
             raise
 
+    told.__name__ = _name_of(task)
     return _raising(run_units(spark, units, told, StructType([*shown, StructField(ERROR, StringType())])))
 
 
@@ -246,8 +259,5 @@ def collect_messages(frame: DataFrame, root: str, names: AttemptNames) -> TaskMe
 
 
 def literal_path(path: str) -> str:
-    """Return the local path as a pattern that means it alone: Spark takes each path for a glob pattern.
-
-    With its scheme, as Spark looks for one without on ``fs.defaultFS``.
-    """
-    return "file:" + _PATTERN_CHARACTERS.sub(r"\\\1", path)
+    """Return a path as a pattern that means it alone: Spark takes each path for a glob pattern."""
+    return _PATTERN_CHARACTERS.sub(r"\\\1", path)

@@ -97,10 +97,10 @@ def test_a_failed_job_is_ended_and_told_in_lakelsms_words() -> None:
 @pytest.mark.parametrize(
     ("path", "literal"),
     [
-        ("/wh/db.db/t/data-0.parquet", "file:/wh/db.db/t/data-0.parquet"),
-        ("/a b/é/50%,x=1", "file:/a b/é/50%,x=1"),
-        ("/[a-z]*/{b}?", r"file:/\[a-z\]\*/\{b\}\?"),
-        ("/back\\slash", "file:/back\\\\slash"),
+        ("/wh/db.db/t/data-0.parquet", "/wh/db.db/t/data-0.parquet"),
+        ("/a b/é/50%,x=1", "/a b/é/50%,x=1"),
+        ("/[a-z]*/{b}?", r"/\[a-z\]\*/\{b\}\?"),
+        ("/back\\slash", "/back\\\\slash"),
     ],
 )
 def test_characters_of_patterns_are_escaped_and_others_stay(path: str, literal: str) -> None:

@@ -1,0 +1,83 @@
+"""What Hadoop's connector is told, of the same meaning as what opens the store here."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from lakelsm.storage.hadoop_connector import connector_root, connector_settings
+from lakelsm.storage.object_place import object_location
+from lakelsm.storage.storage_options import store_options
+
+KEYS = {"s3.access-key": "me", "s3.secret-key": "word"}
+SIMPLE = {
+    "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+    "access.key": "me",
+    "secret.key": "word",
+}
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(("AWS_", "GOOGLE_", "AZURE_"))]:
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {"endpoint.region": "us-east-1"}),
+        ({"s3.region": "eu-west-1", **KEYS}, {"endpoint.region": "eu-west-1", **SIMPLE}),
+        (
+            {"s3.endpoint": "http://h:9000"},
+            {
+                "endpoint.region": "us-east-1",
+                "endpoint": "http://h:9000",
+                "connection.ssl.enabled": "false",
+                "path.style.access": "true",
+            },
+        ),
+        (
+            {"s3.endpoint": "h", "s3.path.style.access": "false"},
+            {
+                "endpoint.region": "us-east-1",
+                "endpoint": "https://h",
+                "connection.ssl.enabled": "true",
+                "path.style.access": "false",
+            },
+        ),
+        ({"s3.path.style.access": "true"}, {"endpoint.region": "us-east-1", "path.style.access": "true"}),
+        (
+            {"s3.anonymous": "true", **KEYS},
+            {
+                "endpoint.region": "us-east-1",
+                "aws.credentials.provider": "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider",
+            },
+        ),
+        (
+            {"s3.session-token": "once", **KEYS},
+            {
+                "endpoint.region": "us-east-1",
+                **SIMPLE,
+                "aws.credentials.provider": "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider",
+                "session.token": "once",
+            },
+        ),
+    ],
+)
+def test_options_mean_the_same_to_the_connector(given: dict[str, str], expected: dict[str, str]) -> None:
+    assert connector_settings(store_options(object_location("s3://b")[0], given, {})) == expected
+
+
+@pytest.mark.parametrize(
+    ("uri", "root"),
+    [
+        ("s3://b/w", "s3a://b"),
+        ("s3a://my.b/w", "s3a://my.b"),
+        ("gs://b/w", None),
+        ("abfss://c@a.dfs.core.windows.net/w", None),
+    ],
+)
+def test_objects_of_s3_alone_are_read_by_a_connector(uri: str, root: str | None) -> None:
+    assert connector_root(object_location(uri)[0]) == root
