@@ -1,4 +1,4 @@
-"""A program of tests/spark/test_native_files.py: a session with Spark's connector s3a writes, reads and changes tables."""
+"""A program of tests/spark/test_native_files.py: a session with Spark's connector s3a writes and reads tables."""
 
 from __future__ import annotations
 
