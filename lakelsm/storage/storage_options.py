@@ -69,14 +69,15 @@ class StoreOptions:
 def store_options(place: ObjectPlace, given: Mapping[str, str], session: Mapping[str, str]) -> StoreOptions:
     """Return what opens ``place``: each setting from ``given``, else the environment, else a Spark session's settings.
 
-    ``session`` has Hadoop's keys (those under `spark.hadoop.`). Of it and the environment only what is known is taken;
-    an unknown key that is given raises InvalidInputError.
+    ``session`` has Hadoop's keys (those under `spark.hadoop.`); what it says of this bucket or account alone comes
+    before what it says of all. Of it and the environment only what is known is taken; an unknown key that is given
+    raises InvalidInputError.
     """
     kind = place.kind
     sources = [
         _given(kind, given),
         _from_environment(kind),
-        {name: value for key, value in session.items() if (name := _name_of(kind, key, variables=False)) is not None},
+        *(_from_session(kind, settings) for settings in (_of_place(place, session), session)),
     ]
     found: dict[str, str] = {}
     for source in reversed(sources):
@@ -126,6 +127,20 @@ def _given(kind: StoreKind, given: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def _of_place(place: ObjectPlace, session: Mapping[str, str]) -> dict[str, str]:
+    """Hadoop's settings for one bucket or account, under the keys of those for all."""
+    if place.kind is StoreKind.S3:
+        own = f"fs.s3a.bucket.{place.bucket}."
+        return {f"fs.s3a.{key[len(own) :]}": value for key, value in session.items() if key.startswith(own)}
+    own = f"fs.azure.account.key.{place.account}."
+    keys = [value for key, value in session.items() if key.startswith(own)]
+    return {"fs.azure.account.key": keys[0]} if keys else {}
+
+
+def _from_session(kind: StoreKind, session: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for key, value in session.items() if (name := _name_of(kind, key, variables=False)) is not None}
+
+
 def _from_environment(kind: StoreKind) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, (_, variables) in _SETTINGS[kind].items():
@@ -146,7 +161,7 @@ def _name_of(kind: StoreKind, key: str, *, variables: bool) -> str | None:
     if prefix is None:
         return None
     plain = key[len(prefix) :].replace("-", ".")
-    if kind is StoreKind.AZURE and plain.startswith("account.key."):  # Hadoop names the account in the key.
+    if variables and kind is StoreKind.AZURE and plain.startswith("account.key."):  # Hadoop names the account in the key.
         plain = "account.key"
     return next((name for name, (spellings, _) in settings.items() if plain in spellings), None)
 

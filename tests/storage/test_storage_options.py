@@ -29,6 +29,25 @@ def test_what_is_given_comes_before_the_environment_and_that_before_the_session(
     assert settings == {"endpoint": "http://given", "region": "environment", "virtual_hosted_style_request": "false"}
 
 
+def test_what_a_session_says_of_one_bucket_or_account_comes_before_what_it_says_of_all() -> None:
+    session = {
+        "fs.s3a.access.key": "all",
+        "fs.s3a.secret.key": "secret of all",
+        "fs.s3a.session.token": "token of all",
+        "fs.s3a.bucket.b.access.key": "mine",
+        "fs.s3a.bucket.b.secret.key": "my secret",
+        "fs.s3a.bucket.b.endpoint": "http://mine",
+        "fs.s3a.bucket.b.c.endpoint": "http://other",
+        "fs.azure.account.key.mine.dfs.core.windows.net": "my key",
+        "fs.azure.account.key.other.dfs.core.windows.net": "other key",
+    }
+    found = store_options(S3, {}, session)
+    assert found.credentials == ("mine", "my secret", None) and ("endpoint", "http://mine") in found.settings
+    azure = object_location("abfss://c@mine.dfs.core.windows.net/w")[0]
+    assert store_options(azure, {}, session).settings == (("account_key", "my key"),)
+    assert store_options(object_location("abfss://c@third.dfs.core.windows.net/w")[0], {}, session).settings == ()
+
+
 def test_credentials_come_whole_from_one_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "environment")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "its secret")
