@@ -145,7 +145,7 @@ class UpkeepStatus:
         orphans = "no removal is on record"
         if self.orphans_removed_at is not None:
             orphans = f"{self.orphans_removed} removed at {self.orphans_removed_at:%Y-%m-%d %H:%M:%S} UTC"
-        written = f"{self.bytes_appended} bytes appended, {self.bytes_compacted} compacted"
+        written = f"{self.bytes_appended:,} bytes appended, {self.bytes_compacted:,} compacted"
         times = "unknown" if self.write_amplification is None else f"{self.write_amplification:.2f} times"
         return [
             f"snapshots      {self.snapshots}, oldest {oldest}, {self.snapshots_to_expire} to expire now{held}",
@@ -184,21 +184,22 @@ class TableStatus(FileTotals):
         compaction = "none is due"
         if self.next_compaction is not None:
             due = self.next_compaction
-            compaction = f"{due.files} files, {due.bytes} bytes in {due.buckets} buckets ({', '.join(due.reasons)})"
+            compaction = f"{due.files:,} files, {due.bytes:,} bytes in {due.buckets} buckets ({', '.join(due.reasons)})"
+        waiting = f"{self.level0_files:,} files, {self.level0_rows:,} rows, oldest {_age(self.level0_age_seconds)}"
+        masked = "unknown" if self.rows_masked is None else f"{self.rows_masked:,}"
         lines = [
             f"Table {self.table}, snapshot {self.snapshot_id}",
-            f"files          {self.files} in {self.buckets} buckets, {self.rows} rows, {self.bytes} bytes",
-            f"level 0        {self.level0_files} files, {self.level0_rows} rows, oldest {_age(self.level0_age_seconds)}"
-            + (", not shown by reads" if self.level0_hidden else ""),
+            f"files          {self.files:,} in {self.buckets} buckets, {self.rows:,} rows, {self.bytes:,} bytes",
+            f"level 0        {waiting}" + (", not shown by reads" if self.level0_hidden else ""),
             f"sorted runs    {self.sorted_runs} at most in a bucket",
             f"compaction     {compaction}",
-            f"small files    {self.small_files}, {self.small_bytes} bytes",
-            f"bucket sizes   {self.median_bucket_bytes} bytes in the middle, {self.largest_bucket_bytes} at most",
-            f"masked rows    {'unknown' if self.rows_masked is None else self.rows_masked} in {self.files_masked} files",
+            f"small files    {self.small_files:,}, {self.small_bytes:,} bytes",
+            f"bucket sizes   {self.median_bucket_bytes:,} bytes in the middle, {self.largest_bucket_bytes:,} at most",
+            f"masked rows    {masked} in {self.files_masked:,} files",
             *self.upkeep.text_lines(),
         ]
         for bucket in self.worst_buckets:
-            waits = f"{bucket.sorted_runs} runs, {bucket.level0_files} files of {bucket.level0_rows} rows in level 0"
+            waits = f"{bucket.sorted_runs} runs, {bucket.level0_files:,} files of {bucket.level0_rows:,} rows in level 0"
             lines.append(f"  {bucket.partition or 'bucket'} {bucket.bucket}: {waits}")
         return "\n".join(lines)
 

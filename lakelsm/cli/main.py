@@ -9,6 +9,7 @@ from lakelsm.cli.all_steps import ALL
 from lakelsm.cli.analyze import ANALYZE
 from lakelsm.cli.branch import BRANCH
 from lakelsm.cli.check import CHECK
+from lakelsm.cli.command_parser import CommandParser
 from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.consumers import CONSUMERS
 from lakelsm.cli.expire import EXPIRE
@@ -37,15 +38,19 @@ def main(argv: Sequence[str] | None = None, program: str = "lakelsm") -> int:
 
     Raises SystemExit for ``--help``, ``--version`` and a wrong command line, as argparse does.
     """
-    parser = ArgumentParser(
+    return run_parsed(command_parser(program).parse_args(argv))
+
+
+def command_parser(program: str) -> ArgumentParser:
+    """The parser of the command, or of a program with the verbs of upkeep."""
+    parser = CommandParser(
         prog=program,
         description="Work on LSM primary-key tables in Apache Paimon's format.",
         epilog=f"{program} VERB --help shows a verb's arguments and exit statuses.",
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     add_verbs(parser, VERBS if program == "lakelsm" else UPKEEP)
-    return run_parsed(parser.parse_args(argv))
+    return parser
 
 
 def console() -> int:

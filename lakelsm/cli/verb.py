@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import traceback
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pyarrow import ArrowException
 
 from lakelsm.cli.arguments import add_report, add_table, check_table, for_each_table, open_table
+from lakelsm.cli.command_parser import CommandParser
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import (
     Report,
@@ -67,7 +67,7 @@ class VerbGroup:
     name: str
     summary: str
     verbs: tuple[Verb, ...]
-    details: str = "NAME VERB --help shows a verb's arguments and exit statuses."
+    details: str = "VERB --help shows a verb's arguments and exit statuses."
 
     def set_up(self, parser: ArgumentParser) -> None:
         """Make the parser this group's."""
@@ -78,17 +78,9 @@ def add_verbs(parser: ArgumentParser, verbs: Sequence[Verb | VerbGroup]) -> None
     """Let a parser take one of some verbs."""
     below = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for verb in verbs:
-        verb.set_up(below.add_parser(verb.name, help=verb.summary, **parser_options(verb)))
-
-
-def parser_options(verb: Verb | VerbGroup) -> dict[str, Any]:
-    """What argparse is told of a verb's parser, alone or below the command."""
-    return {
-        "description": verb.summary,
-        "epilog": verb.details,
-        "formatter_class": RawDescriptionHelpFormatter,
-        "allow_abbrev": False,
-    }
+        verb.set_up(
+            below.add_parser(verb.name, help=verb.summary, description=verb.summary, epilog=verb.details)
+        )
 
 
 def run_alone(verb: Verb, program: str, argv: Sequence[str] | None = None) -> int:
@@ -96,7 +88,7 @@ def run_alone(verb: Verb, program: str, argv: Sequence[str] | None = None) -> in
 
     Raises SystemExit for ``--help`` and for a wrong command line, as argparse does.
     """
-    parser = ArgumentParser(prog=program, **parser_options(verb))
+    parser = CommandParser(prog=program, description=verb.summary, epilog=verb.details)
     verb.set_up(parser)
     return run_parsed(parser.parse_args(argv))
 

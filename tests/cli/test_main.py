@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import configparser
+import re
+import shlex
 from argparse import ArgumentParser
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +16,7 @@ from pyspark.sql import SparkSession
 
 import lakelsm
 from lakelsm.cli import main as command
+from lakelsm.cli.arguments import check_table
 from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report
@@ -23,7 +26,8 @@ from tests.cli.fake_table import NAMED
 if TYPE_CHECKING:
     from tests.cli.fake_table import FakeTable
 
-SETUP = Path(__file__).resolve().parents[2] / "setup.cfg"
+ROOT = Path(__file__).resolve().parents[2]
+SETUP = ROOT / "setup.cfg"
 
 
 def ended_with(arguments: list[str]) -> object:
@@ -95,3 +99,30 @@ def test_the_entry_point_that_is_installed_is_there() -> None:
     name, _, target = settings["options.entry_points"]["console_scripts"].strip().partition(" = ")
     module, _, function = target.partition(":")
     assert (name, getattr(import_module(module), function)) == ("lakelsm", command.console)
+
+
+def documented() -> list[str]:
+    """The command lines of the README and of the page for operators."""
+    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/maintenance.md"))
+    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ")
+    return re.findall(r"(?:lakelsm|jobs/(?:maintain|compact)\.py) .*", blocks)
+
+
+@pytest.mark.parametrize("line", documented())
+def test_every_command_line_of_the_documents_is_a_right_one(line: str) -> None:
+    program, *words = shlex.split(line, comments=True)
+    verb = ["compact"] if program.endswith("compact.py") else []
+    arguments = command.command_parser("lakelsm").parse_args([*verb, *words])
+    check_table(arguments.parser, arguments)
+
+
+def test_the_page_for_operators_has_every_verb_and_exit_status() -> None:
+    page = (ROOT / "docs" / "maintenance.md").read_text(encoding="utf-8")
+    assert [verb.name for verb in command.UPKEEP if not re.search(rf"`(lakelsm )?{verb.name}\b", page)] == []
+    assert [status for status in ExitStatus if f"\n| {status.value} | " not in page] == []
+
+
+def test_the_command_has_a_verb_for_all_upkeep() -> None:
+    known = {verb.name for verb in command.VERBS}
+    assert {"compact", "expire", "tag", "branch", "rollback", "orphans", "check", "status", "partitions"} <= known
+    assert {"analyze", "consumers", "history", "all"} <= known

@@ -19,6 +19,7 @@ from tests.cli.fake_table import NAMED, last_object
 
 if TYPE_CHECKING:
     from tests.cli.fake_table import FakeTable
+    from tests.storage.object_server import ObjectServer
 
 
 def run(arguments: list[str]) -> int:
@@ -142,3 +143,18 @@ def test_a_secret_of_the_command_line_comes_out_nowhere(tmp_path: Path, capsys: 
         told = capsys.readouterr()
         assert "s3.nothing" in told.err
         assert "hidden" not in told.out + told.err
+
+
+def test_verbs_work_on_a_bucket_with_storage_options(
+    object_server: ObjectServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse = f"{object_server.new_bucket()}/w"
+    catalog = Catalog(warehouse, storage_options=object_server.options)
+    table = catalog.create_table("d.t", "id INT NOT NULL", primary_key=["id"], options={"bucket": "1"})
+    table.write(pa.table({"id": pa.array([1, 2], pa.int32())}))
+    given = [f"--storage-option={key}={value}" for key, value in object_server.options.items()]
+    assert main(["all", "--warehouse", warehouse, "--database", "d", *given, "--report", "json"]) == 0
+    told = capsys.readouterr()
+    steps = {step["step"]: step["status"] for step in last_object(told.out)["steps"]}
+    assert (steps["check"], steps["orphans"]) == ("done", "nothing")
+    assert "test-secret" not in told.out + told.err

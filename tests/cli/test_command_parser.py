@@ -1,0 +1,31 @@
+"""What a wrong command line shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelsm.cli.command_parser import CommandParser
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--storage-options", "s3.secret-key=hidden"],
+        ["s3.SECRET.key=hidden"],
+        ["--storage-opt=azure.sas.token=hidden"],
+        ["azure.account.oauth2.client.secret=hidden", "s3.region=here"],
+    ],
+)
+def test_a_mistyped_option_does_not_show_a_secret(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        CommandParser(prog="verb", description="", epilog="").parse_args(words)
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "unrecognized arguments" in told and "hidden" not in told
+
+
+def test_names_of_options_are_whole() -> None:
+    parser = CommandParser(prog="verb", description="", epilog="")
+    parser.add_argument("--deadline")
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--dead", "1"])
