@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from tests.class_archive import jvm_options
 
+ROOT = Path(__file__).resolve().parents[1]
+
 
 def build_session(app: str, scratch: Path, **conf: str) -> SparkSession:
     """A local session of two cores, for many tiny jobs; what Spark leaves behind goes to ``scratch``.
@@ -29,6 +31,9 @@ def build_session(app: str, scratch: Path, **conf: str) -> SparkSession:
         "spark.default.parallelism": "2",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
+        # Workers are forked with all they need loaded.
+        "spark.python.daemon.module": "tests.worker_daemon",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
         # Rows that a test has at hand are worked on by tasks, as those of files are, and not while the query is planned.
         "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
         "spark.sql.warehouse.dir": (scratch / "spark-warehouse").as_uri(),
