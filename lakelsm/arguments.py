@@ -40,6 +40,9 @@ BRANCH_PREFIX = "branch-"
 _LONGEST_LOCATION = 2048
 #: The longest age: 10,000 years.
 _MOST_SECONDS = 10_000 * 366 * 86_400
+#: What an age must be, and one that may be a moment.
+_AGE = "a duration such as '7 days' of at most 10,000 years, a timedelta or seconds"
+_MOMENT = "or a datetime or text as 'YYYY-MM-DD HH:MM:SS'"
 _SHOWN = 80
 
 
@@ -256,16 +259,23 @@ def checked_seconds(argument: str, value: float | str | None) -> float | None:
 
 @dataclass(frozen=True)
 class Age:
-    """How old something may be: ``seconds`` before now, or a ``moment``. One of the two is None."""
+    """How old something may be, as an ``argument`` says: ``seconds`` before now, or a ``moment``, never both."""
 
+    argument: str
     seconds: float | None = None
     moment: str | datetime | None = None
 
     def bound(self, now: int, millis_of: Callable[[str | datetime], int]) -> int:
-        """The moment in epoch millis; ``now`` is in epoch millis, ``millis_of`` reads a moment in the caller's zone."""
+        """The moment in epoch millis; ``now`` is in epoch millis, ``millis_of`` reads a moment in the caller's zone.
+
+        Raises InvalidInputError for a text that is neither a duration nor a moment.
+        """
         if self.seconds is not None:
             return now - int(self.seconds * 1000)
-        return millis_of(self.moment or "")
+        try:
+            return millis_of(self.moment or "")
+        except InvalidInputError as error:
+            raise wrong_argument(self.argument, self.moment, f"{_AGE}, {_MOMENT}") from error
 
 
 def checked_age(argument: str, value: object, *, moments: bool = True) -> Age | None:
@@ -274,13 +284,10 @@ def checked_age(argument: str, value: object, *, moments: bool = True) -> Age | 
         return None
     seconds = value.total_seconds() if isinstance(value, timedelta) and value == value else _seconds_of(value)
     if 0 <= seconds < _MOST_SECONDS:
-        return Age(seconds=seconds)
-    wanted = "a duration such as '7 days' of at most 10,000 years, a timedelta or seconds"
+        return Age(argument, seconds=seconds)
     if moments and math.isnan(seconds) and isinstance(value, (str, datetime)):
-        return Age(moment=checked_time(argument, value))
-    if moments:
-        wanted += ", or a datetime or text as 'YYYY-MM-DD HH:MM:SS'"
-    raise wrong_argument(argument, value, wanted)
+        return Age(argument, moment=checked_time(argument, value))
+    raise wrong_argument(argument, value, f"{_AGE}, {_MOMENT}" if moments else _AGE)
 
 
 def checked_task_memory(argument: str, value: int | str) -> int:

@@ -154,7 +154,7 @@ class Tag:
             return cls(
                 snapshot=_snapshot(values, source),
                 create_time=None if created is None else tuple(int(part) for part in created),
-                time_retained_seconds=None if retained is None else float(retained),
+                time_retained_seconds=None if retained is None else _seconds(retained),
             )
         except (TypeError, ValueError) as error:
             raise CorruptTableError(f"{source} has a damaged tagCreateTime or tagTimeRetained.") from error
@@ -243,6 +243,13 @@ _KEY_ORDER = [
     "next_row_id",
     "operation",
 ]
+
+
+def _seconds(value: object) -> float:
+    """A duration as a tag has it. Raises ValueError for what is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+        raise ValueError(f"{value!r} is no duration")
+    return float(value)
 
 
 def _snapshot(values: Mapping[str, Any], source: str) -> Snapshot:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from pyarrow import fs as arrow_fs
 
+from lakelsm.arguments import LONGEST_NAME
 from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, StorageError, UnsupportedFeatureError
 from lakelsm.storage.file_io import FileEntry
 from lakelsm.storage.refused_writes import refused_write
@@ -360,6 +361,9 @@ def _sync_directory(folder: str) -> None:
 def temporary_name(name: str, uuid: str) -> str:
     """Return the name under which ``name`` is written before it is published, in the same directory.
 
-    It begins with a dot: Java Paimon 1.3 fails on any other stray name in ``snapshot/``.
+    It begins with a dot: Java Paimon 1.3 fails on any other stray name in ``snapshot/``. Of a name that would be too
+    long with it, as those of tags may be, the beginning will do.
     """
-    return f".{name}.{uuid}.tmp"
+    end = f".{uuid}.tmp"
+    begin = name.encode()[: LONGEST_NAME - 1 - len(end)].decode(errors="ignore")
+    return f".{begin}{end}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_unneeded
 from lakelsm.maintain.deletion.needed_files import FoundFiles, NeededFiles, file_key, if_there, paths_of
@@ -29,6 +29,8 @@ class ReleasedFiles:
     def __init__(self, store: TableStore) -> None:
         self._store = store
         self._changelogs: dict[str, Snapshot] = {}
+        self._changelog_files: dict[str, tuple[Sequence[ManifestFileMeta], Sequence[ManifestEntry]]] = {}
+        self._seen: set[tuple[str, str]] = set()
         self._re_adds = False
         self.found = FoundFiles()
 
@@ -64,16 +66,16 @@ class ReleasedFiles:
     def keep(self, retained: Sequence[RetainedBranch], newest: Snapshot | None = None) -> None:
         """Take out what anything retained needs; ``newest`` is the one before the commits that went.
 
-        Raises CorruptTableError where something of it cannot be read.
+        Called before anything goes, so that what cannot be read (CorruptTableError) stops it all, and again afterwards,
+        for what came to be retained meanwhile: only that is read then.
         """
         self._find_changelog_files(retained)
         needed = NeededFiles(self._store, self.found)
-        seen: set[tuple[str, str]] = set()
         for state in self._states(retained, newest):
             lists = state.base_manifest_list, state.delta_manifest_list
-            if lists not in seen and self.files:
-                seen.add(lists)
+            if lists not in self._seen and self.files:
                 needed.keep_state(state)
+                self._seen.add(lists)
         for changelog in (changelog for branch in retained for changelog in branch.changelogs):
             if changelog.changelog_manifest_list is None and self.files:
                 needed.keep_delta(changelog)
@@ -104,13 +106,23 @@ class ReleasedFiles:
             yield from (tag.snapshot for tag in branch.tags.values())
 
     def _find_changelog_files(self, retained: Sequence[RetainedBranch]) -> None:
+        """Add the files of changelogs that nothing retained has, and take those out for good that something has."""
         states = (state for branch in retained for state in (*branch.snapshots, *branch.changelogs))
         kept = {state.changelog_manifest_list for state in states}
-        for name, snapshot in self._changelogs.items():
-            if name not in kept:
+        for name, snapshot in list(self._changelogs.items()):
+            if name in kept:
+                del self._changelogs[name]
+                self.found.lists.pop(name, None)
+                metas, entries = self._changelog_files.pop(name, ((), ()))
+                for meta in metas:
+                    self.found.manifests.pop(meta.file_name, None)
+                for entry in entries:
+                    self.found.changelog.pop(file_key(entry), None)
+            elif name not in self._changelog_files:
                 entries = read_changelog_entries(self._store.file_io, self._store.paths, snapshot)
+                metas = self._add_list(snapshot, name, snapshot.changelog_manifest_list_size)
+                self._changelog_files[name] = metas, entries
                 self.found.changelog.update((file_key(entry), entry) for entry in entries)
-                self._add_list(snapshot, name, snapshot.changelog_manifest_list_size)
 
     def _add_files(self, delta: Iterable[ManifestEntry]) -> None:
         self.found.data.update((file_key(entry), entry) for entry in delta if entry.kind == FileKind.ADD)
@@ -125,7 +137,8 @@ class ReleasedFiles:
         if state.statistics is not None:
             self.found.statistics[state.statistics] = 0
 
-    def _add_list(self, snapshot: Snapshot, name: str, size: int | None) -> None:
+    def _add_list(self, snapshot: Snapshot, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
         metas = read_manifest_list(self._store.file_io, self._store.paths, snapshot, name, size)
         self.found.lists[name] = size or 0
         self.found.manifests.update((meta.file_name, meta.file_size) for meta in metas)
+        return metas

@@ -29,7 +29,7 @@ def age_bound(store: TableStore, bound: int, surroundings: Surroundings, *, forc
             f"Table {store.name}: older_than leaves {age // 60_000} minutes to commits that are under way, whose files "
             "nothing names yet: give an hour or more (a day is usual), or force=True where surely nobody writes."
         )
-    return (now if dry_run else min(now, _written_now(store, surroundings))) - age
+    return max((now if dry_run else min(now, _written_now(store, surroundings))) - age, 0)  # No file is of before 1970.
 
 
 def _written_now(store: TableStore, surroundings: Surroundings) -> int:

@@ -17,6 +17,7 @@ from lakelsm.maintain.versions.branches import require_main
 from lakelsm.maintain.versions.consumers import reset_beyond
 from lakelsm.maintenance_results import FastForwardResult
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.manifest_scan import read_manifest_metas
 from lakelsm.snapshots.table_store import TableStore
 
 
@@ -53,6 +54,9 @@ def fast_forward(store: TableStore, name: str, *, dry_run: bool = False) -> Fast
         raise InvalidInputError(
             f"Branch {name!r} of table {store.name} has no snapshot to fast-forward to: write to it first."
         )
+    # The state that the table gets, and whose progress is to be told: what cannot be read stops it here.
+    read_manifest_metas(store.file_io, store.paths, branch.snapshots[max(branch.snapshots)])
+    store.consumers.all()
     run = _FastForward(store, _History.of(store), source, branch)
     run.check_kept(name)
     if not dry_run:

@@ -50,8 +50,8 @@ def rollback(
     retained = store.branches.retained()
     later = _Later.than(store, target)
     released = _released(store, target, later)
+    released.keep([_left_of(store, branch, target) for branch in retained], target)
     if dry_run:
-        released.keep([_left_of(store, branch, target) for branch in retained], target)
         return later.result(store, target, released, dry_run=True)
     _restore(store, target, surroundings)
     later = _remove_snapshots(store, target, later)

@@ -5,6 +5,7 @@ A tag holds a whole snapshot, so its state reads after the snapshot has expired.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -21,6 +22,8 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 _EPOCH = datetime(1970, 1, 1)
+#: What other writers may retain tags for is longer than a timedelta.
+_MOST_SECONDS = timedelta.max.days * 86_400
 #: So many tags are looked at for their time after a commit.
 _LOOKED_AT = 16
 
@@ -41,7 +44,7 @@ def tag_info(name: str, tag: Tag) -> TagInfo:
         rows=snapshot.total_record_count,
         committed_at=_EPOCH.replace(tzinfo=timezone.utc) + timedelta(milliseconds=snapshot.time_millis),
         created_at=created_at(name, tag),
-        time_retained=None if retained is None else timedelta(seconds=retained),
+        time_retained=None if retained is None else timedelta(seconds=min(retained, _MOST_SECONDS)),
     )
 
 
@@ -122,6 +125,8 @@ def replace_tag(
     if dry_run:
         return tag_info(name, tag)
     released = _released(store, [before.snapshot], {**_without(store.tags.all(), (name,)), name: tag})
+    if released is not None:
+        released.keep([_left_of(store, branch, (name,)) for branch in store.branches.retained()])
     store.file_io.write(store.paths.tag(name), _content(store, name, tag))
     _check_kept(store, name, tag, before)
     if released is not None:
@@ -146,9 +151,7 @@ def delete_tags(store: TableStore, names: Sequence[str], *, dry_run: bool = Fals
     going = {name: tags[name] for name in names if name in tags}
     released = _released(store, [tag.snapshot for tag in going.values()], _without(tags, going))
     if released is not None:
-        retained = store.branches.retained()
-        if dry_run:
-            released.keep([_left_of(store, branch, going) for branch in retained])
+        released.keep([_left_of(store, branch, going) for branch in store.branches.retained()])
     deleted = DeletedFiles()
     if not dry_run:
         for name in names:
@@ -205,9 +208,9 @@ def expired_tags(
 
     Of a tag without a time it is not known when it was made, but for the time of its file.
     """
-    now = surroundings.clock()
-    clock = _EPOCH + timedelta(milliseconds=surroundings.local_wall_clock(now))
-    bound = None if before is None else _EPOCH + timedelta(milliseconds=surroundings.local_wall_clock(before))
+    # Whole numbers: the years of some bounds and retentions are beyond those of datetimes.
+    clock = surroundings.local_wall_clock(surroundings.clock())
+    bound = -math.inf if before is None else surroundings.local_wall_clock(before)
     written: dict[str, int] = {}
     if before is not None:
         written = {entry.name: entry.modified for entry in store.file_io.entries(store.paths.tag_dir)}
@@ -218,8 +221,10 @@ def expired_tags(
             file = store.paths.tag(name).rsplit("/", 1)[1]
             if before is not None and file in written and written[file] < before:
                 expired.append(name)
-        elif clock > created + timedelta(seconds=retained) or (bound is not None and bound > created):
-            expired.append(name)
+        else:
+            made = (created - _EPOCH) / timedelta(milliseconds=1)
+            if clock > made + retained * 1000 or bound > made:
+                expired.append(name)
     return expired
 
 
@@ -288,8 +293,8 @@ def _check_kept(store: TableStore, name: str, tag: Tag, before: Tag | None = Non
     snapshot = tag.snapshot
     if snapshot.is_same(store.snapshots.try_get(snapshot.id)) and not store.snapshots.is_expiring(snapshot.id):
         return
-    others = (other.snapshot for known, other in store.tags.all().items() if known != name)
-    if any(snapshot.is_same(other) for other in others):
+    others = [other.snapshot for known, other in store.tags.all().items() if known != name]
+    if any(map(snapshot.is_same, others if before is None else [*others, before.snapshot])):
         return
     if before is None:
         store.file_io.delete(store.paths.tag(name))

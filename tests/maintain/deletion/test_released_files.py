@@ -89,6 +89,36 @@ def test_what_cannot_be_read_stops_the_deletion_before_the_tag_goes(tmp_path: Pa
     assert files(table) == before and Path(table._store().paths.tag("q")).exists()
 
 
+@pytest.mark.parametrize("act", ["delete_tag", "replace_tag", "expire_tags", "rollback", "fast_forward"])
+def test_a_manifest_list_that_cannot_be_read_stops_it_before_anything_goes(tmp_path: Path, act: str) -> None:
+    table = versioned_table(tmp_path, 3)
+    table.create_tag("q", 3, time_retained=1000)
+    table.create_tag("kept", 2)
+    table.create_branch("b", tag="kept")
+    table.branch("b").write(rows((9, "b")))
+    compacted(table)
+    table.expire_snapshots(retain_last=1)
+    table.write(rows((4, "v4")))
+    store = table._store()
+    kept = store.on_branch("b").snapshots.get(3) if act == "fast_forward" else store.tags.get("kept").snapshot
+    Path(store.paths.manifest(kept.base_manifest_list)).write_bytes(b"Obj")
+    root = Path(store.paths.root)
+    before = {path for path in root.rglob("*") if "service" not in path.parts}
+    calls = {
+        "delete_tag": lambda: table.delete_tag("q"),
+        "replace_tag": lambda: table.replace_tag("q"),
+        "expire_tags": lambda: table.expire_tags("2999-01-01 00:00:00"),
+        "rollback": lambda: table.rollback(4),
+        "fast_forward": lambda: table.fast_forward("b"),
+    }
+    if act == "expire_tags":
+        store.file_io.write(store.paths.tag("stays"), store.tags.get("kept").to_json().encode())
+    with pytest.raises(CorruptTableError, match=kept.base_manifest_list):
+        calls[act]()
+    assert {path for path in root.rglob("*") if "service" not in path.parts} - before <= {root / "tag" / "tag-stays"}
+    assert before <= set(root.rglob("*")) and values(table) == ["v1", "v2", "v3", "v4"]
+
+
 def test_a_damaged_tag_can_be_deleted_and_its_files_are_orphans(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 3)
     table.create_tag("q", 3)

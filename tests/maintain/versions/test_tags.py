@@ -209,6 +209,40 @@ def test_a_tag_is_replaced_only_where_there_is_one_and_by_a_snapshot_that_stays(
     assert [(tag.name, tag.snapshot_id) for tag in table.tags()] == [("q", 2)]
 
 
+def test_the_time_of_a_tag_whose_snapshot_has_expired_begins_anew(table: Table) -> None:
+    table.create_tag("q", 1, time_retained="1 d")
+    table.expire_snapshots(retain_last=1)
+    assert table.replace_tag("q", 1, time_retained="2 d").time_retained == timedelta(days=2)
+    assert table.to_arrow(tag="q").num_rows == 1
+
+
+def test_the_longest_names_that_are_accepted_are_written(table: Table) -> None:
+    table.create_tag("x" * 251)
+    table.rename_tag("x" * 251, "é" * 125)
+    table.record_consumer("y" * 246, 1)
+    assert [tag.name for tag in table.tags()] == ["é" * 125]
+    assert not list(Path(store_of(table).paths.root).rglob(".*"))
+
+
+def test_times_beyond_the_calendar_are_compared(table: Table) -> None:
+    table.create_tag("ever", time_retained="3285000 d")
+    table.create_tag("longer", time_retained=1)
+    path = file_of(table, "longer")
+    path.write_text(path.read_text().replace('"tagTimeRetained" : 1.0', '"tagTimeRetained" : 1e18'))
+    assert table.expire_tags().tags == ()
+    assert [tag.time_retained for tag in table.tags()] == [timedelta(days=3285000), timedelta(days=timedelta.max.days)]
+    assert table.expire_tags(datetime.max.replace(tzinfo=timezone.utc), dry_run=True).tags == ("ever", "longer")
+
+
+@pytest.mark.parametrize("retained", ["NaN", '"NaN"', '"7"', "true", "-1", "[1]", "{}"])
+def test_a_retention_that_is_no_duration_is_damage(table: Table, retained: str) -> None:
+    table.create_tag("q", time_retained=7)
+    path = file_of(table, "q")
+    path.write_text(path.read_text().replace("7.0", retained))
+    with pytest.raises(CorruptTableError, match="tag-q"):
+        table.tags()
+
+
 def test_a_tag_is_deleted_and_an_unknown_one_lists_the_tags(table: Table) -> None:
     table.create_tag("q", 1)
     assert table.delete_tag("q", dry_run=True).tags == ("q",)
