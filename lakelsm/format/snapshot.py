@@ -86,9 +86,10 @@ class Snapshot:
     def mark(self) -> str:
         """What tells it from another one under its id, which comes again after a rollback. Tags keep it.
 
-        A writer without uuids names its manifest lists anew each time.
+        Each commit names its manifest lists anew. Engines that do not know uuids leave them out of the tags, branches and
+        snapshots that they copy, so a uuid does not tell.
         """
-        return self.uuid or self.base_manifest_list
+        return self.base_manifest_list
 
     def is_same(self, other: Snapshot | None) -> bool:
         """Whether another one is of the very same commit."""

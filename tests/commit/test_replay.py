@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.replay import HIGHEST_IDENTIFIER_PROPERTY
-from lakelsm.errors import BatchHistoryExpiredError, CorruptTableError
+from lakelsm.errors import BatchHistoryExpiredError, CommitConflictError, CorruptTableError
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from tests.commit.commit_table import CommitTable, ReadingFileIO, add, file, interfering, upgrade
 
@@ -203,8 +203,9 @@ def test_a_batch_that_came_again_under_the_id_of_a_rolled_back_one_lands_once(ta
 
     message = CommitMessage([add(file("mine", seq=(50, 59)), bucket=1)], base_snapshot_id=2)
     step = interfering(again, at="base-list-written")
-    outcome = table.committer(step).commit(APPEND, message, "job", 5)
-    assert outcome.already_committed and not outcome.files_published
+    with pytest.raises(CommitConflictError, match="the snapshot before 3 was rolled back"):
+        table.committer(step).commit(APPEND, message, "job", 5)
+    assert commit(table, 5).already_committed
     assert list(table.snapshots.ids()) == [1, 2] and "mine@0" not in table.live_names()
 
 

@@ -177,6 +177,17 @@ def test_a_tag_of_a_snapshot_whose_id_came_again_is_refused(table: Table) -> Non
     assert values(table) == [*ROWS[4], "v9"]
 
 
+def test_a_tag_whose_engine_knows_no_uuids_is_of_its_snapshot(table: Table) -> None:
+    store = table._store()
+    known = json.loads(Path(store.paths.snapshot_file(3)).read_bytes())
+    del known["uuid"]
+    Path(store.paths.tag_dir).mkdir()
+    Path(store.paths.tag("theirs")).write_text(json.dumps(known))
+    assert table.rollback("theirs", dry_run=True).snapshots == (4, 5)
+    assert table.rollback("theirs").snapshot_id == 3 and values(table) == ROWS[3]
+    assert table.delete_tag("theirs").files == 0 and values(table) == ROWS[3]
+
+
 def test_a_snapshot_that_is_expiring_is_refused(table: Table) -> None:
     table._store().snapshots.announce_earliest(4)
     with pytest.raises(CommitConflictError, match="snapshot 3 expires while"):

@@ -207,6 +207,8 @@ def test_a_tag_is_replaced_only_where_there_is_one_and_by_a_snapshot_that_stays(
     with pytest.raises(SnapshotNotFoundError, match="Nothing was changed"):
         replace_tag(racing, "q", racing.snapshots.get(3))
     assert [(tag.name, tag.snapshot_id) for tag in table.tags()] == [("q", 2)]
+    table.expire_snapshots(retain_last=1)
+    assert table.replace_tag("q", 2, time_retained=90).time_retained == timedelta(seconds=90), "it keeps it itself"
 
 
 def test_the_time_of_a_tag_whose_snapshot_has_expired_begins_anew(table: Table) -> None:
