@@ -43,6 +43,8 @@ _MOST_SECONDS = 10_000 * 366 * 86_400
 #: What an age must be, and one that may be a moment.
 _AGE = "a duration such as '7 days' of at most 10,000 years, a timedelta or seconds"
 _MOMENT = "or a datetime or text as 'YYYY-MM-DD HH:MM:SS'"
+#: A day after year 1 began, in epoch millis: before it no zone has a calendar.
+_FIRST_MOMENT = -62_135_510_400_000
 _SHOWN = 80
 
 
@@ -271,7 +273,7 @@ class Age:
         Raises InvalidInputError for a text that is neither a duration nor a moment.
         """
         if self.seconds is not None:
-            return now - int(self.seconds * 1000)
+            return max(now - int(self.seconds * 1000), _FIRST_MOMENT)
         try:
             return millis_of(self.moment or "")
         except InvalidInputError as error:

@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta, timezone
 
-from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
+from lakelsm.epoch_time import utc_time
+from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, UnsupportedFeatureError
 from lakelsm.format.paths import is_maintenance_record
 from lakelsm.maintain.deletion.file_deletion import delete_unneeded
 from lakelsm.maintenance_results import MaintenanceRun
@@ -22,7 +22,6 @@ from lakelsm.surroundings import SYSTEM, Surroundings, login_and_host
 
 #: So many files of records are kept, of so many bytes at most.
 _MOST_FILES, _MOST_BYTES = 100, 4096
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass
@@ -86,7 +85,11 @@ def maintenance_runs(store: TableStore, limit: int) -> list[MaintenanceRun]:
         with suppress(OSError, LakelsmError):  # One that is damaged, or was just deleted, is passed over.
             records += records_of(store.file_io.read(f"{store.paths.service_dir}/{name}", _MOST_BYTES))
     records.sort(key=lambda record: record.started, reverse=True)
-    return [_run(record) for record in records[:limit]]
+    runs: list[MaintenanceRun] = []
+    for record in records[:limit]:
+        with suppress(CorruptTableError):  # So is one of a time that no calendar has.
+            runs.append(_run(record))
+    return runs
 
 
 def _run(record: MaintenanceRecord) -> MaintenanceRun:
@@ -94,20 +97,13 @@ def _run(record: MaintenanceRecord) -> MaintenanceRun:
         operation=record.operation,
         user=record.user,
         host=record.host,
-        started=_time(record.started),
+        started=utc_time(record.started, f"The record of maintenance run {record.run}"),
         seconds=record.seconds,
         files=record.files,
         bytes=record.bytes,
         outcome=record.outcome,
         snapshot_ids=record.snapshot_ids,
     )
-
-
-def _time(millis: int) -> datetime:
-    try:
-        return _EPOCH + timedelta(milliseconds=millis)
-    except OverflowError:
-        return _EPOCH
 
 
 def _write(store: TableStore, record: MaintenanceRecord) -> None:

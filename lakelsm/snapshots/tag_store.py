@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from lakelsm.errors import SnapshotNotFoundError
+from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
 from lakelsm.format.paths import TablePaths, tag_of
 from lakelsm.format.snapshot import Tag
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.storage import FileIO
+
+
+def created_at(name: str, tag: Tag) -> datetime | None:
+    """When a tag with a retention was made, by its writer's wall clock; None for others.
+
+    Raises CorruptTableError for a time that no calendar has.
+    """
+    parts = tag.create_time
+    if parts is None:
+        return None
+    try:
+        year, month, day, hour, minute, second, nanosecond = (*parts, *[0] * (7 - len(parts)))
+        return datetime(year, month, day, hour, minute, second, nanosecond // 1000)
+    except (ValueError, OverflowError) as error:
+        raise CorruptTableError(
+            f"Tag {name!r} has {list(parts)} as tagCreateTime, which is no time: restore its file."
+        ) from error
 
 
 class TagStore:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 from itertools import islice
 from typing import TypeVar
 
 import pyarrow as pa
 
+from lakelsm.epoch_time import utc_time
 from lakelsm.errors import CorruptTableError
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
 from lakelsm.maintain.orphans.age_bound import age_bound
@@ -47,7 +47,6 @@ _TRIES, _WAIT = 5, 0.2
 _EXAMPLES = 10
 #: Files that are deleted between two looks at the deadline.
 _MOST_DELETED = 10_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def remove_orphans(
@@ -67,7 +66,7 @@ def remove_orphans(
     """
     started = surroundings.monotonic()
     before = age_bound(store, bound, surroundings, force=force, dry_run=dry_run)
-    result = OrphanResult(table=store.name, dry_run=dry_run, older_than=_EPOCH + timedelta(milliseconds=before))
+    result = OrphanResult(table=store.name, dry_run=dry_run, older_than=utc_time(before, "older_than"))
 
     def in_time() -> bool:
         return deadline is None or surroundings.monotonic() - started <= deadline

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from typing import Any
 
-from lakelsm.errors import CorruptTableError
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.maintain.system_tables.system_table import SystemTable, TableState, columns_of
 from lakelsm.snapshots.consumer_store import ConsumerStore
+from lakelsm.snapshots.tag_store import created_at
 from lakelsm.storage import FileIO
 
 
@@ -57,7 +56,7 @@ def _tags(state: TableState) -> Sequence[Sequence[Any]]:
             snapshot.schema_id,
             state.wall_clock(snapshot.time_millis),
             snapshot.total_record_count,
-            None if tag.create_time is None else _millis(name, tag.create_time),
+            created_at(name, tag),
             None if tag.time_retained_seconds is None else duration_text(tag.time_retained_seconds),
         )
 
@@ -105,15 +104,3 @@ def duration_text(seconds: float) -> str:
         digits = f".{fraction:09}".rstrip("0") if fraction else ""
         text += f"{sign}{rest}{digits}S"
     return f"PT{text or '0S'}"
-
-
-def _millis(tag: str, parts: tuple[int, ...]) -> int:
-    """Milliseconds of a wall clock's parts, from the year to nanoseconds."""
-    try:
-        year, month, day, hour, minute, second, nanos = (*parts, *(0,) * (7 - len(parts)))
-        time = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
-    except (ValueError, OverflowError) as error:
-        raise CorruptTableError(
-            f"Tag {tag!r} has {list(parts)} as tagCreateTime, which is no time: restore its file."
-        ) from error
-    return int(time.timestamp()) * 1000 + nanos // 1_000_000

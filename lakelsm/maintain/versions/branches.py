@@ -6,9 +6,8 @@ first: without it there is no branch that opens, so a creation or deletion that 
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-
 from lakelsm.arguments import checked_branch
+from lakelsm.epoch_time import utc_time
 from lakelsm.errors import CommitConflictError, InvalidInputError, SnapshotNotFoundError, TableNotFoundError
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths, schema_id_of
 from lakelsm.format.snapshot import Tag
@@ -156,7 +155,7 @@ def _info(store: TableStore, branch: TablePaths) -> BranchInfo:
     first = next((entry for entry in schemas if schema_id_of(entry.name) == 0), None)
     return BranchInfo(
         name=branch.branch,
-        created=None if first is None else datetime.fromtimestamp(first.modified / 1000, timezone.utc),
+        created=None if first is None else utc_time(first.modified, branch.schema_file(0)),
         schema_id=None if first is None else max(schema_id_of(entry.name) or 0 for entry in schemas),
         snapshot_id=SnapshotManager(store.file_io, branch).latest_id(),
     )

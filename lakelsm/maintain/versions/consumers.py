@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 
 from lakelsm.arguments import Age
+from lakelsm.epoch_time import utc_time
 from lakelsm.errors import CommitConflictError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.format.paths import consumer_of
 from lakelsm.format.snapshot import Snapshot
@@ -18,8 +18,6 @@ from lakelsm.snapshots.consumer_store import consumer_text
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
 
 def consumer_infos(store: TableStore) -> list[ConsumerInfo]:
     """All consumers of the branch by name."""
@@ -28,7 +26,7 @@ def consumer_infos(store: TableStore) -> list[ConsumerInfo]:
         ConsumerInfo(
             name=name,
             next_snapshot_id=next_snapshot,
-            recorded_at=_EPOCH + timedelta(milliseconds=recorded[name]) if name in recorded else None,
+            recorded_at=utc_time(recorded[name], store.paths.consumer(name)) if name in recorded else None,
         )
         for name, next_snapshot in store.consumers.all().items()
     ]

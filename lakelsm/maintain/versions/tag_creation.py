@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 
+from lakelsm.epoch_time import utc_time, wall_time
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintain.versions.tag_period import Periods
 from lakelsm.maintain.versions.tags import create_tag, delete_tags, replace_tag
@@ -18,8 +19,8 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
 
 _BATCH_PREFIX = "batch-write-"
-#: What other engines write where there is no watermark.
-_NO_WATERMARK = -(2**63)
+#: Watermarks that are no times: what other engines write where there is none, and at the end of a bounded stream.
+_NO_TIMES = (-(2**63), 2**63 - 1)
 
 
 def create_after_commit(store: TableStore, surroundings: Surroundings) -> None:
@@ -92,10 +93,10 @@ class _OfPeriods:
         options = self.store.options
         if options.tag_automatic_creation is TagCreation.PROCESS_TIME:
             return process_time(self.store, snapshot, self.surroundings)
-        if snapshot.watermark is None or snapshot.watermark == _NO_WATERMARK:
+        if snapshot.watermark is None or snapshot.watermark in _NO_TIMES:
             return None
-        moment = datetime.fromtimestamp(snapshot.watermark / 1000, options.sink_watermark_time_zone)
-        return moment.replace(tzinfo=None)
+        moment = utc_time(snapshot.watermark, f"The watermark of snapshot {snapshot.id}")
+        return moment.astimezone(options.sink_watermark_time_zone).replace(tzinfo=None)
 
     def _let_go(self) -> None:
         """Delete the oldest automatic tags beyond the number that stays."""
@@ -110,9 +111,8 @@ def process_time(store: TableStore, snapshot: Snapshot, surroundings: Surroundin
     """The wall clock of a commit, in the zone of ``sink.process-time-zone``."""
     zone = store.options.sink_process_time_zone
     if zone is None:
-        return datetime(1970, 1, 1) + timedelta(milliseconds=surroundings.local_wall_clock(snapshot.time_millis))
-    moment = datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=snapshot.time_millis)
-    return moment.astimezone(zone).replace(tzinfo=None)
+        return wall_time(surroundings.local_wall_clock(snapshot.time_millis), f"Snapshot {snapshot.id}")
+    return utc_time(snapshot.time_millis, f"Snapshot {snapshot.id}").astimezone(zone).replace(tzinfo=None)
 
 
 def _of_batch(store: TableStore, newest: Snapshot, surroundings: Surroundings) -> None:

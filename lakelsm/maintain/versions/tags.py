@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 
+from lakelsm.epoch_time import utc_time, wall_time
 from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles
@@ -19,6 +20,7 @@ from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.snapshots.tag_store import created_at
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 _EPOCH = datetime(1970, 1, 1)
@@ -42,7 +44,7 @@ def tag_info(name: str, tag: Tag) -> TagInfo:
         snapshot_id=snapshot.id,
         schema_id=snapshot.schema_id,
         rows=snapshot.total_record_count,
-        committed_at=_EPOCH.replace(tzinfo=timezone.utc) + timedelta(milliseconds=snapshot.time_millis),
+        committed_at=utc_time(snapshot.time_millis, f"Tag {name!r}"),
         created_at=created_at(name, tag),
         time_retained=None if retained is None else timedelta(seconds=min(retained, _MOST_SECONDS)),
     )
@@ -249,18 +251,6 @@ def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
         delete_tags(store, expired)
 
 
-def created_at(name: str, tag: Tag) -> datetime | None:
-    """When a tag with a retention was made, by its writer's wall clock; None for others."""
-    parts = tag.create_time
-    if parts is None:
-        return None
-    try:
-        year, month, day, hour, minute, second, nanosecond = (*parts, *[0] * (7 - len(parts)))
-        return datetime(year, month, day, hour, minute, second, nanosecond // 1000)
-    except (ValueError, OverflowError) as error:
-        raise CorruptTableError(f"Tag {name!r} has {list(parts)} as tagCreateTime, which is no time.") from error
-
-
 def _new_tag(store: TableStore, snapshot: Snapshot, time_retained: float | None, surroundings: Surroundings) -> Tag:
     """A tag as Java makes it: without a retention it is the snapshot's own text, which older readers know."""
     usual = store.options.tag_default_time_retained
@@ -268,8 +258,7 @@ def _new_tag(store: TableStore, snapshot: Snapshot, time_retained: float | None,
         time_retained = usual / 1000
     if time_retained is None:
         return Tag(snapshot)
-    now = surroundings.local_wall_clock(surroundings.clock())
-    clock = _EPOCH + timedelta(milliseconds=now)
+    clock = wall_time(surroundings.local_wall_clock(surroundings.clock()), "The clock")
     parts = (clock.year, clock.month, clock.day, clock.hour, clock.minute, clock.second, clock.microsecond * 1000)
     return Tag(snapshot, parts, float(time_retained))
 

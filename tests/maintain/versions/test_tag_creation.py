@@ -109,6 +109,15 @@ def test_watermarks_say_it_where_they_are_asked(tmp_path: Path) -> None:
     assert made.tags == {"2026-02-28": 2, "2026-03-01": 4}
 
 
+@pytest.mark.parametrize("watermark", [-(2**63), 2**63 - 1])
+def test_the_watermark_at_the_end_of_a_stream_is_no_time(tmp_path: Path, watermark: int) -> None:
+    made = Committed(tmp_path, tag__automatic_creation="watermark")
+    made.commit(NOON, follow=False)
+    made.table.rewrite(1, watermark=watermark)
+    made.follow()
+    assert made.tags == {}
+
+
 def test_the_zone_of_commits_can_be_chosen(tmp_path: Path) -> None:
     made = Committed(tmp_path, sink__process_time_zone="Asia/Tokyo")
     made.commit(datetime(2026, 3, 1, 15))

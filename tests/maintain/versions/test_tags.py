@@ -168,6 +168,14 @@ def test_a_table_without_snapshots_has_nothing_to_tag(tmp_path: Path) -> None:
         empty.create_tag("q")
 
 
+def test_a_tag_of_thousands_of_years_is_kept_and_told(table: Table) -> None:
+    table.create_tag("q", time_retained="3000000 d")
+    path = file_of(table, "q")
+    assert table.expire_tags().tags == table.expire_tags(older_than="3000000 d").tags == ()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "tagTimeRetained": 9e18}), encoding="utf-8")
+    assert table.expire_tags().tags == () and table.tags()[0].time_retained == timedelta(days=999_999_999)
+
+
 @pytest.mark.parametrize("name", ["", " ", "a/b", "\0", "x" * 252, None, 5])
 def test_what_is_no_name_is_refused(table: Table, name: object) -> None:
     with pytest.raises(InvalidInputError, match="name"):
