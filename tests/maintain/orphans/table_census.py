@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from lakelsm.errors import CorruptTableError
@@ -25,10 +26,24 @@ def census(root: Path) -> set[str]:
     return {os.path.relpath(f"{folder}/{name}", root) for folder, _, names in os.walk(root) for name in names}
 
 
-def named(root: Path) -> set[str]:
+def stored(store: TableStore) -> set[str]:
+    """Every file below a table's directory, by its path there, as its store lists them."""
+    root = store.paths.root
+
+    def below(path: str) -> Iterator[str]:
+        for entry in store.file_io.entries(path):
+            inner = f"{path}/{entry.name}"
+            if entry.is_directory:
+                yield from below(inner)
+            else:
+                yield inner.removeprefix(f"{root}/")
+
+    return set(below(root))
+
+
+def named(store: TableStore) -> set[str]:
     """The names of the files that something retained names, one file after another."""
     found: set[str] = set()
-    store = TableStore.open(str(root))
     for branch in store.branches.retained():
         for snapshot in (*branch.snapshots, *(tag.snapshot for tag in branch.tags.values())):
             found |= _named_by(store, snapshot)
@@ -39,8 +54,13 @@ def named(root: Path) -> set[str]:
 
 def unnamed(root: Path) -> set[str]:
     """The paths of the files that nothing names and that are the table's own."""
-    names = named(root)
-    return {path for path in census(root) if Path(path).name not in names and not _STATE.search(path)}
+    return unnamed_of(TableStore.open(str(root)), census(root))
+
+
+def unnamed_of(store: TableStore, paths: set[str]) -> set[str]:
+    """Of these paths of a table those that nothing names and that are the table's own."""
+    names = named(store)
+    return {path for path in paths if Path(path).name not in names and not _STATE.search(path)}
 
 
 def _named_by(store: TableStore, snapshot: Snapshot) -> set[str]:

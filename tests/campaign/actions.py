@@ -1,0 +1,131 @@
+"""What the processes that are killed do to a table."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from lakelsm import Table, TableNotFoundError
+from tests.campaign.ledger import Batch
+from tests.campaign.places import TablePlace
+from tests.campaign.processes import CampaignError, Voice
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = "p STRING, k INT, v BIGINT"
+
+
+@dataclass(frozen=True)
+class Action:
+    """``kind`` is a method of `Doer`. What is not for a kind is left out."""
+
+    kind: str
+    batches: tuple[Batch, ...] = ()
+    branch: str = ""
+    tag: str = ""
+    to: int | str | None = None
+    retain_last: int = 0
+
+
+def act(say: Voice, place: TablePlace, action: Action) -> None:
+    """An action in this process, without a JVM."""
+    doer = Doer(say, place.opened(), None)
+    say("begin")
+    doer.does(action)
+
+
+@dataclass
+class Doer:
+    """Does actions, and says so when they are done."""
+
+    say: Voice
+    table: Table
+    spark: SparkSession | None
+
+    def does(self, action: Action) -> None:
+        started = time.monotonic()
+        getattr(self, action.kind)(action)
+        self.say("done", time.monotonic() - started)
+
+    @property
+    def _engine(self) -> str:
+        return "spark" if self.spark is not None else "local"
+
+    def write(self, action: Action) -> None:
+        """Batches, each said to be acknowledged after its call; a replay of one that is in changes nothing."""
+        table = self.table.branch(action.branch) if action.branch else self.table
+        for batch in action.batches:
+            result = self._batch(table, batch)
+            self.say("acknowledged", (batch.key, result.snapshot_id))
+
+    def _batch(self, table: Table, batch: Batch) -> Any:
+        named: dict[str, Any] = {"commit_user": batch.user, "batch_id": batch.id}
+        if batch.kind == "drop":
+            return table.drop_partitions(f"p = '{batch.partition}'", commit_user=batch.user)
+        frame = self._frame(batch)
+        if batch.kind == "upsert":
+            return table.write(frame, **named)
+        if batch.kind == "overwrite":
+            return table.overwrite(frame, {"p": batch.partition}, **named)
+        return table.delete(keys=frame, **named)
+
+    def _frame(self, batch: Batch) -> Any:
+        columns = list(zip(*batch.rows))
+        keys = pa.table({"p": pa.array(columns[0]), "k": pa.array(columns[1], pa.int32())})
+        if batch.kind == "delete":
+            return keys
+        if self.spark is not None:
+            return self.spark.createDataFrame(list(batch.rows), COLUMNS)
+        return keys.append_column("v", pa.array(columns[2], pa.int64()))
+
+    def compact(self, action: Action) -> None:
+        status = self.table.compact(full=True, engine=self._engine).status
+        _check(status in ("done", "nothing"), f"a compaction that nobody disturbs ends as {status}")
+
+    def expire(self, action: Action) -> None:
+        result = self.table.expire_snapshots(retain_last=action.retain_last)
+        _check(result.failures == (), f"files could not be deleted: {result.failures}")
+
+    def rollback(self, action: Action) -> None:
+        result = self.table.rollback(action.to)
+        _check(result.failures == (), f"files could not be deleted: {result.failures}")
+
+    def plant(self, action: Action) -> None:
+        """Leftovers besides those of kills, so that their removal takes a while."""
+        store = self.table._store()
+        for number in range(20):
+            name = f"data-{uuid4()}-0.parquet"
+            store.file_io.write(f"{store.paths.root}/p={'ab'[number % 2]}/bucket-0/{name}", b"left")
+
+    def orphans(self, action: Action) -> None:
+        result = self.table.remove_orphans(0, force=True, engine=self._engine)
+        _check(result.failures == (), f"files could not be deleted: {result.failures}")
+
+    def create_tag(self, action: Action) -> None:
+        self.table.create_tag(action.tag, action.to if isinstance(action.to, int) else None, if_not_exists=True)
+
+    def delete_tag(self, action: Action) -> None:
+        if action.tag in {tag.name for tag in self.table.tags()}:
+            self.table.delete_tag(action.tag)
+
+    def create_branch(self, action: Action) -> None:
+        self.table.create_branch(action.branch, action.tag, ignore_if_exists=True)
+
+    def delete_branch(self, action: Action) -> None:
+        try:
+            self.table.delete_branch(action.branch)
+        except TableNotFoundError:
+            _check(action.branch not in {branch.name for branch in self.table.branches()}, "a branch is not found")
+
+    def fast_forward(self, action: Action) -> None:
+        self.table.fast_forward(action.branch)
+
+
+def _check(holds: bool, problem: str) -> None:
+    if not holds:
+        raise CampaignError(problem)

@@ -1,0 +1,94 @@
+"""What must hold of a table after each kill, looked at by a process that has read nothing of it before."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from lakelsm import Table
+from lakelsm.snapshots.table_store import TableStore
+from tests.campaign.ledger import Ledger, Rows, State
+from tests.campaign.places import TablePlace
+from tests.campaign.processes import CampaignError, Voice
+from tests.maintain.orphans.table_census import stored, unnamed_of
+
+
+def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool) -> None:
+    """The result is the ledger, with what it learned, and the leftovers by kind. ``remove``: these go, and all holds again.
+
+    Raises CampaignError, or whatever a read raises that may not fail.
+    """
+    table, store = place.opened(), place.store()
+    states = ledger.follow(store)
+    latest = states[-1]
+    ledger.check_batches(latest)
+    _same(_rows(table), latest.rows, "the newest snapshot")
+    for state in states:
+        _same(_rows(table, snapshot_id=state.snapshot_id), state.rows, f"snapshot {state.snapshot_id}")
+    _tags(table, store, ledger)
+    _branches(table, store, ledger)
+    check = table.check(data="full", engine="local")
+    if check.findings or not check.complete:
+        raise CampaignError(check.as_text())
+    leftovers = _leftovers(table, store, remove)
+    ledger.latest = latest
+    say("result", (ledger, leftovers, [state.snapshot_id for state in states]))
+
+
+def _rows(table: Table, **travel: object) -> Rows:
+    found = table.to_arrow(fresh=True, **travel).to_pydict()  # type: ignore[arg-type]
+    rows = dict(zip(zip(found["p"], found["k"]), found["v"]))
+    if len(rows) != len(found["v"]):
+        raise CampaignError("a key has several rows")
+    return rows
+
+
+def _same(found: Rows, expected: Rows, what: str) -> None:
+    if found != expected:
+        wrong = sorted(found.items() ^ expected.items())[:6]
+        raise CampaignError(f"{what} has {len(found)} rows for {len(expected)}; of one alone: {wrong}")
+
+
+def _tags(table: Table, store: TableStore, ledger: Ledger) -> None:
+    names = set(store.tags.names())
+    known = set(ledger.tags)
+    if known - ledger.maybe_tags - names or names - known - ledger.maybe_tags:
+        raise CampaignError(f"tags {sorted(names)}, of {sorted(known)} and maybe {sorted(ledger.maybe_tags)}")
+    found: dict[str, State] = {}
+    for name in names:
+        found[name] = ledger.states[store.tags.get(name).snapshot.delta_manifest_list]
+        if name in known - ledger.maybe_tags and found[name] != ledger.tags[name]:
+            raise CampaignError(f"tag {name} names another snapshot")
+        _same(_rows(table, tag=name), found[name].rows, f"tag {name}")
+    ledger.tags = found
+
+
+def _branches(table: Table, store: TableStore, ledger: Ledger) -> None:
+    names = {name for name in store.branches.names() if store.branches.is_whole(name)}
+    known = set(ledger.branches)
+    if known - ledger.maybe_branches - names or names - known - ledger.maybe_branches:
+        raise CampaignError(f"branches {sorted(names)}, of {sorted(known)} and maybe {sorted(ledger.maybe_branches)}")
+    found: dict[str, State] = {}
+    for name in names:
+        states = ledger.follow(store.on_branch(name))
+        for state in states:
+            _same(_rows(table.branch(name), snapshot_id=state.snapshot_id), state.rows, f"branch {name}")
+        found[name] = states[-1]
+    ledger.branches = found
+
+
+def _leftovers(table: Table, store: TableStore, remove: bool) -> Counter[str]:
+    """Orphan removal finds what a plain count of names finds, and takes it where it is told to."""
+    left = unnamed_of(store, stored(store))
+    planned = table.remove_orphans(0, force=True, dry_run=True, engine="local")
+    if planned.files != len(left):
+        raise CampaignError(f"orphans: {planned.files} of {len(left)}: {planned.examples}, {sorted(left)[:10]}")
+    if remove:
+        before = stored(store)
+        removed = table.remove_orphans(0, force=True, engine="local")
+        gone = before - stored(store)
+        if {path for path in gone if not path.startswith("service/")} != left or removed.failures:
+            raise CampaignError(f"removed: {sorted(gone ^ left)[:10]}, failures {removed.failures}")
+        again = table.remove_orphans(0, force=True, dry_run=True, engine="local")
+        if again.files:
+            raise CampaignError(f"a second removal finds {again.examples}")
+    return Counter(planned.kinds)

@@ -1,0 +1,288 @@
+"""Processes are killed at random moments of what they do to a table, and after each kill all must hold."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.campaign.actions import COLUMNS, Action, act
+from tests.campaign.audit import audit
+from tests.campaign.ledger import LAYOUTS, Batch, Ledger, State
+from tests.campaign.places import Place, TablePlace
+from tests.campaign.processes import CampaignError, Child, done_by
+
+#: What is killed, and how often of so many.
+KINDS = {
+    "write": 8,
+    "compact": 5,
+    "expire": 4,
+    "rollback": 4,
+    "orphans": 3,
+    "create_tag": 1,
+    "delete_tag": 2,
+    "create_branch": 2,
+    "delete_branch": 1,
+    "fast_forward": 3,
+}
+#: Kills that one table has to bear.
+ROUNDS = 10
+#: Requests that a killed process has sent may still be carried out by the server for so long.
+SERVER_SECONDS = 0.3
+_MOST_SNAPSHOTS = 12
+
+
+@dataclass
+class Tally:
+    """Kills by what was killed while it did what; ``late``: the process was done before; leftovers found by kind."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    late: Counter[str] = field(default_factory=Counter)
+    leftovers: Counter[str] = field(default_factory=Counter)
+    with_leftovers: Counter[str] = field(default_factory=Counter)
+    acknowledged: int = 0
+    #: How long an action of a kind takes, about, by kind and place.
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def add(self, other: Tally) -> None:
+        for name in ("kills", "late", "leftovers", "with_leftovers"):
+            getattr(self, name).update(getattr(other, name))
+        self.acknowledged += other.acknowledged
+        self.seconds |= other.seconds
+
+
+@dataclass
+class Life:
+    """A table from its creation on, through kills. Everything is drawn from ``chance``."""
+
+    place: TablePlace
+    ledger: Ledger
+    chance: random.Random
+    tally: Tally
+    ids: list[int] = field(default_factory=list)
+    number: int = 0
+
+    @staticmethod
+    def begun(place: Place, seed: int, tally: Tally) -> Life:
+        """A new table of some layout, with a few snapshots and a tag."""
+        chance = random.Random(seed)
+        layout = chance.choice(LAYOUTS)
+        options = {**layout.options, "write-only": "true"}
+        if chance.random() < 0.4:  # Work follows each commit: compactions, and expiry that leaves what the ledger follows.
+            options |= {
+                "write-only": "false",
+                "num-sorted-run.compaction-trigger": "3",
+                "snapshot.num-retained.min": "10",
+                "snapshot.num-retained.max": "14",
+            }
+        table = place.create(
+            f"t{seed}", COLUMNS, primary_key=["p", "k"], partition_by=["p"], options=options
+        )
+        life = Life(table, Ledger(layout), chance, tally)
+        life.does(Action("write", life.batches(3)))
+        life.does(Action("compact"))
+        life.does(life.tagging())
+        return life
+
+    def round(self, remove: bool) -> None:
+        """One kill, whatever is needed before it, and all that must hold after it."""
+        kind = self.chance.choices(list(KINDS), list(KINDS.values()))[0]
+        action = self.prepared(kind)
+        self.begins(action)
+        if self.killed(action):
+            self.audited(remove=False, count=kind)
+        self.finished(action, remove)
+
+    def finished(self, action: Action, remove: bool = False) -> None:
+        """The same again, by a process that is left alone, finishes it; a batch that is in is not taken twice."""
+        before = list(self.ids)
+        self.does(action, begun=True)
+        if action.kind == "expire":
+            earliest = max(before[0], self.ids[-1] - action.retain_last + 1)
+            if self.ids[0] != earliest:
+                raise CampaignError(f"the oldest snapshot is {self.ids[0]} and not {earliest}")
+        if remove:
+            self.audited(remove=True)
+            self.audited(remove=False)
+
+    # -- what is done ----------------------------------------------------------------------------------------------
+
+    def prepared(self, kind: str) -> Action:
+        """An action of a kind that has something to do; what it needs is done before."""
+        if len(self.ids) > _MOST_SNAPSHOTS:
+            self.does(Action("expire", retain_last=6))
+        make: dict[str, Callable[[], Action]] = {
+            "write": lambda: Action("write", self.batches(self.chance.randint(1, 4))),
+            "compact": self.compaction,
+            "expire": self.expiry,
+            "rollback": self.rollback,
+            "orphans": self.removal,
+            "create_tag": self.tagging,
+            "delete_tag": self.untagging,
+            "create_branch": self.branching,
+            "delete_branch": self.unbranching,
+            "fast_forward": self.forwarding,
+        }
+        return make[kind]()
+
+    def compaction(self) -> Action:
+        self.does(Action("write", self.batches(2)))
+        return Action("compact")
+
+    def expiry(self) -> Action:
+        self.does(Action("write", self.batches(4)))
+        self.does(Action("compact"))
+        return Action("expire", retain_last=self.chance.randint(1, 3))
+
+    def rollback(self) -> Action:
+        self.does(Action("write", self.batches(2)))
+        if self.ledger.tags and self.chance.random() < 0.4:
+            return Action("rollback", to=self.chance.choice(sorted(self.ledger.tags)))
+        return Action("rollback", to=self.chance.choice(self.ids[:-1]))
+
+    def removal(self) -> Action:
+        self.does(Action("plant"))
+        return Action("orphans")
+
+    def tagging(self) -> Action:
+        return Action("create_tag", tag=self.name("tag"), to=self.chance.choice(self.ids))
+
+    def untagging(self) -> Action:
+        """Of a tag whose snapshot has expired, so that files go with it."""
+        tagging = Action("create_tag", tag=self.name("tag"), to=self.ids[0])
+        self.does(tagging)
+        self.does(Action("write", self.batches(2)))
+        self.does(Action("compact"))
+        self.does(Action("expire", retain_last=1))
+        return Action("delete_tag", tag=tagging.tag)
+
+    def branching(self) -> Action:
+        for old in sorted(self.ledger.branches):
+            self.does(Action("delete_branch", branch=old))
+        tagging = self.tagging()
+        self.does(tagging)
+        return Action("create_branch", branch=self.name("branch"), tag=tagging.tag)
+
+    def unbranching(self) -> Action:
+        branching = self.branching()
+        self.does(branching)
+        self.does(Action("write", self.batches(1), branch=branching.branch))
+        return Action("delete_branch", branch=branching.branch)
+
+    def forwarding(self) -> Action:
+        branching = self.branching()
+        self.does(branching)
+        self.does(Action("write", self.batches(2), branch=branching.branch))
+        self.does(Action("write", self.batches(1)))
+        return Action("fast_forward", branch=branching.branch)
+
+    def name(self, what: str) -> str:
+        self.number += 1
+        return f"{what}-{self.number}"
+
+    def batches(self, count: int) -> tuple[Batch, ...]:
+        return tuple(self.batch() for _ in range(count))
+
+    def batch(self) -> Batch:
+        self.number += 1
+        kinds = ["upsert"] * 6 + ["overwrite", "drop"] + ["delete"] * (2 if not self.ledger.layout.sums else 0)
+        kind, partition = self.chance.choice(kinds), self.chance.choice("ab")
+        if kind == "drop":
+            return Batch(f"drop-{self.number}", -1, kind, partition=partition)
+        places = [(p, k) for p in "ab" for k in range(30) if kind != "overwrite" or p == partition]
+        chosen = self.chance.sample(places, self.chance.randint(3, len(places) // 2))
+        rows = tuple((p, k, self.number) for p, k in chosen)
+        return Batch("job", self.number, kind, rows, partition)
+
+    # -- how it is done --------------------------------------------------------------------------------------------
+
+    def begins(self, action: Action) -> None:
+        """From now on the table may be as before the action or as after it."""
+        ledger = self.ledger
+        if action.kind == "write":
+            for batch in action.batches:
+                ledger.expect(batch)
+        elif action.kind == "rollback":
+            ledger.may_become(self.target(action))
+        elif action.kind == "fast_forward":
+            ledger.may_become(ledger.branches[action.branch])
+            ledger.maybe_tags |= set(ledger.tags)
+        elif action.kind in ("create_tag", "delete_tag"):
+            ledger.maybe_tags.add(action.tag)
+        elif action.kind in ("create_branch", "delete_branch"):
+            ledger.maybe_branches.add(action.branch)
+
+    def ends(self, action: Action) -> None:
+        """From now on it is as after the action."""
+        became = None
+        if action.kind in ("rollback", "fast_forward"):
+            became = self.target(action) if action.kind == "rollback" else self.ledger.branches[action.branch]
+            self.ledger.became(became)
+        self.audited(remove=False)
+        ledger = self.ledger
+        if became is not None and ledger.latest != became:
+            raise CampaignError(f"the table is at {ledger.latest.snapshot_id} and not at {became.snapshot_id}")
+        for word, name, found in (("tag", action.tag, ledger.tags), ("branch", action.branch, ledger.branches)):
+            if action.kind in (f"create_{word}", f"delete_{word}") and (name in found) != action.kind.startswith("c"):
+                raise CampaignError(f"{action.kind} {name}: there are {sorted(found)}")
+        ledger.maybe_tags.clear()
+        ledger.maybe_branches.clear()
+
+    def target(self, action: Action) -> State:
+        if isinstance(action.to, str):
+            return self.ledger.tags[action.to]
+        return next(state for state in self.ledger.states.values() if state.snapshot_id == action.to)
+
+    def does(self, action: Action, begun: bool = False) -> None:
+        """By a process that is left alone."""
+        if not begun:
+            self.begins(action)
+        child = Child.of(act, self.place, action)
+        words = child.all_heard()
+        self.hear(action, words)
+        if "done" not in dict(words):
+            raise CampaignError(f"{action.kind}: {dict(words).get('raised', 'it ended without a word')}")
+        self.ends(action)
+
+    def hear(self, action: Action, words: list[tuple[str, Any]]) -> None:
+        for word, value in words:
+            if word == "acknowledged":
+                key, snapshot_id = value
+                if action.branch:
+                    self.ledger.tried.discard(key)
+                else:
+                    self.ledger.acknowledged(key, snapshot_id)
+                    self.tally.acknowledged += 1
+
+    def killed(self, action: Action) -> bool:
+        """Begin an action in a process and kill it; False where it was done before, or raised."""
+        pace = f"{action.kind} {'local' if self.place.is_local else 'object store'}"
+        seconds = self.tally.seconds.setdefault(pace, 0.1 if self.place.is_local else 0.5)
+        child = Child.of(act, self.place, action)
+        begun = child.heard()
+        if begun is None or begun[0] != "begin":
+            raise CampaignError(f"{action.kind}: {begun}")
+        time.sleep(self.chance.uniform(0, seconds) * max(1, len(action.batches)))
+        child.kill()
+        words = child.all_heard()
+        self.hear(action, words)
+        if "raised" in dict(words):
+            raise CampaignError(f"{action.kind}: {dict(words)['raised']}")
+        if not self.place.is_local:
+            time.sleep(SERVER_SECONDS)
+        if "done" in dict(words):
+            self.tally.late[action.kind] += 1
+            self.tally.seconds[pace] = 0.9 * dict(words)["done"] / max(1, len(action.batches))
+            return False
+        self.tally.kills[f"driver: {action.kind}"] += 1
+        self.tally.seconds[pace] = 1.05 * seconds
+        return True
+
+    def audited(self, remove: bool, count: str = "") -> None:
+        self.ledger, leftovers, self.ids = done_by(audit, self.place, self.ledger, remove)
+        if count:
+            self.tally.leftovers.update(leftovers)
+            self.tally.with_leftovers[count] += bool(leftovers)

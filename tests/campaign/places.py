@@ -1,0 +1,104 @@
+"""Where the tables of a campaign lie: directories, or a bucket of a server of S3 that is a process of its own."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from lakelsm import Catalog, Table
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage.open_storage import open_storage
+from tests.campaign.processes import CONTEXT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BUCKET = "campaign"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A warehouse, and the `storage_options` that reach it."""
+
+    warehouse: str
+    options: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_local(self) -> bool:
+        return "://" not in self.warehouse
+
+    def create(self, name: str, columns: str, **more: Any) -> TablePlace:
+        """Make a table."""
+        Catalog(self.warehouse, storage_options=self.options or None).create_table(f"db.{name}", columns, **more)
+        return TablePlace(f"{self.warehouse}/db.db/{name}", self.options)
+
+
+@dataclass(frozen=True)
+class TablePlace:
+    """A table, as a process is told of it."""
+
+    location: str
+    options: dict[str, str]
+
+    def opened(self, spark: SparkSession | None = None) -> Table:
+        return Table.for_path(self.location, spark, storage_options=self.options or None)
+
+    def store(self) -> TableStore:
+        return TableStore.within(*open_storage(self.location, self.options))
+
+    @property
+    def is_local(self) -> bool:
+        return "://" not in self.location
+
+
+@contextmanager
+def place(where: str, directory: Path) -> Iterator[Place]:
+    """'local': below a directory. 's3': in a bucket of a server of its own. A URI: there, as the environment says."""
+    if where == "local":
+        yield Place(str(directory))
+    elif where == "s3":
+        with _server() as port:
+            options = {
+                "s3.endpoint": f"http://127.0.0.1:{port}",
+                "s3.access-key": "test-access",
+                "s3.secret-key": "test-secret",
+                "s3.path.style.access": "true",
+            }
+            yield Place(f"s3://{BUCKET}/{uuid4()}", options)
+    else:
+        yield Place(f"{where.rstrip('/')}/{uuid4()}")
+
+
+@contextmanager
+def _server() -> Iterator[int]:
+    here, there = CONTEXT.Pipe()
+    process: BaseProcess = CONTEXT.Process(target=_serve, args=(there,), daemon=True)
+    process.start()
+    try:
+        port: int = here.recv()
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        connection.request("PUT", f"/{BUCKET}")
+        assert connection.getresponse().status == 200
+        connection.close()
+        yield port
+    finally:
+        process.kill()
+        process.join()
+
+
+def _serve(pipe: Connection) -> None:
+    from tests.storage.object_server import ObjectServer
+
+    server = ObjectServer()
+    server.start()
+    pipe.send(server.port)
+    while True:  # Until it is killed; what was asked for is counted by nobody.
+        pipe.poll(5)
+        server.requests.clear()

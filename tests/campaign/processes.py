@@ -1,0 +1,134 @@
+"""Processes of a campaign: forked from one that has loaded the engine and done nothing, so that each begins afresh."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.campaign.preloaded"])
+#: Longer than anything that a process of a campaign does, on a busy machine.
+PATIENCE = 300.0
+
+
+class CampaignError(AssertionError):
+    """A promise that was broken."""
+
+
+@dataclass
+class Child:
+    """A process that says by (word, value) what it has done."""
+
+    process: BaseProcess
+    pipe: Connection
+
+    @staticmethod
+    def of(work: Callable[..., None], *arguments: Any) -> Child:
+        """Start a process that calls ``work(say, *arguments)``."""
+        here, there = CONTEXT.Pipe()
+        process = CONTEXT.Process(target=_run, args=(there, work, arguments))
+        process.start()
+        there.close()
+        return Child(process, here)
+
+    def heard(self, seconds: float = PATIENCE) -> tuple[str, Any] | None:
+        """The next thing that it says, or None where it ended without."""
+        if not self.pipe.poll(seconds):
+            raise CampaignError(f"process {self.process.pid} says nothing for {seconds:.0f} s")
+        try:
+            word, value = self.pipe.recv()
+        except (EOFError, ConnectionResetError):
+            return None
+        return word, value
+
+    def all_heard(self) -> list[tuple[str, Any]]:
+        """What it still says until it ends."""
+        found = []
+        while (heard := self.heard()) is not None:
+            found.append(heard)
+        self.process.join()
+        self.pipe.close()
+        return found
+
+    def says_within(self, seconds: float) -> bool:
+        return self.pipe.poll(seconds)
+
+    def kill(self) -> None:
+        assert self.process.pid is not None
+        os.kill(self.process.pid, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Voice:
+    """What a child says, and what it is told."""
+
+    pipe: Connection
+
+    def __call__(self, word: str, value: Any = None) -> None:
+        self.pipe.send((word, value))
+
+    def told(self) -> Any:
+        """What it is told next; None where nobody will tell it anything."""
+        try:
+            return self.pipe.recv()
+        except (EOFError, ConnectionResetError):
+            return None
+
+
+def _run(pipe: Connection, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    say = Voice(pipe)
+    try:
+        work(say, *arguments)
+    except BaseException:
+        say("raised", traceback.format_exc())
+
+
+def done_by(work: Callable[..., None], *arguments: Any) -> Any:
+    """What a process that is left alone says at its end, by the word 'result'. Raises CampaignError for its error."""
+    child = Child.of(work, *arguments)
+    for word, value in child.all_heard():
+        if word == "raised":
+            raise CampaignError(f"{work.__name__}: {value}")
+        if word == "result":
+            return value
+    raise CampaignError(f"{work.__name__} ended with {child.process.exitcode}")
+
+
+def descendants(pid: int) -> dict[int, str]:
+    """The processes below one, with the names of their programs."""
+    parents, names = {}, {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                text = (folder / "stat").read_text()
+            except OSError:  # It has ended meanwhile.
+                continue
+            name, _, rest = text.partition(" (")[2].rpartition(") ")
+            state, parent = rest.split()[:2]
+            if state != "Z":
+                parents[int(folder.name)], names[int(folder.name)] = int(parent), name
+    found: dict[int, str] = {}
+    waiting = [pid]
+    while waiting:
+        above = waiting.pop()
+        below = [each for each, parent in parents.items() if parent == above]
+        found |= {each: names[each] for each in below}
+        waiting += below
+    return found
+
+
+def wait_for_end(pids: list[int], seconds: float) -> list[int]:
+    """Those that are still there after so many seconds."""
+    end = time.monotonic() + seconds
+    while (left := [pid for pid in pids if Path(f"/proc/{pid}").exists()]) and time.monotonic() < end:
+        time.sleep(0.1)
+    return left

@@ -1,0 +1,1 @@
+"""Many processes work on one table for a while."""
