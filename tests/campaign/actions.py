@@ -91,6 +91,11 @@ class Doer:
         result = self.table.expire_snapshots(retain_last=action.retain_last)
         _check(result.failures == (), f"files could not be deleted: {result.failures}")
 
+    def expire_by_options(self, action: Action) -> None:
+        """What follows a commit, where that was killed."""
+        if not self.table.options.write_only:
+            self.table.expire_snapshots()
+
     def rollback(self, action: Action) -> None:
         result = self.table.rollback(action.to)
         _check(result.failures == (), f"files could not be deleted: {result.failures}")

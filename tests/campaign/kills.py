@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.campaign.actions import COLUMNS, Action, act
-from tests.campaign.audit import audit
+from tests.campaign.audit import audit, followed
 from tests.campaign.ledger import LAYOUTS, Batch, Ledger, State
 from tests.campaign.places import Place, TablePlace
 from tests.campaign.processes import CampaignError, Child, done_by
@@ -71,7 +71,7 @@ class Life:
         chance = random.Random(seed)
         layout = chance.choice(LAYOUTS)
         options = {**layout.options, "write-only": "true"}
-        if chance.random() < 0.4:  # Work follows each commit: compactions, and expiry that leaves what the ledger follows.
+        if chance.random() < 0.4:  # Compactions follow commits, and expiry, which leaves what the ledger follows.
             options |= {
                 "write-only": "false",
                 "num-sorted-run.compaction-trigger": "3",
@@ -94,9 +94,12 @@ class Life:
         self.begins(action)
         if self.killed(action):
             self.audited(remove=False, count=kind)
-        self.finished(action, remove)
+        self.finished(action)
+        if kind == "write":
+            self.does(Action("expire_by_options"))
+        self.audited(remove)
 
-    def finished(self, action: Action, remove: bool = False) -> None:
+    def finished(self, action: Action) -> None:
         """The same again, by a process that is left alone, finishes it; a batch that is in is not taken twice."""
         before = list(self.ids)
         self.does(action, begun=True)
@@ -104,9 +107,6 @@ class Life:
             earliest = max(before[0], self.ids[-1] - action.retain_last + 1)
             if self.ids[0] != earliest:
                 raise CampaignError(f"the oldest snapshot is {self.ids[0]} and not {earliest}")
-        if remove:
-            self.audited(remove=True)
-            self.audited(remove=False)
 
     # -- what is done ----------------------------------------------------------------------------------------------
 
@@ -221,7 +221,7 @@ class Life:
         if action.kind in ("rollback", "fast_forward"):
             became = self.target(action) if action.kind == "rollback" else self.ledger.branches[action.branch]
             self.ledger.became(became)
-        self.audited(remove=False)
+        self.ledger, self.ids = done_by(followed, self.place, self.ledger)
         ledger = self.ledger
         if became is not None and ledger.latest != became:
             raise CampaignError(f"the table is at {ledger.latest.snapshot_id} and not at {became.snapshot_id}")
@@ -282,7 +282,8 @@ class Life:
         return True
 
     def audited(self, remove: bool, count: str = "") -> None:
-        self.ledger, leftovers, self.ids = done_by(audit, self.place, self.ledger, remove)
+        """``count``: the kind of action that was killed a moment ago."""
+        self.ledger, leftovers, self.ids = done_by(audit, self.place, self.ledger, remove, not count)
         if count:
             self.tally.leftovers.update(leftovers)
             self.tally.with_leftovers[count] += bool(leftovers)

@@ -8,6 +8,7 @@ import signal
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -64,7 +65,8 @@ class Child:
 
     def kill(self) -> None:
         assert self.process.pid is not None
-        os.kill(self.process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # It has ended.
+            os.kill(self.process.pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def _run(pipe: Connection, work: Callable[..., None], arguments: tuple[Any, ...]
     say = Voice(pipe)
     try:
         work(say, *arguments)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - whatever it is, it is told
         say("raised", traceback.format_exc())
 
 

@@ -1,1 +1,317 @@
-"""Many processes work on one table for a while."""
+"""Many processes work on one table for a while: writers, a compactor, expiry, tags, orphan removal and readers.
+
+Batch ``n`` of a writer writes a row of its own, deletes the one of a batch long before, and adds one to the writer's
+count, all in one commit. So whatever is read must have, for each writer, the rows of the newest batches without a gap,
+and their number as the count: a batch that was lost, taken twice or half, or came back, shows at each read. Another
+writer overwrites a partition, whose rows must all be of one batch. Writers are killed now and then, and go on with the
+batch that was not acknowledged.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from lakelsm import CommitConflictError, LakelsmError, SnapshotNotFoundError, Table
+from tests.campaign.places import Place, TablePlace
+from tests.campaign.processes import CampaignError, Child, Voice, done_by
+from tests.maintain.orphans.table_census import stored, unnamed_of
+
+UPSERTING = (0, 1, 2)
+OVERWRITING = 3
+#: A batch deletes the row of the batch so many before.
+WINDOW = 100
+#: Rows of a batch of the writer that overwrites its partition.
+REPLACED = 20
+#: Longer than any commit here, on a busy machine.
+ORPHAN_AGE = "60 s"
+#: Seconds until orphans are as old as that, and removed as fast as they come.
+_WARM_UP = 120.0
+_COUNT = -1
+_COLUMNS = "p STRING, w INT, k BIGINT, n BIGINT, total BIGINT"
+_OPTIONS = {
+    "bucket": "2",
+    "write-only": "true",
+    "merge-engine": "aggregation",
+    "fields.n.aggregate-function": "last_value",
+    "fields.total.aggregate-function": "sum",
+    "aggregation.remove-record-on-delete": "true",
+}
+
+
+def soaked(place: Place, minutes: float, seed: int) -> Report:
+    """Run it all. Raises CampaignError for a promise that was broken."""
+    table = place.create("soak", _COLUMNS, primary_key=["p", "w", "k"], partition_by=["p"], options=_OPTIONS)
+    return _Soak(table, time.monotonic() + 60 * minutes, random.Random(seed)).run()
+
+
+@dataclass
+class Report:
+    """``sizes``: seconds since the beginning, files and bytes."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    sizes: list[tuple[float, int, int]] = field(default_factory=list)
+    told: str = ""
+
+
+# -- processes ---------------------------------------------------------------------------------------------------------
+
+
+def write(say: Voice, place: TablePlace, writer: int, first: int) -> None:
+    """Batches from ``first`` on, each again until it is in."""
+    table = place.opened()
+    n = first
+    while not say.pipe.poll():
+        try:
+            result = _batch(table, writer, n)
+        except CommitConflictError:
+            say("conflict")
+            continue
+        say("acknowledged", (n, result.snapshot_id))
+        n += 1
+
+
+def _batch(table: Table, writer: int, n: int) -> Any:
+    named: dict[str, Any] = {"commit_user": f"writer-{writer}", "batch_id": n}
+    if writer == OVERWRITING:
+        rows = [("o", writer, key, n, 1, "+I") for key in range(n, n + REPLACED)]
+        return table.overwrite(_frame(rows).drop_columns(["kind"]), {"p": "o"}, **named)
+    rows = [("u", writer, n, n, 1, "+I"), ("u", writer, _COUNT, n, 1, "+I")]
+    if n > WINDOW:
+        rows.append(("u", writer, n - WINDOW, n, 1, "-D"))
+    return table.write(_frame(rows), "kind", **named)
+
+
+def _frame(rows: list[tuple[Any, ...]]) -> pa.Table:
+    p, w, k, n, total, kind = zip(*rows)
+    big = pa.int64()
+    columns = {"p": pa.array(p), "w": pa.array(w, pa.int32()), "k": pa.array(k, big), "n": pa.array(n, big)}
+    return pa.table({**columns, "total": pa.array(total, big), "kind": pa.array(kind)})
+
+
+def compact(say: Voice, place: TablePlace) -> None:
+    """Ordinary compactions, and a full one now and then."""
+    table, runs = place.opened(), 0
+    while not say.pipe.poll(0.5):
+        runs += 1
+        result = table.compact(full=runs % 10 == 0, engine="local")
+        say("counted", {f"compactions {result.status}": 1})
+
+
+def expire(say: Voice, place: TablePlace) -> None:
+    """Few snapshots stay."""
+    table = place.opened()
+    while not say.pipe.poll(1):
+        result = table.expire_snapshots(retain_last=10)
+        say("counted", {"snapshots expired": result.snapshots, "files not deleted": len(result.failures)})
+
+
+def tag(say: Voice, place: TablePlace) -> None:
+    """Three tags at most, each new one on the newest snapshot."""
+    table, number = place.opened(), 0
+    while not say.pipe.poll(2):
+        names = [each.name for each in table.tags()]
+        if len(names) >= 3:
+            say("counted", {"tags deleted": 1, "files not deleted": len(table.delete_tag(names[0]).failures)})
+        try:
+            number += 1
+            table.create_tag(f"tag-{number}")
+            say("counted", {"tags created": 1})
+        except SnapshotNotFoundError:
+            say("counted", {"tags of an expired snapshot": 1})
+
+
+def remove_orphans(say: Voice, place: TablePlace) -> None:
+    """What writers that were killed left."""
+    table = place.opened()
+    while not say.pipe.poll(10):
+        result = table.remove_orphans(ORPHAN_AGE, force=True, engine="local")
+        say("counted", {"orphans removed": result.files, "files not deleted": len(result.failures)})
+
+
+def read(say: Voice, place: TablePlace, seed: int) -> None:
+    """The newest rows, or those of a snapshot or tag that was there: whole, or refused as one that is gone."""
+    table, store, chance = place.opened(), place.store(), random.Random(seed)
+    while not say.pipe.poll(0.2):
+        travel: dict[str, Any] = {}
+        if chance.random() < 0.5:
+            tags, ids = store.tags.names(), store.snapshots.ids()
+            by_tag = tags and chance.random() < 0.4
+            travel = {"tag": chance.choice(tags)} if by_tag else {"snapshot_id": chance.choice(ids)}
+        try:
+            found = table.to_arrow(**travel)
+        except LakelsmError as error:
+            if travel and _is_gone(place, travel):
+                say("counted", {f"reads of what went meanwhile ({type(error).__name__})": 1})
+                continue
+            raise
+        counts(found)
+        say("counted", {f"reads of {next(iter(travel), 'the newest')}": 1})
+
+
+def _is_gone(place: TablePlace, travel: dict[str, Any]) -> bool:
+    store = place.store()
+    if "tag" in travel:
+        return store.tags.try_get(travel["tag"]) is None
+    return store.snapshots.try_get(travel["snapshot_id"]) is None
+
+
+def counts(found: pa.Table) -> dict[int, int]:
+    """How many batches of each writer the rows have; CampaignError where they are not those of whole batches."""
+    by_writer: dict[int, dict[int, tuple[int, int]]] = {}
+    for row in found.to_pylist():
+        by_writer.setdefault(row["w"], {})[row["k"]] = row["n"], row["total"]
+    totals = {}
+    for writer, rows in by_writer.items():
+        if writer == OVERWRITING:
+            n = min(rows)
+            expected = dict.fromkeys(range(n, n + REPLACED), (n, 1))
+        else:
+            n = rows.get(_COUNT, (0, 0))[0]
+            expected = {key: (key, 1) for key in range(max(1, n - WINDOW + 1), n + 1)} | {_COUNT: (n, n)}
+        if rows != expected:
+            raise CampaignError(f"writer {writer} at {n}: {sorted(rows.items() ^ expected.items())[:6]}")
+        totals[writer] = n
+    if len(found) != sum(map(len, by_writer.values())):
+        raise CampaignError("a key has several rows")
+    return totals
+
+
+# -- who runs them -----------------------------------------------------------------------------------------------------
+
+
+class _Soak:
+    """The processes, and what they say."""
+
+    def __init__(self, place: TablePlace, end: float, chance: random.Random) -> None:
+        self._place, self._begun, self._end, self._chance = place, time.monotonic(), end, chance
+        self._report = Report()
+        self._batches = dict.fromkeys((*UPSERTING, OVERWRITING), 0)
+        self._children: dict[str, Child] = {}
+        self._last_kill = self._last_size = self._begun
+
+    def run(self) -> Report:
+        for writer in self._batches:
+            self._start_writer(writer)
+        while min(self._batches.values()) < 1:  # The others find a table with rows.
+            self._hear()
+        works: dict[str, Callable[..., None]] = {
+            "compactor": compact, "expiry": expire, "tags": tag, "orphans": remove_orphans
+        }
+        for name, work in works.items():
+            self._children[name] = Child.of(work, self._place)
+        for seed in (1, 2):
+            self._children[f"reader-{seed}"] = Child.of(read, self._place, seed)
+        try:
+            while time.monotonic() < self._end:
+                self._hear()
+                self._kill_now_and_then()
+                self._size_now_and_then()
+        finally:
+            self._stop()
+        self._check_sizes()
+        self._report.told = done_by(conclude, self._place, self._batches)
+        return self._report
+
+    def _start_writer(self, writer: int) -> None:
+        self._children[f"writer-{writer}"] = Child.of(write, self._place, writer, self._batches[writer] + 1)
+
+    def _hear(self) -> None:
+        for name, child in list(self._children.items()):
+            while child.says_within(0):
+                self._take(name, child.heard())
+        time.sleep(0.05)
+
+    def _take(self, name: str, heard: tuple[str, Any] | None) -> None:
+        if heard is None:
+            raise CampaignError(f"{name} ended")
+        word, value = heard
+        if word == "raised":
+            raise CampaignError(f"{name}: {value}")
+        if word == "acknowledged":
+            writer = int(name.removeprefix("writer-"))
+            if value[0] != self._batches[writer] + 1:
+                raise CampaignError(f"{name} acknowledged {value[0]} after {self._batches[writer]}")
+            self._batches[writer] = value[0]
+            self._report.counts["commits"] += 1
+        else:
+            self._report.counts.update(value or {word: 1})
+
+    def _kill_now_and_then(self) -> None:
+        if time.monotonic() - self._last_kill < 15:
+            return
+        self._last_kill = time.monotonic()
+        writer = self._chance.choice(sorted(self._batches))
+        child = self._children[f"writer-{writer}"]
+        child.kill()
+        for heard in child.all_heard():
+            self._take(f"writer-{writer}", heard)
+        self._report.counts["writers killed"] += 1
+        self._start_writer(writer)
+
+    def _size_now_and_then(self) -> None:
+        if time.monotonic() - self._last_size < 10:
+            return
+        self._last_size = time.monotonic()
+        files, size = done_by(measure, self._place)
+        seconds = self._last_size - self._begun
+        self._report.sizes.append((seconds, files, size))
+        print(f"{seconds:.0f} s: {dict(self._report.counts)}, {files} files, {size} bytes", flush=True)
+
+    def _stop(self) -> None:
+        for child in self._children.values():
+            child.pipe.send("stop")
+        for name, child in self._children.items():
+            for heard in child.all_heard():
+                self._take(name, heard)
+
+    def _check_sizes(self) -> None:
+        """After a third of the time, and what `_WARM_UP` says, files are at most twice what they were until then."""
+        third = max((self._end - self._begun) / 3, _WARM_UP)
+        warm = [files for seconds, files, _ in self._report.sizes if seconds <= third]
+        later = [files for seconds, files, _ in self._report.sizes if seconds > third]
+        if warm and later and max(later) > 2 * max(warm):
+            raise CampaignError(f"{max(later)} files, after {max(warm)} at most in the first third")
+
+
+def measure(say: Voice, place: TablePlace) -> None:
+    """Files and bytes of the table."""
+    store = place.store()
+    waiting, files, size = [store.paths.root], 0, 0
+    while waiting:
+        folder = waiting.pop()
+        for entry in store.file_io.entries(folder):
+            if entry.is_directory:
+                waiting.append(f"{folder}/{entry.name}")
+            else:
+                files, size = files + 1, size + entry.size
+    say("result", (files, size))
+
+
+def conclude(say: Voice, place: TablePlace, batches: dict[int, int]) -> None:
+    """Nothing was lost or doubled, each snapshot and tag reads, a check finds nothing, no leftovers stay."""
+    table, store = place.opened(), place.store()
+    found = counts(table.to_arrow())
+    for writer, n in batches.items():
+        if found[writer] not in (n, n + 1):  # One more: committed, and killed before it could say so.
+            raise CampaignError(f"{n} batches of writer {writer} were acknowledged, and {found[writer]} are there")
+    for snapshot_id in store.snapshots.ids():
+        counts(table.to_arrow(snapshot_id=snapshot_id))
+    for name in store.tags.names():
+        counts(table.to_arrow(tag=name))
+    check = table.check(data="full", engine="local")
+    if check.findings:
+        raise CampaignError(check.as_text())
+    removed = table.remove_orphans(0, force=True, engine="local")
+    left = unnamed_of(store, stored(store))
+    if removed.failures or left:
+        raise CampaignError(f"left: {sorted(left)[:10]}, {removed.failures}")
+    counts(table.to_arrow())
+    ids = store.snapshots.ids()
+    say("result", f"{sum(found.values())} batches, {len(ids)} snapshots, {removed.files} orphans at the end")

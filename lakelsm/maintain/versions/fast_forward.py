@@ -161,7 +161,11 @@ class _FastForward:
                 raise self._raced()
 
     def _drop_snapshots(self, ids: Iterable[int]) -> None:
-        for snapshot_id in sorted(ids, reverse=True):
+        """Drop the newest first. Without the hint, which `_finish` writes again: other engines trust one that is too high."""
+        newest_first = sorted(ids, reverse=True)
+        if newest_first:
+            self._file_io.delete(self._paths.latest_hint)
+        for snapshot_id in newest_first:
             self._file_io.delete(self._paths.snapshot_file(snapshot_id))
 
     def _drop_what_went(self) -> None:

@@ -183,6 +183,8 @@ def test_a_run_that_stops_anywhere_leaves_a_table_that_reads_and_the_next_finish
         except OSError:
             finished = False
             assert rows(table) in states
+            hint = folder / "db.db" / "t" / "snapshot" / "LATEST"
+            assert not hint.exists() or int(hint.read_text()) <= max(table._store().snapshots.ids())
             for snapshot in table._store().snapshots.list():
                 rows(table, snapshot_id=snapshot.id)
             for name in table._store().tags.names():
