@@ -7,9 +7,11 @@ WORKERS  ?= 2
 ENGINE   ?= spark
 SEEDS    ?= 3000
 FIRST    ?= 0
+KILLS    ?= 200
+MINUTES  ?= 15
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast oldest lint types layers check conformance bench fuzz simulate clean
+.PHONY: help setup demo test test-fast oldest lint types layers check conformance bench fuzz simulate kills soak clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | awk -F@ '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -53,6 +55,12 @@ fuzz: ## the property tests with many more examples: [EXAMPLES=2000; of the merg
 simulate: ## tables under races, crashes and lost answers, on a store in memory: [SEEDS=3000] [FIRST=0], SEED=n alone, PLANTED=1
 	@$(NO_JVM) python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --workers $(WORKERS) $(if $(SEED),--seed $(SEED)) \
 		$(if $(PLANTED),--planted) $(ARGS)
+
+kills: ## processes killed at random moments of writes and upkeep: [KILLS=200] [WHERE=both, local, s3 or a URI] [FIRST=0]
+	@$(RUN) python -m tests.campaign kills --kills $(KILLS) --first $(FIRST) $(if $(WHERE),--where $(WHERE)) $(ARGS)
+
+soak: ## writers, upkeep and readers on one table for a while: [MINUTES=15] [WHERE=local, s3 or a URI]
+	@$(RUN) python -m tests.campaign soak --minutes $(MINUTES) $(if $(WHERE),--where $(WHERE)) $(ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf .venv .venv-oldest build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \

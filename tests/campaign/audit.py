@@ -26,8 +26,9 @@ def followed(say: Voice, place: TablePlace, ledger: Ledger) -> None:
 def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: bool) -> None:
     """The result is the ledger, with what it learned, and the leftovers by kind; ``remove``: these go.
 
-    Until the table is ``settled`` a check may tell of what a kill left half-way: an expiry, of which what EARLIEST gave up
-    is not to be read, and a branch that is being made or deleted, which nobody can open. Raises CampaignError, or whatever a read raises that may not fail.
+    Until the table is ``settled`` a check may tell of what a kill left half-way: an expiry, of which what EARLIEST gave
+    up is not to be read, and a branch that is being made or deleted, which nobody can open. Raises CampaignError, or
+    whatever a read raises that may not fail.
     """
     table, store = place.opened(), place.store()
     states = ledger.follow(store)

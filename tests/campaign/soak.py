@@ -33,6 +33,7 @@ REPLACED = 20
 ORPHAN_AGE = "60 s"
 #: Seconds until orphans are as old as that, and removed as fast as they come.
 _WARM_UP = 120.0
+_RETAINED = 30
 _COUNT = -1
 _COLUMNS = "p STRING, w INT, k BIGINT, n BIGINT, total BIGINT"
 _OPTIONS = {
@@ -108,7 +109,7 @@ def expire(say: Voice, place: TablePlace) -> None:
     """Few snapshots stay."""
     table = place.opened()
     while not say.pipe.poll(1):
-        result = table.expire_snapshots(retain_last=10)
+        result = table.expire_snapshots(retain_last=_RETAINED)
         say("counted", {"snapshots expired": result.snapshots, "files not deleted": len(result.failures)})
 
 
@@ -140,6 +141,7 @@ def read(say: Voice, place: TablePlace, seed: int) -> None:
     table, store, chance = place.opened(), place.store(), random.Random(seed)
     while not say.pipe.poll(0.2):
         travel: dict[str, Any] = {}
+        newest = store.snapshots.latest_id() or 1
         if chance.random() < 0.5:
             tags, ids = store.tags.names(), store.snapshots.ids()
             by_tag = tags and chance.random() < 0.4
@@ -147,7 +149,7 @@ def read(say: Voice, place: TablePlace, seed: int) -> None:
         try:
             found = table.to_arrow(**travel)
         except LakelsmError as error:
-            if travel and _is_gone(place, travel):
+            if _is_gone(place, travel or {"snapshot_id": newest}):
                 say("counted", {f"reads of what went meanwhile ({type(error).__name__})": 1})
                 continue
             raise
@@ -156,10 +158,12 @@ def read(say: Voice, place: TablePlace, seed: int) -> None:
 
 
 def _is_gone(place: TablePlace, travel: dict[str, Any]) -> bool:
+    """Whether what was read has expired, or an expiry has announced it; the newest one is at least that of before."""
     store = place.store()
     if "tag" in travel:
         return store.tags.try_get(travel["tag"]) is None
-    return store.snapshots.try_get(travel["snapshot_id"]) is None
+    snapshot_id = travel["snapshot_id"]
+    return store.snapshots.try_get(snapshot_id) is None or store.snapshots.is_expiring(snapshot_id)
 
 
 def counts(found: pa.Table) -> dict[int, int]:
