@@ -161,7 +161,7 @@ class _FastForward:
                 raise self._raced()
 
     def _drop_snapshots(self, ids: Iterable[int]) -> None:
-        """Drop the newest first. Without the hint, which `_finish` writes again: other engines trust one that is too high."""
+        """The newest first, and the hint before them: other engines fail on one that is too high."""
         newest_first = sorted(ids, reverse=True)
         if newest_first:
             self._file_io.delete(self._paths.latest_hint)
