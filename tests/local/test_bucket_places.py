@@ -38,12 +38,12 @@ def batch(rows: list[tuple[int, float | None, str]]) -> pa.RecordBatch:
 def test_rows_share_a_place_where_they_share_partition_and_bucket(
     batches: list[list[tuple[int, float | None, str]]],
 ) -> None:
-    places = places_of(["p", "q"])
+    places, key_type = places_of(["p", "q"]), places_of([])._keys[0].type
     seen: dict[int, tuple[str, str, int]] = {}
     for rows in batches:
         found = places.of(batch(rows)).tolist()
         for (k, p, q), place in zip(rows, found, strict=True):
-            bucket = int(bucket_ids([pa.array([k])], [places_of([])._keys[0].type], 3)[0])
+            bucket = int(bucket_ids([pa.array([k])], [key_type], 3)[0])
             assert places.buckets[place] == bucket
             assert seen.setdefault(place, (repr(p), q, bucket)) == (repr(p), q, bucket)
     assert len(set(seen.values())) == len(seen)

@@ -14,9 +14,12 @@ from lakelsm.lookup.full.changed_rows import ChangedRows
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.schema.system_columns import VALUE_KIND
 from lakelsm.snapshots.table_store import TableStore
+from tests.examples import examples
 from tests.lookup.full.table_histories import CASES, Case, History
 
 NAMES = ("k", "t", "g", "v")
+#: Random histories of each kind of table; `make fuzz` has more.
+SEEDS = examples(1).max_examples
 Rows = dict[tuple[Any, ...], tuple[Any, ...]]
 
 
@@ -40,9 +43,10 @@ def followed(rows: Rows, changes: ChangedRows, store: TableStore) -> tuple[Rows,
     return {**{key: row for key, row in rows.items() if key not in keys}, **{row[:2]: row for row in added}}, len(keys)
 
 
+@pytest.mark.property
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_changes_lead_from_each_snapshot_to_a_later_one(case: Case, tmp_path: Path) -> None:
-    for seed in range(2):
+    for seed in range(SEEDS):
         root = tmp_path / str(seed)
         history = History(case, root, seed)
         history.table.write(history.rows(30))

@@ -20,6 +20,7 @@ from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.store.lookup_store import LookupStore, SingleKeyStore, StoreLayout
 from lakelsm.merge.key_order import order_keys
 from lakelsm.types import AtomicType, DataField, to_arrow
+from tests.examples import examples
 from tests.format.row.binary_row_cases import TYPE_NAMES, arrow_column, atomic_types, plain_values
 from tests.lookup.store.store_kinds import KINDS, format_of
 
@@ -81,6 +82,7 @@ def stores(draw: st.DrawFn, names: Sequence[str] = TYPE_NAMES) -> tuple[StoreLay
 
 
 @each_kind
+@examples(40)
 @given(stores(), st.lists(st.integers(0, 30), max_size=3))
 def test_keys_of_any_types_are_found(
     kind: str, case: tuple[StoreLayout, dict[Row, Row], list[Row]], cuts: list[int]

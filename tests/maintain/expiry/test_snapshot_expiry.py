@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -217,13 +218,16 @@ def test_a_run_that_is_killed_anywhere_leaves_a_table_that_reads_and_the_next_on
     options = {key: "2" if key.startswith("changelog.num") else value for key, value in options.items()}
     options |= {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "1"}
     ends: set[frozenset[int]] = set()
+    history = History(tmp_path / "t", options)
+    file_io = MortalFileIO()
+    history.table.file_io = file_io
+    for step, pick in steps:
+        history.take(step, pick)
+    before = history.states()
+    shutil.copytree(tmp_path / "t", tmp_path / "made")
     for moment in range(200):
-        history = History(tmp_path / str(moment), options)
-        file_io = MortalFileIO()
-        history.table.file_io = file_io
-        for step, pick in steps:
-            history.take(step, pick)
-        before = history.states()
+        shutil.rmtree(tmp_path / "t")
+        shutil.copytree(tmp_path / "made", tmp_path / "t")
         file_io.left = moment
         try:
             expire_snapshots(history.table.store, retention(2))
