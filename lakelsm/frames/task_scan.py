@@ -41,7 +41,7 @@ from lakelsm.schema.system_columns import (
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow
-from lakelsm.spark.tasks import run_units
+from lakelsm.spark.tasks import read_units
 from lakelsm.storage import FileIO
 from lakelsm.types import DataField, rows_within, to_arrow
 
@@ -86,7 +86,7 @@ def task_scan(
     columns = T.StructType([T.StructField(column.name, to_spark(column.type)) for column in stored])
     struct = columns.add(FILE_NAME, T.StringType()).add(POSITION, T.LongType())
     packed = packed_for_tasks(store.options, files, lambda file: [file])
-    return run_units(spark, packed, StoredRows(reader, to_spark_arrow(stored)), struct)
+    return read_units(spark, packed, StoredRows(reader, to_spark_arrow(stored)), struct)
 
 
 def _names_are_apart(fields: Sequence[DataField]) -> bool:

@@ -2,8 +2,8 @@
 
 Local files need nothing. Those of S3 are read through Hadoop's connector `s3a` with the settings of the table's store,
 given to the reader for this bucket alone. Where the connector is not on the class path, where the store is of another
-kind, or where this JVM has the bucket open already with other settings (it keeps one connection a bucket), tasks read the
-files: `explain` of a DataFrame then shows `StoredRows` in place of `FileScan parquet`.
+kind, or where this JVM has the bucket open already with other credentials (it keeps one connection a bucket), tasks read
+the files: `explain` of a DataFrame then shows `StoredRows` in place of `FileScan parquet`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lakelsm.errors import StorageError
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.gateway_log import unlogged
 from lakelsm.spark.tasks import listing_on_driver, literal_path, parquet_reader
-from lakelsm.storage.hadoop_connector import connector_root, connector_settings
+from lakelsm.storage.hadoop_connector import CONNECTION_KEYS, connector_root, connector_settings, is_same_connection
 from lakelsm.storage.object_place import is_object_uri
 
 _S3A = "fs.s3a."
@@ -69,7 +69,7 @@ def native_files(spark: SparkSession, store: TableStore) -> NativeFiles | None:
 
 
 def _opens(spark: SparkSession, root: str, settings: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether the connector is there, and has this bucket open with the settings wanted. No request is sent."""
+    """Whether the connector is there, and has this bucket open by what is wanted. No request is sent."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     hadoop = spark._jsparkSession.sessionState().newHadoopConf()
@@ -86,4 +86,4 @@ def _opens(spark: SparkSession, root: str, settings: Mapping[str, str], wanted: 
                 f"{root}: Spark's connector s3a cannot be opened ({text.splitlines()[0]}). Mend Spark's settings "
                 "fs.s3a.*, or take its jars from the class path: tasks then read the files."
             ) from error
-        return all(opened.get(_S3A + key) == value for key, value in wanted.items())
+        return is_same_connection(wanted, {key: opened.get(_S3A + key) or "" for key in CONNECTION_KEYS})

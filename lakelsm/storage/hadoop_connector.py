@@ -12,6 +12,11 @@ from lakelsm.storage.object_place import ObjectPlace, StoreKind
 from lakelsm.storage.storage_options import StoreOptions
 
 _PROVIDERS = "org.apache.hadoop.fs.s3a."
+_PROVIDER = "aws.credentials.provider"
+_ANONYMOUS = f"{_PROVIDERS}AnonymousAWSCredentialsProvider"
+_AMAZONS_OWN = "amazonaws.com"
+#: Settings that tell which store is asked, and by whom.
+CONNECTION_KEYS = ("endpoint", "access.key", "secret.key", "session.token", _PROVIDER)
 
 
 def connector_root(place: ObjectPlace) -> str | None:
@@ -31,12 +36,31 @@ def connector_settings(options: StoreOptions) -> Mapping[str, str]:
     if endpoint is not None or "virtual_hosted_style_request" in stored:
         settings["path.style.access"] = str(stored.get("virtual_hosted_style_request") != "true").lower()
     if stored.get("skip_signature", "").strip().lower() == "true":
-        settings["aws.credentials.provider"] = f"{_PROVIDERS}AnonymousAWSCredentialsProvider"
+        settings[_PROVIDER] = _ANONYMOUS
     elif options.credentials is not None:
         identity, secret, token = options.credentials
         name = "Simple" if token is None else "Temporary"
-        settings["aws.credentials.provider"] = f"{_PROVIDERS}{name}AWSCredentialsProvider"
+        settings[_PROVIDER] = f"{_PROVIDERS}{name}AWSCredentialsProvider"
         settings |= {"access.key": identity, "secret.key": secret}
         if token is not None:
             settings["session.token"] = token
     return settings
+
+
+def is_same_connection(wanted: Mapping[str, str], opened: Mapping[str, str]) -> bool:
+    """Whether a connection asks the store that is wanted, by the credentials wanted; the `CONNECTION_KEYS` tell."""
+    if any(wanted.get(key, "") != opened.get(key, "") for key in ("access.key", "secret.key")):
+        return False
+    is_anonymous = [_ANONYMOUS in settings.get(_PROVIDER, "") for settings in (wanted, opened)]
+    token = wanted.get("session.token")
+    return (
+        _host(wanted) == _host(opened)
+        and is_anonymous[0] == is_anonymous[1]
+        and (token is None or token == opened.get("session.token"))
+    )
+
+
+def _host(settings: Mapping[str, str]) -> str:
+    """Where the store answers; '' for Amazon's own."""
+    host = settings.get("endpoint", "").partition("://")[2] or settings.get("endpoint", "")
+    return "" if host.rstrip("/").endswith(_AMAZONS_OWN) else host.rstrip("/")

@@ -23,7 +23,7 @@ def main(warehouse: str, given: str, jars: str, scratch: str, odd: str) -> None:
         spark__eventLog__dir=scratch,
     )
     options = json.loads(given)
-    others = {**options, "s3.region": "eu-west-1"}
+    others = {**options, "s3.access-key": "another"}
     catalog = Catalog(warehouse, spark, storage_options=options)
     found = {}
     for vectors in ("false", "true"):
@@ -45,7 +45,7 @@ def main(warehouse: str, given: str, jars: str, scratch: str, odd: str) -> None:
         found[vectors] = {
             "plan": frame._jdf.queryExecution().toString(),
             "rows": [list(row) for row in frame.collect()],
-            "plan with other settings": other.read()._jdf.queryExecution().toString(),
+            "plan with other credentials": other.read()._jdf.queryExecution().toString(),
         }
         assert other.read().count() == len(found[vectors]["rows"])
         store = table._store()

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from lakelsm.storage.hadoop_connector import connector_root, connector_settings
+from lakelsm.storage.hadoop_connector import connector_root, connector_settings, is_same_connection
 from lakelsm.storage.object_place import object_location
 from lakelsm.storage.storage_options import store_options
 
@@ -81,3 +81,28 @@ def test_options_mean_the_same_to_the_connector(given: dict[str, str], expected:
 )
 def test_objects_of_s3_alone_are_read_by_a_connector(uri: str, root: str | None) -> None:
     assert connector_root(object_location(uri)[0]) == root
+
+
+ME = {"endpoint": "http://h:9000", "access.key": "me", "secret.key": "word"}
+ANONYMOUS = {"aws.credentials.provider": "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "opened", "is_same"),
+    [
+        (ME, {**ME, "endpoint": "h:9000", "aws.credentials.provider": "several"}, True),
+        (ME, {**ME, "endpoint": "http://other:9000"}, False),
+        (ME, {**ME, "access.key": "other"}, False),
+        (ME, {**ME, "secret.key": "other"}, False),
+        (ME, {"endpoint": "http://h:9000"}, False),
+        ({}, ME, False),
+        ({}, {"endpoint": "s3.eu-west-1.amazonaws.com", "session.token": ""}, True),
+        ({}, ANONYMOUS, False),
+        (ANONYMOUS, ANONYMOUS, True),
+        ({**ME, "session.token": "new"}, {**ME, "session.token": "old"}, False),
+    ],
+)
+def test_a_connection_is_the_same_if_it_asks_the_same_store_by_the_same_credentials(
+    wanted: dict[str, str], opened: dict[str, str], is_same: bool
+) -> None:
+    assert is_same_connection(wanted, opened) == is_same
