@@ -75,8 +75,8 @@ class OrphanResult:
 class MaintenanceRun:
     """A run of maintenance: its ``operation`` ('compact', 'remove_orphans'...), who did it, where, when, and how long.
 
-    ``files`` and ``bytes`` are what it wrote, or deleted where it writes none. ``outcome`` is 'done', 'partial' (it
-    stopped between two of its commits, or goes on) or 'failed: ' with the error's type. ``snapshot_ids`` are the newest
+    ``files`` and ``bytes`` are what it wrote, or deleted where it writes none. ``outcome`` is 'done', 'partial' (a
+    deadline stopped it, or it goes on) or 'failed: ' with the error's type. ``snapshot_ids`` are the newest
     eight that it published.
     """
 

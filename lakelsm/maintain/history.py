@@ -16,7 +16,7 @@ from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, U
 from lakelsm.format.paths import is_maintenance_record
 from lakelsm.maintain.deletion.file_deletion import delete_unneeded
 from lakelsm.maintenance_results import MaintenanceRun
-from lakelsm.snapshots.maintenance_record import DONE, FAILED, MaintenanceRecord, recorded_text, records_of
+from lakelsm.snapshots.maintenance_record import DONE, FAILED, PARTIAL, MaintenanceRecord, recorded_text, records_of
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings, login_and_host
 
@@ -26,10 +26,11 @@ _MOST_FILES, _MOST_BYTES = 100, 4096
 
 @dataclass
 class RunTotals:
-    """What a run that is being recorded has deleted or written so far."""
+    """What a run that is being recorded has deleted or written so far; ``complete`` unless a deadline ended it."""
 
     files: int = 0
     bytes: int = 0
+    complete: bool = True
 
 
 @contextmanager
@@ -45,7 +46,7 @@ def recorded(
     outcome: str | None = None  # An interrupt leaves no record either.
     try:
         yield totals
-        outcome = DONE
+        outcome = DONE if totals.complete else PARTIAL
     except Exception as error:
         if not isinstance(error, (InvalidInputError, UnsupportedFeatureError)):
             outcome = f"{FAILED}: {type(error).__name__}"

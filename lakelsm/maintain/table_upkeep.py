@@ -166,6 +166,7 @@ class TableUpkeep(OpenedTable):
         with recorded(store, "remove_orphans", dry_run=dry_run) as run:
             result = remove_orphans(chosen.runner, store, bound, dry_run=dry_run, force=force, deadline=within)
             run.files, run.bytes = result.files, result.bytes
+            run.complete = result.complete
         return result
 
     def history(self, limit: int = 50) -> list[MaintenanceRun]:

@@ -105,6 +105,7 @@ class TableVersions(OpenedTable):
             else:
                 result = expire_until(store, retention, within)
             run.files, run.bytes = result.data_files + result.changelog_files + result.metadata_files, result.bytes
+            run.complete = result.complete
         return result
 
     # -- branches --------------------------------------------------------------------------------------------------

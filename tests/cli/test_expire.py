@@ -48,8 +48,10 @@ def test_a_deadline_stops_between_some_snapshots_and_the_next_ones(
     assert (first["status"], first["snapshots"], first["complete"]) == ("deadline", 3, False)
     assert first["earliest_snapshot_id"] == 4
     assert first["held_by"] == ["the deadline"]
+    assert table.history(1)[0].outcome == "partial"
     rest = called.json("expire", "--retain-last", "1", "--deadline", "1 h")
     assert (rest["status"], rest["snapshots"], rest["complete"], rest["held_by"]) == ("done", 4, True, [])
+    assert table.history(1)[0].outcome == "done"
     assert values(table) == [f"v{number}" for number in range(1, 9)]
 
 

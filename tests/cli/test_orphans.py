@@ -56,9 +56,10 @@ def test_a_bound_of_less_than_an_hour_needs_force(called: Called) -> None:
 
 
 def test_a_deadline_that_has_passed_leaves_what_was_not_looked_at(called: Called) -> None:
-    versioned_table(called.warehouse, 1)
+    table = versioned_table(called.warehouse, 1)
     (path,) = leave_orphans(called, 1)
     found = called.json("orphans", "--deadline", "0")
+    assert table.history(1)[0].outcome == "partial"
     assert (found["status"], found["files"], found["complete"]) == ("deadline", 0, False)
     assert path.exists()
 
