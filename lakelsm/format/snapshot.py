@@ -113,6 +113,14 @@ class Snapshot:
         kept = self._kept_checksums()
         return all(kept.get(name, text) == text for name, text in self._own_checksums().items())
 
+    def without_changelog(self) -> Snapshot:
+        """The same snapshot where its changelog has expired; what it says has checksums again if it had."""
+        bare = replace(
+            self, changelog_manifest_list=None, changelog_manifest_list_size=None, changelog_record_count=None
+        )
+        kept = self._kept_checksums()
+        return bare.sealed({name: self.checksum_of(name) for name in bare.metadata_files}) if kept else bare
+
     def _kept_checksums(self) -> Mapping[str, object]:
         kept = self.extra.get(CHECKSUMS_KEY)
         return kept if isinstance(kept, dict) else {}

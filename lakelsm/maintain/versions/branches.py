@@ -11,6 +11,7 @@ from lakelsm.epoch_time import utc_time
 from lakelsm.errors import CommitConflictError, InvalidInputError, SnapshotNotFoundError, TableNotFoundError
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths, schema_id_of
 from lakelsm.format.snapshot import Tag
+from lakelsm.maintain.versions.tags import restorable
 from lakelsm.maintenance_results import BranchInfo
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
@@ -124,14 +125,17 @@ def _copy_tag(store: TableStore, branch: TablePaths, name: str) -> Tag:
     The tag is looked at again afterwards: from now on the branch keeps its files, but a deletion may have begun before.
     """
     tag = store.tags.get(name)
-    snapshot_file = branch.snapshot_file(tag.snapshot.id)
+    snapshot = restorable(store, tag.snapshot)
+    snapshot_file = branch.snapshot_file(snapshot.id)
     store.file_io.create_if_absent(branch.tag(name), tag.to_json().encode())
-    store.file_io.create_if_absent(snapshot_file, tag.snapshot.to_json().encode())
-    if store.tags.try_get(name) != tag:
+    store.file_io.create_if_absent(snapshot_file, snapshot.to_json().encode())
+    if store.tags.try_get(name) != tag or restorable(store, tag.snapshot) != snapshot:
         store.file_io.delete_dir(branch.branch_root)
-        raise SnapshotNotFoundError(f"Tag {name!r} of table {store.name} was deleted or replaced meanwhile: try again.")
+        raise SnapshotNotFoundError(
+            f"Tag {name!r} of table {store.name} was deleted or replaced meanwhile, or its snapshot expired: try again."
+        )
     tags, snapshots = TagStore(store.file_io, branch).all(), SnapshotManager(store.file_io, branch).list()
-    if tags != {name: tag} or list(snapshots) != [tag.snapshot]:
+    if tags != {name: tag} or list(snapshots) != [snapshot]:
         raise CommitConflictError(
             f"Table {store.name}: branch {branch.branch!r} is being made of something else too: delete it and try again."
         )

@@ -18,6 +18,7 @@ from lakelsm.errors import CommitConflictError, InvalidInputError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintain.deletion.released_files import ReleasedFiles
 from lakelsm.maintain.versions.consumers import reset_beyond
+from lakelsm.maintain.versions.tags import restorable
 from lakelsm.maintenance_results import RollbackResult
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.json_file import checked_bytes, publish
@@ -160,7 +161,8 @@ def _restore(store: TableStore, target: Snapshot, surroundings: Surroundings) ->
     path = store.paths.snapshot_file(target.id)
     if not target.is_same(store.snapshots.try_get(target.id)):
         store.file_io.write(store.paths.earliest_hint, str(target.id).encode("ascii"))
-        publish(store.file_io, path, checked_bytes(target, path, MAX_SNAPSHOT_BYTES), surroundings.sleep)
+        content = checked_bytes(restorable(store, target), path, MAX_SNAPSHOT_BYTES)
+        publish(store.file_io, path, content, surroundings.sleep)
     if not target.is_same(store.snapshots.try_get(target.id)) or store.snapshots.is_expiring(target.id):
         raise CommitConflictError(
             f"Table {store.name}: snapshot {target.id} expires while the table is rolled back to it. Nothing later was "

@@ -64,6 +64,15 @@ def tagged_snapshot(store: TableStore, snapshot_id: int | None) -> Snapshot:
     return next(kept, None) or store.snapshots.get(snapshot_id)
 
 
+def restorable(store: TableStore, tagged: Snapshot) -> Snapshot:
+    """A tag's snapshot as it can be one again: without its changelog where that expired, which no tag keeps."""
+    kept = store.snapshots.try_get(tagged.id), store.changelogs.try_get(tagged.id)
+    expiring = store.snapshots.is_expiring(tagged.id)
+    if (tagged.is_same(kept[0]) and not expiring) or tagged.is_same(kept[1]):
+        return tagged
+    return tagged.without_changelog()
+
+
 def create_tag(
     store: TableStore,
     name: str,

@@ -159,6 +159,23 @@ def test_an_expired_snapshot_comes_back_from_its_tag(table: Table) -> None:
     assert table.write(rows((9, "v9"))).snapshot_id == 3
 
 
+@pytest.mark.parametrize("how", ["rollback", "branch"])
+def test_a_snapshot_that_comes_back_is_without_its_changelog_which_has_expired(tmp_path: Path, how: str) -> None:
+    table = versioned_table(tmp_path, 4, **{"changelog-producer": "input"})
+    table.create_tag("old", 2)
+    table.expire_snapshots(retain_last=1)
+    if how == "branch":
+        table.create_branch("b", "old")
+    else:
+        table.rollback("old")
+    again = table.branch("b") if how == "branch" else table
+    assert values(again) == ROWS[2] and again.changelog_arrow().num_rows == 0
+    assert again.write(rows((9, "v9"))).snapshot_id == 3
+    assert again.changelog_arrow()["v"].to_pylist() == ["v9"]
+    assert table.check(data="full", engine="local").findings == ()
+    assert table.remove_orphans(0, force=True, dry_run=True, engine="local").files == 0
+
+
 def test_the_id_of_an_expired_snapshot_is_found_in_its_tag(table: Table) -> None:
     table.create_tag("old", 2)
     expire(table, 1, 2, 3)
