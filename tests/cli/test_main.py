@@ -20,7 +20,7 @@ from lakelsm.cli.arguments import check_table
 from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report
-from lakelsm.cli.verb import Verb
+from lakelsm.cli.verb import Verb, VerbGroup
 from tests.cli.fake_table import NAMED
 
 if TYPE_CHECKING:
@@ -126,3 +126,18 @@ def test_the_command_has_a_verb_for_all_upkeep() -> None:
     known = {verb.name for verb in command.VERBS}
     assert {"compact", "expire", "tag", "branch", "rollback", "orphans", "check", "status", "partitions"} <= known
     assert {"analyze", "consumers", "history", "all"} <= known
+
+
+def leaves(verbs: tuple[Verb | VerbGroup, ...]) -> list[list[str]]:
+    nested = [[verb.name, *leaf] for verb in verbs if isinstance(verb, VerbGroup) for leaf in leaves(verb.verbs)]
+    return [*([verb.name] for verb in verbs if isinstance(verb, Verb)), *nested]
+
+
+@pytest.mark.parametrize("names", leaves(command.VERBS), ids=" ".join)
+def test_the_help_of_every_verb_has_the_table_the_report_and_the_exit_statuses(
+    names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended_with([*names, "--help"]) == 0
+    text = capsys.readouterr().out
+    for part in ("--warehouse", "--path", "--branch", "--storage-option", "--report", "exit status:", "\n  4  "):
+        assert part in text
