@@ -15,7 +15,7 @@ from pyarrow import fs as arrow_fs
 from lakelsm.arguments import LONGEST_NAME
 from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, StorageError, UnsupportedFeatureError
 from lakelsm.storage.file_io import FileEntry
-from lakelsm.storage.refused_writes import refused_write
+from lakelsm.storage.refused_writes import refused_deletion, refused_write
 from lakelsm.surroundings import SYSTEM
 
 # What link(2) says where it surely made no name.
@@ -168,7 +168,7 @@ class LocalFileIO:
     def delete(self, path: str) -> None:
         """Delete a file; it is no error when it does not exist."""
         self._keep_inside(os.path.dirname(path))
-        with contextlib.suppress(FileNotFoundError):
+        with _deletion(path):
             os.unlink(path)
 
     def delete_files(self, paths: Sequence[str]) -> None:
@@ -195,8 +195,9 @@ class LocalFileIO:
         if last is not None:
             for entry in self.entries(path):
                 if entry.is_directory and entry.name != last:
-                    shutil.rmtree(os.path.join(path, entry.name))
-        with contextlib.suppress(FileNotFoundError):
+                    with _deletion(path):
+                        shutil.rmtree(os.path.join(path, entry.name))
+        with _deletion(path):
             shutil.rmtree(path)
 
     def delete_empty_dir(self, path: str) -> bool:
@@ -207,7 +208,7 @@ class LocalFileIO:
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR):
                 return False
-            raise
+            raise refused_deletion(path, error) from error
         return True
 
     def mkdirs(self, path: str) -> None:
@@ -301,6 +302,19 @@ def _require_regular(path: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = next((name for test, name in _KINDS if test(status.st_mode)), "no file")
         raise CorruptTableError(f"{path} is {kind} and no regular file, so lakelsm does not open it: restore the file.")
+
+
+@contextlib.contextmanager
+def _deletion(path: str) -> Iterator[None]:
+    """Delete: nothing is raised where there is nothing, and a refusal is told in lakelsm's words."""
+    try:
+        yield
+    except FileNotFoundError:
+        return
+    except IsADirectoryError as error:
+        raise CorruptTableError(f"{path} is a directory and no regular file: delete it yourself.") from error
+    except OSError as error:
+        raise refused_deletion(path, error) from error
 
 
 @contextlib.contextmanager

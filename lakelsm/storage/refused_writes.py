@@ -1,4 +1,4 @@
-"""What the file system says when it refuses a write, told with the file, the space and the remedy."""
+"""What the file system says when it refuses a write or a deletion, told with the file, the space and the remedy."""
 
 from __future__ import annotations
 
@@ -27,13 +27,24 @@ def refused_write(
 
     ``lost`` says what the failure means for the table.
     """
-    reason = os.strerror(error.errno) if error.errno else " ".join(str(error).split())
     size = "" if needed is None else f" ({needed} bytes)"
     free = f"; {_free(path)} bytes are free there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    remedy = _REMEDIES.get(error.errno or 0, "Mend what the file system says")
     return StorageError(
-        f"{path} cannot be written{size}: {reason}{free}. {lost}. {remedy}, and run it again."
+        f"{path} cannot be written{size}: {_reason(error)}{free}. {lost}. {_remedy(error)}, and run it again."
     )
+
+
+def refused_deletion(path: str, error: OSError) -> StorageError:
+    """Return the error for a file or directory that cannot be deleted."""
+    return StorageError(f"{path} cannot be deleted: {_reason(error)}. {_remedy(error)}, and run it again.")
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else " ".join(str(error).split())
+
+
+def _remedy(error: OSError) -> str:
+    return _REMEDIES.get(error.errno or 0, "Mend what the file system says")
 
 
 def _free(path: str) -> int:

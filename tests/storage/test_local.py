@@ -320,3 +320,29 @@ def test_what_goes_last_is_there_until_all_else_is_gone(tmp_path: Path, monkeypa
     monkeypatch.setattr(shutil, "rmtree", rmtree)
     LocalFileIO().delete_dir(str(tmp_path / "t"), last="schema")
     assert len(seen) == 3 and seen[-1] == {"schema"} and not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("call", ["unlink", "rmtree", "rmdir"])
+def test_a_deletion_that_is_refused_is_told_with_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    path = tmp_path / "there"
+    if call == "unlink":
+        path.touch()
+    else:
+        path.mkdir()
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "as the system says it", str(path))
+
+    monkeypatch.setattr(shutil if call == "rmtree" else os, call, refuse)
+    method = {"unlink": "delete", "rmtree": "delete_dir", "rmdir": "delete_empty_dir"}[call]
+    with pytest.raises(StorageError, match=rf"{path} cannot be deleted: Read-only.*Mount the file system"):
+        getattr(LocalFileIO(), method)(str(path))
+
+
+def test_a_directory_in_the_place_of_a_file_is_not_deleted(tmp_path: Path) -> None:
+    (tmp_path / "file").mkdir()
+    with pytest.raises(CorruptTableError, match="file is a directory and no regular file: delete it yourself"):
+        LocalFileIO().delete_files([str(tmp_path / "file")])
+    assert (tmp_path / "file").is_dir()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import StorageError
-from lakelsm.storage.refused_writes import refused_write
+from lakelsm.storage.refused_writes import refused_deletion, refused_write
 
 #: What a reader of the refusal looks for in its remedy.
 REMEDIES = {
@@ -35,6 +35,8 @@ def test_each_refusal_has_its_remedy(tmp_path: Path, code: int) -> None:
     text = rf"{path} cannot be written \(12 bytes\): {re.escape(os.strerror(code))}{free}\. Nothing of this commit is "
     found = re.fullmatch(rf"{text}visible\. ([^.]+), and run it again\.", str(error))
     assert found is not None and REMEDIES[code] in found[1]
+    told = str(refused_deletion(path, OSError(code, "as some library says it")))
+    assert told == f"{path} cannot be deleted: {os.strerror(code)}. {found[1]}, and run it again."
 
 
 def test_a_refusal_without_a_code_or_size_has_its_own_words_on_one_line() -> None:

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from lakelsm.arguments import checked_branch
 from lakelsm.epoch_time import utc_time
-from lakelsm.errors import CommitConflictError, InvalidInputError, SnapshotNotFoundError, TableNotFoundError
+from lakelsm.errors import (
+    CommitConflictError,
+    CorruptTableError,
+    InvalidInputError,
+    SnapshotNotFoundError,
+    TableNotFoundError,
+)
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths, schema_id_of
 from lakelsm.format.snapshot import Tag
 from lakelsm.maintain.versions.tags import restorable
@@ -43,12 +49,13 @@ def create_branch(
             store.tags.get(tag)
         return
     branch, newest = store.paths.of_branch(name), None
+    schemas = {number: _read(store, store.paths.schema_file(number)) for number in (0, *store.schemas.ids())}
     if tag is not None:
         newest = _copy_tag(store, branch, tag).snapshot.schema_id
-    ids = [schema_id for schema_id in store.schemas.ids() if newest is None or schema_id <= newest]
-    for schema_id in reversed(ids[1:]):
-        _copy(store, store.paths.schema_file(schema_id), branch.schema_file(schema_id))
-    if not store.file_io.create_if_absent(branch.schema_file(0), store.file_io.read(store.paths.schema_file(0))):
+    for number in sorted(schemas, reverse=True):
+        if number > 0 and (newest is None or number <= newest):
+            _put(store, branch.schema_file(number), schemas[number])
+    if not store.file_io.create_if_absent(branch.schema_file(0), schemas[0]):
         raise _taken(store, name)
 
 
@@ -81,12 +88,15 @@ def rename_branch(store: TableStore, name: str, new_name: str, *, dry_run: bool 
         return
     pairs = [(source.tag_dir, target.tag_dir), (source.snapshot_dir, target.snapshot_dir)]
     pairs += [(source.changelog_dir, target.changelog_dir), (source.consumer_dir, target.consumer_dir)]
+    copies: dict[str, str] = {}
     for old, new in pairs:
-        for file in sorted(store.file_io.list(old)):
-            if not file.startswith("."):
-                _copy(store, f"{old}/{file}", f"{new}/{file}")
-    for schema_id in reversed(SchemaStore(store.file_io, source).ids()):
-        _copy(store, source.schema_file(schema_id), target.schema_file(schema_id))
+        names = sorted(store.file_io.list(old))
+        copies.update((f"{old}/{file}", f"{new}/{file}") for file in names if not file.startswith("."))
+    schemas = SchemaStore(store.file_io, source)
+    copies.update((source.schema_file(number), target.schema_file(number)) for number in reversed(schemas.ids()))
+    # All are read before the first is written: what cannot be read leaves no branch half-way.
+    for path, data in [(new, _read(store, old)) for old, new in copies.items()]:
+        _put(store, path, data)
     _remove(store, source)
 
 
@@ -142,9 +152,16 @@ def _copy_tag(store: TableStore, branch: TablePaths, name: str) -> Tag:
     return tag
 
 
-def _copy(store: TableStore, source: str, target: str) -> None:
-    """Copy a file to a free place. Raises CommitConflictError where somebody else put another one there."""
-    data = store.file_io.read(source)
+def _read(store: TableStore, path: str) -> bytes:
+    """Read a file that is to be copied. Raises CorruptTableError where there is none."""
+    try:
+        return store.file_io.read(path)
+    except FileNotFoundError as error:
+        raise CorruptTableError(f"{path} does not exist, or others deleted it meanwhile: restore it.") from error
+
+
+def _put(store: TableStore, target: str, data: bytes) -> None:
+    """Put a file in a free place. Raises CommitConflictError where somebody else put another one there."""
     if not store.file_io.create_if_absent(target, data) and store.file_io.read(target) != data:
         raise CommitConflictError(f"{target} is being made by another process too: delete the branch and try again.")
 

@@ -54,9 +54,10 @@ def fast_forward(store: TableStore, name: str, *, dry_run: bool = False) -> Fast
         raise InvalidInputError(
             f"Branch {name!r} of table {store.name} has no snapshot to fast-forward to: write to it first."
         )
-    # The state that the table gets, and whose progress is to be told: what cannot be read stops it here.
+    # The state that the table gets, and what else is changed: what cannot be read stops it here.
     read_manifest_metas(store.file_io, store.paths, branch.snapshots[max(branch.snapshots)])
     store.consumers.all()
+    store.changelogs.list()
     run = _FastForward(store, _History.of(store), source, branch)
     run.check_kept(name)
     if not dry_run:

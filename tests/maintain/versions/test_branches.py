@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import AddColumn, Catalog, InvalidInputError, LakelsmError, SnapshotNotFoundError, TableNotFoundError
-from lakelsm.errors import CommitConflictError
+from lakelsm.errors import CommitConflictError, CorruptTableError
 from lakelsm.maintain.versions.branches import create_branch, delete_branch, rename_branch
 from lakelsm.storage import LocalFileIO
 from tests.maintain.versions.branched_table import new_table, put, rows, tag
@@ -283,3 +283,34 @@ def test_of_two_creations_at_once_from_other_tags_one_fails_at_least(tmp_path: P
 
     with pytest.raises(CommitConflictError, match="something else too"):
         create_branch(replace(store, file_io=Racing()), "b", "t1")
+
+
+@pytest.mark.parametrize("file", ["snapshot/snapshot-1", "snapshot/snapshot-2", "tag/tag-own"])
+def test_a_rename_of_a_branch_that_cannot_be_read_leaves_it_as_it_is(tmp_path: Path, file: str) -> None:
+    table = new_table(tmp_path)
+    put(table, {1: "a"})
+    table.create_tag("q")
+    table.create_branch("b", tag="q")
+    branch = table.branch("b")
+    put(branch, {2: "b"})
+    branch.create_tag("own")
+    store = table._store()
+    path = Path(branch._store().paths.branch_root) / file
+    path.unlink()
+    path.symlink_to(path.name)
+    before = {found for found in tmp_path.rglob("*") if found.parent.name != "service"}
+    with pytest.raises(CorruptTableError, match=path.name):
+        rename_branch(store, "b", "c")
+    assert {found for found in tmp_path.rglob("*") if found.parent.name != "service"} == before
+
+
+def test_a_table_without_its_first_schema_makes_no_branch(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    put(table, {1: "a"})
+    table.create_tag("q")
+    store = table._store()
+    Path(store.paths.schema_file(0)).unlink()
+    for tag_name in (None, "q"):
+        with pytest.raises(CorruptTableError, match="schema-0 does not exist"):
+            create_branch(store, "b", tag_name)
+    assert list(store.branches.names()) == []
