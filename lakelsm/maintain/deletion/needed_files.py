@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import ParamSpec, TypeAlias, TypeVar
 
 from lakelsm.errors import CorruptTableError
+from lakelsm.format.index.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.manifest.entry import EntryIdentity
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.manifest_prune import select_manifests
 from lakelsm.snapshots.manifest_scan import (
     read_delta_entries,
@@ -22,8 +24,11 @@ from lakelsm.snapshots.manifest_scan import (
     read_manifest_metas,
     read_named_entries,
 )
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage import FileIO
 
+Asked = ParamSpec("Asked")
 Read = TypeVar("Read")
 
 #: What tells data files apart: partition, bucket and name. A file that moves to another level stays the same file.
@@ -45,6 +50,16 @@ class FoundFiles:
     lists: dict[str, int] = field(default_factory=dict)
     index: dict[str, int] = field(default_factory=dict)
     statistics: dict[str, int] = field(default_factory=dict)
+
+    def add_list(self, name: str, size: int | None, metas: Iterable[ManifestFileMeta]) -> None:
+        """Add a manifest list and the manifests that it names."""
+        self.lists[name] = size or 0
+        self.manifests.update((meta.file_name, meta.file_size) for meta in metas)
+
+    def add_index(self, name: str, entries: Iterable[IndexManifestEntry]) -> None:
+        """Add an index manifest and the index files that it names."""
+        self.lists[name] = 0
+        self.index.update((entry.file.file_name, entry.file.file_size) for entry in entries)
 
     @property
     def metadata(self) -> int:
@@ -71,14 +86,20 @@ def paths_of(store: TableStore, entries: Iterable[ManifestEntry]) -> list[str]:
     return paths
 
 
-def if_there(read: Callable[[], Read]) -> Read | None:
+def unexpired_snapshots(file_io: FileIO, branch: RetainedBranch) -> list[Snapshot]:
+    """The snapshots of a branch without those that are expiring there: they are older than EARLIEST says."""
+    begun = SnapshotManager(file_io, branch.paths).earliest_id()
+    return [snapshot for snapshot in branch.snapshots if begun is None or snapshot.id >= begun]
+
+
+def if_there(read: Callable[Asked, Read], *args: Asked.args, **kwargs: Asked.kwargs) -> Read | None:
     """What is read of a state of which files may be gone; None where one is.
 
     A run that was killed deletes files of a snapshot that goes, and the delta of a long-lived changelog stays only where
     the table's changelog consists of it.
     """
     try:
-        return read()
+        return read(*args, **kwargs)
     except CorruptTableError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             return None
@@ -114,8 +135,8 @@ class NeededFiles:
     def keep_delta(self, changelog: Snapshot) -> int:
         """Keep what a long-lived changelog without changelog files consists of; nothing where its delta is gone."""
         file_io, paths = self._store.file_io, self._store.paths
-        metas = if_there(lambda: read_delta_metas(file_io, paths, changelog))
-        delta = if_there(lambda: read_delta_entries(file_io, paths, changelog))
+        metas = if_there(read_delta_metas, file_io, paths, changelog)
+        delta = if_there(read_delta_entries, file_io, paths, changelog)
         kept = self.keep_manifests([changelog.delta_manifest_list], metas or ())
         return kept + self.keep_entries(entry for entry in delta or () if entry.kind == FileKind.ADD)
 

@@ -10,7 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_unneeded
-from lakelsm.maintain.deletion.needed_files import FoundFiles, NeededFiles, file_key, if_there, paths_of
+from lakelsm.maintain.deletion.needed_files import (
+    FoundFiles,
+    NeededFiles,
+    file_key,
+    if_there,
+    paths_of,
+    unexpired_snapshots,
+)
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.manifest_scan import (
     read_changelog_entries,
@@ -19,7 +26,6 @@ from lakelsm.snapshots.manifest_scan import (
     read_live_entries,
     read_manifest_list,
 )
-from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore
 
 
@@ -58,7 +64,7 @@ class ReleasedFiles:
         if changelog.changelog_manifest_list is not None:
             self._changelogs[changelog.changelog_manifest_list] = changelog
             return
-        delta = if_there(lambda: read_delta_entries(self._store.file_io, self._store.paths, changelog))
+        delta = if_there(read_delta_entries, self._store.file_io, self._store.paths, changelog)
         if delta is not None:
             self._add_files(delta)
             self._add_list(changelog, changelog.delta_manifest_list, changelog.delta_manifest_list_size)
@@ -97,8 +103,7 @@ class ReleasedFiles:
         have any part of the same history.
         """
         for branch in retained:
-            begun = SnapshotManager(self._store.file_io, branch.paths).earliest_id() or 0
-            snapshots = [snapshot for snapshot in branch.snapshots if snapshot.id >= begun]
+            snapshots = unexpired_snapshots(self._store.file_io, branch)
             own = branch.paths == self._store.paths
             if own and not self._re_adds and all(each.commit_kind is not CommitKind.OVERWRITE for each in snapshots):
                 snapshots = [*snapshots[:1], *([newest] if newest is not None else [])]
@@ -132,13 +137,11 @@ class ReleasedFiles:
         self._add_list(state, state.delta_manifest_list, state.delta_manifest_list_size)
         if state.index_manifest is not None:
             entries = read_index_entries(self._store.file_io, self._store.paths, state)
-            self.found.index.update((entry.file.file_name, entry.file.file_size) for entry in entries)
-            self.found.lists[state.index_manifest] = 0
+            self.found.add_index(state.index_manifest, entries)
         if state.statistics is not None:
             self.found.statistics[state.statistics] = 0
 
     def _add_list(self, snapshot: Snapshot, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
         metas = read_manifest_list(self._store.file_io, self._store.paths, snapshot, name, size)
-        self.found.lists[name] = size or 0
-        self.found.manifests.update((meta.file_name, meta.file_size) for meta in metas)
+        self.found.add_list(name, size, metas)
         return metas

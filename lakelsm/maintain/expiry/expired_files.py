@@ -25,7 +25,14 @@ from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.manifest.data_file_meta import FileSource
 from lakelsm.format.paths import MAIN_BRANCH
 from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.maintain.deletion.needed_files import FileKey, FoundFiles, NeededFiles, file_key, if_there
+from lakelsm.maintain.deletion.needed_files import (
+    FileKey,
+    FoundFiles,
+    NeededFiles,
+    file_key,
+    if_there,
+    unexpired_snapshots,
+)
 from lakelsm.maintain.expiry.expiry_range import ExpiryRange
 from lakelsm.options import ChangelogProducer
 from lakelsm.snapshots.branch_store import RetainedBranch
@@ -36,7 +43,6 @@ from lakelsm.snapshots.manifest_scan import (
     read_manifest,
     read_manifest_list,
 )
-from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore
 
 #: A file is younger than a snapshot that was committed so many milliseconds before it was made. Times of making are wall
@@ -64,7 +70,8 @@ class ExpiredFiles:
         own = next(branch for branch in retained if branch.paths == self._store.paths)
         others = [branch for branch in retained if branch is not own]
         self._find_data()
-        elsewhere = (s for branch in others for s in (*self._readable(branch), *branch.changelogs))
+        file_io = self._store.file_io
+        elsewhere = (s for branch in others for s in (*unexpired_snapshots(file_io, branch), *branch.changelogs))
         self._find_changelog_files({snapshot.changelog_manifest_list for snapshot in elsewhere})
         self._find_metadata()
         needed = NeededFiles(self._store, self.found)
@@ -81,14 +88,14 @@ class ExpiredFiles:
         going, store = self._going, self._store
         for changelog in going.changelogs:
             if changelog.changelog_manifest_list is None:
-                delta = if_there(lambda: read_delta_entries(store.file_io, store.paths, changelog))  # noqa: B023
+                delta = if_there(read_delta_entries, store.file_io, store.paths, changelog)
                 self._add_deletions(changelog.id, delta or [])
         snapshots = [*going.snapshots, going.first]
         for before, snapshot in pairwise(snapshots):
             if snapshot is going.first:
                 delta = read_delta_entries(store.file_io, store.paths, snapshot)
             else:
-                delta = if_there(lambda: read_delta_entries(store.file_io, store.paths, snapshot))  # noqa: B023
+                delta = if_there(read_delta_entries, store.file_io, store.paths, snapshot)
             self._has_gap |= delta is None or snapshot.id != before.id + 1
             self._add_deletions(snapshot.id, delta or [])
         if self._keeps_deltas and (going.turned or going.kept_changelogs):
@@ -127,7 +134,7 @@ class ExpiredFiles:
             metas = self._add_list(snapshot, name, snapshot.changelog_manifest_list_size)
             store = self._store
             for meta in metas:
-                entries = if_there(lambda: read_manifest(store.file_io, store.paths, meta))  # noqa: B023
+                entries = if_there(read_manifest, store.file_io, store.paths, meta)
                 for entry in entries or ():
                     self.found.changelog[file_key(entry)] = entry
 
@@ -139,9 +146,8 @@ class ExpiredFiles:
             if not (snapshot.id in turned and self._keeps_deltas and snapshot.changelog_manifest_list is None):
                 self._add_list(snapshot, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
             if snapshot.index_manifest is not None:
-                entries = if_there(lambda: read_index_entries(store.file_io, store.paths, snapshot))  # noqa: B023
-                self.found.index.update((entry.file.file_name, entry.file.file_size) for entry in entries or ())
-                self.found.lists[snapshot.index_manifest] = 0
+                entries = if_there(read_index_entries, store.file_io, store.paths, snapshot)
+                self.found.add_index(snapshot.index_manifest, entries or ())
             if snapshot.statistics is not None:
                 self.found.statistics[snapshot.statistics] = 0
         for changelog in self._going.changelogs:
@@ -152,9 +158,8 @@ class ExpiredFiles:
     def _add_list(self, snapshot: Snapshot, name: str, size: int | None) -> Sequence[ManifestFileMeta]:
         """Add a manifest list and its manifests; return these: none where a run that was killed deleted the list."""
         store = self._store
-        metas = if_there(lambda: read_manifest_list(store.file_io, store.paths, snapshot, name, size))
-        self.found.lists[name] = size or 0
-        self.found.manifests.update((meta.file_name, meta.file_size) for meta in metas or ())
+        metas = if_there(read_manifest_list, store.file_io, store.paths, snapshot, name, size)
+        self.found.add_list(name, size, metas or ())
         return metas or ()
 
     # -- what stays ------------------------------------------------------------------------------------------------
@@ -176,7 +181,7 @@ class ExpiredFiles:
         kept = (store.changelogs.try_get(snapshot_id) for snapshot_id in self._going.kept_changelogs)
         for changelog in (*self._going.turned, *(each for each in kept if each is not None)):
             if changelog.changelog_manifest_list is None:
-                metas = if_there(lambda: read_delta_metas(store.file_io, store.paths, changelog))  # noqa: B023
+                metas = if_there(read_delta_metas, store.file_io, store.paths, changelog)
                 needed.keep_manifests([changelog.delta_manifest_list], metas or ())
 
     def _keep_own_tags(self, needed: NeededFiles, own: RetainedBranch) -> None:
@@ -202,7 +207,7 @@ class ExpiredFiles:
 
     def _keep_branch(self, needed: NeededFiles, branch: RetainedBranch) -> None:
         name = "the main branch" if branch.paths.branch == MAIN_BRANCH else f"branch {branch.paths.branch}"
-        snapshots = self._readable(branch)
+        snapshots = unexpired_snapshots(self._store.file_io, branch)
         first = self._going.first.id
         later = (s for s in snapshots[1:] if s.id < first or s.commit_kind is CommitKind.OVERWRITE)
         states = [*snapshots[:1], *later]
@@ -211,11 +216,6 @@ class ExpiredFiles:
         for changelog in branch.changelogs:
             if changelog.changelog_manifest_list is None:
                 self._count(name, needed.keep_delta(changelog))
-
-    def _readable(self, branch: RetainedBranch) -> list[Snapshot]:
-        """The snapshots of a branch without those that are expiring there: they are older than EARLIEST says."""
-        begun = SnapshotManager(self._store.file_io, branch.paths).earliest_id()
-        return [snapshot for snapshot in branch.snapshots if begun is None or snapshot.id >= begun]
 
     def _is_younger(self, key: FileKey, state: Snapshot) -> bool:
         made = self.found.data[key].file.creation_time_millis
