@@ -11,7 +11,7 @@ A file that goes is one of an expired snapshot alone, so a reader of a snapshot 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lakelsm.errors import CommitConflictError, CorruptTableError
@@ -22,10 +22,11 @@ from lakelsm.maintain.expiry.expired_files import ExpiredFiles
 from lakelsm.maintain.expiry.expiry_range import ExpiryRange, expiry_range, is_due
 from lakelsm.maintain.expiry.retention import Retention, limit_text, snapshot_retention
 from lakelsm.maintenance_results import ExpiryResult
+from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
-#: So often what goes is worked out anew where another expiry came first.
+#: So often what goes is worked out anew where another expiry came first, or others let a tag or a branch go.
 _TRIES = 3
 #: So many snapshots go at first where a deadline may stop an expiry, then twice as many each time, and so many at most.
 _SLICE, _MOST_OF_SLICE = 10, 200
@@ -51,11 +52,13 @@ def expire_snapshots(
         if not dry_run:
             store.snapshots.announce_earliest(going.first.id)
         files = ExpiredFiles(store, going)
+        retained: Sequence[RetainedBranch] = ()
         try:
-            found = files.find(store.branches.retained())
+            retained = store.branches.retained()
+            found = files.find(retained)
         except CorruptTableError:
-            if attempt + 1 < _TRIES and _came_second(store, going):
-                continue
+            if attempt + 1 < _TRIES and (_came_second(store, going) or store.branches.retained() != retained):
+                continue  # Others expired the same, or let a tag or a branch go that was looked at.
             raise
         deleted = DeletedFiles() if dry_run else _Deletion(store, going, found).run()
         return _result(store, going, files, deleted, dry_run, surroundings.monotonic() - started)

@@ -18,7 +18,7 @@ from lakelsm.maintain.expiry import expired_files
 from lakelsm.maintain.expiry.retention import Retention
 from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots
 from lakelsm.maintain.versions.branches import create_branch
-from lakelsm.maintain.versions.tags import create_tag
+from lakelsm.maintain.versions.tags import create_tag, delete_tags
 from lakelsm.snapshots.consumer_store import consumer_text
 from lakelsm.storage import LocalFileIO
 from tests.commit.commit_table import hash_index
@@ -305,6 +305,25 @@ def test_a_tag_that_is_made_meanwhile_is_seen_or_refused(tmp_path: Path) -> None
         if file_io.left >= 0:
             break
     assert outcomes == {"done", "refused", "never"}
+
+
+def test_a_tag_that_goes_meanwhile_stops_no_expiry(tmp_path: Path) -> None:
+    """Whichever storage operation of the expiry it goes before, with the files that it alone kept."""
+    for moment in range(60):
+        table = ExpiryTable(tmp_path / str(moment))
+        entry = table.new()
+        create_tag(table.store, "old", table.append(entry))
+        compacted = table.rewritten(entry)
+        table.compact(compacted)
+        table.expire_to(1)
+        table.compact(table.rewritten(compacted[1]))
+        plain = table.store
+        table.file_io = file_io = Interrupted(moment, lambda: delete_tags(plain, ["old"]))  # noqa: B023
+        table.expire_to(1)
+        table.file_io = LocalFileIO()
+        assert table.missing() == set(), moment
+        if file_io.left >= 0:
+            break
 
 
 class Interrupted(LocalFileIO):
