@@ -13,7 +13,7 @@ from tests.damage.samples import SAMPLES, build
 from tests.damage.trial import prepare, run
 
 #: Trials of a run of the tests; `make fuzz` makes more.
-_TRIALS = int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "24"))
+_TRIALS = int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "16"))
 
 
 @pytest.mark.property

@@ -144,7 +144,7 @@ def wild_avro(path: Path, draw: st.DataObject) -> str:
     return f"{where} = {str(value)[:20]!r}"
 
 
-@examples(25)
+@examples(15)
 @given(draw=st.data())
 def test_whatever_the_metadata_say_every_operation_ends_with_a_typed_error_or_none(
     make: Make, draw: st.DataObject
