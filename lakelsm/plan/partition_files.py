@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.format.manifest import ManifestEntry
+from lakelsm.format.manifest.manifest_file import EntryBatch
 from lakelsm.format.partition_path import partition_labels
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lsm.pruning import partitions_that_may_match
 from lakelsm.predicate.predicate import Predicate, columns, is_exact
-from lakelsm.snapshots.manifest_scan import PartitionFilter, read_live_entries
+from lakelsm.snapshots.manifest_scan import PartitionFilter, read_live_batches
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import has_nanoseconds
+
+_SUMMED = ("rows_sum", "rows_count", "bytes_sum", "updated_max")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +57,32 @@ def chosen_partitions(store: TableStore, snapshot: Snapshot | None, predicate: P
     keep = None if predicate is None else _exactly(store, predicate)
     if snapshot is None:
         return []
-    entries = read_live_entries(store.file_io, store.paths, snapshot, keep_partitions=keep, stats=False)
-    by_partition: dict[bytes, list[ManifestEntry]] = {}
-    for entry in entries:
-        by_partition.setdefault(entry.partition, []).append(entry)
-    labels = partition_labels(list(by_partition), store.schema.partition_keys, store.partition_types)
-    found = [_files(partition, label, its) for (partition, its), label in zip(by_partition.items(), labels)]
+    partitions, sums = _sums(read_live_batches(store.file_io, store.paths, snapshot, keep))
+    labels = partition_labels(partitions, store.schema.partition_keys, store.partition_types)
+    columns = (sums[name].to_pylist() for name in _SUMMED)
+    found = [
+        PartitionFiles(partition=partition, label=label, rows=rows, files=files, bytes=size, updated=updated)
+        for partition, label, rows, files, size, updated in zip(partitions, labels, *columns)
+    ]
     return sorted(found, key=attrgetter("label"))
+
+
+def _sums(live: Iterable[tuple[EntryBatch, npt.NDArray[np.int64]]]) -> tuple[list[bytes], pa.Table]:
+    """The partitions that have files, and a row for each of what these come to."""
+    places: dict[bytes, int] = {}
+    parts = []
+    for batch, rows in live:
+        numbers = np.array([places.setdefault(each, len(places)) for each in batch.partitions], np.int64)
+        files = batch.file_table(rows)
+        columns = {"rows": files["_ROW_COUNT"], "bytes": files["_FILE_SIZE"], "updated": files["_CREATION_TIME"]}
+        parts.append(pa.table({"partition": pa.array(numbers[batch.partition_codes[rows]], pa.int64()), **columns}))
+    if not parts:
+        return [], pa.table({name: pa.array([], pa.int64()) for name in _SUMMED})
+    sums = pa.concat_tables(parts).group_by("partition", use_threads=False).aggregate(
+        [("rows", "sum"), ("rows", "count"), ("bytes", "sum"), ("updated", "max")]
+    )
+    known = list(places)
+    return [known[place] for place in sums["partition"].to_pylist()], sums
 
 
 def _exactly(store: TableStore, predicate: Predicate) -> PartitionFilter:
@@ -76,15 +101,3 @@ def _exactly(store: TableStore, predicate: Predicate) -> PartitionFilter:
         return partitions_that_may_match(predicate, store.schema.partition_keys, values)
 
     return keep
-
-
-def _files(partition: bytes, label: str, entries: Sequence[ManifestEntry]) -> PartitionFiles:
-    times = [entry.file.creation_time_millis for entry in entries if entry.file.creation_time_millis is not None]
-    return PartitionFiles(
-        partition=partition,
-        label=label,
-        rows=sum(entry.file.row_count for entry in entries),
-        files=len(entries),
-        bytes=sum(entry.file.file_size for entry in entries),
-        updated=max(times, default=None),
-    )

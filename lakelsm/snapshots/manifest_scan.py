@@ -75,13 +75,15 @@ def _check_added_once(identities: Iterable[EntryIdentity], snapshot: Snapshot) -
         seen.add(identity)
 
 
-def read_live_batches(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[tuple[EntryBatch, Longs]]:
+def read_live_batches(
+    file_io: FileIO, paths: TablePaths, snapshot: Snapshot, keep_partitions: PartitionFilter | None = None
+) -> list[tuple[EntryBatch, Longs]]:
     """Return batches and the rows in them whose file is live, in manifest order, for what shows many files as columns.
 
     What is live, and errors, are as in read_live_entries.
     """
     batches = _open(file_io, paths, _metas_with_entries(file_io, paths, snapshot), None)
-    live = list(_live(batches, [_wanted(batch, None, None) for batch in batches]))
+    live = list(_live(batches, [_wanted(batch, keep_partitions, None) for batch in batches]))
     names = {name for batch, rows in live for name in batch.file_names(rows)}
     if len(names) != sum(len(rows) for _, rows in live):
         _check_added_once((identity for batch, rows in live for identity in batch.identities(rows)), snapshot)
