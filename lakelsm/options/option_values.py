@@ -73,7 +73,10 @@ def parse_size(text: str) -> int:
 
 def parse_duration(text: str) -> int:
     """A duration such as '1 h' in milliseconds, rounded down; no unit means milliseconds."""
-    return _amount(text, _DURATION_UNITS, "a duration such as '10 s' (d, h, min, s, ms)") // 1_000_000
+    millis = _amount(text, _DURATION_UNITS, "a duration such as '10 s' (d, h, min, s, ms)") // 1_000_000
+    if millis >= _LONG_LIMIT:  # Other engines cannot open a table with it.
+        raise ValueError("it must be milliseconds that fit a whole number of 64 bits")
+    return millis
 
 
 def parse_text(text: str) -> str:

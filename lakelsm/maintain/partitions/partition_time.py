@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 
 #: 'yyyy-MM-dd' with or without ' HH:mm:ss.SSS', numbers of any width, read leniently: month 13 is the next year's first.
 _DEFAULT = re.compile(
@@ -34,6 +34,8 @@ _YEARS = {1: "[0-9]{1,10}", 2: "[0-9]{2}", 3: "[0-9]{3,10}", 4: "[0-9]{4}"}
 _PART = re.compile(r"'(?P<quoted>(?:[^']|'')*)'|(?P<field>([A-Za-z])\3*)|(?P<other>.)", re.DOTALL)
 #: Characters that Java's formatters keep for optional parts and for later.
 _RESERVED = "[]{}#'"
+#: What names a column in a pattern.
+_NAMED = re.compile(r"\$\w+")
 _DAY_MILLIS = 86_400_000
 
 
@@ -58,13 +60,19 @@ class PartitionTimes:
         return _millis_of(parts, lenient=self.formatter is None, short_year=short_year)
 
     def _text(self, texts: Sequence[str | None]) -> str | None:
-        """The text of a time; None where one of its columns is NULL."""
+        """The text of a time; None where one of its columns is NULL. Raises InvalidInputError for an unknown column."""
         if self.pattern is None:
             return texts[0]
         # The longer name first: $dt is no part of $dt1.
         names = sorted(self.keys, key=len, reverse=True)
         by_name = dict(zip(self.keys, texts))
         pieces = re.split("\\$(" + "|".join(map(re.escape, names)) + ")", self.pattern)
+        unknown = next((found[0] for found in map(_NAMED.search, pieces[::2]) if found is not None), None)
+        if unknown is not None:
+            raise InvalidInputError(
+                f"option 'partition.timestamp-pattern' = '{self.pattern}': {unknown} is no partition column; they are "
+                + ", ".join(self.keys) + ". Alter the option: no partition would ever expire."
+            )
         replaced = [by_name[piece] if place % 2 else piece for place, piece in enumerate(pieces)]
         known = [piece for piece in replaced if piece is not None]
         return "".join(known) if len(known) == len(replaced) else None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm import UnsupportedFeatureError
+from lakelsm import InvalidInputError, UnsupportedFeatureError
 from lakelsm.maintain.partitions.partition_time import PartitionTimes
 
 
@@ -57,6 +57,12 @@ def test_a_time_is_read_by_pattern_and_formatter(
 def test_formatters_that_are_not_read_are_refused(formatter: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"partition\.timestamp-formatter"):
         read({"dt": "2023-01-01"}, None, formatter)
+
+
+def test_a_pattern_of_a_column_that_there_is_not_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"timestamp-pattern.*\$nope is no partition column; they are dt, hour\."):
+        read({"dt": "2023-01-01", "hour": "1"}, "$dt $nope:00:00", None)
+    assert read({"dt": "2023-01-01"}, "$$dt", "'$'yyyy-MM-dd") == datetime(2023, 1, 1)
 
 
 @given(time=st.datetimes(min_value=datetime(1, 1, 1), max_value=datetime(9999, 12, 31)))
