@@ -68,7 +68,7 @@ class PartitionTimes:
         by_name = dict(zip(self.keys, texts))
         pieces = re.split("\\$(" + "|".join(map(re.escape, names)) + ")", self.pattern)
         unknown = next((found[0] for found in map(_NAMED.search, pieces[::2]) if found is not None), None)
-        if unknown is not None:
+        if unknown is not None and "$" not in (self.formatter or ""):
             raise InvalidInputError(
                 f"option 'partition.timestamp-pattern' = '{self.pattern}': {unknown} is no partition column; they are "
                 + ", ".join(self.keys) + ". Alter the option: no partition would ever expire."
