@@ -6,8 +6,6 @@ import importlib
 import os
 import pkgutil
 
-import obstore  # noqa: F401
-
 import lakelsm
 import tests.campaign.kills
 import tests.campaign.soak  # noqa: F401

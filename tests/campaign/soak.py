@@ -13,6 +13,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -270,7 +271,8 @@ class _Soak:
 
     def _stop(self) -> None:
         for child in self._children.values():
-            child.pipe.send("stop")
+            with suppress(BrokenPipeError):  # It has ended, and said why.
+                child.pipe.send("stop")
         for name, child in self._children.items():
             for heard in child.all_heard():
                 self._take(name, heard)
