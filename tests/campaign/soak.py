@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm import CommitConflictError, LakelsmError, SnapshotNotFoundError, Table
+from lakelsm import CommitConflictError, CorruptTableError, LakelsmError, SnapshotNotFoundError, Table
 from tests.campaign.places import Place, TablePlace
 from tests.campaign.processes import CampaignError, Child, Voice, done_by
 from tests.maintain.orphans.table_census import stored, unnamed_of
@@ -120,7 +120,11 @@ def tag(say: Voice, place: TablePlace) -> None:
     while not say.pipe.poll(2):
         names = [each.name for each in table.tags()]
         if len(names) >= 3:
-            say("counted", {"tags deleted": 1, "files not deleted": len(table.delete_tag(names[0]).failures)})
+            try:
+                say("counted", {"tags deleted": 1, "files not deleted": len(table.delete_tag(names[0]).failures)})
+            except CorruptTableError:  # It looks at a snapshot that expires: told in the figures, and tried again.
+                say("counted", {"deletions of tags that met an expiry": 1})
+                continue
         try:
             number += 1
             table.create_tag(f"tag-{number}")

@@ -1,16 +1,40 @@
-"""A kill of a real process; `make kills` has hundreds."""
+"""What the campaigns hold tables to sees what is wrong; `make kills` and `make soak` run them."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import pyarrow as pa
+import pytest
 
-from tests.campaign.kills import Life, Tally
-from tests.campaign.places import place
+from tests.campaign.ledger import Batch
+from tests.campaign.processes import CampaignError
+from tests.campaign.soak import WINDOW, counts
+
+COUNT = -1
 
 
-def test_a_table_bears_a_kill_of_a_process_that_works_on_it(tmp_path: Path) -> None:
-    with place("local", tmp_path) as there:
-        tally = Tally()
-        life = Life.begun(there, 1, tally)
-        life.round(remove=True)
-        life.audited(remove=False)
+def rows(batches: list[int], n: int, total: int) -> pa.Table:
+    keys = [*batches, COUNT]
+    return pa.table({"w": [0] * len(keys), "k": keys, "n": [*batches, n], "total": [*([1] * len(batches)), total]})
+
+
+def test_rows_of_whole_batches_are_counted() -> None:
+    assert counts(rows([1, 2, 3], 3, 3)) == {0: 3}
+    newest = WINDOW + 5
+    assert counts(rows(list(range(6, newest + 1)), newest, newest)) == {0: newest}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [rows([1, 3], 3, 3), rows([1, 2, 3], 3, 4), rows([1, 2, 3, 4], 3, 3), rows([1, 2, 3], 4, 4)],
+    ids=["a batch is lost", "a batch is taken twice", "half of a batch is there", "the other half is"],
+)
+def test_batches_that_are_lost_doubled_or_half_are_seen(wrong: pa.Table) -> None:
+    with pytest.raises(CampaignError, match="writer 0"):
+        counts(wrong)
+
+
+def test_batches_follow_on_each_other_in_the_model() -> None:
+    before = {("a", 1): 1, ("b", 1): 2}
+    assert Batch("u", 1, "upsert", (("a", 1, 5),)).on(before, sums=True) == {("a", 1): 6, ("b", 1): 2}
+    assert Batch("u", 1, "delete", (("a", 1, 0),)).on(before, sums=False) == {("b", 1): 2}
+    assert Batch("u", 1, "overwrite", (("a", 9, 7),), "a").on(before, sums=True) == {("a", 9): 7, ("b", 1): 2}

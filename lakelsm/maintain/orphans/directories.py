@@ -51,7 +51,7 @@ def searched_directories(store: TableStore) -> list[Searched]:
     ]
     for branch in store.branches.paths():
         own = (branch.snapshot_dir, branch.changelog_dir, branch.schema_dir, branch.tag_dir, branch.consumer_dir)
-        found += [Searched(path, DirectoryRole.OTHER) for path in own]
+        found += [Searched(path, DirectoryRole.OTHER) for path in (*own, branch.service_dir)]
     inner = [Searched(paths.root, DirectoryRole.OTHER, tuple(store.schema.partition_keys))]
     while inner and len(inner) < _ENOUGH:
         below = [part for each in inner for part in each.below(file_io.entries(each.path))]

@@ -27,14 +27,14 @@ def below(table: LocalTable) -> dict[str, DirectoryRole]:
 
 def test_the_tables_own_directories_are_looked_into_and_no_others(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
-    for other in ("a=1/b=1/mine", "a=1/other", "mine/bucket-0", "b=1/a=1/bucket-0", "service"):
+    for other in ("a=1/b=1/mine", "a=1/other", "mine/bucket-0", "b=1/a=1/bucket-0"):
         (table.root / other).mkdir(parents=True)
     (table.root / "a=1" / "b=9").touch()
     found = below(table)
     buckets = {path for path, role in found.items() if role is DirectoryRole.BUCKET}
     assert buckets == {"a=1/b=1/bucket-0", "a=1/b=2/bucket-0", "a=2/b=1/bucket-0"}
     partitions = {"a=1", "a=2", "a=1/b=1", "a=1/b=2", "a=2/b=1", str(table.root)}
-    states = {"snapshot", "schema", "changelog", "tag", "consumer"}
+    states = {"snapshot", "schema", "changelog", "tag", "consumer", "service"}
     assert set(found) == buckets | partitions | states | {"manifest", "index", "statistics"}
 
 
