@@ -18,7 +18,7 @@ from lakelsm.errors import (
 )
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.paths import TablePaths
-from lakelsm.format.snapshot import Snapshot
+from lakelsm.format.snapshot import BASE_PROPERTY, Snapshot
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.inheritance import inherited_statistics, with_total_buckets
 from lakelsm.snapshots.json_file import checked_bytes, publish
@@ -90,6 +90,7 @@ class CommitRun:
             uuid=environment.surroundings.new_uuid(),
         )
         self._attempts = 0
+        self._unlinked: Snapshot | None = None
         self._may_be_visible = False
         self._merged: tuple[list[str], list[ManifestFileMeta]] | None = None
         self._delta: _Lists | None = None
@@ -115,6 +116,9 @@ class CommitRun:
         while True:
             latest = self._snapshots.latest(known)
             known = known if latest is None else latest.id
+            if latest is not None and not self._snapshots.is_linked(latest):
+                self._await_removal(latest, started)
+                continue
             earlier = self._replay.since(latest, self._attempts) or self._attempt.published_before(latest, self._attempts)
             if earlier is not None:
                 self._files.delete_except()
@@ -160,12 +164,20 @@ class CommitRun:
         now = None if base is None else self._snapshots.try_get(base.id)
         if base is not None and base.is_same(now):
             return True
+        ids = [] if base is None else self._snapshots.ids()
         if self._snapshots.is_expiring(published.id):
             return self._attempt.is_known(self._snapshots.latest())
-        if base is None:
-            return True
-        ids = self._snapshots.ids()
-        return max(ids, default=0) > published.id or (now is None and min(ids, default=published.id) >= base.id)
+        return base is None or (now is None and min(ids, default=published.id) >= base.id)
+
+    def _await_removal(self, latest: Snapshot, started: float) -> None:
+        """The newest snapshot went on from one that was rolled back. Whoever published it takes it back in a moment;
+        where it is there still when it is met again, he died, and it is removed here: nobody was told of it.
+        """
+        if latest.is_same(self._unlinked):
+            self._take_back(latest)
+        self._unlinked = latest
+        self._attempts += 1
+        self._wait(started, latest.id + 1)
 
     def _take_back(self, snapshot: Snapshot) -> None:
         """Remove a snapshot that nobody was told of: no hint names it yet, and a rollback would remove it too."""
@@ -272,6 +284,8 @@ class CommitRun:
         found = message.base_total_buckets if message.is_based_on(latest) else None
         properties = with_total_buckets(properties, latest, found, delta)
         number = 1 if latest is None else latest.id + 1
+        if latest is not None:
+            properties = {**properties, BASE_PROPERTY: latest.mark}
         properties = with_maintenance_records(properties, number, latest, self._snapshots.try_get)
         return Snapshot(
             id=number,

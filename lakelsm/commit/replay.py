@@ -103,7 +103,7 @@ class ReplayCheck:
         if snapshot.commit_user != self._request.commit_user:
             return False
         same = snapshot.commit_kind in _WRITES and snapshot.commit_identifier == self._request.identifier
-        if same and not self._snapshots.is_reached(snapshot.id):
+        if same and not self._snapshots.is_linked(snapshot):
             return False  # Its writer takes it back, or died before it could.
         self._highest = max(self._highest, _highest_identifier(snapshot))
         return same

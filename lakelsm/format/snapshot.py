@@ -21,6 +21,8 @@ BATCH_COMMIT_IDENTIFIER = 9223372036854775807
 #: Key of the checksums of a snapshot: by file name, of its properties, and `_OWN` of `_SEALED`. Persisted: do not change
 CHECKSUMS_KEY = "lakelsm.checksums"
 _OWN = "snapshot"
+#: Snapshot property: the mark of the snapshot that this one goes on from. Persisted: do not change
+BASE_PROPERTY = "lakelsm.base-snapshot"
 _CHECKSUM = re.compile("[0-9a-f]{8}")
 
 
@@ -94,6 +96,10 @@ class Snapshot:
     def is_same(self, other: Snapshot | None) -> bool:
         """Whether another one is of the very same commit."""
         return other is not None and (self.id, self.mark) == (other.id, other.mark)
+
+    def follows(self, before: Snapshot) -> bool:
+        """Whether it went on from the snapshot that lies before it now; one of another writer does not say so."""
+        return (self.properties or {}).get(BASE_PROPERTY, before.mark) == before.mark
 
     def checksum_of(self, name: str) -> int | None:
         """The CRC-32 of one of its `metadata_files`, where its writer kept it."""

@@ -16,6 +16,10 @@ _MAX_BYTES = 1 << 16
 _TRIES = 5
 _WAIT = 0.1
 
+#: The consumer that holds a snapshot while a table is rolled back to it is called so, and then its id.
+#: Persisted: do not change
+ROLLBACK_CONSUMER = "lakelsm-rollback-to-"
+
 _NEXT_SNAPSHOT = "nextSnapshot"
 
 

@@ -163,14 +163,28 @@ class SnapshotManager:
         earliest = self._hint(self._paths.earliest_hint)
         return earliest is not None and snapshot_id < earliest and self._exists(earliest)
 
-    def is_reached(self, snapshot_id: int) -> bool:
-        """Whether a snapshot that is there lies above no gap: those before it are there, expire or have expired.
+    def withdraw_earliest(self, snapshot_id: int) -> None:
+        """Take an announcement back that names a later snapshot than this one: what it named was rolled back."""
+        hint = self._hint(self._paths.earliest_hint)
+        if hint is not None and hint > snapshot_id:
+            self._file_io.write(self._paths.earliest_hint, str(min(self._listed(), default=1)).encode("ascii"))
 
-        A commit above a gap went on from a snapshot that a rollback removed while it was published.
+    def is_linked(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot that was read goes on from the one that lies before it, or from one that has expired.
+
+        Else a rollback removed what it went on from. It is not of the table's history, though it may seem to be where
+        ids have come again: its writer takes it back, unless that one died. Only what was published before the rollback
+        looked for the last time can have been gone on from, and that the rollback removes: so nobody who asks this of
+        a snapshot before he goes on from it ever goes on from such a one.
         """
-        if snapshot_id == 1 or self._exists(snapshot_id - 1):
+        if snapshot.id == 1:
             return True
-        return self.is_expiring(snapshot_id) or self.earliest_id() == snapshot_id
+        before = self.try_get(snapshot.id - 1)
+        if before is not None:
+            return snapshot.follows(before)
+        if self._hint(self._paths.earliest_hint) == snapshot.id or self.is_expiring(snapshot.id):
+            return True
+        return self.earliest_id() == snapshot.id
 
     def _newest_from(self, snapshot_id: int, probes: int) -> Snapshot | None:
         """The newest of the snapshots from an id on, of which it and the next ``probes`` are asked for."""

@@ -30,7 +30,7 @@ from lakelsm.plan.read_plan import plan_read
 from lakelsm.results import CompactionStatus
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.batch_write import BatchWriter
-from tests.simulation.ledger import Abandoned, Effect, Intent, Ledger, Violation
+from tests.simulation.ledger import Effect, Intent, Ledger, Violation
 from tests.simulation.row_files import (
     ADDED,
     DELETED,
@@ -71,7 +71,7 @@ class ActorRun:
                 self._carried_out(action)
         except (Killed, GreenletExit):
             return
-        except (Violation, Abandoned, DoubledRowError, LakelsmError, OSError) as error:
+        except (Violation, DoubledRowError, LakelsmError, OSError) as error:
             self._stop(error)
 
     def _carried_out(self, action: Action) -> None:
@@ -196,7 +196,7 @@ class ActorRun:
     def _check_acknowledged(self, intent: Intent, user: str, identifier: int, outcome: CommitOutcome) -> None:
         where = f"{user}/{identifier}"
         if outcome.snapshot is not None:
-            self._ledger.check_acknowledged(self._process.actor.name, where, outcome.snapshot)
+            self._ledger.check_acknowledged(where, outcome.snapshot)
             if outcome.snapshot.uuid not in intent.published:
                 raise Violation(f"{where} was acknowledged with snapshot {outcome.snapshot.id}, which is not of it")
         elif outcome.already_committed and not intent.published:

@@ -28,13 +28,6 @@ class Violation(Exception):
     """A promise of the engine is broken."""
 
 
-class Abandoned(Exception):
-    """Nothing more can be told of this run: a fault hit where no engine on such a store can do better.
-
-    That is a writer that dies right after it published on a snapshot that is gone, before it looks.
-    """
-
-
 @dataclass
 class Intent:
     """A batch that is committed under a user and identifier. ``published``: the uuids of its snapshots.
@@ -99,6 +92,7 @@ class Ledger:
         self._announcements: dict[str, int] = {}
         self._needed: dict[str, int] = {}
         self._last: dict[str, str] = {}
+        self._left_to_others: set[str] = set()
 
     # -- what actors tell and ask ------------------------------------------------------------------------------------
 
@@ -135,22 +129,15 @@ class Ledger:
         """The snapshot and tag files below a directory."""
         return [path for path in self.kept if path.startswith(f"{directory}/")]
 
-    def check_acknowledged(self, actor: str, where: str, snapshot: Snapshot) -> None:
-        """Raise Violation for a commit that is told to be done and should have been taken back.
-
-        Raises Abandoned where it is another process at the same batch that is about to take it back.
-        """
+    def check_acknowledged(self, where: str, snapshot: Snapshot) -> None:
+        """Raise Violation for a commit that is told to be done and should have been taken back."""
         suspect = self.suspects.get(snapshot.uuid or "")
-        if suspect is not None and suspect.writer != actor:
-            raise Abandoned
         if suspect is not None:
             raise Violation(f"{where} was acknowledged: {suspect.reason}")
 
     def hurt(self, writer: str) -> None:
-        """A fault hit an actor. Raises Abandoned where it was to take a snapshot back."""
-        there = set(self.kept.values())
-        if any(suspect.writer == writer and uuid in there for uuid, suspect in self.suspects.items()):
-            raise Abandoned
+        """A fault hit an actor: it may never take back what it was to."""
+        self._left_to_others.update(uuid for uuid, suspect in self.suspects.items() if suspect.writer == writer)
 
     def hold(self, path: str, what: str) -> None:
         """A tag or branch was acknowledged. Raises Violation unless it, if it is still there, has all that it needs."""
@@ -168,12 +155,18 @@ class Ledger:
         return any(path not in self.firm for path in self.kept)
 
     def unneeded(self) -> list[str]:
-        """Data and metadata files that nothing retained names."""
-        root = self._table.paths.root
+        """Data and metadata files that nothing retained names, be it to say that one is gone: a tag that expiry saw, and
+        that was taken back then, leaves such ones until manifests are merged.
+        """
+        root, paths = self._table.paths.root, self._table.paths
+        states = [self.versions[self.kept[path]].snapshot for path in self.firm]
+        named = {data_path(paths, entry) for state in states for entry in self._entries.named(state)}
         return [
             path
             for path in self._store.files
-            if not self._needed.get(path) and path.startswith((f"{root}/manifest/", f"{root}/dt=", f"{root}/index/"))
+            if not self._needed.get(path)
+            and path not in named
+            and path.startswith((f"{root}/manifest/", f"{root}/dt=", f"{root}/index/"))
         ]
 
     def kept_above(self, directory: str, number: int) -> list[str]:
@@ -188,7 +181,7 @@ class Ledger:
             if missing:
                 raise Violation(f"{path} is there, and these of its files are not: {missing}")
         for path, uuid in self.kept.items():
-            if uuid in self.suspects:
+            if uuid in self.suspects and uuid not in self._left_to_others:
                 raise Violation(f"{path} was never taken back: {self.suspects[uuid].reason}")
 
     # -- Watch -------------------------------------------------------------------------------------------------------
@@ -210,9 +203,9 @@ class Ledger:
                 self._keep(path, Tag.from_json(data, path).snapshot.uuid or "")
             elif name == "EARLIEST" and "/snapshot/" in path:
                 self._announced(path.rsplit("/", 1)[0], int(data))
-            elif before is not None and before != data and name != "LATEST":
+            elif before is not None and before != data and name not in ("LATEST", "EARLIEST"):
                 raise Violation(f"{path} was written again with other content")
-        except (Violation, Abandoned, DoubledRowError, LakelsmError) as error:
+        except (Violation, DoubledRowError, LakelsmError) as error:
             self._stop(error)
 
     def deleted(self, path: str, data: bytes) -> None:
@@ -229,8 +222,6 @@ class Ledger:
         """A file names a snapshot. It holds what it needs from now on where something else did until now."""
         if uuid not in self.versions and uuid not in self.suspects:
             raise Violation(f"{path} names a snapshot that was never published")
-        if uuid in self.suspects and "/snapshot/" in path:
-            raise Abandoned  # A rollback to a snapshot that its writer took back puts it there again: an open finding.
         was_firm = self.is_firm(uuid)
         self.kept[path] = self._last[path] = uuid
         if was_firm:

@@ -119,8 +119,7 @@ def scenario(seed: int) -> Scenario:
         kinds += [chance.choice(_KEEPERS) for _ in range(chance.choice((1, 1, 2)))]
     if chance.random() < 0.15:
         kinds.append("cleaner")
-    # Never both: a snapshot that expires while the table goes back to it loses its files, and nothing hinders that yet.
-    kinds += chance.choice(((), (), (), ("expirer",), ("expirer",), ("expirer", "expirer"), ("returner",)))
+    kinds += chance.choice(_TAKERS)
     actors = [_actor(chance, kind, at, faulty) for at, kind in enumerate(kinds)]
     named = [actor for actor in actors if actor.user is not None]
     if named and chance.random() < 0.2:  # The same job twice: one that was taken for dead, and its successor.
@@ -150,6 +149,13 @@ _KINDS = (
 
 #: What is done to a table's versions.
 _KEEPERS = ("tagger", "brancher")
+
+
+#: What takes versions away.
+_TAKERS: tuple[tuple[str, ...], ...] = (
+    (), (), (), ("expirer",), ("expirer",), ("expirer", "expirer"), ("returner",), ("returner",),
+    ("returner", "returner"), ("expirer", "returner"), ("expirer", "returner"),
+)
 
 
 def _actor(chance: Random, kind: str, at: int, faulty: bool) -> Actor:

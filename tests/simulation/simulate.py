@@ -13,7 +13,7 @@ from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.validation import validate_existing_table
 from lakelsm.snapshots.table_store import TableStore
 from tests.simulation.actions import ActorRun
-from tests.simulation.ledger import Abandoned, Ledger, Violation
+from tests.simulation.ledger import Ledger, Violation
 from tests.simulation.light_codecs import light_codecs
 from tests.simulation.memory_store import ActorFiles, MemoryStore, OpenGate
 from tests.simulation.scenario import Action, Actor, Scenario
@@ -61,7 +61,7 @@ class Simulation:
         self.store.watch = self.ledger
         amounts = [action.amount for actor in scenario.actors for action in actor.actions if action.kind == "expire"]
         self.ledger.retained_least = {paths.snapshot_dir: min(amounts, default=1 << 30)}
-        self.scheduler.on_fault = self._hurt
+        self.scheduler.on_fault = self.ledger.hurt
         self.scheduler.lands_late = self._lands_late
         self._scenario = scenario
 
@@ -93,13 +93,6 @@ class Simulation:
         process.start(ActorRun(process, table, self.ledger, self.scheduler.stop).run)
         return process
 
-
-    def _hurt(self, actor: str) -> None:
-        try:
-            self.ledger.hurt(actor)
-        except Abandoned as reason:
-            self.scheduler.stop(reason)
-
     def _lands_late(self, path: str) -> bool:
         """Whether a request that failed may still land later: not where a rollback or deletion frees its name."""
         return "/tag/" not in path and "/branch/" not in path and not (self.ledger.rolls_back and "/snapshot/" in path)
@@ -112,8 +105,6 @@ def failure_of(scenario: Scenario, outcomes: Counter[str] | None = None) -> Exce
     with codecs:
         try:
             simulation.run()
-        except Abandoned:
-            simulation.ledger.outcomes["run abandoned"] += 1
         except Exception as error:  # noqa: BLE001 whatever it is, it is reported with its seed
             return error
     if outcomes is not None:

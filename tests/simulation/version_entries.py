@@ -20,7 +20,7 @@ class VersionEntries:
         """The live files by name, and the names of all metadata files. Raises what the engine's reader raises."""
         file_io, paths = self._table.file_io, self._table.paths
         metas = read_manifest_metas(file_io, paths, snapshot)
-        entries = [entry for meta in metas for entry in self._entries(meta)]
+        entries = self.named(snapshot)
         gone = {entry.identity for entry in entries if entry.kind == FileKind.DELETE}
         live: dict[str, ManifestEntry] = {}
         for entry in entries:
@@ -29,6 +29,11 @@ class VersionEntries:
                     raise CorruptTableError(f"snapshot {snapshot.id} has {entry.file.file_name} twice")
                 live[entry.file.file_name] = entry
         return live, {*snapshot.metadata_files, *(meta.file_name for meta in metas)}
+
+    def named(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """All entries of its manifests, those of files that a later entry deletes too."""
+        metas = read_manifest_metas(self._table.file_io, self._table.paths, snapshot)
+        return [entry for meta in metas for entry in self._entries(meta)]
 
     def _entries(self, meta: ManifestFileMeta) -> list[ManifestEntry]:
         known = self._decoded.get(meta.file_name)

@@ -124,6 +124,19 @@ class NeededFiles:
         kept = self._keep_names(state, metas)
         return kept + (self._keep_live(metas, wanted) if wanted else 0)
 
+    def keep_tag(self, name: str, state: Snapshot, may_hold: Callable[[FileKey], bool] = lambda key: True) -> int:
+        """`keep_state` of a tag's snapshot. Raises CorruptTableError with the remedy where files of it are gone."""
+        try:
+            return self.keep_state(state, may_hold)
+        except CorruptTableError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            raise CorruptTableError(
+                f"Table {self._store.name}: tag {name!r} names files that are gone ({error}). Perhaps it was made while "
+                f"its snapshot {state.id} expired, by a process that died then. Nothing was deleted: restore the files, "
+                f"or delete the tag with delete_tag({name!r})."
+            ) from error
+
     def keep_entries(self, entries: Iterable[ManifestEntry]) -> int:
         """Keep the data files of entries; return how many that took out."""
         return sum(self.found.data.pop(file_key(entry), None) is not None for entry in entries)

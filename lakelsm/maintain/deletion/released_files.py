@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from lakelsm.errors import CorruptTableError
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_unneeded
@@ -26,7 +27,26 @@ from lakelsm.snapshots.manifest_scan import (
     read_live_entries,
     read_manifest_list,
 )
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore
+
+#: So often what is retained is read again where some of it goes meanwhile.
+_TRIES = 5
+
+
+def are_retained(store: TableStore, branches: Sequence[RetainedBranch]) -> bool:
+    """Whether all that branches retained when they were read is there still, and does not expire since."""
+    return _marks(store, branches) <= _marks(store, store.branches.retained())
+
+
+def _marks(store: TableStore, branches: Sequence[RetainedBranch]) -> set[tuple[str, str, str]]:
+    found: set[tuple[str, str, str]] = set()
+    for branch in branches:
+        name, begun = branch.paths.branch, SnapshotManager(store.file_io, branch.paths).earliest_id() or 0
+        found.update((name, "snapshot", each.mark) for each in branch.snapshots if each.id >= begun)
+        found.update((name, f"tag {tag}", each.snapshot.mark) for tag, each in branch.tags.items())
+        found.update((name, "changelog", each.mark) for each in branch.changelogs)
+    return found
 
 
 class ReleasedFiles:
@@ -69,6 +89,19 @@ class ReleasedFiles:
             self._add_files(delta)
             self._add_list(changelog, changelog.delta_manifest_list, changelog.delta_manifest_list_size)
 
+    def keep_retained(self, newest: Snapshot | None = None) -> None:
+        """`keep` of all that is retained now, read again where some of it went while it was read.
+
+        Raises CorruptTableError where something that is retained cannot be read.
+        """
+        for attempt in range(_TRIES):
+            retained = self._store.branches.retained()
+            try:
+                return self.keep(retained, newest)
+            except CorruptTableError:
+                if attempt + 1 == _TRIES or are_retained(self._store, retained):
+                    raise
+
     def keep(self, retained: Sequence[RetainedBranch], newest: Snapshot | None = None) -> None:
         """Take out what anything retained needs; ``newest`` is the one before the commits that went.
 
@@ -77,10 +110,10 @@ class ReleasedFiles:
         """
         self._find_changelog_files(retained)
         needed = NeededFiles(self._store, self.found)
-        for state in self._states(retained, newest):
+        for tag, state in self._states(retained, newest):
             lists = state.base_manifest_list, state.delta_manifest_list
             if lists not in self._seen and self.files:
-                needed.keep_state(state)
+                needed.keep_state(state) if tag is None else needed.keep_tag(tag, state)
                 self._seen.add(lists)
         for changelog in (changelog for branch in retained for changelog in branch.changelogs):
             if changelog.changelog_manifest_list is None and self.files:
@@ -95,8 +128,10 @@ class ReleasedFiles:
         deleted += delete_unneeded(file_io, [*named, *map(paths.statistics, found.statistics)])
         return deleted + delete_unneeded(file_io, map(paths.manifest, found.lists))
 
-    def _states(self, retained: Sequence[RetainedBranch], newest: Snapshot | None) -> Iterator[Snapshot]:
-        """What may need a candidate.
+    def _states(
+        self, retained: Sequence[RetainedBranch], newest: Snapshot | None
+    ) -> Iterator[tuple[str | None, Snapshot]]:
+        """What may need a candidate, with the name of its tag where it is one's.
 
         Of the branch's own snapshots those are enough that come right after a state that went, or right before: files
         come and go by deltas, so no other has one of its files, unless an overwrite adds it again. Other branches may
@@ -107,8 +142,8 @@ class ReleasedFiles:
             own = branch.paths == self._store.paths
             if own and not self._re_adds and all(each.commit_kind is not CommitKind.OVERWRITE for each in snapshots):
                 snapshots = [*snapshots[:1], *([newest] if newest is not None else [])]
-            yield from snapshots
-            yield from (tag.snapshot for tag in branch.tags.values())
+            yield from ((None, snapshot) for snapshot in snapshots)
+            yield from ((name, tag.snapshot) for name, tag in branch.tags.items())
 
     def _find_changelog_files(self, retained: Sequence[RetainedBranch]) -> None:
         """Add the files of changelogs that nothing retained has, and take those out for good that something has."""

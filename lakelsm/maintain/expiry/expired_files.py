@@ -196,7 +196,7 @@ class ExpiredFiles:
             if in_history and state.id >= going.first.id:
                 continue  # That snapshot stays, and what it needs is kept.
             may_hold = partial(self._may_hold, state, in_history, nearest)
-            self._count(f"tag {name}", needed.keep_state(state, may_hold))
+            self._count(f"tag {name}", needed.keep_tag(name, state, may_hold))
 
     def _may_hold(self, state: Snapshot, in_history: bool, nearest: Mapping[int, int | None], key: FileKey) -> bool:
         """Whether a tag's state may have a file that went later; ``nearest`` are the last tags before deletions."""
@@ -211,8 +211,10 @@ class ExpiredFiles:
         first = self._going.first.id
         later = (s for s in snapshots[1:] if s.id < first or s.commit_kind is CommitKind.OVERWRITE)
         states = [*snapshots[:1], *later]
-        for state in (*states, *(tag.snapshot for tag in branch.tags.values())):
+        for state in states:
             self._count(name, needed.keep_state(state))
+        for tag_name, tag in branch.tags.items():
+            self._count(name, needed.keep_tag(tag_name, tag.snapshot))
         for changelog in branch.changelogs:
             if changelog.changelog_manifest_list is None:
                 self._count(name, needed.keep_delta(changelog))

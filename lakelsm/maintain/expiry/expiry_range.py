@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakelsm.errors import CommitConflictError
@@ -14,6 +14,7 @@ from lakelsm.maintain.expiry.retention import (
     first_kept,
     outlives_snapshots,
 )
+from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER
 from lakelsm.snapshots.table_store import TableStore
 
 
@@ -23,6 +24,7 @@ class ExpiryRange:
 
     Of ``snapshots`` those of ``turned`` stay as long-lived changelogs. ``changelogs`` are long-lived ones that go, and
     ``kept_changelogs`` the ids of those that stay, beside ``turned``.
+    ``rollbacks`` are the consumers of rollbacks that were known.
     """
 
     snapshots: Sequence[Snapshot]
@@ -31,6 +33,7 @@ class ExpiryRange:
     changelogs: Sequence[Snapshot] = ()
     kept_changelogs: Sequence[int] = ()
     held_by: tuple[str, ...] = ()
+    rollbacks: Collection[str] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -55,9 +58,11 @@ def expiry_range(store: TableStore, retention: Retention, now: int) -> ExpiryRan
     # All between: a listing may leave out what was committed while it was made, and show what came after that.
     ids = range(listed[0], listed[-1] + 1)
     consumers = store.consumers.all()
-    holding = {} if store.options.consumer_changelog_only else consumers
+    rollbacks = {name: number for name, number in consumers.items() if name.startswith(ROLLBACK_CONSUMER)}
+    holding = rollbacks if store.options.consumer_changelog_only else consumers
     # What an earlier run began, all that is older than what EARLIEST tells, goes to its end in any case.
-    kept = first_kept(retention, begun, ids[-1], holding, _times(store))
+    newest = _newest(store, ids)
+    kept = first_kept(retention, begun, newest, holding, _times(store))
     first = next(filter(None, (store.snapshots.try_get(number) for number in ids if number >= kept.first)), None)
     if first is None:
         raise CommitConflictError(
@@ -66,8 +71,17 @@ def expiry_range(store: TableStore, retention: Retention, now: int) -> ExpiryRan
         )
     read = (store.snapshots.try_get(number) for number in ids if number < first.id)
     gone = [snapshot for snapshot in read if snapshot is not None]
-    taken = ExpiryRange(snapshots=gone, first=first, held_by=kept.held_by)
-    return _with_changelogs(store, taken, ids[-1], consumers, now)
+    taken = ExpiryRange(snapshots=gone, first=first, held_by=kept.held_by, rollbacks=rollbacks.keys())
+    return _with_changelogs(store, taken, newest, consumers, now)
+
+
+def _newest(store: TableStore, ids: Sequence[int]) -> int:
+    """The newest of the table's history: those above it go on from snapshots that were rolled back."""
+    for number in reversed(ids):
+        snapshot = store.snapshots.try_get(number)
+        if snapshot is not None and store.snapshots.is_linked(snapshot):
+            return number
+    return ids[0]
 
 
 def is_due(store: TableStore, retention: Retention) -> bool:

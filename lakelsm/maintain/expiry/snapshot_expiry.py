@@ -2,8 +2,9 @@
 
 1. EARLIEST says what the oldest snapshot is that stays. From here on those below are expiring: no tag is made of them,
    and a run that is killed is finished by the next one, which takes all that is below EARLIEST.
-2. What the table retains is read, so that what was made before the announcement is seen, and what it needs is kept.
-3. Changelogs that outlive their snapshots are written; then data and changelog files go, then manifests, index and
+2. Nobody may be rolling the table back to one of those that go (`maintain/versions/rollback.py`): it stops then.
+3. What the table retains is read, so that what was made before the announcement is seen, and what it needs is kept.
+4. Changelogs that outlive their snapshots are written; then data and changelog files go, then manifests, index and
    statistics files, then what names these, and at last the snapshots themselves, the oldest first.
 
 A file that goes is one of an expired snapshot alone, so a reader of a snapshot that stays never misses one.
@@ -18,11 +19,13 @@ from lakelsm.errors import CommitConflictError, CorruptTableError
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
 from lakelsm.maintain.deletion.needed_files import FoundFiles, paths_of
+from lakelsm.maintain.deletion.released_files import are_retained
 from lakelsm.maintain.expiry.expired_files import ExpiredFiles
 from lakelsm.maintain.expiry.expiry_range import ExpiryRange, expiry_range, is_due
 from lakelsm.maintain.expiry.retention import Retention, limit_text, snapshot_retention
 from lakelsm.maintenance_results import ExpiryResult
 from lakelsm.snapshots.branch_store import RetainedBranch
+from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
@@ -51,15 +54,21 @@ def expire_snapshots(
             break
         if not dry_run:
             store.snapshots.announce_earliest(going.first.id)
+            _check_not_rolled_back(store, going)
         files = ExpiredFiles(store, going)
         retained: Sequence[RetainedBranch] = ()
         try:
             retained = store.branches.retained()
             found = files.find(retained)
         except CorruptTableError:
-            if attempt + 1 < _TRIES and (_came_second(store, going) or store.branches.retained() != retained):
+            if not _came_second(store, going) and are_retained(store, retained):
+                raise
+            if attempt + 1 < _TRIES:
                 continue  # Others expired the same, or let a tag or a branch go that was looked at.
-            raise
+            raise CommitConflictError(
+                f"Table {store.name}: others expire or remove what it retains again and again. Nothing was deleted here: "
+                "run the expiry again."
+            ) from None
         deleted = DeletedFiles() if dry_run else _Deletion(store, going, found).run()
         return _result(store, going, files, deleted, dry_run, surroundings.monotonic() - started)
     earliest = None if going is None else going.first.id
@@ -119,6 +128,22 @@ def _added(total: ExpiryResult | None, result: ExpiryResult) -> ExpiryResult:
         held_by=tuple(dict.fromkeys(total.held_by + result.held_by)),
         protected_files=total.protected_files + result.protected_files,
     )
+
+
+def _check_not_rolled_back(store: TableStore, going: ExpiryRange) -> None:
+    """Stop where a rollback to a snapshot that goes began meanwhile, or is done: the first that was to stay is gone."""
+    names = (name for name in store.consumers.names() if name.startswith(ROLLBACK_CONSUMER))
+    held = {name: store.consumers.try_get(name) for name in names if name not in going.rollbacks}
+    is_held = any(number is not None and number < going.first.id for number in held.values())
+    now = store.snapshots.try_get(going.first.id)
+    is_gone = not going.first.is_same(now) and (now is not None or (store.snapshots.latest_id() or 0) < going.first.id)
+    if is_gone:
+        store.snapshots.withdraw_earliest(going.first.id - 1)
+    if is_held or is_gone:
+        raise CommitConflictError(
+            f"Table {store.name}: it is rolled back while its snapshots before {going.first.id} were to expire. Nothing "
+            "was deleted: run the expiry again."
+        )
 
 
 def _came_second(store: TableStore, going: ExpiryRange) -> bool:

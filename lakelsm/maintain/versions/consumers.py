@@ -14,7 +14,7 @@ from lakelsm.format.paths import consumer_of
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintenance_results import ConsumerExpiryResult, ConsumerInfo
 from lakelsm.plan.time_travel import Millis, Point
-from lakelsm.snapshots.consumer_store import consumer_text
+from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, consumer_text
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
 
@@ -95,9 +95,14 @@ def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
 
 
 def reset_beyond(store: TableStore, next_snapshot: int) -> None:
-    """Let consumers that are beyond a snapshot read that one next: what they read of later ones was rolled back."""
+    """Let consumers that are beyond a snapshot read that one next: what they read of later ones was rolled back.
+
+    What held such snapshots for a rollback of its own, that was killed, goes.
+    """
     for name, recorded in store.consumers.all().items():
-        if recorded > next_snapshot:
+        if name.startswith(ROLLBACK_CONSUMER) and recorded >= next_snapshot:
+            store.file_io.delete(store.paths.consumer(name))
+        elif recorded > next_snapshot:
             store.file_io.write(store.paths.consumer(name), consumer_text(next_snapshot))
 
 

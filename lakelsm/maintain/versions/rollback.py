@@ -5,22 +5,32 @@ rest are without gaps, and LATEST names one that stays all the time. A snapshot 
 goes. Files go last: those of removed snapshots that nothing needs which is retained then
 (`maintain/deletion/released_files.py`).
 
-A commit that is published meanwhile on a snapshot that went is above a gap: it is removed too, and its writer, who looks
-at what it went on from (`commit/commit_run.py`), is told. One on the snapshot that stays is a commit after the rollback.
+A commit that is published meanwhile on a snapshot that went is above a gap, or says that it goes on from another one than
+lies before it: it is removed too, and its writer, who looks at what it went on from (`commit/commit_run.py`), is told.
+One on the snapshot that stays is a commit after the rollback.
+
+While it runs, a consumer holds the snapshot that stays. It is written before EARLIEST is looked at, and an expiry looks
+at consumers after it wrote EARLIEST: so one of the two sees the other and stops, whatever the order. Who finds an expiry
+announced changes nothing; an expiry that finds the consumer deletes nothing, and what it announced is taken back here.
+The consumer of a rollback that was killed holds its snapshot until that is done again, or the consumer is deleted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from lakelsm.errors import CommitConflictError, InvalidInputError
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.maintain.deletion.file_deletion import delete_unneeded
 from lakelsm.maintain.deletion.released_files import ReleasedFiles
 from lakelsm.maintain.versions.consumers import reset_beyond
 from lakelsm.maintain.versions.tags import restorable
 from lakelsm.maintenance_results import RollbackResult
 from lakelsm.snapshots.branch_store import RetainedBranch
+from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, consumer_text
 from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.snapshots.table_store import TableStore
@@ -36,6 +46,11 @@ def rollback_target(store: TableStore, to: int | str) -> Snapshot:
         return _not_replaced(store, store.tags.get(to).snapshot, f"tag {to!r}")
     kept = store.snapshots.try_get(to)
     if kept is not None:
+        if not store.snapshots.is_linked(kept):
+            raise InvalidInputError(
+                f"Table {store.name}: snapshot {to} was committed on one that was rolled back meanwhile, and its writer "
+                f"takes it back: choose {to - 1} or another one."
+            )
         return kept
     tagged = (tag.snapshot for tag in store.tags.all().values() if tag.snapshot.id == to)
     return next(tagged, None) or store.snapshots.get(to)
@@ -54,15 +69,17 @@ def rollback(
     released.keep([_left_of(store, branch, target) for branch in retained], target)
     if dry_run:
         return later.result(store, target, released, dry_run=True)
-    _restore(store, target, surroundings)
-    later = _remove_snapshots(store, target, later)
-    _remove_changelogs(store, later)
-    later = replace(later, tags=_tags_without_snapshot(store, target))
-    for name in later.tags:
-        store.file_io.delete(store.paths.tag(name))
-    reset_beyond(store, target.id + 1)
+    with _held(store, target):
+        _restore(store, target, surroundings)
+        later = _remove_snapshots(store, target, later)
+        _remove_changelogs(store, later)
+        later = replace(later, tags=_tags_without_snapshot(store, target))
+        for name in later.tags:
+            store.file_io.delete(store.paths.tag(name))
+        reset_beyond(store, target.id + 1)
+        store.snapshots.withdraw_earliest(target.id)
     # Files of commits that came in between are their writers' to delete, or orphan removal's.
-    released.keep(store.branches.retained(), target)
+    released.keep_retained(target)
     failures = released.delete().failures
     seconds = surroundings.monotonic() - started
     return later.result(store, target, released, failures=failures, seconds=seconds)
@@ -117,12 +134,13 @@ class _Later:
 def _released(store: TableStore, target: Snapshot, later: _Later) -> ReleasedFiles:
     """The files of all that is later, read while it is there."""
     released = ReleasedFiles(store)
-    follows = target.id + 1
-    for snapshot in later.snapshots:
-        released.add_commit(snapshot)
-        if snapshot.id != follows:  # The deltas in between are gone.
+    for before, snapshot in pairwise([target, *later.snapshots]):
+        if _goes_on(snapshot, before):
+            released.add_commit(snapshot)
+        elif store.snapshots.is_linked(snapshot):  # The deltas in between are gone.
+            released.add_commit(snapshot)
             released.add_state(snapshot)
-        follows = snapshot.id + 1
+        # Else what it went on from was rolled back: files may be gone. Its own are left to orphan removal.
     for number in later.changelogs:
         changelog = store.changelogs.try_get(number)
         if changelog is not None:
@@ -146,9 +164,20 @@ def _left_of(store: TableStore, branch: RetainedBranch, target: Snapshot) -> Ret
     )
 
 
+@contextmanager
+def _held(store: TableStore, target: Snapshot) -> Iterator[None]:
+    """Within, expiry of this branch keeps a snapshot and all later ones, unless it was announced before."""
+    consumer = store.paths.consumer(f"{ROLLBACK_CONSUMER}{target.id}")
+    store.file_io.write(consumer, consumer_text(target.id))
+    try:
+        yield
+    finally:
+        delete_unneeded(store.file_io, [consumer])
+
+
 def _not_replaced(store: TableStore, snapshot: Snapshot, what: str) -> Snapshot:
-    now = store.snapshots.try_get(snapshot.id)
-    if now is not None and not snapshot.is_same(now):
+    now, before = store.snapshots.try_get(snapshot.id), store.snapshots.try_get(snapshot.id - 1)
+    if not snapshot.is_same(now) and (now is not None or (before is not None and not snapshot.follows(before))):
         raise InvalidInputError(
             f"Table {store.name}: {what} is of a snapshot {snapshot.id} that was rolled back, and another one has its id "
             "now: overwrite the table with the tag's rows instead."
@@ -159,14 +188,15 @@ def _not_replaced(store: TableStore, snapshot: Snapshot, what: str) -> Snapshot:
 def _restore(store: TableStore, target: Snapshot, surroundings: Surroundings) -> None:
     """Put a snapshot back that a tag kept, before any other goes; EARLIEST first, so that no expiry takes it again."""
     path = store.paths.snapshot_file(target.id)
-    if not target.is_same(store.snapshots.try_get(target.id)):
+    is_tagged = any(target.is_same(tag.snapshot) for tag in store.tags.all().values())
+    if is_tagged and not target.is_same(store.snapshots.try_get(target.id)):
         store.file_io.write(store.paths.earliest_hint, str(target.id).encode("ascii"))
         content = checked_bytes(restorable(store, target), path, MAX_SNAPSHOT_BYTES)
         publish(store.file_io, path, content, surroundings.sleep)
     if not target.is_same(store.snapshots.try_get(target.id)) or store.snapshots.is_expiring(target.id):
         raise CommitConflictError(
-            f"Table {store.name}: snapshot {target.id} expires while the table is rolled back to it. Nothing later was "
-            "removed: choose a later snapshot."
+            f"Table {store.name}: snapshot {target.id} expires, or was removed, while the table is rolled back to it. "
+            "Nothing later was removed: choose another snapshot."
         )
 
 
@@ -183,8 +213,9 @@ def _remove_snapshots(store: TableStore, target: Snapshot, later: _Later) -> _La
             removed[snapshot.mark] = snapshot
         present = [snapshot for snapshot in store.snapshots.list() if snapshot.id > target.id]
         # Without a gap, and nothing that went: commits after the rollback.
-        after = next((at for at, each in enumerate(present) if _is_late(each, target.id + 1 + at, removed)), len(present))
-        doomed = present[after:]
+        pairs = enumerate(zip([target, *present], present))
+        late = (at for at, (before, each) in pairs if each.mark in removed or not _goes_on(each, before))
+        doomed = present[next(late, len(present)) :]
     newest = store.snapshots.latest()
     if newest is not None and newest.id >= target.id:
         _point_latest(store, newest)
@@ -208,8 +239,8 @@ def _tags_without_snapshot(store: TableStore, target: Snapshot) -> tuple[str, ..
     return tuple(name for name, tag in tags if tag.snapshot.id > target.id and tag.snapshot.mark not in present)
 
 
-def _is_late(snapshot: Snapshot, expected: int, removed: Mapping[str, Snapshot]) -> bool:
-    return snapshot.id != expected or snapshot.mark in removed
+def _goes_on(snapshot: Snapshot, before: Snapshot) -> bool:
+    return snapshot.id == before.id + 1 and snapshot.follows(before)
 
 
 def _point_latest(store: TableStore, snapshot: Snapshot) -> None:

@@ -141,7 +141,7 @@ def replace_tag(
     store.file_io.write(store.paths.tag(name), _content(store, name, tag))
     _check_kept(store, name, tag, before)
     if released is not None:
-        released.keep(store.branches.retained())
+        released.keep_retained()
         released.delete()
     return tag_info(name, tag)
 
@@ -169,7 +169,7 @@ def delete_tags(store: TableStore, names: Sequence[str], *, dry_run: bool = Fals
             store.file_io.delete(store.paths.tag(name))
         if released is not None:
             # Looked at again: whoever came to rely on a tag meanwhile sees that it is gone, or is seen here.
-            released.keep(store.branches.retained())
+            released.keep_retained()
             deleted = released.delete()
     return TagDeletionResult(
         table=store.name,
@@ -189,7 +189,12 @@ def _released(store: TableStore, states: Iterable[Snapshot], left: Mapping[str, 
         return None
     released = ReleasedFiles(store)
     for state in {state.mark: state for state in alone}.values():
-        released.add_state(state)
+        try:
+            released.add_state(state)
+        except CorruptTableError as error:
+            # Its creator died before he saw that its snapshot expired: what is left of it is left to orphan removal.
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
     return released
 
 
@@ -289,7 +294,8 @@ def _check_kept(store: TableStore, name: str, tag: Tag, before: Tag | None = Non
     the two sees the other.
     """
     snapshot = tag.snapshot
-    if snapshot.is_same(store.snapshots.try_get(snapshot.id)) and not store.snapshots.is_expiring(snapshot.id):
+    now = store.snapshots.try_get(snapshot.id)
+    if snapshot.is_same(now) and not store.snapshots.is_expiring(snapshot.id) and store.snapshots.is_linked(snapshot):
         return
     others = [other.snapshot for known, other in store.tags.all().items() if known != name]
     if any(map(snapshot.is_same, others if before is None else [*others, before.snapshot])):

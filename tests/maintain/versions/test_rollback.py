@@ -207,7 +207,7 @@ def test_a_tag_whose_engine_knows_no_uuids_is_of_its_snapshot(table: Table) -> N
 
 def test_a_snapshot_that_is_expiring_is_refused(table: Table) -> None:
     table._store().snapshots.announce_earliest(4)
-    with pytest.raises(CommitConflictError, match="snapshot 3 expires while"):
+    with pytest.raises(CommitConflictError, match="snapshot 3 expires, or was removed, while"):
         table.rollback(3)
     assert values(table) == ROWS[5]
 
