@@ -110,7 +110,8 @@ class TableInspection(OpenedTable):
 
     def files(self, snapshot_id: int | None = None) -> DataFrame:
         """The live data files of a snapshot (the newest by default). ``partition`` is like 'dt=2025-12-31/hh=12'."""
-        return LAYOUT.frame(self.spark, TableState(*self._at(snapshot_id)))
+        state = TableState(*self._at(snapshot_id))
+        return LAYOUT.frame(self.spark, state)
 
     def buckets(self, snapshot_id: int | None = None) -> DataFrame:
         """Files, rows and bytes by partition, bucket and level."""

@@ -47,7 +47,12 @@ class SchemaStore:
         The next ones after ``known`` are probed: an id that was there a while ago, else the newest snapshot's. Where that
         is not there any more, or too many follow, all are listed.
         """
-        newest = self._newest_from(0 if known is None else known)
+        try:
+            newest = self._newest_from(0 if known is None else known)
+        except CorruptTableError as error:
+            if isinstance(error.__cause__, OSError):  # There is no way to it: the listing says whether there is a table.
+                return self.get(self._listed_newest())
+            raise
         if newest is None and known is None:
             snapshot = SnapshotManager(self._file_io, self._paths).latest()
             newest = None if snapshot is None else self._newest_from(snapshot.schema_id)
