@@ -26,9 +26,9 @@ def followed(say: Voice, place: TablePlace, ledger: Ledger) -> None:
 def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: bool) -> None:
     """The result is the ledger, with what it learned, and the leftovers by kind; ``remove``: these go.
 
-    Until the table is ``settled`` a check may tell of what a kill left half-way: an expiry, of which what EARLIEST gave
-    up is not to be read, and a branch that is being made or deleted, which nobody can open. Raises CampaignError, or
-    whatever a read raises that may not fail.
+    Until the table is ``settled`` a check may tell of what a kill left half-way: a hint that is behind; an expiry, of
+    which what EARLIEST gave up is not to be read; and a branch that is being made or deleted, which nobody can open.
+    Raises CampaignError, or whatever a read raises that may not fail.
     """
     table, store = place.opened(), place.store()
     states = ledger.follow(store)
@@ -42,7 +42,7 @@ def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: 
     _tags(table, store, ledger)
     _branches(table, store, ledger)
     check = table.check(data="full", engine="local")
-    allowed = set() if settled else {"expiry-unfinished", "branch-unreadable"}
+    allowed = set() if settled else {"expiry-unfinished", "stale-hint", "branch-unreadable"}
     if {finding.rule for finding in check.findings} - allowed or not check.complete:
         raise CampaignError(check.as_text())
     leftovers = _leftovers(table, store, remove)

@@ -102,9 +102,9 @@ class Ledger:
         self.tried.add(batch.key)
 
     def acknowledged(self, key: Key, snapshot_id: int | None) -> None:
-        """A batch was said to be committed; it has no snapshot where nothing changed."""
-        self.tried.discard(key)
+        """A batch was said to be committed. It has no snapshot where nothing changed, as when a killed one was in."""
         if snapshot_id is not None:
+            self.tried.discard(key)
             self.required.add(key)
 
     def follow(self, store: TableStore) -> list[State]:
