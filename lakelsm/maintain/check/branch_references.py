@@ -48,7 +48,6 @@ from lakelsm.maintain.check.rules import (
 )
 from lakelsm.maintain.check.stored_files import StoredFiles
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.snapshots.consumer_store import ConsumerStore
 from lakelsm.snapshots.manifest_scan import read_index_entries, read_manifest_list
 from lakelsm.snapshots.table_store import TableStore
 
@@ -238,7 +237,7 @@ class BranchReferences:
         return found
 
     def _check_consumers(self, first: int) -> None:
-        consumers, paths = ConsumerStore(self._store.file_io, self._store.paths), self._store.paths
+        consumers, paths = self._store.consumers, self._store.paths
         for name in consumers.names():
             with self._findings.instead_of_errors(CONSUMER_UNREADABLE, f"{paths.consumer_dir}/consumer-{name}"):
                 path = paths.consumer(name)

@@ -7,7 +7,6 @@ from typing import Any
 
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.maintain.system_tables.system_table import SystemTable, TableState, columns_of
-from lakelsm.snapshots.consumer_store import ConsumerStore
 from lakelsm.snapshots.tag_store import created_at
 from lakelsm.storage import FileIO
 
@@ -87,7 +86,7 @@ BRANCHES = SystemTable("branches", "branch_name STRING NOT NULL, create_time TIM
 
 
 def _consumers(state: TableState) -> Sequence[Sequence[Any]]:
-    return columns_of(ConsumerStore(state.store.file_io, state.store.paths).all().items(), 2)
+    return columns_of(state.store.consumers.all().items(), 2)
 
 
 CONSUMERS = SystemTable("consumers", "consumer_id STRING NOT NULL, next_snapshot_id BIGINT NOT NULL", _consumers)
