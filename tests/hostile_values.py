@@ -48,7 +48,9 @@ def plain_values() -> list[Any]:
         "k = 1; SELECT 1", "1 = 1", "k = (SELECT 1)", "k IN ()", "rand() < 2", "(" * 300, "db.t", "db.t$files", "sys.t",
         "a.b.c", ".", "%s%n{}", "𝔘", "256mb", "30 min", "0,1", "1,,2", "2025-01-01", "2025-01-01 00:00:00",
         "-9999-01-01", "+294247-01-01", "now", "INT", "k INT", "ROW<", "auto", "delta", "_KEY_k", "_SEQUENCE_NUMBER",
-        "rowkind", "\u202e", TextAlike("k"),
+        "rowkind", "\u202e", TextAlike("k"), "1 fortnight", "-1 d", "1 d 2 h", "1e99 s", "9999999999999999 d", "9999 d",
+        "main", "old", "LATEST", ".x", "x.", "x ", "a%2Fb", "a$b", "e\u0301", "\ufeff", "x" * 251, "x" * 252, "é" * 125,
+        "9999-12-31 23:59:59.999999", "0001-01-01 00:00:00", "2025-01-01 00:00:00 Mars/Olympus",
     ]  # fmt: skip
     numbers = [
         True, False, 0, -1, 1, 2, 7, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 2**70, -(2**70), 10**5000, 0.0, -0.0, 1.0, 1.5,
@@ -69,7 +71,8 @@ def plain_values() -> list[Any]:
         datetime.datetime(2025, 1, 1), datetime.datetime.min, datetime.datetime.max, datetime.date(2025, 1, 1),
         datetime.datetime(2025, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=14))), datetime.time(1),
         datetime.datetime.min.replace(tzinfo=datetime.timezone.utc), datetime.timedelta(1), datetime.timedelta(-1),
-        pd.NaT, pd.NA, pd.Timestamp(2025, 1, 1), pd.Timestamp.max, pd.Timedelta(1),
+        datetime.datetime.max.replace(tzinfo=datetime.timezone.utc), datetime.timedelta.max, datetime.timedelta.min,
+        datetime.timedelta(0), pd.NaT, pd.NA, pd.Timestamp(2025, 1, 1), pd.Timestamp.max, pd.Timedelta(1),
     ]  # fmt: skip
     objects = [
         None, ..., NotImplemented, object(), Spiteful(), int, str, len, lambda: None, ValueError("x"), Path("/tmp"),

@@ -313,6 +313,8 @@ def test_a_table_is_opened_by_a_catalog_or_a_path_and_in_a_spark_session(tmp_pat
 
 
 def test_another_file_system_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="'ftp' is not supported; use a path"):
+        Table.for_path("ftp://host/wh/db.db/t")
     with pytest.raises(UnsupportedFeatureError, match="has not built HDFS"):
         Table.for_path("hdfs://host/wh/db.db/t")
 
