@@ -180,11 +180,11 @@ class SnapshotManager:
         if snapshot.id == 1:
             return True
         before = self.try_get(snapshot.id - 1)
-        if before is not None:
-            return snapshot.follows(before)
-        if self._hint(self._paths.earliest_hint) == snapshot.id or self.is_expiring(snapshot.id):
+        if before is not None and snapshot.follows(before):
             return True
-        return self.earliest_id() == snapshot.id
+        if self.is_expiring(snapshot.id - 1):  # Another may be there that was published under an id that had expired.
+            return True
+        return before is None and self.earliest_id() == snapshot.id
 
     def _newest_from(self, snapshot_id: int, probes: int) -> Snapshot | None:
         """The newest of the snapshots from an id on, of which it and the next ``probes`` are asked for."""

@@ -106,12 +106,12 @@ class Process:
 
     def _do(self, fault: Fault, path: str, land: Callable[[], object]) -> None:
         self.was_hurt = True
-        self._scheduler.on_fault(self.actor.name)
         kind = fault.kind
         if kind == "late" and (not self._scheduler.lands_late(path)):
             kind = "refused"
         if kind in ("lost", "kill-after", "signal-after", "lost-outage"):
             land()
+        self._scheduler.on_fault(self.actor.name)
         if kind in ("kill", "kill-after"):
             self.is_dead = True
             raise Killed

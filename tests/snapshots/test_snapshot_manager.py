@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,21 @@ def test_the_hint_moves_forward_only(table: CommitTable) -> None:
 def test_a_time_before_all_snapshots_is_shown_whatever_its_year(table: CommitTable, millis: int, shown: str) -> None:
     with pytest.raises(SnapshotNotFoundError, match=shown):
         table.snapshots.at_or_before(millis)
+
+
+def test_a_snapshot_is_linked_while_what_it_went_on_from_is_there_or_expired(tmp_path: Path) -> None:
+    table = CommitTable(tmp_path / "t")
+    first, second, third = (table.append(add()) for _ in range(3))
+    snapshots = table.snapshots
+    assert all(map(snapshots.is_linked, (first, second, third)))
+    table.expire(2)
+    assert not snapshots.is_linked(third), "above a gap"
+    Path(table.paths.snapshot_file(2)).write_text(replace(second, base_manifest_list="another", extra={}).to_json())
+    assert not snapshots.is_linked(third), "another one has the id now"
+    snapshots.announce_earliest(3)
+    assert snapshots.is_linked(third), "the id was free as it had expired"
+    snapshots.withdraw_earliest(2)
+    assert not snapshots.is_linked(third)
 
 
 def test_earliest_is_announced_before_snapshots_go_and_never_goes_back(tmp_path: Path) -> None:
