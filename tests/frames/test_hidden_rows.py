@@ -49,7 +49,7 @@ def test_what_is_kept_is_bounded_by_the_table_and_the_oldest_goes_first(spark: S
         return [
             len(state.units[0].files)
             for owner, states in hidden_rows._kept.items()
-            if owner.root == str(local.root)
+            if owner.branch_root == str(local.root)
             for state in states
         ]
 
@@ -65,7 +65,7 @@ def test_what_is_kept_is_bounded_by_the_table_and_the_oldest_goes_first(spark: S
     for _ in range(2):
         unkept.write((1, "a"))
     assert Table.for_path(str(unkept.root), spark).read().count() == 1
-    assert str(unkept.root) not in {owner.root for owner in hidden_rows._kept}
+    assert str(unkept.root) not in {owner.branch_root for owner in hidden_rows._kept}
 
 
 def test_bitmaps_are_counted_as_a_bit_a_row_and_for_each_part_its_plan_and_the_rest_of_a_chunk() -> None:
