@@ -93,6 +93,8 @@ class Ledger:
         self._needed: dict[str, int] = {}
         self._last: dict[str, str] = {}
         self._left_to_others: set[str] = set()
+        #: Snapshots that a rollback has yet to remove: one below them is gone.
+        self._cut_off: set[str] = set()
 
     # -- what actors tell and ask ------------------------------------------------------------------------------------
 
@@ -122,7 +124,7 @@ class Ledger:
 
     def stands(self, intent: Intent, directory: str) -> bool:
         """Whether a snapshot of a batch is there and stays."""
-        there = {self.kept[path] for path in self.firm if path.startswith(f"{directory}/")}
+        there = {self.kept[path] for path in self.firm if path.startswith(f"{directory}/")} - self._cut_off
         return any(uuid in there for uuid in intent.published)
 
     def kept_below(self, directory: str) -> list[str]:
@@ -211,6 +213,9 @@ class Ledger:
     def deleted(self, path: str, data: bytes) -> None:
         """As `Watch.deleted`."""
         if path in self.kept:
+            number = snapshot_id_of(path.rsplit("/", 1)[1])
+            if number is not None and path in self.firm:
+                self._cut_off.update(self.kept[above] for above in self.kept_above(path.rsplit("/", 1)[0], number))
             self._forget(path)
         elif self._needed.get(path):
             owners = [kept for kept in self.firm if path in self.versions[self.kept[kept]].files]
