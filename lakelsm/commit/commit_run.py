@@ -20,6 +20,7 @@ from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import BASE_PROPERTY, Snapshot
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, ConsumerStore
 from lakelsm.snapshots.inheritance import inherited_statistics, with_total_buckets
 from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.maintenance_record import with_maintenance_records
@@ -92,6 +93,7 @@ class CommitRun:
         self._attempts = 0
         self._unlinked: Snapshot | None = None
         self._may_be_visible = False
+        self._sent_again = False
         self._merged: tuple[list[str], list[ManifestFileMeta]] | None = None
         self._delta: _Lists | None = None
         self._changelog: _Lists | None = None
@@ -127,7 +129,7 @@ class CommitRun:
             snapshot, used = self._prepare(latest)
             if self._publish(snapshot):
                 self._env.step("snapshot-published")
-                if self._is_in_history(latest, snapshot):
+                if self._is_in_history(latest, snapshot) and self._keeps_its_files(snapshot):
                     self._snapshots.write_latest_hint(snapshot.id)
                     self._env.step("hint-written")
                     self._files.delete_except(used)
@@ -144,9 +146,11 @@ class CommitRun:
     def _publish(self, snapshot: Snapshot) -> bool:
         path = self._env.paths.snapshot_file(snapshot.id)
         data = checked_bytes(snapshot, path, MAX_SNAPSHOT_BYTES)
-        self._may_be_visible = True
+        self._may_be_visible, self._sent_again = True, False
         try:
-            published = publish(self._env.file_io, path, data, self._env.surroundings.sleep)
+            published = publish(
+                self._env.file_io, path, data, self._env.surroundings.sleep, sent_again=self._note_sent_again
+            )
         except (UnsupportedFeatureError, StorageError):
             self._may_be_visible = False
             raise
@@ -168,6 +172,22 @@ class CommitRun:
         if self._snapshots.is_expiring(published.id):
             return self._attempt.is_known(self._snapshots.latest())
         return base is None or (now is None and min(ids, default=published.id) >= base.id)
+
+    def _note_sent_again(self) -> None:
+        self._sent_again = True
+
+    def _keeps_its_files(self, published: Snapshot) -> bool:
+        """Whether the files of a snapshot just published stay, where its request had to be sent again.
+
+        The first one may have landed unseen and a rollback have removed it, whose files go too. A rollback has its
+        consumer as long as it deletes, manifest lists last: where there is none, and then the list is, files stay.
+        """
+        if not self._sent_again:
+            return True
+        consumers = ConsumerStore(self._env.file_io, self._env.paths).names()
+        return not any(name.startswith(ROLLBACK_CONSUMER) for name in consumers) and self._env.file_io.exists(
+            self._env.paths.manifest(published.delta_manifest_list)
+        )
 
     def _await_removal(self, latest: Snapshot, started: float) -> None:
         """The newest snapshot went on from one that was rolled back. Whoever published it takes it back in a moment;

@@ -9,9 +9,8 @@ import pytest
 from lakelsm.format.file_kinds import NAME_PATTERNS, DirectoryRole, StoredKind
 from lakelsm.format.paths import CommitFileNames, FileNames, file_index_name
 from lakelsm.storage.local import temporary_name
-from lakelsm.surroundings import SYSTEM
 
-UUID = SYSTEM.new_uuid()
+UUID = "65889ab4-7925-4c92-b2c9-a1cac0f7ae08"
 COMMIT, TASK = CommitFileNames(UUID), FileNames(UUID)
 
 

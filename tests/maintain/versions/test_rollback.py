@@ -15,6 +15,7 @@ from lakelsm import Table
 from lakelsm.engine import local_engine
 from lakelsm.errors import CommitConflictError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.maintain.versions.rollback import rollback, rollback_target
+from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, consumer_text
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
 from lakelsm.write.batch_write import BatchWriter
@@ -262,6 +263,48 @@ def test_commits_that_come_in_between_go_where_their_base_went_and_stay_where_it
     table.create_tag("late", 4)
     assert rollback(removing, store.snapshots.get(3)).snapshots == (4,)
     assert values(table) == [*ROWS[3], "v8"], "it came after the rollback"
+
+
+def test_another_rollback_is_refused_and_the_killed_one_finishes(table: Table) -> None:
+    store = table._store()
+    held = f"{ROLLBACK_CONSUMER}4"
+    store.file_io.write(store.paths.consumer(held), consumer_text(4))
+    with pytest.raises(CommitConflictError, match=f"to snapshot 4, is under way.*delete_consumer\\('{held}'"):
+        table.rollback(3)
+    assert values(table) == ROWS[5] and [each.name for each in table.consumers()] == [held]
+    table.rollback(4)
+    assert table.rollback(3).snapshots == (4,) and not table.consumers()
+
+
+class LandsUnseen(LocalFileIO):
+    """A snapshot lands, its answer is lost, and somebody comes before it is read back."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        self.meanwhile = [meanwhile]
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        created = super().create_if_absent(path, data)
+        if "/snapshot-" in path and self.meanwhile:
+            self.meanwhile.pop()()
+            raise TimeoutError("no answer")
+        return created
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_commit_that_landed_unseen_and_was_rolled_back_is_not_made_again_of_files_that_go(
+    table: Table, finished: bool
+) -> None:
+    def go_back() -> None:
+        table.rollback(5)
+        if not finished:
+            store.file_io.write(store.paths.consumer(f"{ROLLBACK_CONSUMER}5"), consumer_text(5))
+
+    store, engine = table._store(), local_engine()
+    late = with_file_io(store, LandsUnseen(go_back))
+    with pytest.raises(CommitConflictError, match="rolled back"):
+        BatchWriter(engine.writer(late), late).append(engine.prepared(late, rows((1, "late")), None), "late", 1)
+    assert values(table) == ROWS[5] and store.snapshots.latest_id() == 5
+    assert table.check(data="full").ok
 
 
 STEPS = ["data-files-written", "base-list-written", "delta-list-written", "snapshot-published", "hint-written"]
