@@ -275,8 +275,11 @@ class TableReads(OpenedTable):
         checked_flag("fresh", fresh)
         states = self._states(engine, where, snapshot_id, timestamp, tag)
         predicates = [None if where is None else engine.predicate(state.store, where) for state in states]
-        plans = [plan_read(it.store, it.snapshot, predicate, fresh) for it, predicate in zip(states, predicates)]
-        return [(state.store, plan) for state, plan in zip(states, plans)]
+        plans: list[tuple[TableStore, ReadPlan]] = []
+        for state, predicate in zip(states, predicates):
+            with state.store.while_read(state.snapshot):
+                plans.append((state.store, plan_read(state.store, state.snapshot, predicate, fresh)))
+        return plans
 
     def _states(
         self,
@@ -305,7 +308,8 @@ def _counted(engine: Engine, state: ReadState, where: str | None, fresh: bool) -
     """How many rows of a state match: by the manifests, or else by the engine."""
     store, snapshot = state.store, state.snapshot
     predicate = None if where is None else parse_where(where, store.schema.fields)
-    rows = metadata_count(store, snapshot, predicate, fresh)
-    if rows is None:
-        return engine.counted(store, snapshot, where, fresh)
+    with store.while_read(snapshot):
+        rows = metadata_count(store, snapshot, predicate, fresh)
+        if rows is None:
+            return engine.counted(store, snapshot, where, fresh)
     return CountResult(snapshot_id=None if snapshot is None else snapshot.id, rows=rows, how="metadata")

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Table
-from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
+from lakelsm.errors import CorruptTableError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from lakelsm.types import parse_type
 from tests.engines import TableEngine, in_order
+from tests.maintain.versioned_table import values, versioned_table
 from tests.table_files import root_of
 
 if TYPE_CHECKING:
@@ -237,3 +238,23 @@ def test_members_of_a_row_follow_the_schema(engine: TableEngine, tmp_path: Path)
         assert engine.rows(table, "r.b = 'old'", ["id"]) == []
     engine.compact(table, full=True)
     assert engine.rows(table) == wanted
+
+
+def test_a_snapshot_that_goes_while_it_is_read_is_not_told_as_damage(tmp_path: Path) -> None:
+    table = versioned_table(tmp_path, 4)
+    table.create_tag("old", 2)
+    table.compact(full=True)
+    table.expire_snapshots(retain_last=1)
+    assert values(table, tag="old") == ["v1", "v2"]
+    reader = table.to_reader(tag="old")
+    table.delete_tag("old")
+    with pytest.raises(SnapshotNotFoundError, match="snapshot 2 went while it was read"):
+        reader.read_all()
+
+
+def test_a_missing_file_of_a_snapshot_that_stays_is_damage(tmp_path: Path) -> None:
+    table = versioned_table(tmp_path, 2)
+    reader = table.to_reader()
+    next(tmp_path.rglob("data-*.parquet")).unlink()
+    with pytest.raises(CorruptTableError):
+        reader.read_all()

@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lakelsm.errors import CommitConflictError
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths, branch_of
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.snapshots.changelog_store import ChangelogStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.tag_store import TagStore
 from lakelsm.storage import FileIO
+
+#: What is retained is read so often until nothing came meanwhile.
+_TRIES = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +53,36 @@ class BranchStore:
     def retained(self) -> Sequence[RetainedBranch]:
         """Return what each branch retains, the main one first.
 
-        Raises CorruptTableError where a snapshot, tag or changelog cannot be read: what it needs is then not known.
+        One may take over what another lets go of: a branch made of a tag that is deleted then, a tag that is renamed, a
+        snapshot that is put back of a tag. So it is read again while something is there that was not read. Raises
+        CorruptTableError where a snapshot, tag or changelog cannot be read: what it needs is then not known; and
+        CommitConflictError where there is always something new.
         """
-        return [
-            RetainedBranch(
-                paths=paths,
-                snapshots=SnapshotManager(self._file_io, paths).list(),
-                tags=TagStore(self._file_io, paths).all(),
-                changelogs=ChangelogStore(self._file_io, paths).list(),
-            )
-            for paths in self.paths()
-        ]
+        for _ in range(_TRIES):
+            found = [self._retained_by(paths) for paths in self.paths()]
+            if self._is_all(found):
+                return found
+        raise CommitConflictError(
+            f"Table {self._paths.name}: tags and branches come and come while it is read what they need: run it again."
+        )
+
+    def _retained_by(self, paths: TablePaths) -> RetainedBranch:
+        return RetainedBranch(
+            paths=paths,
+            snapshots=SnapshotManager(self._file_io, paths).list(),
+            tags=TagStore(self._file_io, paths).all(),
+            changelogs=ChangelogStore(self._file_io, paths).list(),
+        )
+
+    def _is_all(self, found: Sequence[RetainedBranch]) -> bool:
+        """Whether nothing is there that was not found, but for snapshots after the newest one."""
+        branches = {branch.paths.branch: branch for branch in found}
+        for paths in self.paths():
+            branch = branches.get(paths.branch)
+            if branch is None or not set(TagStore(self._file_io, paths).names()) <= set(branch.tags):
+                return False
+            ids = {snapshot.id for snapshot in branch.snapshots}
+            newest = max(ids, default=0)
+            if any(number <= newest and number not in ids for number in SnapshotManager(self._file_io, paths).ids()):
+                return False
+        return True

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.errors import TableNotFoundError, UnsupportedFeatureError, told_of
+from lakelsm.errors import (
+    CorruptTableError,
+    LakelsmError,
+    SnapshotNotFoundError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+    told_of,
+)
 from lakelsm.format.data_file.column_evolution import comparable_values
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths, partition_label, partition_text
 from lakelsm.format.row.binary_row import decode_row, decode_rows
+from lakelsm.format.snapshot import Snapshot
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.schema.validation import validate_existing_table, with_dynamic_options
@@ -124,6 +133,30 @@ class TableStore:
     def branches(self) -> BranchStore:
         """All branches of the table."""
         return BranchStore(self.file_io, self.paths)
+
+    @contextmanager
+    def while_read(self, snapshot: Snapshot | None) -> Iterator[None]:
+        """Read files of a snapshot within: where one is missing because the snapshot itself has gone meanwhile (it
+        expired, was rolled back, or its tag was deleted), nothing is damaged, and SnapshotNotFoundError says so.
+        """
+        try:
+            yield
+        except CorruptTableError as error:
+            if snapshot is None or self._is_kept(snapshot):
+                raise
+            raise SnapshotNotFoundError(
+                f"Table {self.name}: snapshot {snapshot.id} went while it was read: it expired, was rolled back, or its "
+                "tag was deleted. Read another one; a tag or a consumer keeps a snapshot for long reads."
+            ) from error
+
+    def _is_kept(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot is there, and not about to expire, or a tag keeps it; also where that cannot be told."""
+        try:
+            if snapshot.is_same(self.snapshots.try_get(snapshot.id)) and not self.snapshots.is_expiring(snapshot.id):
+                return True
+            return any(snapshot.is_same(tag.snapshot) for tag in self.tags.all().values())
+        except (OSError, LakelsmError):
+            return True
 
     @property
     def partition_types(self) -> list[DataType]:

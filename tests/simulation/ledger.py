@@ -279,6 +279,8 @@ class Ledger:
                 raise Violation(f"{path} goes on from a snapshot that is to be taken back")
             if before is None and number > 1:
                 raise Violation(f"{path} was published, and there is no snapshot {number - 1}")
+            if before is not None and not snapshot.follows(self.versions[before].snapshot):
+                raise Violation(f"{path} goes on from another snapshot than the {number - 1} that is there")
             version = self._checked(path, number, snapshot, None if before is None else self.versions[before])
         except (Violation, DoubledRowError, LakelsmError) as error:
             if not self.rolls_back and not (number > 1 and before is None and self._expired):
