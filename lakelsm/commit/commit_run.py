@@ -191,9 +191,16 @@ class CommitRun:
 
     def _await_removal(self, latest: Snapshot, started: float) -> None:
         """The newest snapshot went on from one that was rolled back. Whoever published it takes it back in a moment;
-        where it is there still when it is met again, he died, and it is removed here: nobody was told of it.
+        where it is there still when it is met again, he died. It is removed where it says itself that it went on from
+        another one than lies before it: nobody was told of it. Where none lies before it, that may as well be damage.
         """
         if latest.is_same(self._unlinked):
+            if self._snapshots.try_get(latest.id - 1) is None:
+                raise CommitConflictError(
+                    f"Table {self._env.paths.name}: snapshot {latest.id} lies above a gap: snapshot {latest.id - 1} is "
+                    "missing. Nothing was committed or removed. Restore the missing file, or roll the table back to an "
+                    "older snapshot, which removes those above the gap."
+                )
             self._take_back(latest)
         self._unlinked = latest
         self._attempts += 1

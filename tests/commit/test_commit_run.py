@@ -231,3 +231,12 @@ def test_a_compaction_of_files_that_a_rollback_took_is_refused(table: CommitTabl
     message = CommitMessage([*map(delete, entries), add(file("big", level=5))])
     with pytest.raises(CommitConflictError, match="no longer in the table: f2"):
         table.committer().commit(COMPACT, message, "c")
+
+
+def test_a_snapshot_above_a_gap_is_not_gone_on_from_and_not_removed(table: CommitTable) -> None:
+    for number in range(3):
+        table.append(add(file(f"f{number}", seq=(number, number))))
+    table.expire(2)
+    with pytest.raises(CommitConflictError, match="snapshot 3 lies above a gap: snapshot 2 is missing"):
+        table.append(add(file("late", seq=(9, 9))))
+    assert list(table.snapshots.ids()) == [1, 3] and table.metadata_names() >= table.named_metadata()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import threading
 import time
@@ -35,7 +36,7 @@ def pool(units: int, task: Callable[[int], Iterator[pa.RecordBatch]], **settings
 
 
 def threads_of_pools() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("lakelsm-")]
+    return [thread.name for thread in threading.enumerate() if re.fullmatch(r"lakelsm-\d+", thread.name)]
 
 
 class Work:

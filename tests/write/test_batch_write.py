@@ -65,8 +65,8 @@ def test_options_of_one_write_act_in_it_alone(local: TableEngine, tmp_path: Path
     local.write(table, [(1, "d"), (2, "e"), (3, "f")])
     first, second = (snapshot.commit_user for snapshot in table._store().snapshots.list())
     assert first.startswith("nightly_") and not second.startswith("nightly")
-    with pytest.raises(InvalidInputError, match=r"'snapshot\.time-retained' = '2 h' cannot hold for one call"):
-        local.write(table, [(1, "g")], options={"snapshot.time-retained": "2 h"})
+    with pytest.raises(InvalidInputError, match=r"'partition\.expiration-time' = '2 h' cannot hold for one call"):
+        local.write(table, [(1, "g")], options={"partition.expiration-time": "2 h"})
 
 
 def test_the_same_batch_again_is_a_no_op_that_says_so(local: TableEngine, tmp_path: Path) -> None:
