@@ -79,14 +79,14 @@ class LayoutOptions:
         TEXT,
         "__DEFAULT_PARTITION__",
         "Directory name of a null or blank partition value.",
-        per_call=False,
+        immutable=True,
     )
     partition_legacy_name: bool = option(
         "partition.legacy-name",
         BOOLEAN,
         True,
         "Write dates in partition directories as days since 1970.",
-        per_call=False,
+        immutable=True,
     )
     dynamic_partition_overwrite: bool = option(
         "dynamic-partition-overwrite",

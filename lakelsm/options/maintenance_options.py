@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelsm.options.option import BOOLEAN, DURATION, INT, SIZE, TEXT, enum_kind, option
+from lakelsm.options.option import BOOLEAN, CENTURY, DURATION, INT, SIZE, TEXT, enum_kind, option
 from lakelsm.options.option_enums import ExpireMode, Feature, LookupCompact
 
 _UNLIMITED = 2147483647
@@ -127,10 +127,10 @@ class MaintenanceOptions:
         "commit.timeout", DURATION, None, "Longest time to keep retrying a commit."
     )
     commit_min_retry_wait: int = option(
-        "commit.min-retry-wait", DURATION, 10, "Shortest wait before a retry."
+        "commit.min-retry-wait", DURATION, 10, "Shortest wait before a retry.", high=CENTURY
     )
     commit_max_retry_wait: int = option(
-        "commit.max-retry-wait", DURATION, 10_000, "Longest wait before a retry."
+        "commit.max-retry-wait", DURATION, 10_000, "Longest wait before a retry.", high=CENTURY
     )
     commit_user_prefix: str | None = option(
         "commit.user-prefix", TEXT, None, "Commit users that are made up are this, '_' and a uuid; else a uuid alone."

@@ -44,6 +44,9 @@ ZONE = Kind("time zone", parse_zone)
 PERIODS = Kind("periods", parse_periods)
 STATS_MODE = Kind("statistics mode", parse_stats_mode)
 
+#: In milliseconds: the longest that something waits, or that a period of the calendar is.
+CENTURY = 36_525 * 86_400_000
+
 
 def enum_kind(enum: type[Enum]) -> Kind:
     """The kind of an option whose values are an enum's, in any case."""
@@ -97,10 +100,11 @@ class Option:
         try:
             value = self.kind.parse(text)
             if isinstance(value, (int, float)) and not isinstance(value, bool):
+                unit = " ms" if self.kind is DURATION else ""
                 if self.low is not None and value < self.low:
-                    raise ValueError(f"it must be at least {self.low:g}")
+                    raise ValueError(f"it must be at least {self.low:.15g}{unit}")
                 if self.high is not None and value > self.high:
-                    raise ValueError(f"it must be at most {self.high:g}")
+                    raise ValueError(f"it must be at most {self.high:.15g}{unit}")
         except ValueError as reason:
             raise InvalidInputError(f"option '{key or self.key}' cannot be '{text}': {reason}") from None
         return value

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.options.accepted_keys import ACCEPTED_KEYS
 from lakelsm.options.field_options import DEFAULT_AGGREGATE_KEY, FIELD_OPTIONS, split_field_key
 from lakelsm.options.option import Option
 from lakelsm.options.option_values import parse_boolean
-from lakelsm.options.other_keys import ACCEPTED_KEYS
 from lakelsm.options.table_options import OPTIONS
 
 _IMMUTABLE_ELSEWHERE = frozenset(["primary-key", "partition"])

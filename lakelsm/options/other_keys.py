@@ -1,4 +1,4 @@
-"""Keys of Paimon's options that TableOptions has no attribute for: those accepted as they are, and unbuilt ones.
+"""Keys of Paimon's options that lakelsm has not built, and which keys it knows at all.
 
 A key that is nowhere in `lakelsm.options` is unknown: refused when a table is created, tolerated when one is
 opened.
@@ -8,103 +8,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from itertools import chain
 from types import MappingProxyType
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.options.accepted_keys import ACCEPTED_KEYS, check_accepted_value
 from lakelsm.options.field_options import DEFAULT_AGGREGATE_KEY, FIELD_OPTIONS, split_field_key
 from lakelsm.options.file_index_options import check_index_key, split_index_key
-from lakelsm.options.option_enums import Feature
 from lakelsm.options.table_options import OPTIONS
-
-# Accepted and kept for other engines: lakelsm has no such keys of its own before it has the feature.
-WAITING_KEYS: Mapping[Feature, tuple[str, ...]] = MappingProxyType(
-    {
-        Feature.APPEND_TABLES: (
-            "bucket-append-ordered",
-            "compaction.delete-ratio-threshold",
-            "compaction.file-num-limit",
-            "compaction.min.file-num",
-            "deletion-vector.index-file.target-size",
-            "local-sort.max-num-file-handles",
-            "sort-compaction.local-sample.magnification",
-            "sort-compaction.range-strategy",
-            "streaming-read-append-overwrite",
-            "write-buffer-for-append",
-            "zorder.var-length-contribution",
-        ),
-        Feature.CROSS_PARTITION: (
-            "cross-partition-upsert.bootstrap-parallelism",
-            "cross-partition-upsert.index-ttl",
-        ),
-        Feature.ORC: (
-            "orc.write.batch-size",
-        ),
-        Feature.OTHER_CATALOGS: (
-            "auto-create",
-            "metastore.partitioned-table",
-            "partition.idle-time-to-report-statistic",
-        ),
-        Feature.POSTPONED_BUCKETS: (
-            "postpone.batch-write-fixed-bucket",
-            "postpone.batch-write-fixed-bucket.max-parallelism",
-            "postpone.default-bucket-num",
-        ),
-        Feature.STREAMING: (
-            "consumer-id",
-            "consumer.ignore-progress",
-            "consumer.mode",
-            "scan.bounded.watermark",
-            "scan.max-splits-per-task",
-            "snapshot.watermark-idle-timeout",
-            "streaming.read.snapshot.delay",
-        ),
-    }
-)
-
-# Accepted, and nothing that rows, files or snapshots depend on: buffers, threads and order of work in other engines,
-# and notes.
-TUNING_KEYS: tuple[str, ...] = (
-    "async-file-write",
-    "file-operation.thread-num",
-    "file-reader-async-threshold",
-    "local-merge-buffer-size",
-    "lookup.cache.high-priority-pool-ratio",
-    "lookup.merge-buffer-size",
-    "lookup.merge-records-threshold",
-    "manifest-sort.max-rewrite-size",
-    "manifest-sort.partition-field",
-    "manifest.merge-optimize.enabled",
-    "owner",
-    "page-size",
-    "read.batch-size",
-    "scan.infer-parallelism",
-    "scan.manifest.parallelism",
-    "scan.parallelism",
-    "scan.plan-sort-partition",
-    "sink.managed.writer-buffer-memory",
-    "sink.parallelism",
-    "sink.use-managed-memory-allocator",
-    "sort-engine",
-    "sort-spill-buffer-size",
-    "sort-spill-threshold",
-    "spill-compression",
-    "spill-compression.zstd-level",
-    "write-buffer-spillable",
-    "write-max-writers-to-spill",
-    "write.batch-memory",
-    "write.batch-size",
-)
-
-# Accepted, because lakelsm does what they ask for whatever they say: a write compacts before it returns, a delete
-# writes -D rows, and each snapshot records the greatest sequence number.
-HELD_KEYS: tuple[str, ...] = (
-    "commit.force-compact",
-    "delete.force-produce-changelog",
-    "write.sequence-number-init-mode",
-)
-
-ACCEPTED_KEYS = frozenset({*TUNING_KEYS, *HELD_KEYS, *chain.from_iterable(WAITING_KEYS.values())})
 
 # Keys of features that lakelsm has not built, with the text that leaves the feature out. Any other is refused, when a
 # table is created and also when one is opened: reading or writing it without the feature would be wrong.
@@ -209,10 +119,12 @@ UNBUILT_PREFIXES: tuple[str, ...] = (
 def check_new_keys(options: Mapping[str, str]) -> None:
     """Judges the keys of a new table (or of a write's options).
 
-    Raises InvalidInputError naming the nearest known key for an unknown one.
+    Raises InvalidInputError naming the nearest known key for an unknown one, and for a text that an accepted key
+    cannot have.
     """
     known = _known_keys()
-    for key in options:
+    for key, text in options.items():
+        check_accepted_value(key, text)
         split, of_index = split_field_key(key), split_index_key(key)
         if split is not None:
             _check_field_key(key, split[1])
@@ -221,7 +133,7 @@ def check_new_keys(options: Mapping[str, str]) -> None:
         elif key not in known and not _is_unbuilt(key):
             near = difflib.get_close_matches(key, sorted(known), n=1)
             hint = f"did you mean '{near[0]}'?" if near else "see docs/options.md"
-            raise InvalidInputError(f"unknown option '{key}' = '{options[key]}': {hint}")
+            raise InvalidInputError(f"unknown option '{key}' = '{text}': {hint}")
 
 
 def check_unbuilt_keys(options: Mapping[str, str]) -> None:

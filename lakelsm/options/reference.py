@@ -6,19 +6,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
+from lakelsm.options.accepted_keys import HELD_KEYS, TUNING_KEYS, WAITING_KEYS
 from lakelsm.options.field_options import FIELD_OPTIONS
 from lakelsm.options.file_index_options import INDEX_COLUMNS, INDEX_OPTIONS
 from lakelsm.options.option import DURATION, SIZE, Kind, Option
 from lakelsm.options.option_enums import Feature
-from lakelsm.options.other_keys import (
-    FEATURE_KEYS,
-    HELD_KEYS,
-    TUNING_KEYS,
-    UNBUILT_KEYS,
-    UNBUILT_PREFIXES,
-    UPKEEP_KEYS,
-    WAITING_KEYS,
-)
+from lakelsm.options.other_keys import FEATURE_KEYS, UNBUILT_KEYS, UNBUILT_PREFIXES, UPKEEP_KEYS
 from lakelsm.options.table_options import OPTIONS
 
 _HEAD = """# Table options

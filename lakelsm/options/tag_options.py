@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timezone, tzinfo
 
-from lakelsm.options.option import BOOLEAN, DURATION, INT, TEXT, ZONE, enum_kind, option
+from lakelsm.options.option import BOOLEAN, CENTURY, DURATION, INT, TEXT, ZONE, enum_kind, option
 from lakelsm.options.option_enums import TagCreation, TagFormat, TagPeriod
 
 _HOUR = 3_600_000
@@ -33,6 +33,7 @@ class TagOptions:
         None,
         "A period of any length, in place of tag.creation-period; its tags have names as 'yyyyMMddHHmm'.",
         low=60_000,
+        high=CENTURY,
     )
     tag_creation_delay: int = option(
         "tag.creation-delay", DURATION, 0, "How long after the end of a period its tag is made; less than the period."

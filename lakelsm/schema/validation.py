@@ -12,6 +12,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.options import TableOptions
 from lakelsm.options.option_change import check_option_of_call
 from lakelsm.options.other_keys import check_new_keys
+from lakelsm.schema.new_values import check_new_values
 from lakelsm.schema.rules import check_rules
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.schema.unbuilt_features import refuse_unbuilt
@@ -26,6 +27,7 @@ def validate_table(schema: TableSchema) -> TableOptions:
     options = TableOptions.parse(schema.options)
     check_new_keys(schema.options)
     check_rules(schema, options)
+    check_new_values(schema, schema.options)
     refuse_unbuilt(schema, options, creating=True)
     return options
 
@@ -65,5 +67,6 @@ def validate_changed_table(schema: TableSchema, changed: Mapping[str, str]) -> T
     """
     check_new_keys(changed)
     options = validate_existing_table(schema)
+    check_new_values(schema, changed)
     refuse_unbuilt(schema.with_options(changed), options, creating=True)
     return options

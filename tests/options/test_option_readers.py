@@ -17,8 +17,9 @@ import pytest
 import lakelsm
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.options import ATTRIBUTES, OPTIONS, TableOptions
+from lakelsm.options.accepted_keys import ACCEPTED_KEYS
 from lakelsm.options.field_options import FIELD_OPTIONS
-from lakelsm.options.other_keys import ACCEPTED_KEYS, FEATURE_KEYS, UNBUILT_KEYS, UPKEEP_KEYS
+from lakelsm.options.other_keys import FEATURE_KEYS, UNBUILT_KEYS, UPKEEP_KEYS
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.schema.unbuilt_features import refuse_unbuilt
 
@@ -29,6 +30,7 @@ _JUDGES = frozenset(
         "schema/rules.py",
         "schema/engine_rules.py",
         "schema/function_rules.py",
+        "schema/new_values.py",
         "schema/scan_rules.py",
         "schema/renamed_options.py",
     }
@@ -134,14 +136,15 @@ def test_every_option_of_a_column_is_read() -> None:
 
 def test_what_one_list_accepts_no_other_refuses_or_declares() -> None:
     refused = {*UNBUILT_KEYS, *FEATURE_KEYS, *UPKEEP_KEYS}
-    assert not ACCEPTED_KEYS & refused
-    assert not (ACCEPTED_KEYS | refused) & set(OPTIONS)
+    assert not set(ACCEPTED_KEYS) & refused
+    assert not {*ACCEPTED_KEYS, *refused} & set(OPTIONS)
 
 
 def test_nothing_reads_a_key_that_is_accepted_without_effect() -> None:
     found = set()
     for path in _PACKAGE.rglob("*.py"):
-        if path.parent.name != "options":
+        module = path.relative_to(_PACKAGE).as_posix()
+        if not module.startswith("options/") and module not in _JUDGES:
             tree = ast.parse(path.read_text())
-            found |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)} & ACCEPTED_KEYS
+            found |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)} & set(ACCEPTED_KEYS)
     assert found <= {"owner"}, "declare what acts as an option"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from lakelsm.options import OPTIONS
+from lakelsm.options.accepted_keys import ACCEPTED_KEYS
 from lakelsm.options.field_options import FIELD_OPTIONS
 from lakelsm.options.option_enums import Feature
-from lakelsm.options.other_keys import ACCEPTED_KEYS, FEATURE_KEYS, UNBUILT_KEYS, UPKEEP_KEYS
+from lakelsm.options.other_keys import FEATURE_KEYS, UNBUILT_KEYS, UPKEEP_KEYS
 from lakelsm.options.reference import options_reference, waiting_keys
 
 _REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "options.md"

@@ -8,7 +8,8 @@ import pytest
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import ATTRIBUTES, OPTIONS, ChangelogProducer, MergeEngine, TableOptions
-from lakelsm.options.other_keys import HELD_KEYS, TUNING_KEYS, UNBUILT_KEYS, WAITING_KEYS
+from lakelsm.options.accepted_keys import HELD_KEYS, TUNING_KEYS, WAITING_KEYS
+from lakelsm.options.other_keys import UNBUILT_KEYS
 
 
 def test_attributes_are_named_like_their_keys() -> None:

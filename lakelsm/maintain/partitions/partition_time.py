@@ -13,29 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.options.partition_timestamps import DAY_FIELDS, parse_timestamp_formatter, pattern_pieces
 
 #: 'yyyy-MM-dd' with or without ' HH:mm:ss.SSS', numbers of any width, read leniently: month 13 is the next year's first.
 _DEFAULT = re.compile(
     r"(?P<year>-?[0-9]{1,10})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})"
     r"( (?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2}):(?P<second>[0-9]{1,2})(\.(?P<fraction>[0-9]{1,9}))?)?"
 )
-_FIELDS = {
-    "y": "year",
-    "u": "year",
-    "M": "month",
-    "d": "day",
-    "H": "hour",
-    "m": "minute",
-    "s": "second",
-    "S": "fraction",
-}
-_YEARS = {1: "[0-9]{1,10}", 2: "[0-9]{2}", 3: "[0-9]{3,10}", 4: "[0-9]{4}"}
-#: The parts of a formatter: a quoted text, a run of one letter, or any other character.
-_PART = re.compile(r"'(?P<quoted>(?:[^']|'')*)'|(?P<field>([A-Za-z])\3*)|(?P<other>.)", re.DOTALL)
-#: Characters that Java's formatters keep for optional parts and for later.
-_RESERVED = "[]{}#'"
-#: What names a column in a pattern.
-_NAMED = re.compile(r"\$\w+")
 _DAY_MILLIS = 86_400_000
 
 
@@ -52,7 +36,7 @@ class PartitionTimes:
         text = self._text(texts)
         if text is None:
             return None
-        found = (_DEFAULT if self.formatter is None else _compiled(self.formatter)).fullmatch(text)
+        found = (_DEFAULT if self.formatter is None else _expression(self.formatter)).fullmatch(text)
         if found is None:
             return None
         parts = {name: value for name, value in found.groupdict().items() if value is not None}
@@ -63,11 +47,8 @@ class PartitionTimes:
         """The text of a time; None where one of its columns is NULL. Raises InvalidInputError for an unknown column."""
         if self.pattern is None:
             return texts[0]
-        # The longer name first: $dt is no part of $dt1.
-        names = sorted(self.keys, key=len, reverse=True)
         by_name = dict(zip(self.keys, texts))
-        pieces = re.split("\\$(" + "|".join(map(re.escape, names)) + ")", self.pattern)
-        unknown = next((found[0] for found in map(_NAMED.search, pieces[::2]) if found is not None), None)
+        pieces, unknown = pattern_pieces(self.pattern, self.keys)
         if unknown is not None and "$" not in (self.formatter or ""):
             raise InvalidInputError(
                 f"option 'partition.timestamp-pattern' = '{self.pattern}': {unknown} is no partition column; they are "
@@ -78,37 +59,16 @@ class PartitionTimes:
         return "".join(known) if len(known) == len(replaced) else None
 
 
-def _compiled(formatter: str) -> re.Pattern[str]:
+def _expression(formatter: str) -> re.Pattern[str]:
     """The expression that a formatter means. Raises UnsupportedFeatureError for parts that lakelsm does not read."""
-    expression, seen = "", set()
-    for part in _PART.finditer(formatter):
-        quoted, letters, other = part["quoted"], part["field"], part["other"]
-        if quoted is not None:
-            expression += re.escape(quoted.replace("''", "'") or "'")
-        elif letters is not None:
-            name, width = _FIELDS.get(letters[0]), len(letters)
-            widths = _YEARS if name == "year" else {1: "[0-9]{1,2}", 2: "[0-9]{2}"}
-            digits = f"[0-9]{{{width}}}" if name == "fraction" and width <= 9 else widths.get(width)
-            if name is None or digits is None or name in seen:
-                raise _unread(formatter, letters)
-            seen.add(name)
-            expression += f"(?P<{name}>{digits})"
-        elif other in _RESERVED:
-            raise _unread(formatter, other)
-        else:
-            expression += re.escape(other)
-    return re.compile(expression)
-
-
-def _unread(formatter: str, part: str) -> UnsupportedFeatureError:
-    return UnsupportedFeatureError(
-        f"option 'partition.timestamp-formatter' = '{formatter}': lakelsm does not read {part!r} there. Write numbers "
-        "with y, u, M, d, H, m, s and S, each once, or expire partitions by 'update-time'."
-    )
+    try:
+        return parse_timestamp_formatter(formatter)
+    except ValueError as reason:
+        raise UnsupportedFeatureError(f"option 'partition.timestamp-formatter' = '{formatter}': {reason}") from None
 
 
 def _millis_of(parts: dict[str, str], *, lenient: bool, short_year: bool) -> int | None:
-    if not {"year", "month", "day"} <= parts.keys():
+    if not parts.keys() >= DAY_FIELDS:
         return None
     numbers = {name: int(value) for name, value in parts.items() if name != "fraction"}
     year = numbers["year"] + (2000 if short_year else 0)

@@ -21,6 +21,8 @@ from lakelsm.surroundings import Surroundings
 _BATCH_PREFIX = "batch-write-"
 #: Watermarks that are no times: what other engines write where there is none, and at the end of a bounded stream.
 _NO_TIMES = (-(2**63), 2**63 - 1)
+#: Watermarks of other years have no tags: the calendar ends within a period of them, or a zone away.
+_FIRST_YEAR, _LAST_YEAR = 200, 9998
 
 
 def create_after_commit(store: TableStore, surroundings: Surroundings) -> None:
@@ -87,7 +89,7 @@ class _OfPeriods:
             return time
         delay = timedelta(milliseconds=self.store.options.tag_creation_delay)
         # The tag of the period after the last is made when that one has ended, which the next begins with.
-        return time if time - delay >= last + 2 * self.periods.length else None
+        return time if time - last >= 2 * self.periods.length + delay else None
 
     def _time(self, snapshot: Snapshot) -> datetime | None:
         options = self.store.options
@@ -96,6 +98,8 @@ class _OfPeriods:
         if snapshot.watermark is None or snapshot.watermark in _NO_TIMES:
             return None
         moment = utc_time(snapshot.watermark, f"The watermark of snapshot {snapshot.id}")
+        if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+            return None
         return moment.astimezone(options.sink_watermark_time_zone).replace(tzinfo=None)
 
     def _let_go(self) -> None:

@@ -204,3 +204,18 @@ def test_of_many_tags_a_commit_looks_at_some_and_in_the_end_all_that_are_past_th
         expire_after_commit(store, later)
         left.append(len(made.tags))
     assert left == [34, 18, 2, 0, 0]
+
+
+def test_a_tag_of_the_last_day_of_the_calendar_ends_automatic_tags_and_harms_no_commit(tmp_path: Path) -> None:
+    made = Committed(tmp_path)
+    made.commit(NOON)
+    create_tag(made.store, "9999-12-31", made.store.snapshots.get(1))
+    made.commit(NOON + 3 * DAY)
+    assert list(made.tags) == ["2026-02-28", "9999-12-31"]
+
+
+@pytest.mark.parametrize("watermark", [datetime(1, 1, 1), datetime(1, 1, 3), datetime(9999, 12, 31, 23)], ids=str)
+def test_a_watermark_at_an_end_of_the_calendar_has_no_tag(tmp_path: Path, watermark: datetime) -> None:
+    made = Committed(tmp_path, tag__automatic_creation="watermark", sink__watermark_time_zone="GMT+14:00")
+    made.commit(NOON, watermark=watermark)
+    assert made.tags == {}

@@ -1,0 +1,114 @@
+"""Keys of Paimon that TableOptions has no attribute for and that are accepted all the same, with their kinds of values.
+
+A text that no engine could read is refused when it is set, like one of a declared option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from lakelsm.options.option import BOOLEAN, DOUBLE, DURATION, INT, LONG, SIZE, TEXT, Kind, Option, choice_kind
+from lakelsm.options.option_enums import Feature
+
+# Accepted and kept for other engines: lakelsm has no such keys of its own before it has the feature.
+WAITING_KEYS: Mapping[Feature, Mapping[str, Kind]] = MappingProxyType(
+    {
+        Feature.APPEND_TABLES: {
+            "bucket-append-ordered": BOOLEAN,
+            "compaction.delete-ratio-threshold": DOUBLE,
+            "compaction.file-num-limit": INT,
+            "compaction.min.file-num": INT,
+            "deletion-vector.index-file.target-size": SIZE,
+            "local-sort.max-num-file-handles": INT,
+            "sort-compaction.local-sample.magnification": INT,
+            "sort-compaction.range-strategy": choice_kind("size", "quantity"),
+            "streaming-read-append-overwrite": BOOLEAN,
+            "write-buffer-for-append": BOOLEAN,
+            "zorder.var-length-contribution": INT,
+        },
+        Feature.CROSS_PARTITION: {
+            "cross-partition-upsert.bootstrap-parallelism": INT,
+            "cross-partition-upsert.index-ttl": DURATION,
+        },
+        Feature.ORC: {
+            "orc.write.batch-size": INT,
+        },
+        Feature.OTHER_CATALOGS: {
+            "auto-create": BOOLEAN,
+            "metastore.partitioned-table": BOOLEAN,
+            "partition.idle-time-to-report-statistic": DURATION,
+        },
+        Feature.POSTPONED_BUCKETS: {
+            "postpone.batch-write-fixed-bucket": BOOLEAN,
+            "postpone.batch-write-fixed-bucket.max-parallelism": INT,
+            "postpone.default-bucket-num": INT,
+        },
+        Feature.STREAMING: {
+            "consumer-id": TEXT,
+            "consumer.ignore-progress": BOOLEAN,
+            "consumer.mode": choice_kind("exactly-once", "at-least-once"),
+            "scan.bounded.watermark": LONG,
+            "scan.max-splits-per-task": INT,
+            "snapshot.watermark-idle-timeout": DURATION,
+            "streaming.read.snapshot.delay": DURATION,
+        },
+    }
+)
+
+# Accepted, and nothing that rows, files or snapshots depend on: buffers, threads and order of work in other engines,
+# and notes.
+TUNING_KEYS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "async-file-write": BOOLEAN,
+        "file-operation.thread-num": INT,
+        "file-reader-async-threshold": SIZE,
+        "local-merge-buffer-size": SIZE,
+        "lookup.cache.high-priority-pool-ratio": DOUBLE,
+        "lookup.merge-buffer-size": SIZE,
+        "lookup.merge-records-threshold": INT,
+        "manifest-sort.max-rewrite-size": SIZE,
+        "manifest-sort.partition-field": TEXT,
+        "manifest.merge-optimize.enabled": BOOLEAN,
+        "owner": TEXT,
+        "page-size": SIZE,
+        "read.batch-size": INT,
+        "scan.infer-parallelism": BOOLEAN,
+        "scan.manifest.parallelism": INT,
+        "scan.parallelism": INT,
+        "scan.plan-sort-partition": BOOLEAN,
+        "sink.managed.writer-buffer-memory": SIZE,
+        "sink.parallelism": INT,
+        "sink.use-managed-memory-allocator": BOOLEAN,
+        "sort-engine": choice_kind("min-heap", "loser-tree"),
+        "sort-spill-buffer-size": SIZE,
+        "sort-spill-threshold": INT,
+        "spill-compression": TEXT,
+        "spill-compression.zstd-level": INT,
+        "write-buffer-spillable": BOOLEAN,
+        "write-max-writers-to-spill": INT,
+        "write.batch-memory": SIZE,
+        "write.batch-size": INT,
+    }
+)
+
+# Accepted, because lakelsm does what they ask for whatever they say: a write compacts before it returns, a delete
+# writes -D rows, and each snapshot records the greatest sequence number.
+HELD_KEYS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "commit.force-compact": BOOLEAN,
+        "delete.force-produce-changelog": BOOLEAN,
+        "write.sequence-number-init-mode": choice_kind("scan", "snapshot"),
+    }
+)
+
+ACCEPTED_KEYS: Mapping[str, Kind] = MappingProxyType(
+    {**TUNING_KEYS, **HELD_KEYS, **{key: kind for keys in WAITING_KEYS.values() for key, kind in keys.items()}}
+)
+
+
+def check_accepted_value(key: str, text: str) -> None:
+    """Raises InvalidInputError for a text that an accepted key cannot have; other keys are for others to judge."""
+    kind = ACCEPTED_KEYS.get(key)
+    if kind is not None:
+        Option(key, kind, None, "").parse(text)

@@ -1,0 +1,105 @@
+"""What an option that is set anew must say beyond its kind, so that nothing is accepted that only fails later.
+
+Other engines accept such values, so a table that has one is opened; what meets it then says so.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from lakelsm.arguments import LONGEST_NAME, checked_consumer, checked_tag
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.options.option_values import parse_names
+from lakelsm.options.partition_timestamps import DAY_FIELDS, parse_timestamp_formatter, pattern_pieces
+from lakelsm.schema.identifiers import hint
+from lakelsm.schema.table_schema import TableSchema
+
+#: Characters that commit users have beside a uuid.
+_MOST_PREFIX = 900
+_FORMATTER = "partition.timestamp-formatter"
+
+
+def check_new_values(schema: TableSchema, changed: Mapping[str, str]) -> None:
+    """Judges options that are set, of a table with this schema.
+
+    Raises InvalidInputError or UnsupportedFeatureError naming key, value and remedy.
+    """
+    for key, text in changed.items():
+        rule = _RULES.get(key)
+        if rule is not None:
+            rule(schema, key, text)
+
+
+def _consumer(_schema: TableSchema, key: str, text: str) -> None:
+    checked_consumer(f"option '{key}'", text)
+
+
+def _tag(_schema: TableSchema, key: str, text: str) -> None:
+    checked_tag(f"option '{key}'", text)
+
+
+def _user_prefix(_schema: TableSchema, key: str, text: str) -> None:
+    if len(text) > _MOST_PREFIX or any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
+        raise InvalidInputError(
+            f"option '{key}' cannot be {text[:_MOST_PREFIX]!r}: it must be printable text of at most {_MOST_PREFIX} "
+            "characters"
+        )
+
+
+def _directory_value(schema: TableSchema, key: str, text: str) -> None:
+    room = LONGEST_NAME - max((len(f"{name}=".encode()) for name in schema.partition_keys), default=0)
+    if not text.strip() or len(text.encode(errors="replace")) > room:
+        raise InvalidInputError(
+            f"option '{key}' cannot be '{text}': it names directories and must have 1 to {room} bytes, not blank"
+        )
+
+
+def _formatter(_schema: TableSchema, key: str, text: str) -> None:
+    try:
+        fields = parse_timestamp_formatter(text).groupindex.keys()
+    except ValueError as reason:
+        raise UnsupportedFeatureError(f"option '{key}' = '{text}': {reason}") from None
+    if not fields >= DAY_FIELDS:
+        raise InvalidInputError(
+            f"option '{key}' cannot be '{text}': it must have a year, a month and a day, as 'yyyyMMdd' has; without them "
+            "no partition has a time, and none would ever expire"
+        )
+
+
+def _pattern(schema: TableSchema, key: str, text: str) -> None:
+    pieces, unknown = pattern_pieces(text, schema.partition_keys)
+    if len(pieces) == 1 or (unknown is not None and "$" not in schema.options.get(_FORMATTER, "")):
+        raise InvalidInputError(
+            f"option '{key}' cannot be '{text}': {unknown or 'it'} names no partition column, as '$dt 00:00:00' does; "
+            "they are " + (", ".join(schema.partition_keys) or "none here: remove it")
+        )
+
+
+def _partitioned(schema: TableSchema, key: str, text: str) -> None:
+    if not schema.partition_keys:
+        raise InvalidInputError(f"option '{key}' = '{text}' needs a table with partitions; remove it")
+
+
+def _columns(schema: TableSchema, key: str, text: str) -> None:
+    for name in parse_names(text):
+        if name not in schema.field_names:
+            raise InvalidInputError(
+                f"option '{key}' names '{name}', which is no column{hint(name, schema.field_names)}; the columns are "
+                + ", ".join(schema.field_names)
+            )
+
+
+_RULES: Mapping[str, Callable[[TableSchema, str, str], None]] = MappingProxyType(
+    {
+        "changelog-producer.row-deduplicate-ignore-fields": _columns,
+        "commit.user-prefix": _user_prefix,
+        "consumer-id": _consumer,
+        "partition.default-name": _directory_value,
+        "partition.expiration-time": _partitioned,
+        _FORMATTER: _formatter,
+        "partition.timestamp-pattern": _pattern,
+        "tag.batch.customized-name": _tag,
+    }
+)
