@@ -42,7 +42,7 @@ def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: 
     _tags(table, store, ledger)
     _branches(table, store, ledger)
     check = table.check(data="full", engine="local")
-    allowed = set() if settled else {"expiry-unfinished", "stale-hint", "branch-unreadable"}
+    allowed = set() if settled else {"expiry-unfinished", "stale-hint", "branch-unfinished"}
     if {finding.rule for finding in check.findings} - allowed or not check.complete:
         raise CampaignError(check.as_text())
     leftovers = _leftovers(table, store, remove)

@@ -99,6 +99,5 @@ def _serve(pipe: Connection) -> None:
     server = ObjectServer()
     server.start()
     pipe.send(server.port)
-    while True:  # Until it is killed; what was asked for is counted by nobody.
-        pipe.poll(5)
+    while not pipe.poll(5):  # Until it is killed, or who started it is gone; what was asked for is counted by nobody.
         server.requests.clear()

@@ -98,7 +98,14 @@ CONSUMER_BEHIND = _warning(
     "Reset the consumer to a snapshot that is there; the changes in between are gone.",
 )
 BRANCH_UNREADABLE = _error(
-    "branch-unreadable", "every branch has a schema", "Restore the branch's schema files, or delete the branch."
+    "branch-unreadable",
+    "every branch that was written to has its schemas",
+    "Restore the branch's schema files, or delete the branch.",
+)
+BRANCH_UNFINISHED = _warning(
+    "branch-unfinished",
+    "no branch is half-way: without its first schema nobody can open it, and it keeps the files that it names",
+    "Create or rename the branch again in the same way, which goes on where it stopped; or delete the branch.",
 )
 STATISTICS_UNREADABLE = _warning(
     "statistics-unreadable", "the statistics file of a snapshot is there and parses", "Analyze the table again."

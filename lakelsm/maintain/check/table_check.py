@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lakelsm.errors import InvalidInputError, LakelsmError
+from lakelsm.errors import InvalidInputError
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.format.paths import TablePaths
+from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.maintain.check.branch_references import BranchReferences, ReadState
 from lakelsm.maintain.check.data_audit import DataAudit
 from lakelsm.maintain.check.findings import Findings
 from lakelsm.maintain.check.live_state import LiveState
-from lakelsm.maintain.check.rules import BRANCH_UNREADABLE
+from lakelsm.maintain.check.rules import BRANCH_UNFINISHED, BRANCH_UNREADABLE
 from lakelsm.maintain.check.stored_files import StoredFiles
 from lakelsm.maintenance_results import CheckResult
 from lakelsm.plan.bucket_files import partition_filter
@@ -101,12 +101,19 @@ class _Check:
         """A branch with its newest schema; None where it has none that can be read."""
         if paths.branch == self._store.paths.branch:
             return self._store
-        try:
-            schema = SchemaStore(self._store.file_io, paths).latest()
-            return replace(self._store, paths=paths).with_schema(schema)
-        except (LakelsmError, OSError) as error:
-            self._findings.add(BRANCH_UNREADABLE, paths.branch_root, str(error))
-            return None
+        file_io, hint = self._store.file_io, paths.latest_hint
+        is_whole = paths.branch == MAIN_BRANCH or self._store.branches.is_whole(paths.branch)
+        if not is_whole and not file_io.exists(hint):
+            problem = "its creation, renaming or deletion has stopped, or is still at work"
+            self._findings.add(BRANCH_UNFINISHED, paths.branch_root, problem)
+        elif not is_whole:
+            problem = f"it has no {paths.schema_file(0)}, and {hint} says that it had"
+            self._findings.add(BRANCH_UNREADABLE, paths.branch_root, problem)
+        else:
+            with self._findings.instead_of_errors(BRANCH_UNREADABLE, paths.branch_root):
+                schema = SchemaStore(file_io, paths).latest()
+                return replace(self._store, paths=paths).with_schema(schema)
+        return None
 
     def _check_branch(self, store: TableStore) -> None:
         reads_all = self._scope.data is CheckedData.FULL

@@ -1,10 +1,14 @@
 """Branches: made of a table's schemas or of a tag, fast-forwarded into the main branch, renamed and deleted.
 
 A branch has schema, snapshot and tag files of its own (docs/format.md 1). Its first schema is written last and deleted
-first: without it there is no branch that opens, so a creation or deletion that stops half-way leaves none.
+first: without it there is no branch that opens, so a creation or deletion that stops half-way leaves none. The same
+creation again goes on where one stopped. The LATEST hint, which a branch has from its first commit on, goes even before
+the schema: with it and without a schema a branch is damaged, and not half-way.
 """
 
 from __future__ import annotations
+
+from collections.abc import Set
 
 from lakelsm.arguments import checked_branch
 from lakelsm.epoch_time import utc_time
@@ -33,30 +37,33 @@ def branch_infos(store: TableStore) -> list[BranchInfo]:
 def create_branch(
     store: TableStore, name: str, tag: str | None, *, ignore_if_exists: bool = False, dry_run: bool = False
 ) -> None:
-    """Make a branch with the table's schemas, and with the rows of a tag if one is given.
+    """Make a branch with the table's schemas, and with the rows of a tag if one is given; or finish making it.
 
-    Raises InvalidInputError where the branch exists or ``store`` is a branch itself, SnapshotNotFoundError without the
-    tag.
+    Raises InvalidInputError where the branch exists, where something else was left half-way under its name, or where
+    ``store`` is a branch itself, SnapshotNotFoundError without the tag.
     """
     require_main(store, "make a branch")
     checked_branch("name", name, new=True)
-    if name in store.branches.names():
-        if ignore_if_exists and store.branches.is_whole(name):
+    if store.branches.is_whole(name):
+        if ignore_if_exists:
             return
         raise _taken(store, name)
+    branch, tagged = store.paths.of_branch(name), None if tag is None else store.tags.get(tag)
+    numbers = [number for number in (0, *store.schemas.ids()) if tagged is None or number <= tagged.snapshot.schema_id]
+    made = {branch.schema_file(number) for number in numbers}
+    if tag is not None and tagged is not None:
+        made |= {branch.tag(tag), branch.snapshot_file(tagged.snapshot.id)}
+    _refuse_others(store, branch, made)
     if dry_run:
-        if tag is not None:
-            store.tags.get(tag)
         return
-    branch, newest = store.paths.of_branch(name), None
-    schemas = {number: _read(store, store.paths.schema_file(number)) for number in (0, *store.schemas.ids())}
-    if tag is not None:
-        newest = _copy_tag(store, branch, tag).snapshot.schema_id
-    for number in sorted(schemas, reverse=True):
-        if number > 0 and (newest is None or number <= newest):
-            _put(store, branch.schema_file(number), schemas[number])
+    schemas = {number: _read(store, store.paths.schema_file(number)) for number in numbers}
+    if tag is not None and tagged is not None:
+        _copy_tag(store, branch, tag, tagged)
+    for number in sorted(set(numbers) - {0}, reverse=True):
+        _put(store, branch.schema_file(number), schemas[number])
     if not store.file_io.create_if_absent(branch.schema_file(0), schemas[0]):
         raise _taken(store, name)
+    _require_all(store, branch, made)
 
 
 def delete_branch(store: TableStore, name: str, *, dry_run: bool = False) -> None:
@@ -75,28 +82,32 @@ def delete_branch(store: TableStore, name: str, *, dry_run: bool = False) -> Non
 def rename_branch(store: TableStore, name: str, new_name: str, *, dry_run: bool = False) -> None:
     """Give a branch another name: its files are copied, then it is deleted.
 
-    Raises TableNotFoundError without the branch, InvalidInputError where the new name is taken.
+    A call that stopped half-way leaves the branch as it was, and the same call goes on. Raises TableNotFoundError
+    without the branch, InvalidInputError where the new name is taken.
     """
     require_main(store, "rename a branch")
     checked_branch("new_name", new_name, new=True)
     _require_there(store, name)
     _require_no_fallback(store, name)
     source, target = store.on_branch(name).paths, store.paths.of_branch(new_name)
-    if new_name in store.branches.names():
+    if store.branches.is_whole(new_name):
         raise _taken(store, new_name)
-    if dry_run:
-        return
     pairs = [(source.tag_dir, target.tag_dir), (source.snapshot_dir, target.snapshot_dir)]
     pairs += [(source.changelog_dir, target.changelog_dir), (source.consumer_dir, target.consumer_dir)]
     copies: dict[str, str] = {}
     for old, new in pairs:
         names = sorted(store.file_io.list(old))
         copies.update((f"{old}/{file}", f"{new}/{file}") for file in names if not file.startswith("."))
+    hints = {old: copies.pop(old) for old in (source.latest_hint, source.earliest_hint) if old in copies}
     schemas = SchemaStore(store.file_io, source)
     copies.update((source.schema_file(number), target.schema_file(number)) for number in reversed(schemas.ids()))
+    _refuse_others(store, target, set(copies.values()))
+    if dry_run:
+        return
     # All are read before the first is written: what cannot be read leaves no branch half-way.
-    for path, data in [(new, _read(store, old)) for old, new in copies.items()]:
+    for path, data in [(new, _read(store, old)) for old, new in (copies | hints).items()]:
         _put(store, path, data)
+    _require_all(store, target, set(copies.values()))
     _remove(store, source)
 
 
@@ -129,12 +140,36 @@ def _taken(store: TableStore, name: str) -> InvalidInputError:
     )
 
 
-def _copy_tag(store: TableStore, branch: TablePaths, name: str) -> Tag:
-    """Put a tag and its snapshot into a branch without schemas yet; return the tag.
+def _refuse_others(store: TableStore, branch: TablePaths, made: Set[str]) -> None:
+    """Raise InvalidInputError where something lies under a branch's name that is no part of what is to be made."""
+    if not _files(store, branch) <= made:
+        raise _taken(store, branch.branch)
+
+
+def _require_all(store: TableStore, branch: TablePaths, made: Set[str]) -> None:
+    """Raise CommitConflictError where a deletion took some of what was made of a branch, which is no more then.
+
+    Who deletes looks after its deletions for a schema that was made meanwhile: so one of the two sees the other.
+    """
+    if not made <= _files(store, branch):
+        _remove(store, branch)
+        raise CommitConflictError(
+            f"Table {store.name}: branch {branch.branch!r} was deleted by others while it was made: try again."
+        )
+
+
+def _files(store: TableStore, branch: TablePaths) -> set[str]:
+    """The files of a branch, less those that are being written."""
+    folders = [entry.name for entry in store.file_io.entries(branch.branch_root) if entry.is_directory]
+    paths = {f"{branch.branch_root}/{folder}": store.file_io.list(f"{branch.branch_root}/{folder}") for folder in folders}
+    return {f"{folder}/{name}" for folder, names in paths.items() for name in names if not name.startswith(".")}
+
+
+def _copy_tag(store: TableStore, branch: TablePaths, name: str, tag: Tag) -> None:
+    """Put a tag and its snapshot into a branch without schemas yet.
 
     The tag is looked at again afterwards: from now on the branch keeps its files, but a deletion may have begun before.
     """
-    tag = store.tags.get(name)
     snapshot = restorable(store, tag.snapshot)
     snapshot_file = branch.snapshot_file(snapshot.id)
     store.file_io.create_if_absent(branch.tag(name), tag.to_json().encode())
@@ -149,7 +184,6 @@ def _copy_tag(store: TableStore, branch: TablePaths, name: str) -> Tag:
         raise CommitConflictError(
             f"Table {store.name}: branch {branch.branch!r} is being made of something else too: delete it and try again."
         )
-    return tag
 
 
 def _read(store: TableStore, path: str) -> bytes:
@@ -167,8 +201,13 @@ def _put(store: TableStore, target: str, data: bytes) -> None:
 
 
 def _remove(store: TableStore, branch: TablePaths) -> None:
-    store.file_io.delete(branch.schema_file(0))
-    store.file_io.delete_dir(branch.branch_root)
+    """Delete a branch, and again where somebody made it meanwhile of what was still there."""
+    there = True
+    while there:
+        store.file_io.delete(branch.latest_hint)
+        store.file_io.delete(branch.schema_file(0))
+        store.file_io.delete_dir(branch.branch_root)
+        there = store.branches.is_whole(branch.branch)
 
 
 def _info(store: TableStore, branch: TablePaths) -> BranchInfo:

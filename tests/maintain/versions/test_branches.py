@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakelsm import AddColumn, Catalog, InvalidInputError, LakelsmError, SnapshotNotFoundError, TableNotFoundError
+from lakelsm import AddColumn, Catalog, InvalidInputError, LakelsmError, SnapshotNotFoundError, Table, TableNotFoundError
 from lakelsm.errors import CommitConflictError, CorruptTableError
 from lakelsm.maintain.versions.branches import create_branch, delete_branch, rename_branch
 from lakelsm.storage import LocalFileIO
@@ -199,52 +199,112 @@ class _Failing(LocalFileIO):
         super().delete_dir(path)
 
 
-@pytest.mark.parametrize("tagged", [True, False])
-def test_a_creation_or_deletion_that_stops_anywhere_leaves_no_branch_that_opens_and_can_be_cleared(
-    tmp_path: Path, tagged: bool
-) -> None:
+def _two_schemas(tmp_path: Path) -> Table:
+    """A table with a tag of its second schema."""
     table = new_table(tmp_path)
     put(table, {1: "a"})
     Catalog(str(tmp_path)).alter_table("db.t", AddColumn("w", "INT"))
+    table.write(pa.table({"id": pa.array([2], pa.int32()), "v": ["b"], "w": pa.array([5], pa.int32())}))
     tag(table, "t1")
+    return table
+
+
+@pytest.mark.parametrize("tagged", [True, False])
+def test_a_creation_that_stops_anywhere_leaves_no_branch_that_opens_and_goes_on_or_can_be_cleared(
+    tmp_path: Path, tagged: bool
+) -> None:
+    table, of = _two_schemas(tmp_path), "t1" if tagged else None
     stopped, made = 0, False
     while not made:
-        store = replace(table._store(), file_io=_Failing(stopped))
-        try:
-            create_branch(store, "b", "t1" if tagged else None)
-            made = True
-        except OSError:
-            stopped += 1
+        for goes_on in (True, False):
+            store = replace(table._store(), file_io=_Failing(stopped))
+            try:
+                create_branch(store, "b", of)
+                made = True
+                break
+            except OSError:
+                pass
             assert not store.branches.is_whole("b")
             with pytest.raises(TableNotFoundError):
                 table.branch("b")
-            store.branches.retained()
-            if "b" in store.branches.names():
+            assert table.expire_snapshots(retain_last=1, dry_run=True).snapshots == 1
+            left = "b" in store.branches.names()
+            assert [finding.rule for finding in table.check().findings] == ["branch-unfinished"] * left
+            if left:
                 [info] = table.branches()
                 assert info.schema_id is None and info.created is None
-                with pytest.raises(InvalidInputError, match="half-way"):
-                    table.create_branch("b")
+                if tagged and stopped < 3:
+                    with pytest.raises(InvalidInputError, match="half-way"):
+                        table.create_branch("b")
+            if goes_on:
+                table.create_branch("b", of, ignore_if_exists=stopped % 2 == 0)
+                assert table.branch("b").count().rows == (2 if tagged else 0)
+                assert not table.check().findings
+            if goes_on or left:
                 table.delete_branch("b")
-    assert stopped == (3 if tagged else 2)
-    with pytest.raises(OSError):
-        delete_branch(replace(table._store(), file_io=_Failing(1)), "b")
-    with pytest.raises(TableNotFoundError):
-        table.branch("b")
-    table.delete_branch("b")
+        stopped += 1
+    assert stopped == (5 if tagged else 3)
+
+
+def test_a_deletion_that_stops_anywhere_leaves_a_branch_or_none_that_opens_and_can_be_cleared(tmp_path: Path) -> None:
+    table = _two_schemas(tmp_path)
+    for stop in range(3):
+        table.create_branch("b", "t1")
+        table.branch("b").overwrite(table.to_arrow())
+        with pytest.raises(OSError):
+            delete_branch(replace(table._store(), file_io=_Failing(stop)), "b")
+        if stop < 2:
+            assert table.branch("b").count().rows == 2 and not table.check().findings
+        else:
+            with pytest.raises(TableNotFoundError):
+                table.branch("b")
+            assert [finding.rule for finding in table.check().findings] == ["branch-unfinished"]
+            with pytest.raises(InvalidInputError, match="half-way"):
+                table.create_branch("b")
+        table.delete_branch("b")
+        assert not (tmp_path / "db.db/t/branch/branch-b").exists()
+
+
+def test_a_branch_that_is_deleted_while_it_is_made_is_no_branch(tmp_path: Path) -> None:
+    table = _two_schemas(tmp_path)
+
+    class Deleting(LocalFileIO):
+        def create_if_absent(self, path: str, data: bytes) -> bool:
+            made = super().create_if_absent(path, data)
+            if path.endswith("schema-0"):  # The other one has listed what it deletes.
+                for name in ("snapshot/snapshot-2", "tag/tag-t1"):
+                    self.delete(f"{path.removesuffix('/schema/schema-0')}/{name}")
+            return made
+
+    with pytest.raises(CommitConflictError, match="deleted by others while it was made"):
+        create_branch(replace(table._store(), file_io=Deleting()), "b", "t1")
     assert not (tmp_path / "db.db/t/branch/branch-b").exists()
 
+    class Making(LocalFileIO):
+        def delete_dir(self, path: str, last: str | None = None) -> None:
+            super().delete_dir(path, last)
+            if not made:
+                made.append(path)
+                table.create_branch("b", "t1")
 
-def test_a_rename_that_stops_anywhere_keeps_the_branch(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
-    put(table, {1: "a"})
-    tag(table, "t1")
+    made: list[str] = []
     table.create_branch("b", "t1")
-    for stop in range(3):
+    delete_branch(replace(table._store(), file_io=Making()), "b")
+    assert made and not (tmp_path / "db.db/t/branch/branch-b").exists()
+
+
+def test_a_rename_that_stops_anywhere_keeps_the_branch_and_goes_on(tmp_path: Path) -> None:
+    table = _two_schemas(tmp_path)
+    table.create_branch("b", "t1")
+    table.branch("b").overwrite(table.to_arrow())
+    for stop in range(5):
         with pytest.raises(OSError):
             rename_branch(replace(table._store(), file_io=_Failing(stop)), "b", "c")
-        assert rows(table.branch("b")) == {1: "a"}
-        if stop:
-            table.delete_branch("c")
+        assert table.branch("b").count().rows == 2
+        assert [finding.rule for finding in table.check().findings] == ["branch-unfinished"] * (stop > 0)
+    table.rename_branch("b", "c")
+    assert [info.name for info in table.branches()] == ["c"] and table.branch("c").count().rows == 2
+    assert not table.check().findings
 
 
 def test_a_tag_that_is_deleted_while_a_branch_is_made_of_it_makes_none(tmp_path: Path) -> None:
