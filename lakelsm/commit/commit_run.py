@@ -121,6 +121,9 @@ class CommitRun:
             if latest is not None and not self._snapshots.is_linked(latest):
                 self._await_removal(latest, started)
                 continue
+            if latest is not None and self._snapshots.try_get(latest.id + 2) is not None:
+                self._await_rollback(latest, started)
+                continue
             earlier = self._replay.since(latest, self._attempts) or self._attempt.published_before(latest, self._attempts)
             if earlier is not None:
                 self._files.delete_except()
@@ -206,6 +209,18 @@ class CommitRun:
         self._attempts += 1
         self._wait(started, latest.id + 1)
 
+    def _await_rollback(self, latest: Snapshot, started: float) -> None:
+        """Snapshots lie above the id that is next: a rollback is under way, or was cut off. A commit in their gap would
+        make them seem to go on from it. Who publishes one above the gap after this look takes it back himself.
+        """
+        self._attempts += 1
+        self._wait(
+            started,
+            latest.id + 1,
+            f"snapshot {latest.id + 1} is missing, and later ones are there: a rollback is under way, or was cut off. "
+            f"Nothing was committed. If it was, roll back to snapshot {latest.id} or an older one.",
+        )
+
     def _take_back(self, snapshot: Snapshot) -> None:
         """Remove a snapshot that nobody was told of: no hint names it yet, and a rollback would remove it too."""
         path = self._env.paths.snapshot_file(snapshot.id)
@@ -213,16 +228,18 @@ class CommitRun:
             self._env.file_io.delete(path)
         self._may_be_visible = False
 
-    def _wait(self, started: float, lost: int) -> None:
+    def _wait(self, started: float, lost: int, why: str | None = None) -> None:
+        """Wait before the next attempt. Raises CommitConflictError where it was the last one."""
         retrying, surroundings = self._env.retrying, self._env.surroundings
         elapsed = int((surroundings.monotonic() - started) * 1000)
         retry = self._attempts - 1
         if retry >= retrying.max_retries or (retrying.timeout is not None and elapsed > retrying.timeout):
-            raise CommitConflictError(
-                f"Table {self._env.paths.name}: other commits or rollbacks came first {self._attempts} times in "
-                f"{elapsed} ms, last for snapshot {lost}. Nothing was committed; commit again, or raise "
-                f"commit.max-retries ({retrying.max_retries}) or commit.timeout."
+            why = why or (
+                f"other commits or rollbacks came first {self._attempts} times in {elapsed} ms, last for snapshot "
+                f"{lost}. Nothing was committed; commit again, or raise commit.max-retries ({retrying.max_retries}) "
+                "or commit.timeout."
             )
+            raise CommitConflictError(f"Table {self._env.paths.name}: {why}")
         surroundings.sleep(retrying.wait_seconds(retry, surroundings.chance()))
 
     def _prepare(self, latest: Snapshot | None) -> tuple[Snapshot, set[str | None]]:

@@ -128,11 +128,8 @@ class SnapshotManager:
     def write_latest_hint(self, snapshot_id: int) -> bool:
         """Point LATEST at a snapshot that has just been published. Best effort: returns False when it failed.
 
-        Nothing is written when the hint is at a newer, existing snapshot already.
+        As in Java it is not looked at before: one that goes back a little costs readers some probes.
         """
-        hint = self._hint(self._paths.latest_hint)
-        if hint is not None and hint >= snapshot_id and self._exists(hint):
-            return True
         try:
             self._file_io.write(self._paths.latest_hint, str(snapshot_id).encode("ascii"), durable=False)
         except (OSError, LakelsmError):

@@ -7,9 +7,13 @@ from datetime import datetime
 
 from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
 from lakelsm.format.paths import TablePaths, tag_of
-from lakelsm.format.snapshot import Tag
+from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.storage import FileIO
+
+#: Begins the names of tags that hold a snapshot while another tag is made of it: its files stay, but whether they were
+#: there is not known yet, so nobody else relies on it. Persisted: do not change
+HOLDING_TAG = "lakelsm-holds-"
 
 
 def created_at(name: str, tag: Tag) -> datetime | None:
@@ -65,3 +69,14 @@ class TagStore:
         """
         found = ((name, self.try_get(name)) for name in self.names())
         return {name: tag for name, tag in found if tag is not None}
+
+    def snapshot_of(self, snapshot_id: int) -> Snapshot | None:
+        """Return the snapshot of an id that a tag of a user keeps; None where none does."""
+        return next((tag.snapshot for tag in self._of_users().values() if tag.snapshot.id == snapshot_id), None)
+
+    def name_of(self, snapshot: Snapshot) -> str | None:
+        """Return the name of a tag that a user made of a snapshot; None where there is none."""
+        return next((name for name, tag in self._of_users().items() if snapshot.is_same(tag.snapshot)), None)
+
+    def _of_users(self) -> dict[str, Tag]:
+        return {name: tag for name, tag in self.all().items() if not name.startswith(HOLDING_TAG)}

@@ -240,3 +240,17 @@ def test_a_snapshot_above_a_gap_is_not_gone_on_from_and_not_removed(table: Commi
     with pytest.raises(CommitConflictError, match="snapshot 3 lies above a gap: snapshot 2 is missing"):
         table.append(add(file("late", seq=(9, 9))))
     assert list(table.snapshots.ids()) == [1, 3] and table.metadata_names() >= table.named_metadata()
+
+
+def test_the_gap_that_a_rollback_left_is_not_filled(table: CommitTable) -> None:
+    """Its hint says that snapshot 1 is the newest: one more in the gap would make 3 and 4 the table's again."""
+    for number in range(4):
+        table.append(add(file(f"f{number}", seq=(number, number))))
+    table.expire(2)
+    table.file_io.write(table.paths.latest_hint, b"1")
+    with pytest.raises(CommitConflictError, match="snapshot 2 is missing, and later ones are there: a rollback is under"):
+        table.append(add(file("late", seq=(9, 9))))
+    assert list(table.snapshots.ids()) == [1, 3, 4] and table.metadata_names() >= table.named_metadata()
+    table.expire(3, 4)
+    table.append(add(file("late", seq=(9, 9))))
+    assert list(table.snapshots.ids()) == [1, 2]

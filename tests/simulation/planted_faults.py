@@ -326,7 +326,7 @@ def _any_snapshot_taken_for_history() -> Planted:
 
 
 def _tags_not_looked_at_again() -> Planted:
-    return [(tags, "_check_kept", _nothing)]
+    return [(tags, "_is_kept", lambda *arguments: True)]
 
 
 def _tags_expire_too() -> Planted:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from lakelsm.errors import CommitConflictError, InvalidInputError
-from lakelsm.format.snapshot import Snapshot
+from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.maintain.deletion.file_deletion import delete_unneeded
 from lakelsm.maintain.deletion.released_files import ReleasedFiles
 from lakelsm.maintain.versions.consumers import reset_beyond
@@ -36,6 +36,7 @@ from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, consumer_text
 from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.snapshots.tag_store import HOLDING_TAG
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 
@@ -54,8 +55,7 @@ def rollback_target(store: TableStore, to: int | str) -> Snapshot:
                 f"takes it back: choose {to - 1} or another one."
             )
         return kept
-    tagged = (tag.snapshot for tag in store.tags.all().values() if tag.snapshot.id == to)
-    return next(tagged, None) or store.snapshots.get(to)
+    return store.tags.snapshot_of(to) or store.snapshots.get(to)
 
 
 def rollback(
@@ -102,7 +102,7 @@ class _Later:
         return _Later(
             snapshots=tuple(snapshot for snapshot in store.snapshots.list() if snapshot.id > target.id),
             changelogs=tuple(number for number in store.changelogs.ids() if number > target.id),
-            tags=tuple(name for name, tag in store.tags.all().items() if tag.snapshot.id > target.id),
+            tags=tuple(name for name, tag in store.tags.all().items() if _is_later(name, tag, target)),
             consumers=tuple(name for name, number in store.consumers.all().items() if number > target.id + 1),
             restores=store.snapshots.try_get(target.id) is None,
         )
@@ -161,7 +161,7 @@ def _left_of(store: TableStore, branch: RetainedBranch, target: Snapshot) -> Ret
     return replace(
         branch,
         snapshots=[snapshot for snapshot in branch.snapshots if snapshot.id <= target.id],
-        tags={name: tag for name, tag in branch.tags.items() if tag.snapshot.id <= target.id},
+        tags={name: tag for name, tag in branch.tags.items() if not _is_later(name, tag, target)},
         changelogs=[changelog for changelog in branch.changelogs if changelog.id <= target.id],
     )
 
@@ -201,11 +201,12 @@ def _not_replaced(store: TableStore, snapshot: Snapshot, what: str) -> Snapshot:
 def _restore(store: TableStore, target: Snapshot, surroundings: Surroundings) -> None:
     """Put a snapshot back that a tag kept, before any other goes; EARLIEST first, so that no expiry takes it again."""
     path = store.paths.snapshot_file(target.id)
-    is_tagged = any(target.is_same(tag.snapshot) for tag in store.tags.all().values())
-    if is_tagged and not target.is_same(store.snapshots.try_get(target.id)):
+    if store.tags.name_of(target) is not None and not target.is_same(store.snapshots.try_get(target.id)):
         store.file_io.write(store.paths.earliest_hint, str(target.id).encode("ascii"))
         content = checked_bytes(restorable(store, target), path, MAX_SNAPSHOT_BYTES)
-        publish(store.file_io, path, content, surroundings.sleep)
+        published = publish(store.file_io, path, content, surroundings.sleep)
+        if published and store.tags.name_of(target) is None:  # Who deleted the tag may not have seen the snapshot.
+            store.file_io.delete(path)
     if not target.is_same(store.snapshots.try_get(target.id)) or store.snapshots.is_expiring(target.id):
         raise CommitConflictError(
             f"Table {store.name}: snapshot {target.id} expires, or was removed, while the table is rolled back to it. "
@@ -216,7 +217,8 @@ def _restore(store: TableStore, target: Snapshot, surroundings: Surroundings) ->
 def _remove_snapshots(store: TableStore, target: Snapshot, later: _Later) -> _Later:
     """Remove later snapshots, the newest first, and those that are published on them meanwhile."""
     removed: dict[str, Snapshot] = {}
-    doomed = list(later.snapshots)
+    # Looked for again: one that is left above a gap keeps others from committing, should this be cut off.
+    doomed = [snapshot for snapshot in store.snapshots.list() if snapshot.id > target.id]
     # The lowest snapshot of those without gaps: readers come from it to the newest that is left.
     lowest = target if not doomed or doomed[0].id == target.id + 1 else doomed[0]
     _point_latest(store, lowest)
@@ -249,7 +251,12 @@ def _tags_without_snapshot(store: TableStore, target: Snapshot) -> tuple[str, ..
     """Tags of later snapshots that went, those that were made meanwhile too."""
     present = {snapshot.mark for snapshot in store.snapshots.list()}
     tags = store.tags.all().items()
-    return tuple(name for name, tag in tags if tag.snapshot.id > target.id and tag.snapshot.mark not in present)
+    return tuple(name for name, tag in tags if _is_later(name, tag, target) and tag.snapshot.mark not in present)
+
+
+def _is_later(name: str, tag: Tag, target: Snapshot) -> bool:
+    """Whether a tag goes. One that holds a snapshot for a moment stays: another is made of it, after this rollback."""
+    return tag.snapshot.id > target.id and not name.startswith(HOLDING_TAG)
 
 
 def _goes_on(snapshot: Snapshot, before: Snapshot) -> bool:

@@ -6,26 +6,29 @@ A tag holds a whole snapshot, so its state reads after the snapshot has expired.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from lakelsm.epoch_time import utc_time, wall_time
 from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.format.snapshot import Snapshot, Tag
-from lakelsm.maintain.deletion.file_deletion import DeletedFiles
+from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_unneeded
 from lakelsm.maintain.deletion.released_files import ReleasedFiles
 from lakelsm.maintenance_results import TagDeletionResult, TagInfo
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.snapshots.tag_store import created_at
+from lakelsm.snapshots.tag_store import HOLDING_TAG, created_at
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 _EPOCH = datetime(1970, 1, 1)
 #: What other writers may retain tags for is longer than a timedelta.
 _MOST_SECONDS = timedelta.max.days * 86_400
+#: How long a holding tag stays that was left behind.
+_HELD_SECONDS = 3600.0
 #: So many tags are looked at for their time after a commit.
 _LOOKED_AT = 16
 
@@ -60,8 +63,7 @@ def tagged_snapshot(store: TableStore, snapshot_id: int | None) -> Snapshot:
     found = store.snapshots.try_get(snapshot_id)
     if found is not None:
         return found
-    kept = (tag.snapshot for tag in store.tags.all().values() if tag.snapshot.id == snapshot_id)
-    return next(kept, None) or store.snapshots.get(snapshot_id)
+    return store.tags.snapshot_of(snapshot_id) or store.snapshots.get(snapshot_id)
 
 
 def restorable(store: TableStore, tagged: Snapshot) -> Snapshot:
@@ -93,9 +95,10 @@ def create_tag(
         tag = _new_tag(store, snapshot, time_retained, surroundings)
         if dry_run:
             return tag_info(name, tag)
-        if _publish(store, name, tag, surroundings):
-            _check_kept(store, name, tag)
-            return tag_info(name, tag)
+        with _held(store, snapshot, f"tag {name!r} was made of it", surroundings) as holder:
+            if _publish(store, name, tag, surroundings):
+                _check_held(store, name, holder)
+                return tag_info(name, tag)
         present = store.tags.get(name)
     if not if_not_exists:
         raise InvalidInputError(
@@ -110,14 +113,17 @@ def rename_tag(
 ) -> TagInfo:
     """Give a tag another name, which no tag may have. Both names are there for a moment, never none."""
     tag = store.tags.get(name)
-    taken = store.tags.try_get(new_name)
-    if taken is not None or not (dry_run or _publish(store, new_name, tag, surroundings)):
-        raise InvalidInputError(
-            f"Table {store.name} has a tag {new_name!r} already: choose another name for {name!r}, or delete that tag."
-        )
+    taken = InvalidInputError(
+        f"Table {store.name} has a tag {new_name!r} already: choose another name for {name!r}, or delete that tag."
+    )
+    if store.tags.try_get(new_name) is not None:
+        raise taken
     if not dry_run:
-        _check_kept(store, new_name, tag)
-        store.file_io.delete(store.paths.tag(name))
+        with _held(store, tag.snapshot, f"tag {name!r} was renamed to {new_name!r}", surroundings) as holder:
+            if not _publish(store, new_name, tag, surroundings):
+                raise taken
+            _check_held(store, new_name, holder)
+            store.file_io.delete(store.paths.tag(name))
     return tag_info(new_name, tag)
 
 
@@ -131,15 +137,17 @@ def replace_tag(
     surroundings: Surroundings = SYSTEM,
 ) -> TagInfo:
     """Make a tag that exists name another snapshot; its retention begins anew."""
-    before = store.tags.get(name)
+    store.tags.get(name)
     tag = _new_tag(store, snapshot, time_retained, surroundings)
     if dry_run:
         return tag_info(name, tag)
-    released = _released(store, [before.snapshot], {**_without(store.tags.all(), (name,)), name: tag})
-    if released is not None:
-        released.keep([_left_of(store, branch, (name,)) for branch in store.branches.retained()])
-    store.file_io.write(store.paths.tag(name), _content(store, name, tag))
-    _check_kept(store, name, tag, before)
+    with _held(store, snapshot, f"tag {name!r} was replaced by it", surroundings) as holder:
+        before = store.tags.get(name)
+        released = _released(store, [before.snapshot], {**_without(store.tags.all(), (name,)), name: tag})
+        if released is not None:
+            released.keep([_left_of(store, branch, (name,)) for branch in store.branches.retained()])
+        store.file_io.write(store.paths.tag(name), _content(store, name, tag))
+        _check_held(store, name, holder)
     if released is not None:
         released.keep_retained()
         released.delete()
@@ -287,27 +295,45 @@ def _publish(store: TableStore, name: str, tag: Tag, surroundings: Surroundings)
         ) from error
 
 
-def _check_kept(store: TableStore, name: str, tag: Tag, before: Tag | None = None) -> None:
-    """Take a new tag back (to what it was) where nothing else keeps its snapshot any more: its files may be gone already.
+@contextmanager
+def _held(store: TableStore, snapshot: Snapshot, what: str, surroundings: Surroundings) -> Iterator[str]:
+    """Within, a tag of a name of our own, which is handed in, holds a snapshot.
 
-    Whoever removes a snapshot (or announces it, as expiry does), or another tag, looks at the tags after that; so one of
-    the two sees the other.
+    So whoever finds a tag that a user made can rely on it from its first moment, and one that is written over does not
+    depend on what was there a moment before. Raises SnapshotNotFoundError where nothing keeps the snapshot any more: its
+    files may be gone already. Whoever removes a snapshot (or announces it, as expiry does), or a tag, looks at the tags
+    after that; so one of the two sees the other. Nobody takes a holding tag away before its time.
     """
-    snapshot = tag.snapshot
+    holder = f"{HOLDING_TAG}{surroundings.new_uuid()}"
+    path = store.paths.tag(holder)
+    try:
+        _publish(store, holder, _new_tag(store, snapshot, _HELD_SECONDS, surroundings), surroundings)
+        if not _is_kept(store, snapshot):
+            raise SnapshotNotFoundError(
+                f"Table {store.name}: snapshot {snapshot.id} expired, or was rolled back, while {what}. Nothing was "
+                "changed: choose a snapshot that is retained."
+            )
+        yield holder
+    finally:
+        delete_unneeded(store.file_io, [path])
+
+
+def _is_kept(store: TableStore, snapshot: Snapshot) -> bool:
+    """Whether a snapshot, or a tag that a user made, keeps the files of a snapshot."""
     now = store.snapshots.try_get(snapshot.id)
     if snapshot.is_same(now) and not store.snapshots.is_expiring(snapshot.id) and store.snapshots.is_linked(snapshot):
-        return
-    others = [other.snapshot for known, other in store.tags.all().items() if known != name]
-    if any(map(snapshot.is_same, others if before is None else [*others, before.snapshot])):
-        return
-    if before is None:
+        return True
+    return store.tags.name_of(snapshot) is not None
+
+
+def _check_held(store: TableStore, name: str, holder: str) -> None:
+    """Take a tag back whose holder has gone: this process slept until the holder's time was over."""
+    if store.tags.try_get(holder) is None:
         store.file_io.delete(store.paths.tag(name))
-    else:
-        store.file_io.write(store.paths.tag(name), _content(store, name, before))
-    raise SnapshotNotFoundError(
-        f"Table {store.name}: snapshot {snapshot.id} expired, or was rolled back, while tag {name!r} was made of it. "
-        "Nothing was changed: choose a snapshot that is retained."
-    )
+        raise SnapshotNotFoundError(
+            f"Table {store.name}: making tag {name!r} took longer than {_HELD_SECONDS:.0f} s, and its snapshot may have "
+            "expired: there is no such tag now. Make it of a snapshot that is retained."
+        )
 
 
 def _content(store: TableStore, name: str, tag: Tag) -> bytes:

@@ -276,6 +276,23 @@ def test_another_rollback_is_refused_and_the_killed_one_finishes(table: Table) -
     assert table.rollback(3).snapshots == (4,) and not table.consumers()
 
 
+def test_a_snapshot_whose_tag_goes_while_it_is_put_back_is_not_gone_back_to(table: Table) -> None:
+    table.create_tag("t", 1)
+    table.expire_snapshots(retain_last=3)
+    store = table._store()
+
+    class Untags(LocalFileIO):
+        def create_if_absent(self, path: str, data: bytes) -> bool:
+            if path.endswith("snapshot-1"):
+                table.delete_tag("t")
+            return super().create_if_absent(path, data)
+
+    with pytest.raises(CommitConflictError, match="snapshot 1 expires, or was removed"):
+        rollback(with_file_io(store, Untags()), store.tags.get("t").snapshot)
+    assert [each.id for each in store.snapshots.list()] == [3, 4, 5] and values(table) == ROWS[5]
+    assert [finding.rule for finding in table.check().findings] == ["stale-hint"], "EARLIEST named it already"
+
+
 class LandsUnseen(LocalFileIO):
     """A snapshot lands, its answer is lost, and somebody comes before it is read back."""
 

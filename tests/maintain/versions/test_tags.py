@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import pytest
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import CorruptTableError, InvalidInputError, SnapshotNotFoundError
-from lakelsm.maintain.versions.tags import create_tag, rename_tag, replace_tag
+from lakelsm.maintain.versions.tags import create_tag, expire_tags, rename_tag, replace_tag
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.snapshots.tag_store import HOLDING_TAG
 from lakelsm.storage import LocalFileIO
 from lakelsm.surroundings import Surroundings
 
@@ -200,7 +202,7 @@ def test_a_renamed_tag_that_is_deleted_meanwhile_does_not_come_back(table: Table
     table.create_tag("a", 1)
     lose_snapshot(table, 1)
     racing = interrupted(table, lambda: file_of(table, "a").unlink())
-    with pytest.raises(SnapshotNotFoundError, match="tag 'b'"):
+    with pytest.raises(SnapshotNotFoundError, match="renamed to 'b'"):
         rename_tag(racing, "a", "b")
     assert table.tags() == []
 
@@ -217,6 +219,65 @@ def test_a_tag_is_replaced_only_where_there_is_one_and_by_a_snapshot_that_stays(
     assert [(tag.name, tag.snapshot_id) for tag in table.tags()] == [("q", 2)]
     table.expire_snapshots(retain_last=1)
     assert table.replace_tag("q", 2, time_retained=90).time_retained == timedelta(seconds=90), "it keeps it itself"
+
+
+def test_a_tag_that_a_rollback_takes_while_it_is_replaced_does_not_come_back(table: Table) -> None:
+    table.create_tag("q", 3)
+
+    def roll_back() -> None:
+        table.rollback(2)
+        assert [tag.name for tag in table.tags()] == []
+
+    with pytest.raises(SnapshotNotFoundError, match="rolled back, while tag 'q' was replaced"):
+        replace_tag(interrupted(table, roll_back), "q", table._store().snapshots.get(3))
+    assert table.tags() == [] and table.check().findings == ()
+
+
+def test_a_rollback_leaves_a_snapshot_its_files_of_which_a_tag_is_being_made(table: Table) -> None:
+    class AfterHolding(LocalFileIO):
+        """A rollback comes when the tag's own file is about to be made."""
+
+        def create_if_absent(self, path: str, data: bytes) -> bool:
+            if path == str(file_of(table, "q")):
+                table.rollback(2)
+            return super().create_if_absent(path, data)
+
+    store = store_of(table)
+    create_tag(replace(store, file_io=AfterHolding().within(store.paths.root)), "q", store.snapshots.get(3))
+    assert [tag.name for tag in table.tags()] == ["q"] and table.to_arrow(tag="q").num_rows == 3
+    assert table.to_arrow().num_rows == 2 and not table.delete_tag("q").failures
+
+
+def test_what_a_killed_process_left_of_making_a_tag_is_not_relied_on_and_goes_after_its_time(table: Table) -> None:
+    """It is there before it is known whether the files of its snapshot are."""
+    table.create_tag("q", 1, time_retained="1 h")
+    file_of(table, "q").rename(file_of(table, f"{HOLDING_TAG}9"))
+    lose_snapshot(table, 1)
+    for refused in (lambda: table.create_tag("late", 1), lambda: table.rollback(1)):
+        with pytest.raises(SnapshotNotFoundError, match=r"snapshot 1 .* has expired; available: 2 to 3"):
+            refused()
+    paths, first = store_of(table).paths, store_of(table).tags.get(f"{HOLDING_TAG}9").snapshot
+    for name in (first.base_manifest_list, first.delta_manifest_list):
+        Path(paths.manifest(name)).unlink()
+    assert table.expire_snapshots(retain_last=1).snapshots, "expiry does not need it"
+    assert table.expire_tags(older_than=datetime(2000, 1, 1, tzinfo=timezone.utc)).tags == ()
+    later = Surroundings(clock=lambda: Surroundings().clock() + 3_700_000)
+    assert expire_tags(store_of(table), surroundings=later).tags == (f"{HOLDING_TAG}9",)
+
+
+def test_a_tag_whose_making_took_longer_than_it_was_held_is_taken_back(table: Table) -> None:
+    class Asleep(LocalFileIO):
+        def create_if_absent(self, path: str, data: bytes) -> bool:
+            created = super().create_if_absent(path, data)
+            if path == str(file_of(table, "q")):
+                for held in Path(path).parent.glob(f"tag-{HOLDING_TAG}*"):
+                    held.unlink()
+            return created
+
+    store = store_of(table)
+    with pytest.raises(SnapshotNotFoundError, match="took longer than 3600 s"):
+        create_tag(replace(store, file_io=Asleep().within(store.paths.root)), "q", store.snapshots.get(3))
+    assert table.tags() == []
 
 
 def test_the_time_of_a_tag_whose_snapshot_has_expired_begins_anew(table: Table) -> None:
