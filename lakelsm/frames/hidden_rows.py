@@ -15,9 +15,11 @@ from threading import Lock
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.plan.merge_units import packed_for_tasks
+from lakelsm.read.kept_snapshot import OfSnapshot
 from lakelsm.read.stale_rows import CHUNK_BITS, MaskedRows, StaleRows
 from lakelsm.schema.system_columns import STALE_CHUNK, STALE_FILE, STALE_SIZE, STALE_WORDS
 from lakelsm.schema.table_schema import TableSchema
@@ -52,21 +54,23 @@ def hidden_rows(
     schemas: dict[int, TableSchema],
     units: Sequence[MergeUnit],
     masked: Sequence[RunFile] = (),
+    snapshot: Snapshot | None = None,
 ) -> HiddenRows:
     """The rows that the merge of the units hides and those that the vectors of ``masked`` files mask.
 
-    Nothing runs before an action. Up to ``lakelsm.hidden-rows.max-memory`` of them are kept a session and table.
+    Nothing runs before an action; ``snapshot`` is the one that the files are of, which may go before it. Up to
+    ``lakelsm.hidden-rows.max-memory`` of them are kept a session and table.
     """
     size, most = _most_bytes(units, masked), store.options.lakelsm_hidden_rows_max_memory
     if size > most:
-        return HiddenRows(_found(spark, store, schemas, units, masked), found_before=False)
+        return HiddenRows(_found(spark, store, schemas, units, masked, snapshot), found_before=False)
     owner = _Owner(spark.sparkContext.applicationId, spark._jsparkSession.sessionUUID(), store.paths.branch_root)
     state = _State(tuple(units), tuple(masked), MergeSpec.of(store.schema, store.options), store.schema.id)
     with _lock:
         _forget_other_applications(owner.application)
         kept = _kept.setdefault(owner, OrderedDict())
         known = kept.pop(state, None)
-        chunks = known.chunks if known else _found(spark, store, schemas, units, masked).persist()
+        chunks = known.chunks if known else _found(spark, store, schemas, units, masked, snapshot).persist()
         kept[state] = _Kept(chunks, size)
         while sum(one.size for one in kept.values()) > most:
             kept.popitem(last=False)[1].chunks.unpersist()
@@ -122,12 +126,13 @@ def _found(
     schemas: dict[int, TableSchema],
     units: Sequence[MergeUnit],
     masked: Sequence[RunFile],
+    snapshot: Snapshot | None,
 ) -> DataFrame:
     parts = []
     if masked:
         packed = packed_for_tasks(store.options, masked, lambda file: [file])
-        parts.append(read_units(spark, packed, MaskedRows(store.file_io), STALE_SCHEMA))
+        parts.append(read_units(spark, packed, OfSnapshot(store, snapshot, MaskedRows(store.file_io)), STALE_SCHEMA))
     if units:
         merged = packed_for_tasks(store.options, units, lambda unit: unit.files)
-        parts.append(read_units(spark, merged, StaleRows.of(store, schemas), STALE_SCHEMA))
+        parts.append(read_units(spark, merged, OfSnapshot(store, snapshot, StaleRows.of(store, schemas)), STALE_SCHEMA))
     return reduce(DataFrame.unionAll, parts)

@@ -27,13 +27,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelsm.format.data_file.file_check import FileCheck
+from lakelsm.format.snapshot import Snapshot
 from lakelsm.frames.hidden_rows import hidden_rows
 from lakelsm.frames.task_scan import ROW_INDEX, nanosecond_files, parted_by_reader, task_scan
 from lakelsm.merge.merge_spec import MergeSpec
-from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.plan.read_plan import ReadPlan
+from lakelsm.read.kept_snapshot import OfSnapshot
 from lakelsm.read.merged_rows import EVERY_FILE, MergedRows, is_handed_over
 from lakelsm.read.stale_rows import CHUNK_BITS
 from lakelsm.read.stored_rows import TASK_MEMORY
@@ -75,7 +77,7 @@ def read_frame(
     spark: SparkSession, store: TableStore, plan: ReadPlan, where: str | None, columns: Sequence[str] | None
 ) -> DataFrame:
     """The rows of the plan that match a condition, as the ``columns`` named, in any case (None: the table's)."""
-    with translated(store.paths.root):
+    with store.while_read(plan.snapshot), translated(store.paths.root):
         frame = scan_frame(spark, store, plan, columns)
     if where is not None:
         frame = filtered(frame, where)
@@ -93,19 +95,22 @@ def scan_frame(
     """
     files = [*plan.raw_files, *plan.merged_files]
     schemas = store.schemas_of(file.schema_id for file in files)
-    parts = file_scans(spark, store, schemas, [file for file in plan.raw_files if file.vector is None])
+    raw = [file for file in plan.raw_files if file.vector is None]
+    parts = file_scans(spark, store, schemas, raw, snapshot=plan.snapshot)
     masked = [file for file in plan.raw_files if file.vector is not None]
     scanned = list(plan.merged_files)
     if plan.units and not MergeSpec.of(store.schema, store.options).keeps_rows:
         small = store.options.source_split_open_file_cost if _are_few(columns, store.schema) else EVERY_FILE
         scanned = [file for file in scanned if not is_handed_over(file, small)]
-        parts.append(_merged(spark, store, schemas, plan.units, small))
+        parts.append(_merged(spark, store, schemas, plan, small))
     if masked or scanned:
         vectors = [file for file in (*masked, *scanned) if file.vector is not None]
-        hidden = hidden_rows(spark, store, schemas, plan.units if scanned else (), vectors)
+        hidden = hidden_rows(spark, store, schemas, plan.units if scanned else (), vectors, plan.snapshot)
         check_files(store.file_io, schemas, [*masked, *scanned] if hidden.found_before else masked)
         by_size = _sizes_tell([*masked, *plan.merged_files])
-        parts += file_scans(spark, store, schemas, [*masked, *scanned], hidden.chunks, by_size=by_size)
+        parts += file_scans(
+            spark, store, schemas, [*masked, *scanned], hidden.chunks, by_size=by_size, snapshot=plan.snapshot
+        )
     if not parts:
         return spark.createDataFrame([], to_struct(store.schema.fields))
     return reduce(DataFrame.unionAll, parts)
@@ -125,13 +130,15 @@ def file_scans(
     system: Sequence[str] = (),
     *,
     by_size: bool = False,
+    snapshot: Snapshot | None = None,
 ) -> list[DataFrame]:
     """A scan for the files of each schema, with the table's columns.
 
     ``stale`` lists rows to leave out; the tasks that make it check the files. ``by_size``: no two of the files that it is
     about have the same size. Without ``stale`` the ``system`` columns of the files follow and, if there are any, the
-    file's name as `FILE_NAME`. Files that Spark's scan cannot read are read by tasks. Raises CorruptTableError where a
-    file is missing or is not the one that its manifest entry means.
+    file's name as `FILE_NAME`. Files that Spark's scan cannot read are read by tasks. ``snapshot`` is the one that the
+    files are of, where it may go meanwhile. Raises CorruptTableError where a file is missing or is not the one that its
+    manifest entry means.
     """
     native = native_files(spark, store)
     scanned, others = _parted(store, schemas, files, native)
@@ -151,7 +158,7 @@ def file_scans(
             scans.append(_shown(frame, columns, place, stale, system))
     if others:
         columns = quoted_all(store.schema.field_names)
-        scans.append(_shown(task_scan(spark, store, schemas, others), columns, _TASK_PLACE, stale, system))
+        scans.append(_shown(task_scan(spark, store, schemas, others, snapshot), columns, _TASK_PLACE, stale, system))
     return scans
 
 
@@ -187,7 +194,7 @@ def _merged(
     spark: SparkSession,
     store: TableStore,
     schemas: dict[int, TableSchema],
-    units: Sequence[MergeUnit],
+    plan: ReadPlan,
     small_file: int,
 ) -> DataFrame:
     """The merged rows of keys that several rows have, and all rows of small files."""
@@ -196,7 +203,8 @@ def _merged(
         store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=TASK_MEMORY
     )
     task = MergedRows(reader, MergeSpec.of(store.schema, store.options), to_spark_arrow(store.schema.fields), small_file)
-    return read_units(spark, packed_for_tasks(store.options, units, lambda unit: unit.files), task, struct)
+    packed = packed_for_tasks(store.options, plan.units, lambda unit: unit.files)
+    return read_units(spark, packed, OfSnapshot(store, plan.snapshot, task), struct)
 
 
 def _stored(

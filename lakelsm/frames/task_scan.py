@@ -24,9 +24,11 @@ from pyspark.sql import types as T
 from lakelsm.errors import StorageError
 from lakelsm.format.data_file.file_check import PARQUET_ERRORS, unreadable
 from lakelsm.format.data_file.int96_timestamps import FLOORED_MARK, leaves_of, stored_type
+from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
+from lakelsm.read.kept_snapshot import OfSnapshot
 from lakelsm.read.stored_rows import TASK_MEMORY, StoredRows
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.identifiers import alike, folded
@@ -73,10 +75,14 @@ def parted_by_reader(
 
 
 def task_scan(
-    spark: SparkSession, store: TableStore, schemas: Mapping[int, TableSchema], files: Sequence[RunFile]
+    spark: SparkSession,
+    store: TableStore,
+    schemas: Mapping[int, TableSchema],
+    files: Sequence[RunFile],
+    snapshot: Snapshot | None = None,
 ) -> DataFrame:
     """Return the rows of the files, merged with nothing: the table's columns, the sequence number and kind, then
-    `FILE_NAME` and `POSITION`; nothing runs before an action.
+    `FILE_NAME` and `POSITION`; nothing runs before an action. ``snapshot`` is the one that they are of, if it may go.
     """
     reader = RunReader(
         store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=TASK_MEMORY
@@ -86,7 +92,8 @@ def task_scan(
     columns = T.StructType([T.StructField(column.name, to_spark(column.type)) for column in stored])
     struct = columns.add(FILE_NAME, T.StringType()).add(POSITION, T.LongType())
     packed = packed_for_tasks(store.options, files, lambda file: [file])
-    return read_units(spark, packed, StoredRows(reader, to_spark_arrow(stored)), struct)
+    task = OfSnapshot(store, snapshot, StoredRows(reader, to_spark_arrow(stored)))
+    return read_units(spark, packed, task, struct)
 
 
 def _names_are_apart(fields: Sequence[DataField]) -> bool:

@@ -38,7 +38,7 @@ def stored_schema(store: TableStore, names: Iterable[str]) -> pa.Schema:
 class ArrowScan:
     """The rows of a plan, with the columns ``names``: those for which the ``predicate``, if any, is TRUE.
 
-    ``ordered``: in the order of the primary key. ``snapshot`` is the one that is read, where it may go meanwhile.
+    ``ordered``: in the order of the primary key.
     """
 
     store: TableStore
@@ -47,7 +47,6 @@ class ArrowScan:
     _: KW_ONLY
     predicate: Predicate | None = None
     ordered: bool = False
-    snapshot: Snapshot | None = None
 
     @staticmethod
     def of(
@@ -63,7 +62,7 @@ class ArrowScan:
         found = [store.schema.column_name(name) for name in names or store.schema.field_names]
         with store.while_read(snapshot):
             plan = plan_read(store, snapshot, predicate, fresh)
-        return ArrowScan(store, plan, tuple(found), predicate=predicate, ordered=ordered, snapshot=snapshot)
+        return ArrowScan(store, plan, tuple(found), predicate=predicate, ordered=ordered)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -72,7 +71,7 @@ class ArrowScan:
 
     def batches(self, runner: Runner) -> Iterator[pa.RecordBatch]:
         """Yield the rows as users get them."""
-        with self.store.while_read(self.snapshot):
+        with self.store.while_read(self.plan.snapshot):
             yield from self._batches(runner)
 
     def _batches(self, runner: Runner) -> Iterator[pa.RecordBatch]:

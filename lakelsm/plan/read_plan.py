@@ -39,17 +39,22 @@ from lakelsm.types import DataField, python_arrow
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """The files of a read. ``raw_files`` need no merge; ``merged_files`` do, as ``units`` say.
+    """The files of a read of a snapshot. ``raw_files`` need no merge; ``merged_files`` do, as ``units`` say.
 
     ``files_live`` counts the data files of the snapshot, ``files_scanned`` those that the read opens.
     """
 
-    snapshot_id: int | None
+    snapshot: Snapshot | None
     _: KW_ONLY
     raw_files: tuple[RunFile, ...]
     merged_files: tuple[RunFile, ...]
     units: tuple[MergeUnit, ...]
     files_live: int
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The id of the snapshot; None for a table without one."""
+        return None if self.snapshot is None else self.snapshot.id
 
     @property
     def files_scanned(self) -> int:
@@ -104,7 +109,7 @@ def plan_read(
             sections.extend(units.of_section(section, target))
     metas = read_manifest_metas(store.file_io, store.paths, snapshot)
     live = sum(meta.num_added_files - meta.num_deleted_files for meta in metas)
-    return ReadPlan(snapshot.id, raw_files=tuple(raw), merged_files=tuple(merged), units=tuple(sections), files_live=live)
+    return ReadPlan(snapshot, raw_files=tuple(raw), merged_files=tuple(merged), units=tuple(sections), files_live=live)
 
 
 def _version_rule(options: TableOptions, fresh: bool) -> VersionRule:

@@ -20,6 +20,7 @@ from lakelsm.plan.read_plan import plan_read
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table import Table
 from tests.compact.local_table import LocalTable
+from tests.maintain.versioned_table import rows, versioned_table
 from tests.read.tables import create, frame, rows_of
 from tests.read.test_pushed_down import parquet_scans
 
@@ -155,3 +156,14 @@ def test_an_error_below_an_action_of_lakelsm_is_typed(spark: SparkSession, tmp_p
     table, file = overlapping(tmp_path / "t")
     with pytest.raises(CorruptTableError, match=f"^Data file {file}"):
         table.delete("id < 9")
+
+
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
+def test_a_snapshot_that_went_before_the_action_is_told_as_gone(spark: SparkSession, tmp_path: Path, engine: str) -> None:
+    table = versioned_table(tmp_path, 3, **{"merge-engine": engine})
+    table.write(rows((1, "new"), (3, "new")))
+    read = Table.for_path(str(tmp_path / "db.db" / "t"), spark).read(snapshot_id=4)
+    table.compact(full=True)
+    table.expire_snapshots(retain_last=1, older_than="0 s")
+    with pytest.raises(PySparkException, match=r"SnapshotNotFoundError.* snapshot 4 went while it was read"):
+        read.collect()

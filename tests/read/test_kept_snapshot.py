@@ -1,0 +1,44 @@
+"""A task whose snapshot goes while it reads says so; a file that is missing of one that stays is damage."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
+from lakelsm.read.kept_snapshot import OfSnapshot
+from tests.maintain.versioned_table import rows, versioned_table
+
+
+@dataclass(frozen=True)
+class Missing:
+    """The task that yields a batch and then misses a file."""
+
+    def __call__(self, unit: int) -> Iterator[pa.RecordBatch]:
+        yield from rows((unit, "a")).to_batches()
+        raise CorruptTableError("a file is missing")
+
+
+def test_only_a_snapshot_that_went_explains_a_missing_file(tmp_path: Path) -> None:
+    table = versioned_table(tmp_path, 3)
+    store = table._store()
+    task = pickle.loads(pickle.dumps(OfSnapshot(store, store.snapshots.get(1), Missing())))
+    assert task.__name__ == "Missing", "as plans call it"
+    found = task(7)
+    assert next(found).num_rows == 1
+    with pytest.raises(CorruptTableError, match="a file is missing"):
+        next(found)
+    table.expire_snapshots(retain_last=1)
+    with pytest.raises(SnapshotNotFoundError, match="snapshot 1 went while it was read"):
+        list(task(7))
+
+
+def test_files_of_no_snapshot_in_particular_are_never_explained(tmp_path: Path) -> None:
+    store = versioned_table(tmp_path, 1)._store()
+    with pytest.raises(CorruptTableError):
+        list(OfSnapshot(store, None, Missing())(7))
