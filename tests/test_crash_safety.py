@@ -6,7 +6,6 @@ are killed after one step each.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import shutil
@@ -25,6 +24,7 @@ from lakelsm.errors import CommitOutcomeUnknownError
 from lakelsm.snapshots.manifest_scan import read_delta_entries, read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 from tests.engines import TableEngine, each_case
+from tests.processes import ended, started
 
 #: Manifests are merged by every commit that finds two, so that the third takes every step but those of a changelog.
 OPTIONS = {
@@ -123,12 +123,7 @@ def prepared(action: Action, root: Path, engine: TableEngine) -> bytes:
 
 def kill(root: Path, work: bytes, step: str) -> None:
     """Run the commit in a process that dies after a step."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.test_crash_safety"])  # Imported once, and not by each process.
-    process = context.Process(target=_commit_and_die, args=(str(root), work, step))
-    process.start()
-    process.join(120)
-    assert process.exitcode == 9, f"the commit did not take the step {step}"
+    assert ended(started(_commit_and_die, str(root), work, step)) == 9, f"the commit did not take the step {step}"
 
 
 @each_case("name", ["write", "overwrite", "compact"], on_spark=["overwrite"])

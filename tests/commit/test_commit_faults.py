@@ -18,6 +18,7 @@ from lakelsm.format.snapshot import CommitKind
 from lakelsm.snapshots.sequence_base import table_max_sequence
 from lakelsm.storage import LocalFileIO
 from tests.commit.commit_table import CommitTable, add, file, hash_index, upgrade
+from tests.processes import CONTEXT, PATIENCE, ended, started
 
 APPEND = CommitKind.APPEND
 #: Merging is due after two commits, so that a third one takes every step.
@@ -276,15 +277,10 @@ def test_four_processes_racing_on_one_table_lose_nothing(tmp_path: Path) -> None
         tmp_path,
         {"commit.max-retries": "1000", "commit.max-retry-wait": "100 ms", "manifest.merge-min-count": "5"},
     )
-    context = multiprocessing.get_context("spawn")
-    failed: multiprocessing.Queue[str] = context.Queue()
-    workers = [context.Process(target=_race, args=(str(tmp_path), who, 10, failed)) for who in range(4)]
-    for worker in workers:
-        worker.start()
-    assert [failed.get(timeout=300) for _ in workers] == [""] * 4
-    for worker in workers:
-        worker.join(60)
-        assert worker.exitcode == 0
+    failed: multiprocessing.Queue[str] = CONTEXT.Queue()
+    workers = [started(_race, str(tmp_path), who, 10, failed) for who in range(4)]
+    assert [failed.get(timeout=PATIENCE) for _ in workers] == [""] * 4
+    assert [ended(worker) for worker in workers] == [0] * 4
     everyone = {f"{kind}{who}-{number}" for kind in "ws" for who in range(4) for number in range(10)}
     assert {entry.file.file_name for entry in table.live()} == everyone
     snapshots = table.snapshots.list()

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
-from collections.abc import Callable
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +16,10 @@ from lakelsm.storage import LocalFileIO
 from tests.compact.local_table import LocalTable
 from tests.compact.test_remapped_marks import VectorTable, rows
 from tests.dying_file_io import dies
+from tests.processes import ended, started
 
 _OPTIONS = {"deletion_vectors__enabled": "true", "write_only": "true", "changelog_producer": "lookup"}
 _BATCHES, _BATCH_ROWS, _KEYS = 8, 40, 600
-
-
-def started(work: Callable[..., None], *arguments: object) -> BaseProcess:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.test_crash_safety", __name__])  # Imported once, and not by each process.
-    process = context.Process(target=work, args=arguments)
-    process.start()
-    return process
-
-
-def ended(process: BaseProcess) -> int | None:
-    process.join(120)
-    return process.exitcode
 
 
 def compact_and_die(root: Path, last: int) -> None:

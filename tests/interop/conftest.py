@@ -119,7 +119,7 @@ def _java_paimon(scratch: Path) -> Peer:
     return JavaPaimon("java-paimon", side)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def paimon_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaimonSpark]:
     """Java Paimon's Spark connector in a Spark of its own; skips, by name, where either cannot be had."""
     scratch = tmp_path_factory.mktemp("paimon-spark")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -62,9 +63,14 @@ _HOLDER = re.compile(r"(^|[._])options\)?$")
 _KEYS = {key: name for name, option in ATTRIBUTES.items() for key in (option.key, *option.fallback_keys)}
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def _derived() -> dict[str, set[str]]:
     """Properties of TableOptions, and the attributes that each is made of."""
-    tree = ast.parse((_PACKAGE / "options" / "table_options.py").read_text())
+    tree = _tree(_PACKAGE / "options" / "table_options.py")
     (cls,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == TableOptions.__name__)
     return {
         function.name: {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)} & set(ATTRIBUTES)
@@ -83,13 +89,14 @@ def _read(module: str, tree: ast.Module, derived: dict[str, set[str]]) -> Iterat
             yield keys[node.value]
 
 
-def _readers() -> dict[str, set[str]]:
+@cache
+def _readers() -> Mapping[str, set[str]]:
     """Modules that act on each attribute of TableOptions, or refuse it."""
     derived, readers = _derived(), defaultdict(set)
     for path in sorted(_PACKAGE.rglob("*.py")):
         module = path.relative_to(_PACKAGE).as_posix()
         if not module.startswith("options/") and module not in _JUDGES:
-            for name in _read(module, ast.parse(path.read_text()), derived):
+            for name in _read(module, _tree(path), derived):
                 readers[name].add(module)
     return readers
 
@@ -129,7 +136,7 @@ def test_every_option_of_a_column_is_read() -> None:
     for path in _PACKAGE.rglob("*.py"):
         module = path.relative_to(_PACKAGE).as_posix()
         if not module.startswith("options/") and module not in _JUDGES:
-            tree = ast.parse(path.read_text())
+            tree = _tree(path)
             found |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)} & set(FIELD_OPTIONS)
     assert found == set(FIELD_OPTIONS)
 
@@ -145,6 +152,6 @@ def test_nothing_reads_a_key_that_is_accepted_without_effect() -> None:
     for path in _PACKAGE.rglob("*.py"):
         module = path.relative_to(_PACKAGE).as_posix()
         if not module.startswith("options/") and module not in _JUDGES:
-            tree = ast.parse(path.read_text())
+            tree = _tree(path)
             found |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)} & set(ACCEPTED_KEYS)
     assert found <= {"owner"}, "declare what acts as an option"

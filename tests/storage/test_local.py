@@ -17,6 +17,7 @@ from pyarrow import fs as arrow_fs
 from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError, UnsupportedFeatureError
 from lakelsm.storage import LocalFileIO
 from lakelsm.storage.local import temporary_name
+from tests.processes import CONTEXT, PATIENCE, ended, started
 
 
 def test_write_makes_directories_replaces_content_and_leaves_no_temporary(tmp_path: Path) -> None:
@@ -122,14 +123,10 @@ def _race(folder: str, who: int, rounds: int, wins: multiprocessing.Queue[list[t
 
 
 def test_of_racing_processes_exactly_one_creates_each_file(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    wins: multiprocessing.Queue[list[tuple[int, int]]] = context.Queue()
-    workers = [context.Process(target=_race, args=(str(tmp_path), who, 40, wins)) for who in range(3)]
-    for worker in workers:
-        worker.start()
-    results = [pair for _ in workers for pair in wins.get(timeout=60)]
-    for worker in workers:
-        worker.join(60)
+    wins: multiprocessing.Queue[list[tuple[int, int]]] = CONTEXT.Queue()
+    workers = [started(_race, str(tmp_path), who, 40, wins) for who in range(3)]
+    results = [pair for _ in workers for pair in wins.get(timeout=PATIENCE)]
+    assert [ended(worker) for worker in workers] == [0] * 3
     assert sorted(i for i, _ in results) == list(range(40))
     for i, who in results:
         assert (tmp_path / f"f-{i}").read_bytes() == b"%d" % who

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import multiprocessing
 import os
-import subprocess
-import sys
 import tempfile
 import threading
 from collections import defaultdict
@@ -25,11 +22,13 @@ from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full.cache_state import CacheState
 from lakelsm.lookup.full.full_cache import FullCache
 from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.store.piece_file import PieceWriter
 from lakelsm.predicate.predicate import Compare
 from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import to_arrow
 from tests.lookup.full.table_histories import CASES, SCHEMA, Case, History
+from tests.processes import CONTEXT, PATIENCE, ended, started
 
 COLUMNS = ("v", "n", "k")
 #: The primary key; a part of it; another column, with NULLs; one of each.
@@ -255,43 +254,31 @@ def test_processes_share_a_directory_while_the_table_changes(tmp_path: Path) -> 
 
     write(-1)
     write(0)
-    context = multiprocessing.get_context("spawn")
-    told = context.Queue()
+    told = CONTEXT.Queue()
     path = tmp_path / "shared"
-    others = [context.Process(target=_follow, args=(tmp_path, path, 10, told)) for _ in range(2)]
-    for other in others:
-        other.start()
+    others = [started(_follow, tmp_path, path, 10, told) for _ in range(2)]
     for number in range(1, 8):
         write(number)
-    assert [told.get(timeout=120) for _ in others] == ["done", "done"]
-    for other in others:
-        other.join()
+    assert [told.get(timeout=PATIENCE) for _ in others] == ["done", "done"]
+    assert [ended(other) for other in others] == [0, 0]
     spec = LookupSpec(store_of(tmp_path), ("k", "t"), COLUMNS)
     agree(FullCache.open(spec, CacheDirectory.shared(path)), table, ("k", "t"))
 
 
-_KILLED = """
-import os, sys
-from pathlib import Path
-from lakelsm.lookup.full import cache_state, generation
-from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.full.full_cache import FullCache
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.store import piece_file
-from lakelsm.snapshots.table_store import TableStore
-left = int(sys.argv[3])
-write_at = piece_file.PieceWriter.write_at
-def counted(*given):
-    global left
-    left -= 1
-    if left < 0:
-        os._exit(9)
-    return write_at(*given)
-piece_file.PieceWriter.write_at = counted
-spec = LookupSpec(TableStore.open(sys.argv[1], "d.t"), ("g",), ("v", "n", "k"))
-FullCache.open(spec, CacheDirectory.shared(Path(sys.argv[2])))
-os._exit(0)
-"""
+def _killed(table: Path, path: Path, left: int) -> None:
+    """Make a cache, and end at once instead of the write that follows on ``left`` of them."""
+    write_at = PieceWriter.write_at
+
+    def counted(*given: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            os._exit(9)
+        return write_at(*given)
+
+    PieceWriter.write_at = counted  # type: ignore[method-assign]
+    FullCache.open(LookupSpec(TableStore.open(str(table), "d.t"), ("g",), COLUMNS), CacheDirectory.shared(path))
+    os._exit(0)
 
 
 def test_a_refresh_that_is_killed_leaves_a_state_that_opens(tmp_path: Path) -> None:
@@ -299,8 +286,7 @@ def test_a_refresh_that_is_killed_leaves_a_state_that_opens(tmp_path: Path) -> N
     history.table.write(history.rows(30))
     path, key = tmp_path / "cache", ("g",)
     for left in (5, 1000, 0, 4, 8):
-        done = subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path / "d.db" / "t"), str(path), str(left)])
-        assert done.returncode == (0 if left == 1000 else 9), left
+        assert ended(started(_killed, tmp_path / "d.db" / "t", path, left)) == (0 if left == 1000 else 9), left
         cache = FullCache.open(LookupSpec(store_of(tmp_path), key, COLUMNS), CacheDirectory.shared(path))
         agree(cache, history.table, key)
         assert set(os.listdir(path)) == cache_files(cache) | {"state.json", ".lock", ".writers"}

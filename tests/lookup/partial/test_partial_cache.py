@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
-import subprocess
-import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from lakelsm.schema.evolution import apply_changes
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from tests.lookup.partial.dict_store import DictFormat
 from tests.lookup.store.store_kinds import format_of
+from tests.processes import CONTEXT, ended, started
 
 #: Of random histories; other ones were run by hand.
 _SEEDS = [1]
@@ -398,31 +398,22 @@ def test_lookup_files_that_are_damaged_while_they_are_open_give_no_wrong_row(
             assert (way == "gone") == (not texts)
 
 
-_PROCESS = """
-import sys
-from pathlib import Path
-from lakelsm import Table
-from lakelsm.lookup.cache_directory import CacheDirectory
-from tests.lookup.partial.test_partial_cache import PartialCache, _all, _spec
-from tests.lookup.partial.dict_store import DictFormat
-from tests.lookup.store.store_kinds import format_of
-
-spec = _spec(Table.for_path(sys.argv[1]))
-made = DictFormat()
-cache = PartialCache.open(spec, CacheDirectory.shared(Path(sys.argv[2])), format=made)
-for _ in range(20):
-    assert len(_all(cache, spec)) == 50
-    cache.refresh()
-print(made.written)
-"""
+def _share(root: str, path: Path, told: multiprocessing.Queue[int]) -> None:
+    spec = _spec(Table.for_path(root))
+    made = DictFormat()
+    cache = PartialCache.open(spec, CacheDirectory.shared(path), format=made)
+    for _ in range(20):
+        assert len(_all(cache, spec)) == 50
+        cache.refresh()
+    told.put(made.written)
 
 
 def test_processes_that_share_a_directory_make_each_file_once(tmp_path: Path) -> None:
     table = _written(tmp_path / "wh", bucket="4")
-    arguments = [sys.executable, "-c", _PROCESS, table._store().paths.root, str(tmp_path / "cache")]
-    running = [subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    made = [int(process.communicate(timeout=60)[0]) for process in running]
-    assert sum(made) == 4
+    told: multiprocessing.Queue[int] = CONTEXT.Queue()
+    running = [started(_share, table._store().paths.root, tmp_path / "cache", told) for _ in range(2)]
+    assert [ended(process) for process in running] == [0, 0]
+    assert told.get() + told.get() == 4
     assert len(CacheDirectory.shared(tmp_path / "cache").names()) == 4
 
 

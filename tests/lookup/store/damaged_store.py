@@ -1,10 +1,8 @@
-"""Trials of damaged store files, before and while they are open. As a program it runs those of open ones, which could end
-their process, and prints what went wrong: ``python -m tests.lookup.store.damaged_store <kind> <trials> <directory>``.
-"""
+"""Trials of damaged store files, before and while they are open; those of open ones could end their process."""
 
 from __future__ import annotations
 
-import sys
+import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -138,11 +136,8 @@ def _judged(damage: str, path: Path, act: Callable[[], bool]) -> str:
         return f"{damage}: {type(error).__name__}: {error}"
 
 
-if __name__ == "__main__":
-    of, trials, directory = sys.argv[1:]
-    trial_samples = Samples(of, Path(directory))
-    for number in range(int(trials)):
-        wrong = while_open(trial_samples, Random(number))
-        if wrong:
-            print(f"trial {number}, {wrong}")
-    print("done")
+def trials_while_open(kind: str, trials: int, directory: Path, told: multiprocessing.SimpleQueue[list[str]]) -> None:
+    """Tell what goes wrong first."""
+    samples = Samples(kind, directory)
+    said = {number: while_open(samples, Random(number)) for number in range(trials)}
+    told.put([f"trial {number}, {wrong}" for number, wrong in said.items() if wrong][:20])

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import subprocess
-import sys
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from lakelsm.errors import CorruptStoreError
-from tests.lookup.store.damaged_store import Samples, before_open
+from tests.lookup.store.damaged_store import Samples, before_open, trials_while_open
 from tests.lookup.store.store_kinds import KINDS
+from tests.processes import CONTEXT, ended, started
 
-_ROOT = Path(__file__).parents[3]
 #: Trials of a run of the tests; `make fuzz` makes more.
 _TRIALS = int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "40"))
 
@@ -30,9 +29,9 @@ def test_a_file_that_is_damaged_before_it_is_opened(kind: str, tmp_path: Path) -
 @pytest.mark.property
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_is_damaged_while_it_is_open(kind: str, tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "tests.lookup.store.damaged_store", kind, str(_TRIALS), str(tmp_path)]
-    ran = subprocess.run(program, capture_output=True, text=True, check=False, cwd=_ROOT)
-    assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr
+    told: multiprocessing.SimpleQueue[list[str]] = CONTEXT.SimpleQueue()
+    assert ended(started(trials_while_open, kind, _TRIALS, tmp_path, told)) == 0
+    assert told.get() == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
