@@ -5,6 +5,7 @@ None of it makes a commit that succeeded look failed: what goes wrong is a warni
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -33,8 +34,23 @@ STEPS: tuple[tuple[str, str, Step], ...] = (
     ("the expiry of snapshots", "expire_snapshots()", expire_after_commit),
 )
 
-#: Does the upkeep of tables that do not wait for it, one after the other.
-_BESIDE = ThreadPoolExecutor(1, thread_name_prefix="lakelsm-upkeep")
+
+class _Beside:
+    """Does the upkeep of tables that do not wait for it, one after the other; a process that is forked has its own."""
+
+    def __init__(self) -> None:
+        self._renew()
+        os.register_at_fork(after_in_child=self._renew)
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Do it some time; the process ends when it is done."""
+        self._pool.submit(work)
+
+    def _renew(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="lakelsm-upkeep")
+
+
+_BESIDE = _Beside()
 
 
 def after_commit(
@@ -50,7 +66,7 @@ def after_commit(
     if store.options.write_only:
         return
     if store.options.snapshot_expire_execution_mode is ExpireMode.ASYNC:
-        _BESIDE.submit(_take_steps, store, surroundings)  # The process ends when it is done.
+        _BESIDE.submit(partial(_take_steps, store, surroundings))
     else:
         _take_steps(store, surroundings)
 

@@ -6,6 +6,7 @@ made, and an empty one does not exist. What is written is durable once the store
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -189,7 +190,17 @@ class ObjectFileIO:
 
     @property
     def store(self) -> ObjectStore:
-        """The library's store, the same for all that ask for this place with these options in this process."""
+        """The library's store, the same for all that ask for this place with these options in this process.
+
+        Raises UnsupportedFeatureError in a process that was forked from one that has asked a store: requests of the
+        library are carried out by threads, which such a process has not, nor can begin, and would wait for ever.
+        """
+        if _first_process() != os.getpid():
+            raise UnsupportedFeatureError(
+                f"{self.place.root}: this process ({os.getpid()}) was forked from one ({_first_process()}) that had used "
+                "object stores, whose threads it lacks. Start processes by 'spawn' or 'forkserver' "
+                "(multiprocessing.get_context), or fork before a table on an object store is opened."
+            )
         try:
             return _opened_store(self.place, self.options)
         except _library_errors():
@@ -287,6 +298,12 @@ def _portions(keys: Iterable[str]) -> Iterator[list[str]]:
     remaining = iter(keys)
     while portion := list(islice(remaining, _DELETED_AT_ONCE)):
         yield portion
+
+
+@lru_cache(maxsize=1)
+def _first_process() -> int:
+    """The id of the process that first asked a store: also where this one was forked from it later."""
+    return os.getpid()
 
 
 @lru_cache(maxsize=64)

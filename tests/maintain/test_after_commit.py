@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Callable
@@ -104,3 +105,16 @@ def test_snapshots_expire_after_commits_by_the_options(tmp_path: Path) -> None:
     for _ in range(6):
         other.write(ROWS)
     assert len(other._store().snapshots.ids()) == 6
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_process_does_its_own_work_beside_commits() -> None:
+    done = threading.Event()
+    after_commit._BESIDE.submit(done.set)
+    assert done.wait(30)
+    child = os.fork()
+    if child == 0:
+        done.clear()
+        after_commit._BESIDE.submit(done.set)
+        os._exit(0 if done.wait(30) else 1)
+    assert os.waitpid(child, 0)[1] == 0

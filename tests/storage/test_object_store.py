@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -10,7 +12,7 @@ import pytest
 
 from lakelsm import Catalog
 from lakelsm.arguments import option_texts
-from lakelsm.errors import CorruptTableError, StorageError, UnsupportedFeatureError
+from lakelsm.errors import CorruptTableError, LakelsmError, StorageError, UnsupportedFeatureError
 from lakelsm.storage import FileIO, open_storage
 from tests.storage.object_server import ObjectServer
 
@@ -163,3 +165,26 @@ def test_a_drop_that_stops_half_way_leaves_a_table_that_is_dropped_again(object_
     assert catalog.table("d.t").to_arrow().num_rows == 0
     catalog.drop_table("d.t")
     assert catalog.list_databases() == []
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_process_that_was_forked_from_a_user_of_stores_is_refused_and_does_not_hang(object_server: ObjectServer) -> None:
+    file_io, root = opened(object_server)
+    file_io.write(f"{root}/a", b"1")
+    here, there = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # It would wait for ever.
+        try:
+            told = f"read {file_io.read(f'{root}/a')!r}"
+        except LakelsmError as error:
+            told = f"{type(error).__name__}: {error}"
+        os.write(there, told.encode())
+        os._exit(0)
+    os.close(there)
+    with os.fdopen(here, "rb") as pipe:
+        told = pipe.read().decode()
+    os.waitpid(child, 0)
+    assert told.startswith(f"UnsupportedFeatureError: s3://{file_io.place.bucket}: this process ({child}) was forked")
+    assert "'spawn' or 'forkserver'" in told
+    assert file_io.read(f"{root}/a") == b"1"
