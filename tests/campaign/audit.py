@@ -13,18 +13,18 @@ from tests.maintain.orphans.table_census import stored, unnamed_of
 
 
 def followed(say: Voice, place: TablePlace, ledger: Ledger) -> None:
-    """The result is the ledger, with what snapshots, tags and branches tell, and no row is read."""
+    """The result is the ledger, with what snapshots, tags and branches tell, and the states; no row is read."""
     store = place.store()
     states = ledger.follow(store)
     ledger.latest = states[-1]
     ledger.check_batches(ledger.latest)
     _tags(None, store, ledger)
     _branches(None, store, ledger)
-    say("result", (ledger, [state.snapshot_id for state in states]))
+    say("result", (ledger, states))
 
 
 def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: bool) -> None:
-    """The result is the ledger, with what it learned, and the leftovers by kind; ``remove``: these go.
+    """The result is the ledger, with what it learned, the leftovers by kind, and the states; ``remove``: leftovers go.
 
     Until the table is ``settled`` a check may tell of what a kill left half-way: a hint that is behind; an expiry, of
     which what EARLIEST gave up is not to be read; and a branch that is being made or deleted, which nobody can open.
@@ -47,7 +47,7 @@ def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: 
         raise CampaignError(check.as_text())
     leftovers = _leftovers(table, store, remove)
     ledger.latest = latest
-    say("result", (ledger, leftovers, [state.snapshot_id for state in states]))
+    say("result", (ledger, leftovers, states))
 
 
 def _rows(table: Table, **travel: object) -> Rows:

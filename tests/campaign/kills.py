@@ -62,8 +62,13 @@ class Life:
     ledger: Ledger
     chance: random.Random
     tally: Tally
-    ids: list[int] = field(default_factory=list)
+    #: Of the retained snapshots, oldest first. Ids come again, so the ledger knows others under the same ones.
+    states: list[State] = field(default_factory=list)
     number: int = 0
+
+    @property
+    def ids(self) -> list[int]:
+        return [state.snapshot_id for state in self.states]
 
     @staticmethod
     def begun(place: Place, seed: int, tally: Tally) -> Life:
@@ -101,7 +106,7 @@ class Life:
 
     def finished(self, action: Action) -> None:
         """The same again, by a process that is left alone, finishes it; a batch that is in is not taken twice."""
-        before = list(self.ids)
+        before = self.ids
         self.does(action, begun=True)
         if action.kind == "expire":
             earliest = max(before[0], self.ids[-1] - action.retain_last + 1)
@@ -221,7 +226,7 @@ class Life:
         if action.kind in ("rollback", "fast_forward"):
             became = self.target(action) if action.kind == "rollback" else self.ledger.branches[action.branch]
             self.ledger.became(became)
-        self.ledger, self.ids = done_by(followed, self.place, self.ledger)
+        self.ledger, self.states = done_by(followed, self.place, self.ledger)
         ledger = self.ledger
         if became is not None and ledger.latest != became:
             raise CampaignError(f"the table is at {ledger.latest.snapshot_id} and not at {became.snapshot_id}")
@@ -234,7 +239,7 @@ class Life:
     def target(self, action: Action) -> State:
         if isinstance(action.to, str):
             return self.ledger.tags[action.to]
-        return next(state for state in self.ledger.states.values() if state.snapshot_id == action.to)
+        return next(state for state in self.states if state.snapshot_id == action.to)
 
     def does(self, action: Action, begun: bool = False) -> None:
         """By a process that is left alone."""
@@ -283,7 +288,7 @@ class Life:
 
     def audited(self, remove: bool, count: str = "") -> None:
         """``count``: the kind of action that was killed a moment ago."""
-        self.ledger, leftovers, self.ids = done_by(audit, self.place, self.ledger, remove, not count)
+        self.ledger, leftovers, self.states = done_by(audit, self.place, self.ledger, remove, not count)
         if count:
             self.tally.leftovers.update(leftovers)
             self.tally.with_leftovers[count] += bool(leftovers)

@@ -168,7 +168,7 @@ def test_a_drop_that_stops_half_way_leaves_a_table_that_is_dropped_again(object_
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_process_that_was_forked_from_a_user_of_stores_is_refused_and_does_not_hang(object_server: ObjectServer) -> None:
+def test_a_process_forked_from_a_user_of_stores_is_refused_and_does_not_hang(object_server: ObjectServer) -> None:
     file_io, root = opened(object_server)
     file_io.write(f"{root}/a", b"1")
     here, there = os.pipe()
