@@ -5,9 +5,9 @@ Files that such a state names are candidates; they go unless something needs the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import CommitConflictError, CorruptTableError
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_unneeded
@@ -47,6 +47,10 @@ def _marks(store: TableStore, branches: Sequence[RetainedBranch]) -> set[tuple[s
         found.update((name, f"tag {tag}", each.snapshot.mark) for tag, each in branch.tags.items())
         found.update((name, "changelog", each.mark) for each in branch.changelogs)
     return found
+
+
+def _whole(branch: RetainedBranch) -> RetainedBranch:
+    return branch
 
 
 class ReleasedFiles:
@@ -89,25 +93,35 @@ class ReleasedFiles:
             self._add_files(delta)
             self._add_list(changelog, changelog.delta_manifest_list, changelog.delta_manifest_list_size)
 
-    def keep_retained(self, newest: Snapshot | None = None) -> None:
-        """`keep` of all that is retained now, read again where some of it went while it was read.
-
-        Raises CorruptTableError where something that is retained cannot be read.
-        """
+    def keep_retained(
+        self, newest: Snapshot | None = None, left: Callable[[RetainedBranch], RetainedBranch] = _whole
+    ) -> None:
+        """`keep` of all that is retained now, or what is ``left`` of each branch; tried again where some of it goes."""
         for attempt in range(_TRIES):
-            retained = self._store.branches.retained()
             try:
-                return self.keep(retained, newest)
-            except CorruptTableError:
-                if attempt + 1 == _TRIES or are_retained(self._store, retained):
+                return self.keep([left(branch) for branch in self._store.branches.retained()], newest)
+            except CommitConflictError:
+                if attempt + 1 == _TRIES:
                     raise
 
     def keep(self, retained: Sequence[RetainedBranch], newest: Snapshot | None = None) -> None:
         """Take out what anything retained needs; ``newest`` is the one before the commits that went.
 
-        Called before anything goes, so that what cannot be read (CorruptTableError) stops it all, and again afterwards,
-        for what came to be retained meanwhile: only that is read then.
+        Called before anything goes, so that what cannot be read stops it all, and again afterwards, for what came to be
+        retained meanwhile: only that is read then. Raises CorruptTableError where something that is retained cannot be
+        read, CommitConflictError where some of it went while it was read: it expired, or was removed.
         """
+        try:
+            self._keep(retained, newest)
+        except CorruptTableError as error:
+            if are_retained(self._store, retained):
+                raise
+            raise CommitConflictError(
+                f"Table {self._store.name}: others expire or remove what it retains while it is looked at which files "
+                "that needs. None was deleted: run it again; what nobody needs any more goes with remove_orphans() too."
+            ) from error
+
+    def _keep(self, retained: Sequence[RetainedBranch], newest: Snapshot | None) -> None:
         self._find_changelog_files(retained)
         needed = NeededFiles(self._store, self.found)
         for tag, state in self._states(retained, newest):

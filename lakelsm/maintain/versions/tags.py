@@ -145,7 +145,7 @@ def replace_tag(
         before = store.tags.get(name)
         released = _released(store, [before.snapshot], {**_without(store.tags.all(), (name,)), name: tag})
         if released is not None:
-            released.keep([_left_of(store, branch, (name,)) for branch in store.branches.retained()])
+            released.keep_retained(left=lambda branch: _left_of(store, branch, (name,)))
         store.file_io.write(store.paths.tag(name), _content(store, name, tag))
         _check_held(store, name, holder)
     if released is not None:
@@ -157,8 +157,8 @@ def replace_tag(
 def delete_tags(store: TableStore, names: Sequence[str], *, dry_run: bool = False) -> TagDeletionResult:
     """Delete tags, and then the files that nothing else needs. What one that is damaged kept is left to orphan removal.
 
-    Raises SnapshotNotFoundError where one of them does not exist, and CorruptTableError where something else that is
-    retained cannot be read: nothing is deleted then.
+    Raises SnapshotNotFoundError where one of them does not exist, CorruptTableError where something else that is
+    retained cannot be read, and CommitConflictError where others remove it again and again: nothing is deleted then.
     """
     if not names:
         return TagDeletionResult(table=store.name, dry_run=dry_run)
@@ -170,7 +170,7 @@ def delete_tags(store: TableStore, names: Sequence[str], *, dry_run: bool = Fals
     going = {name: tags[name] for name in names if name in tags}
     released = _released(store, [tag.snapshot for tag in going.values()], _without(tags, going))
     if released is not None:
-        released.keep([_left_of(store, branch, going) for branch in store.branches.retained()])
+        released.keep_retained(left=lambda branch: _left_of(store, branch, going))
     deleted = DeletedFiles()
     if not dry_run:
         for name in names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelsm import Table
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import CommitConflictError, CorruptTableError
+from lakelsm.maintain.deletion.needed_files import NeededFiles
+from lakelsm.snapshots.branch_store import BranchStore, RetainedBranch
 from tests.maintain.versioned_table import rows, values, versioned_table
 
 
@@ -258,3 +261,51 @@ def test_a_long_lived_changelog_of_a_commit_without_changes_has_no_delta_and_sto
         assert table.to_arrow().num_rows == 8
     assert table.check(data="full", engine="local").findings == ()
     nothing_is_left_over(table)
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Let others act once, after it was read what is retained."""
+    read, acts = BranchStore.retained, [act]
+
+    def retained(store: BranchStore) -> Sequence[RetainedBranch]:
+        found = read(store)
+        if acts:
+            acts.pop()()
+        return found
+
+    monkeypatch.setattr(BranchStore, "retained", retained)
+
+
+@pytest.mark.parametrize("act", ["delete_tag", "replace_tag"])
+def test_what_goes_while_a_tag_goes_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str) -> None:
+    table = versioned_table(tmp_path, 6)
+    table.create_tag("q", 2)
+    table.create_tag("other", 3)
+    table.expire_snapshots(retain_last=1, older_than="0 s")
+    meanwhile(monkeypatch, lambda: table.delete_tag("other"))
+    getattr(table, act)("q")
+    assert values(table) == ["v1", "v2", "v3", "v4", "v5", "v6"]
+    assert [tag.snapshot_id for tag in table.tags()] == ([] if act == "delete_tag" else [6])
+    nothing_is_left_over(table)
+
+
+@pytest.mark.parametrize("act", ["delete_tag", "rollback"])
+def test_where_it_goes_again_and_again_nothing_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    table = versioned_table(tmp_path, 4)
+    table.create_tag("q", 2)
+    table.expire_snapshots(retain_last=2, older_than="0 s")
+    before = files(table)
+    monkeypatch.setattr("lakelsm.maintain.deletion.released_files.are_retained", lambda store, retained: False)
+    monkeypatch.setattr(NeededFiles, "keep_state", missing)
+    with pytest.raises(CommitConflictError, match="others expire or remove what it retains"):
+        table.delete_tag("q") if act == "delete_tag" else table.rollback(3)
+    monkeypatch.undo()
+    assert (files(table), values(table, tag="q")) == (before, ["v1", "v2"])
+    table.delete_tag("q")
+    nothing_is_left_over(table)
+
+
+def missing(*_: object) -> int:
+    raise CorruptTableError("a manifest list is missing")
