@@ -82,6 +82,7 @@ class Ledger:
     """``required``: acknowledged batches that the newest snapshot must hold; ``tried``: those that it may hold too.
 
     ``loose``: an operation that was killed may have left ids of snapshots out, so they need not follow each other.
+    ``left_behind``: the newest snapshot when a kill left a hint that names an older one.
     """
 
     layout: Layout
@@ -95,6 +96,7 @@ class Ledger:
     maybe_branches: set[str] = field(default_factory=set)
     latest: State = NOTHING
     loose: bool = False
+    left_behind: State | None = None
 
     def expect(self, batch: Batch) -> None:
         """A batch that will be tried."""
