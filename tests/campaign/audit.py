@@ -27,8 +27,8 @@ def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: 
     """The result is the ledger, with what it learned, the leftovers by kind, and the states; ``remove``: leftovers go.
 
     Until the table is ``settled`` a check may tell of what a kill left half-way: a hint that is behind; an expiry, of
-    which what EARLIEST gave up is not to be read; and a branch that is being made or deleted, which nobody can open. A
-    hint stays behind until the next commit: a rerun that finds everything committed makes none.
+    which what EARLIEST gave up is not to be read; a rollback; and a branch that is being made or deleted, which nobody
+    can open. A hint stays behind until the next commit: a rerun that finds everything committed makes none.
     Raises CampaignError, or whatever a read raises that may not fail.
     """
     table, store = place.opened(), place.store()
@@ -46,7 +46,7 @@ def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: 
     found = {finding.rule for finding in check.findings}
     allowed = {"stale-hint"} if ledger.left_behind == latest else set()
     if not settled:
-        allowed = {"expiry-unfinished", "stale-hint", "branch-unfinished"}
+        allowed = {"expiry-unfinished", "rollback-unfinished", "branch-unfinished", "stale-hint"}
         ledger.left_behind = latest if "stale-hint" in found else None
     if found - allowed or not check.complete:
         raise CampaignError(check.as_text())

@@ -38,6 +38,7 @@ from lakelsm.maintain.check.rules import (
     LATEST_HINT,
     MANIFEST_LIST_UNREADABLE,
     MANIFEST_TWICE,
+    ROLLBACK_UNFINISHED,
     SCHEMA_UNREADABLE,
     SNAPSHOT_COUNTS,
     SNAPSHOT_GAP,
@@ -48,6 +49,7 @@ from lakelsm.maintain.check.rules import (
 )
 from lakelsm.maintain.check.stored_files import StoredFiles
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER
 from lakelsm.snapshots.manifest_scan import read_index_entries, read_manifest_list
 from lakelsm.snapshots.table_store import TableStore
 
@@ -168,13 +170,25 @@ class BranchReferences:
                 found = manager.try_get(snapshot_id)
                 if found is not None:
                     snapshots.append(found)
+        goal = self._unfinished_rollback()
         for before, after in pairwise(ids):
-            if after != before + 1:
+            if after != before + 1 and (goal is None or before < goal):
                 problem = f"no snapshot between {before} and {after} is there"
                 self._findings.add(SNAPSHOT_GAP, paths.snapshot_dir, problem, paths.snapshot_file(before))
         self.snapshots = len(snapshots)
         self._check_hints(ids)
         return snapshots
+
+    def _unfinished_rollback(self) -> int | None:
+        """The snapshot to which a rollback has begun that is not finished: from there on there may be a gap."""
+        goals = []
+        for name in self._store.consumers.names():
+            goal = name.removeprefix(ROLLBACK_CONSUMER)
+            if name != goal and goal.isdecimal():
+                path, problem = self._store.paths.consumer(name), f"a rollback to {goal} is under way, or was killed"
+                self._findings.add(ROLLBACK_UNFINISHED, path, problem, path)
+                goals.append(int(goal))
+        return min(goals, default=None)
 
     def _check_hints(self, ids: Sequence[int]) -> None:
         paths = self._store.paths

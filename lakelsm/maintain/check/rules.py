@@ -66,6 +66,11 @@ EXPIRY_UNFINISHED = _warning(
     "no snapshot below the one that the EARLIEST hint names is left",
     "Expire snapshots again: the next run finishes what a killed one began. Until then these are not to be read.",
 )
+ROLLBACK_UNFINISHED = _warning(
+    "rollback-unfinished",
+    "no rollback is half-way, which holds expiry and may have put a snapshot back below a gap",
+    "Roll back to the same snapshot again: that finishes it.",
+)
 STALE_HINT = _warning(
     "stale-hint",
     "the LATEST hint names the newest snapshot, and EARLIEST one that is there",

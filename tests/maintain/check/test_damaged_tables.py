@@ -100,6 +100,12 @@ def to_level_of_others(table: EditedTable) -> None:
     table.edit_file(level=max(entry.file.level for entry in table.live()))
 
 
+def put_back(table: EditedTable) -> None:
+    """A rollback to a snapshot that had expired was killed before anything went."""
+    written("consumer/consumer-lakelsm-rollback-to-1", '{"nextSnapshot": 1}')(table)
+    (table.root / "snapshot" / "snapshot-2").unlink()
+
+
 #: Rules that other tests break: tests/maintain/check/test_branch_references.py.
 NOT_MADE = {"changelog-gap", "changelog-entry"}
 
@@ -113,6 +119,10 @@ METADATA: dict[str, tuple[str, Damage, str]] = {
     "LATEST is no number": ("lookup", written("snapshot/LATEST", "x"), "stale-hint"),
     "EARLIEST names none": ("lookup", written("snapshot/EARLIEST", "77"), "stale-hint"),
     "an expiry was killed": ("lookup", written("snapshot/EARLIEST", "2"), "expiry-unfinished"),
+    "a rollback was killed": (
+        "lookup", written("consumer/consumer-lakelsm-rollback-to-1", '{"nextSnapshot": 1}'), "rollback-unfinished",
+    ),
+    "a rollback was killed that puts a snapshot back": ("lookup", put_back, "rollback-unfinished"),
     "a total is wrong": ("lookup", lambda t: t.edit_snapshot(totalRecordCount=1), "snapshot-counts"),
     "a difference is wrong": ("lookup", lambda t: t.edit_snapshot(deltaRecordCount=-7), "snapshot-counts"),
     "a changelog's count": ("changelog", lambda t: t.edit_snapshot(changelogRecordCount=1), "snapshot-counts"),
