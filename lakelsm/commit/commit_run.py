@@ -25,7 +25,6 @@ from lakelsm.snapshots.inheritance import inherited_statistics, with_total_bucke
 from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.maintenance_record import with_maintenance_records
 from lakelsm.snapshots.manifest_scan import read_manifest, read_manifest_metas
-from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES, SnapshotManager
 from lakelsm.storage import FileIO
@@ -78,7 +77,6 @@ class CommitRun:
         self._env = environment
         self._request = request
         self._snapshots = SnapshotManager(environment.file_io, environment.paths)
-        self._schemas = SchemaStore(environment.file_io, environment.paths)
         self._partition_types = [column.type for column in environment.schema.partition_fields]
         self._attempt = AttemptChanges(environment.file_io, environment.paths, environment.schema, request)
         self._replay = ReplayCheck(environment.file_io, environment.paths, request)
@@ -320,7 +318,8 @@ class CommitRun:
         env, request = self._env, self._request
         rows = sum(e.file.row_count if e.kind == FileKind.ADD else -e.file.row_count for e in delta)
         previous = NO_SEQUENCE if latest is None else table_max_sequence(env.file_io, env.paths, latest)
-        schema_id = self._schemas.latest_id(env.schema.id)
+        # Not asked for once more: a change since this write began is as good as one after it. Ids never go back.
+        schema_id = max(env.schema.id, 0 if latest is None else latest.schema_id)
         watermarks = [w for w in (request.watermark, latest.watermark if latest else None) if w is not None]
         changelog = request.message.changelog_entries
         properties = {**request.properties, **self._replay.properties}

@@ -89,9 +89,14 @@ def test_the_sequence_bound_is_restored_after_a_writer_without_it(table: CommitT
     assert own(table.compact(upgrade(table.live()[0], 5))) == {MAX_SEQUENCE_PROPERTY: "82"}
 
 
-def test_a_commit_names_the_newest_schema(table: CommitTable) -> None:
-    table.schemas.change(lambda schema: dataclasses.replace(schema, id=schema.id + 1))
-    assert table.append(add()).schema_id == 1
+def test_a_commit_names_the_schema_of_its_writer_but_none_before_that_of_the_last_snapshot(table: CommitTable) -> None:
+    opened_before = table.committer()
+    table.schema = table.schemas.change(lambda schema: dataclasses.replace(schema, id=schema.id + 1))
+    opened_after = table.committer()
+    for committer, expected in ((opened_before, 0), (opened_after, 1), (opened_before, 1)):
+        message = CommitMessage((add(),), base_snapshot_id=table.snapshots.latest_id())
+        outcome = committer.commit(CommitKind.APPEND, message, "u")
+        assert outcome.snapshot is not None and outcome.snapshot.schema_id == expected
 
 
 def test_statistics_are_inherited_while_the_schema_stays(table: CommitTable) -> None:
@@ -100,7 +105,7 @@ def test_statistics_are_inherited_while_the_schema_stays(table: CommitTable) -> 
     outcome = table.committer().commit(CommitKind.ANALYZE, CommitMessage(), "u", statistics="stat-x-0")
     assert outcome.snapshot is not None and outcome.snapshot.commit_kind is CommitKind.ANALYZE
     assert table.append(add(file(seq=(10, 11)))).statistics == "stat-x-0"
-    table.schemas.change(lambda schema: dataclasses.replace(schema, id=schema.id + 1))
+    table.schema = table.schemas.change(lambda schema: dataclasses.replace(schema, id=schema.id + 1))
     assert table.append(add(file(seq=(12, 13)))).statistics is None
 
 

@@ -140,7 +140,7 @@ def test_the_newest_schema_is_found_without_a_list_also_after_many_changes(tmp_p
 def test_the_newest_snapshot_says_where_to_look_for_the_newest_schema(tmp_path: Path) -> None:
     table = CommitTable(tmp_path / "t", file_io=Unlisted())
     for number in range(12):
-        table.schemas.change(commented(str(number)))
+        table.schema = table.schemas.change(commented(str(number)))
     table.append(add())
     table.schemas.change(commented("after"))
     Unlisted.lists.clear()
