@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from lakelsm.arguments import TAG_PREFIX
+from lakelsm.arguments import CONSUMER_PREFIX, TAG_PREFIX
 from lakelsm.errors import CorruptTableError, LakelsmError
 from lakelsm.format.index.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import ManifestEntry
@@ -46,6 +46,7 @@ from lakelsm.maintain.check.rules import (
     STALE_HINT,
     STATISTICS_UNREADABLE,
     TAG_UNREADABLE,
+    Rule,
 )
 from lakelsm.maintain.check.stored_files import StoredFiles
 from lakelsm.schema.table_schema import TableSchema
@@ -157,27 +158,45 @@ class BranchReferences:
     def _read_schemas(self) -> None:
         self._schema_ids = self._store.schemas.ids()
         for schema_id in self._schema_ids:
-            with self._findings.instead_of_errors(SCHEMA_UNREADABLE, self._store.paths.schema_file(schema_id)):
+            path = self._store.paths.schema_file(schema_id)
+            with self._findings.instead_of_errors(SCHEMA_UNREADABLE, path, path):
                 self.schemas[schema_id] = self._store.schemas.get(schema_id)
 
     def _read_snapshots(self) -> list[Snapshot]:
         """Those that can be read, ascending."""
-        manager, paths = self._store.snapshots, self._store.paths
-        snapshots, ids = [], self._kept(manager.ids())
-        for snapshot_id in ids:
-            path = paths.snapshot_file(snapshot_id)
-            with self._findings.instead_of_errors(SNAPSHOT_UNREADABLE, path, path):
-                found = manager.try_get(snapshot_id)
-                if found is not None:
-                    snapshots.append(found)
-        goal = self._unfinished_rollback()
-        for before, after in pairwise(ids):
-            if after != before + 1 and (goal is None or before < goal):
-                problem = f"no snapshot between {before} and {after} is there"
-                self._findings.add(SNAPSHOT_GAP, paths.snapshot_dir, problem, paths.snapshot_file(before))
-        self.snapshots = len(snapshots)
+        manager = self._store.snapshots
+        ids, path_of = self._kept(manager.ids()), self._store.paths.snapshot_file
+        found = self._read_row(ids, manager.try_get, path_of, SNAPSHOT_UNREADABLE)
+        self._tell_gaps(ids, path_of, SNAPSHOT_GAP, self._unfinished_rollback())
+        self.snapshots = len(found)
         self._check_hints(ids)
-        return snapshots
+        return found
+
+    def _read_changelogs(self) -> list[Snapshot]:
+        changelogs = self._store.changelogs
+        ids, path_of = changelogs.ids(), self._store.paths.changelog
+        self._tell_gaps(ids, path_of, CHANGELOG_GAP)
+        return self._read_row(ids, changelogs.try_get, path_of, CHANGELOG_UNREADABLE)
+
+    def _read_row(
+        self, ids: Sequence[int], read: Callable[[int], Snapshot | None], path_of: Callable[[int], str], unreadable: Rule
+    ) -> list[Snapshot]:
+        """Those of some ids that can be read."""
+        found = []
+        for number in ids:
+            path = path_of(number)
+            with self._findings.instead_of_errors(unreadable, path, path):
+                each = read(number)
+                if each is not None:
+                    found.append(each)
+        return found
+
+    def _tell_gaps(self, ids: Sequence[int], path_of: Callable[[int], str], gap: Rule, end: int | None = None) -> None:
+        """Tell of gaps between ids, but for those that begin at ``end`` or above."""
+        for before, after in pairwise(ids):
+            if after != before + 1 and (end is None or before < end):
+                directory = path_of(before).rsplit("/", 1)[0]
+                self._findings.add(gap, directory, f"none between {before} and {after} is there", path_of(before))
 
     def _unfinished_rollback(self) -> int | None:
         """The snapshot to which a rollback has begun that is not finished: from there on there may be a gap."""
@@ -228,33 +247,18 @@ class BranchReferences:
         tags = self._store.tags
         for name in tags.names():
             found = None
-            with self._findings.instead_of_errors(TAG_UNREADABLE, f"{self._store.paths.tag_dir}/{TAG_PREFIX}{name}"):
+            path = f"{self._store.paths.tag_dir}/{TAG_PREFIX}{name}"
+            with self._findings.instead_of_errors(TAG_UNREADABLE, path, path):
                 found = tags.try_get(name)
             if found is not None:
                 self.tags += 1
                 yield name, found.snapshot
 
-    def _read_changelogs(self) -> list[Snapshot]:
-        changelogs, paths = self._store.changelogs, self._store.paths
-        found = []
-        ids = changelogs.ids()
-        for snapshot_id in ids:
-            path = paths.changelog(snapshot_id)
-            with self._findings.instead_of_errors(CHANGELOG_UNREADABLE, path, path):
-                changelog = changelogs.try_get(snapshot_id)
-                if changelog is not None:
-                    found.append(changelog)
-        for before, after in pairwise(ids):
-            if after != before + 1:
-                problem = f"the changelogs between {before} and {after} are missing"
-                self._findings.add(CHANGELOG_GAP, paths.changelog_dir, problem, paths.changelog(before))
-        return found
-
     def _check_consumers(self, first: int) -> None:
         consumers, paths = self._store.consumers, self._store.paths
         for name in consumers.names():
-            with self._findings.instead_of_errors(CONSUMER_UNREADABLE, f"{paths.consumer_dir}/consumer-{name}"):
-                path = paths.consumer(name)
+            path = f"{paths.consumer_dir}/{CONSUMER_PREFIX}{name}"
+            with self._findings.instead_of_errors(CONSUMER_UNREADABLE, path, path):
                 following = consumers.try_get(name)
                 if following is not None and following < first:
                     problem = f"it reads snapshot {following} next, and the oldest changes are those of {first}"

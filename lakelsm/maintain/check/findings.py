@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,6 +20,11 @@ MOST_OF_A_RULE = 1000
 class _Found:
     finding: CheckFinding
     owner: str | None
+
+
+def _is_within(found: _Found, directories: Collection[str]) -> bool:
+    paths = (found.finding.thing, found.owner or "")
+    return any(f"{path}/".startswith(f"{directory}/") for path in paths for directory in directories)
 
 
 class Findings:
@@ -57,13 +62,15 @@ class Findings:
         """Whether something was found that is wrong with a thing."""
         return thing in self._things
 
-    def told(self, file_io: FileIO) -> tuple[Sequence[CheckFinding], int]:
+    def told(self, file_io: FileIO, gone: Collection[str] = ()) -> tuple[Sequence[CheckFinding], int]:
         """The findings, errors first, and how many more there are.
 
-        A file that an expired snapshot named may be gone by now, which is no fault: findings go with their owner.
+        A file that an expired snapshot named may be gone by now, which is no fault: findings go with their owner, and
+        with the directories that are ``gone``.
         """
-        owners = {found.owner for found in self._found.values() if found.owner is not None}
-        gone = {owner for owner in owners if not file_io.exists(owner)}
-        kept = [found.finding for found in self._found.values() if found.owner not in gone]
+        left = [found for found in self._found.values() if not _is_within(found, gone)]
+        owners = {found.owner for found in left if found.owner is not None}
+        missing = {owner for owner in owners if not file_io.exists(owner)}
+        kept = [found.finding for found in left if found.owner not in missing]
         left_out = sum(count - min(count, MOST_OF_A_RULE) for count in self._counts.values())
         return sorted(kept, key=lambda finding: finding.severity), left_out

@@ -69,19 +69,21 @@ class _Check:
         self._began = surroundings.monotonic()
         self._complete = True
         self._findings = Findings()
+        self._unfinished: dict[str, str] = {}
         self._snapshots = self._tags = self._manifests = self._files = 0
         self._audit = DataAudit(
             runner, self._findings, scope.data, chance=surroundings.chance(), proceed=self._proceed
         )
 
     def run(self) -> CheckResult:
-        for paths in self._store.branches.paths():
+        paths = self._store.branches.paths()
+        for each in paths:
             if not self._proceed():
                 break
-            branch = self._opened(paths)
+            branch = self._opened(each)
             if branch is not None:
                 self._check_branch(branch)
-        findings, left_out = self._findings.told(self._store.file_io)
+        findings, left_out = self._findings.told(self._store.file_io, self._gone(paths))
         return CheckResult(
             table=self._store.name,
             complete=self._complete,
@@ -97,6 +99,12 @@ class _Check:
             seconds=self._monotonic() - self._began,
         )
 
+    def _gone(self, branches: Sequence[TablePaths]) -> Sequence[str]:
+        """The directories of branches that were deleted meanwhile, or of which it was wrong that they are unfinished."""
+        left = {paths.branch_root for paths in self._store.branches.paths()}
+        made = {root for branch, root in self._unfinished.items() if self._store.branches.is_whole(branch)}
+        return [paths.branch_root for paths in branches if paths.branch_root in made or paths.branch_root not in left]
+
     def _opened(self, paths: TablePaths) -> TableStore | None:
         """A branch with its newest schema; None where it has none that can be read."""
         if paths.branch == self._store.paths.branch:
@@ -106,6 +114,7 @@ class _Check:
         if not is_whole and not file_io.exists(hint):
             problem = "its creation, renaming or deletion has stopped, or is still at work"
             self._findings.add(BRANCH_UNFINISHED, paths.branch_root, problem)
+            self._unfinished[paths.branch] = paths.branch_root
         elif not is_whole:
             problem = f"it has no {paths.schema_file(0)}, and {hint} says that it had"
             self._findings.add(BRANCH_UNREADABLE, paths.branch_root, problem)

@@ -50,3 +50,11 @@ def test_errors_of_the_table_and_of_the_storage_become_findings_and_defects_do_n
     assert [found.problem for found in findings.told(LocalFileIO())[0]] == ["damaged", "denied"]
     with pytest.raises(KeyError), findings.instead_of_errors(MANIFEST_UNREADABLE, "x"):
         raise KeyError("x")
+
+
+def test_what_lies_in_a_directory_that_went_is_none() -> None:
+    findings = Findings()
+    for thing in ("/t/branch/branch-b", "/t/branch/branch-b/snapshot/LATEST", "/t/branch/branch-b2"):
+        findings.add(STALE_HINT, thing, "stale")
+    findings.add(DATA_FILE_MISSING, "/t/bucket-0/data", "gone", "/t/branch/branch-b/tag/tag-x")
+    assert [found.thing for found in findings.told(LocalFileIO(), ["/t/branch/branch-b"])[0]] == ["/t/branch/branch-b2"]

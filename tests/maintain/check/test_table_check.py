@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from pyspark.sql import SparkSession
 
 from lakelsm import Table
 from lakelsm.errors import InvalidInputError
+from lakelsm.format.paths import TablePaths
 from lakelsm.maintain.check.table_check import CheckScope, check_table
 from lakelsm.runner.local_runner import LocalRunner
+from lakelsm.snapshots.branch_store import BranchStore
 from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import LocalTable
 
@@ -79,3 +82,33 @@ def test_tasks_of_spark_find_what_threads_find(spark: SparkSession, table: Local
     found = [opened.check(data="full", engine=engine) for engine in ("spark", "local")]
     assert found[0].findings == found[1].findings and len(found[0].findings) == 2, found[0].as_text()
     assert found[0].rows_read == found[1].rows_read > 0
+
+
+@pytest.mark.parametrize(
+    ("removed", "rule"), [("schema/schema-0", "branch-unfinished"), ("snapshot/snapshot-2", "latest-hint")]
+)
+@pytest.mark.parametrize("later", ["it is there", "it is deleted", "it is whole"])
+def test_findings_of_a_branch_that_goes_or_is_made_meanwhile_are_none(
+    table: LocalTable, monkeypatch: pytest.MonkeyPatch, removed: str, rule: str, later: str
+) -> None:
+    branch = table.root / "branch" / "branch-b"
+    shutil.copytree(table.root / "schema", branch / "schema")
+    shutil.copytree(table.root / "snapshot", branch / "snapshot")
+    if rule == "branch-unfinished":
+        (branch / "snapshot" / "LATEST").unlink()
+    data = (branch / removed).read_bytes()
+    (branch / removed).unlink()
+    acts = {"it is deleted": lambda: shutil.rmtree(branch), "it is whole": lambda: (branch / removed).write_bytes(data)}
+    listed = BranchStore.paths
+
+    def paths(store: BranchStore) -> Sequence[TablePaths]:
+        calls.append(True)
+        if len(calls) == 2:
+            acts.get(later, lambda: None)()
+        return listed(store)
+
+    calls: list[bool] = []
+    monkeypatch.setattr(BranchStore, "paths", paths)
+    found = [finding.rule for finding in opened(table).check(engine="local").findings]
+    is_told = later == "it is there" or (later == "it is whole" and rule == "latest-hint")
+    assert found == ([rule] if is_told else [])
