@@ -26,11 +26,15 @@ _MOST_FILES, _MOST_BYTES = 100, 4096
 
 @dataclass
 class RunTotals:
-    """What a run that is being recorded has deleted or written so far; ``complete`` unless a deadline ended it."""
+    """What a run that is being recorded has deleted or written so far; ``complete`` unless a deadline ended it.
+
+    ``has_begun`` unless all was there already that was asked for: it leaves no record then.
+    """
 
     files: int = 0
     bytes: int = 0
     complete: bool = True
+    has_begun: bool = True
 
 
 @contextmanager
@@ -52,7 +56,7 @@ def recorded(
             outcome = f"{FAILED}: {type(error).__name__}"
         raise
     finally:
-        if outcome is not None and not dry_run:
+        if outcome is not None and totals.has_begun and not dry_run:
             with suppress(OSError, LakelsmError):
                 record = maintenance_record(
                     operation, login_and_host()[0], started, surroundings, files=totals.files, bytes=totals.bytes

@@ -124,8 +124,8 @@ class TableVersions(OpenedTable):
         checked_tag("tag", tag)
         checked_flag("ignore_if_exists", ignore_if_exists)
         store, dry = self._store(), checked_flag("dry_run", dry_run)
-        with recorded(store, "create_branch", dry_run=dry):
-            create_branch(store, name, tag, ignore_if_exists=ignore_if_exists, dry_run=dry)
+        with recorded(store, "create_branch", dry_run=dry) as run:
+            run.has_begun = create_branch(store, name, tag, ignore_if_exists=ignore_if_exists, dry_run=dry)
 
     def branch(self: AnyTable, name: str) -> AnyTable:
         """Open a branch, a table like any other; 'main' is the table itself. Raises TableNotFoundError without it."""
@@ -202,7 +202,8 @@ class TableVersions(OpenedTable):
         checked_flag("if_not_exists", if_not_exists)
         store, dry = self._store(), checked_flag("dry_run", dry_run)
         snapshot = self._tagged(store, snapshot_id, timestamp)
-        with recorded(store, "create_tag", dry_run=dry):
+        with recorded(store, "create_tag", dry_run=dry) as run:
+            run.has_begun = not (if_not_exists and store.tags.try_get(tag))
             return create_tag(
                 store, tag, snapshot, time_retained=retained, if_not_exists=if_not_exists, dry_run=dry
             )

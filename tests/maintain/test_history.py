@@ -16,6 +16,7 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
 from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import LocalTable
+from tests.maintain.versioned_table import versioned_table
 
 
 @pytest.fixture
@@ -140,3 +141,13 @@ def test_every_action_leaves_its_record(tmp_path: Path) -> None:
     assert told == ["create_tag", "rename_tag", "create_branch", "delete_branch", "rollback", "delete_tag",
                     "expire_snapshots"], "the drop went with its snapshot"
     assert table.history(1)[0].files > 0
+
+
+def test_what_was_there_already_leaves_no_record(tmp_path: Path) -> None:
+    table = versioned_table(tmp_path, 2)
+    table.create_branch("b")
+    table.create_tag("q")
+    before = table.history()
+    table.create_branch("b", ignore_if_exists=True)
+    table.create_tag("q", 1, if_not_exists=True)
+    assert table.history() == before

@@ -36,8 +36,10 @@ def branch_infos(store: TableStore) -> list[BranchInfo]:
 
 def create_branch(
     store: TableStore, name: str, tag: str | None, *, ignore_if_exists: bool = False, dry_run: bool = False
-) -> None:
+) -> bool:
     """Make a branch with the table's schemas, and with the rows of a tag if one is given; or finish making it.
+
+    Returns whether that was to be done.
 
     Raises InvalidInputError where the branch exists, where something else was left half-way under its name, or where
     ``store`` is a branch itself, SnapshotNotFoundError without the tag.
@@ -46,7 +48,7 @@ def create_branch(
     checked_branch("name", name, new=True)
     if store.branches.is_whole(name):
         if ignore_if_exists:
-            return
+            return False
         raise _taken(store, name)
     branch, tagged = store.paths.of_branch(name), None if tag is None else store.tags.get(tag)
     numbers = [number for number in (0, *store.schemas.ids()) if tagged is None or number <= tagged.snapshot.schema_id]
@@ -55,7 +57,7 @@ def create_branch(
         made |= {branch.tag(tag), branch.snapshot_file(tagged.snapshot.id)}
     _refuse_others(store, branch, made)
     if dry_run:
-        return
+        return True
     schemas = {number: _read(store, store.paths.schema_file(number)) for number in numbers}
     if tag is not None and tagged is not None:
         _copy_tag(store, branch, tag, tagged)
@@ -64,6 +66,7 @@ def create_branch(
     if not store.file_io.create_if_absent(branch.schema_file(0), schemas[0]):
         raise _taken(store, name)
     _require_all(store, branch, made)
+    return True
 
 
 def delete_branch(store: TableStore, name: str, *, dry_run: bool = False) -> None:
