@@ -20,7 +20,7 @@ from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import BASE_PROPERTY, Snapshot
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, ConsumerStore
+from lakelsm.snapshots.consumer_store import ConsumerStore
 from lakelsm.snapshots.inheritance import inherited_statistics, with_total_buckets
 from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.maintenance_record import with_maintenance_records
@@ -130,7 +130,8 @@ class CommitRun:
             snapshot, used = self._prepare(latest)
             if self._publish(snapshot):
                 self._env.step("snapshot-published")
-                if self._is_in_history(latest, snapshot) and self._keeps_its_files(snapshot):
+                has_files = not self._sent_again or self._has_its_list(snapshot)
+                if has_files and self._is_in_history(latest, snapshot):
                     self._snapshots.write_latest_hint(snapshot.id)
                     self._env.step("hint-written")
                     self._files.delete_except(used)
@@ -150,7 +151,11 @@ class CommitRun:
         self._may_be_visible, self._sent_again = True, False
         try:
             published = publish(
-                self._env.file_io, path, data, self._env.surroundings.sleep, sent_again=self._note_sent_again
+                self._env.file_io,
+                path,
+                data,
+                self._env.surroundings.sleep,
+                before_resend=lambda: self._check_resend(snapshot),
             )
         except (UnsupportedFeatureError, StorageError):
             self._may_be_visible = False
@@ -174,21 +179,25 @@ class CommitRun:
             return self._attempt.is_known(self._snapshots.latest())
         return base is None or (now is None and min(ids, default=published.id) >= base.id)
 
-    def _note_sent_again(self) -> None:
-        self._sent_again = True
+    def _check_resend(self, snapshot: Snapshot) -> None:
+        """Refuse to send a snapshot again that may have landed unseen and been removed by a rollback, whose files go.
 
-    def _keeps_its_files(self, published: Snapshot) -> bool:
-        """Whether the files of a snapshot just published stay, where its request had to be sent again.
-
-        The first one may have landed unseen and a rollback have removed it, whose files go too. A rollback has its
-        consumer as long as it deletes, manifest lists last: where there is none, and then the list is, files stay.
+        A rollback has its consumer from before it removes until it has deleted, manifest lists last: where there is none,
+        and then the list is, files stay.
         """
-        if not self._sent_again:
-            return True
-        consumers = ConsumerStore(self._env.file_io, self._env.paths).names()
-        return not any(name.startswith(ROLLBACK_CONSUMER) for name in consumers) and self._env.file_io.exists(
-            self._env.paths.manifest(published.delta_manifest_list)
-        )
+        self._sent_again = True
+        if snapshot.is_same(self._snapshots.try_get(snapshot.id)):
+            return
+        consumers = ConsumerStore(self._env.file_io, self._env.paths)
+        if consumers.is_rolled_back(snapshot.id) or not self._has_its_list(snapshot):
+            raise CommitOutcomeUnknownError(
+                f"Table {self._env.paths.name}: no answer told whether snapshot {snapshot.id} was published, and a "
+                "rollback may have removed it since. No file was deleted. Rerun with the same commit user and batch id: "
+                "it does nothing if this commit is visible after all."
+            )
+
+    def _has_its_list(self, snapshot: Snapshot) -> bool:
+        return self._env.file_io.exists(self._env.paths.manifest(snapshot.delta_manifest_list))
 
     def _await_removal(self, latest: Snapshot, started: float) -> None:
         """The newest snapshot went on from one that was rolled back. Whoever published it takes it back in a moment;

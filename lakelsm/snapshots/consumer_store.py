@@ -36,6 +36,11 @@ class ConsumerStore:
         consumers = map(consumer_of, self._file_io.list(self._paths.consumer_dir))
         return sorted(consumer for consumer in consumers if consumer)
 
+    def is_rolled_back(self, snapshot_id: int) -> bool:
+        """Return whether a rollback to an older snapshot than this one is under way, or was killed."""
+        goals = (name.removeprefix(ROLLBACK_CONSUMER) for name in self.names() if name.startswith(ROLLBACK_CONSUMER))
+        return any(not goal.isdecimal() or int(goal) < snapshot_id for goal in goals)
+
     def try_get(self, consumer_id: str) -> int | None:
         """Return the id of the snapshot that a consumer reads next, or None where there is no such consumer.
 

@@ -38,7 +38,7 @@ _RERUN = "Rerun with the same commit user and batch id: it does nothing if this 
 
 
 def _nothing() -> None:
-    """Do nothing as a request is sent again."""
+    """Let a request be sent again."""
 
 
 def publish(
@@ -47,24 +47,23 @@ def publish(
     data: bytes,
     sleep: Callable[[float], None],
     rerun: str = _RERUN,
-    sent_again: Callable[[], None] = _nothing,
+    before_resend: Callable[[], None] = _nothing,
 ) -> bool:
     """Create a snapshot or schema file; return True when its content is there and False when another has the id.
 
     A request may land though its answer is an error or "exists", so the file is read back and compared (a
     snapshot carries a uuid: equal bytes are this very snapshot). Where nothing is found after an error, the
-    same bytes are sent again: should the first request land late, it carries the same content. ``sent_again`` is called
-    then: what landed before may have been removed meanwhile, which only the caller can judge. Raises StorageError
-    when the file system refused before anything was sent,
-    CommitOutcomeUnknownError when the store gives no certain answer, and UnsupportedFeatureError when it
-    cannot create-if-absent.
+    same bytes are sent again: should the first request land late, it carries the same content. ``before_resend`` may
+    refuse that by an error: what landed before may have been removed meanwhile, which only the caller can judge. Raises
+    StorageError when the file system refused before anything was sent, CommitOutcomeUnknownError when the store gives no
+    certain answer, and UnsupportedFeatureError when it cannot create-if-absent.
     """
     failure: OSError | None = None
     for attempt in range(_TRIES):
-        if attempt:
-            sleep(_WAIT * 2 ** (attempt - 1))
-            sent_again()
         try:
+            if attempt:
+                sleep(_WAIT * 2 ** (attempt - 1))
+                before_resend()
             if file_io.create_if_absent(path, data):
                 return True
         except StorageError:

@@ -103,8 +103,10 @@ class ActorRun:
             return False
         except _LOST:
             return False
-        except (StorageError, TimeoutError, CommitOutcomeUnknownError):
-            if not self._process.was_hurt:
+        except (StorageError, TimeoutError, CommitOutcomeUnknownError) as error:
+            # A rollback that removes what had an id leaves open whose that was.
+            is_unknown = isinstance(error, CommitOutcomeUnknownError) and self._ledger.rolls_back
+            if not self._process.was_hurt and not is_unknown:
                 raise
             return False
         except InvalidInputError:

@@ -62,6 +62,7 @@ class ReleasedFiles:
         self._changelog_files: dict[str, tuple[Sequence[ManifestFileMeta], Sequence[ManifestEntry]]] = {}
         self._seen: set[tuple[str, str]] = set()
         self._re_adds = False
+        self._newest_state = 0
         self.found = FoundFiles()
 
     @property
@@ -74,6 +75,7 @@ class ReleasedFiles:
         live = read_live_entries(self._store.file_io, self._store.paths, state, stats=False)
         self.found.data.update((file_key(entry), entry) for entry in live)
         self._add_metadata(state)
+        self._newest_state = max(self._newest_state, state.id)
 
     def add_commit(self, snapshot: Snapshot) -> None:
         """What a snapshot has beside the one before it: the files that its delta adds, its changelog and metadata."""
@@ -148,13 +150,15 @@ class ReleasedFiles:
         """What may need a candidate, with the name of its tag where it is one's.
 
         Of the branch's own snapshots those are enough that come right after a state that went, or right before: files
-        come and go by deltas, so no other has one of its files, unless an overwrite adds it again. Other branches may
-        have any part of the same history.
+        come and go by deltas, so no other has one of its files, unless an overwrite adds it again, or the state is one of
+        a tag that outlived a rollback: what it went on from may be any. Other branches may have any part of the history.
         """
         for branch in retained:
             snapshots = unexpired_snapshots(self._store.file_io, branch)
             own = branch.paths == self._store.paths
-            if own and not self._re_adds and all(each.commit_kind is not CommitKind.OVERWRITE for each in snapshots):
+            is_older = not snapshots or self._newest_state < snapshots[0].id
+            overwrites = any(each.commit_kind is CommitKind.OVERWRITE for each in snapshots)
+            if own and is_older and not self._re_adds and not overwrites:
                 snapshots = [*snapshots[:1], *([newest] if newest is not None else [])]
             yield from ((None, snapshot) for snapshot in snapshots)
             yield from ((name, tag.snapshot) for name, tag in branch.tags.items())

@@ -79,6 +79,19 @@ def test_files_stay_that_something_else_needs(tmp_path: Path, keeper: str) -> No
         assert values(table.branch("b")) == ["v1", "v2", "v3"]
 
 
+def test_a_tag_that_outlived_a_rollback_leaves_what_any_snapshot_has(tmp_path: Path) -> None:
+    """It went on from a snapshot that is neither the oldest one nor the newest."""
+    table = versioned_table(tmp_path, 4)
+    table.create_tag("q", 4)
+    content = Path(table._store().paths.tag("q")).read_bytes()
+    table.rollback(3)
+    Path(table._store().paths.tag("q")).write_bytes(content)
+    compacted(table)
+    table.write(rows((9, "v9")))
+    table.delete_tag("q")
+    assert values(table, snapshot_id=3) == ["v1", "v2", "v3"] and table.check().ok
+
+
 def test_what_cannot_be_read_stops_the_deletion_before_the_tag_goes(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 3)
     table.create_tag("q", 3)

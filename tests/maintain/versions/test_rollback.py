@@ -13,7 +13,13 @@ import pytest
 
 from lakelsm import Table
 from lakelsm.engine import local_engine
-from lakelsm.errors import CommitConflictError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
+from lakelsm.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    CorruptTableError,
+    InvalidInputError,
+    SnapshotNotFoundError,
+)
 from lakelsm.maintain.versions.rollback import rollback, rollback_target
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, consumer_text
 from lakelsm.snapshots.table_store import TableStore
@@ -298,6 +304,7 @@ class LandsUnseen(LocalFileIO):
 
     def __init__(self, meanwhile: Callable[[], object]) -> None:
         self.meanwhile = [meanwhile]
+        self.refusals: list[str] = []
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         created = super().create_if_absent(path, data)
@@ -318,9 +325,31 @@ def test_a_commit_that_landed_unseen_and_was_rolled_back_is_not_made_again_of_fi
 
     store, engine = table._store(), local_engine()
     late = with_file_io(store, LandsUnseen(go_back))
-    with pytest.raises(CommitConflictError, match="rolled back"):
+    with pytest.raises(CommitOutcomeUnknownError, match="a rollback may have removed it"):
         BatchWriter(engine.writer(late), late).append(engine.prepared(late, rows((1, "late")), None), "late", 1)
     assert values(table) == ROWS[5] and store.snapshots.latest_id() == 5
+    assert table.check(data="full").ok
+
+
+def test_a_commit_that_landed_unseen_and_that_others_went_on_from_is_not_taken_back(table: Table) -> None:
+    """The consumer is one of a rollback that was killed before it removed anything."""
+
+    class LooksLater(LandsUnseen):
+        def read(self, path: str, limit: int | None = None) -> bytes:
+            if path.endswith("snapshot-6") and not self.meanwhile and self.refusals:
+                raise TimeoutError(self.refusals.pop())
+            return super().read(path, limit)
+
+    def go_on() -> None:
+        table.write(rows((2, "next")))
+        store.file_io.write(store.paths.consumer(f"{ROLLBACK_CONSUMER}5"), consumer_text(5))
+
+    store, engine = table._store(), local_engine()
+    file_io = LooksLater(go_on)
+    file_io.refusals = ["no answer"]
+    late = with_file_io(store, file_io)
+    done = BatchWriter(engine.writer(late), late).append(engine.prepared(late, rows((1, "late")), None), "late", 1)
+    assert done.outcome.snapshot is not None and done.outcome.snapshot.id == 6 and store.snapshots.latest_id() == 7
     assert table.check(data="full").ok
 
 
