@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from lakelsm import errors
@@ -58,15 +58,27 @@ def error_text(error: LakelsmError) -> str:
 def translated(root: str) -> Iterator[None]:
     """Run a Spark action on the table in directory ``root``; raise what lakelsm knows of its failure as LakelsmError.
 
-    Any other failure passes as it is.
+    So is the loss of Spark's JVM. Any other failure passes as it is.
     """
     try:
         yield
-    except (PySparkException, Py4JJavaError) as error:
-        known = lakelsm_error(str(error), root)
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        known = lost_jvm(error) or lakelsm_error(str(error), root)
         if known is None:
             raise
         raise known from error
+
+
+def lost_jvm(error: Exception) -> SparkUnavailableError | None:
+    """The error for a JVM that does not answer any more; None where an error tells of something else."""
+    answered = isinstance(error, (PySparkException, Py4JJavaError)) or "Trace:" in str(error)
+    if answered or not isinstance(error, (Py4JError, ConnectionError)):
+        return None
+    return SparkUnavailableError(
+        "Spark's JVM has ended, or does not answer any more: what it worked on is not visible, and what was committed "
+        "before stays. Look into its log (it may need more memory: spark.driver.memory), start a new session in a new "
+        "process, and run it again."
+    )
 
 
 def lakelsm_error(text: str, root: str) -> LakelsmError | None:

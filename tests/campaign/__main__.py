@@ -9,11 +9,14 @@ import tempfile
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.campaign.kills import ROUNDS, Life, Tally
 from tests.campaign.places import Place, place
 from tests.campaign.soak import soaked
+from tests.campaign.spark_driver import SparkDriver
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kills.add_argument("--kills", type=int, default=200, help="how many (200)")
     kills.add_argument("--first", type=int, default=0, help="the seed of the first table (0); a table bears some kills")
     kills.add_argument("--where", default="both", help="both (local and s3 by turns), local, s3, or the URI of a bucket")
+    kills.add_argument("--spark", type=int, help="how many of them under Spark, on local files (a tenth)")
     kills.add_argument("--seconds", type=float, help="begin no further kill after so many seconds")
     soak = commands.add_parser("soak", help="let writers, maintenance and readers work on one table for a while")
     soak.add_argument("--minutes", type=float, default=15, help="how long (15)")
@@ -40,24 +44,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _kills(options: argparse.Namespace, directory: Path) -> bool:
-    tallies: dict[str, Tally] = {}
-    started, seed, failed = time.monotonic(), options.first, 0
-    with place("local" if options.where == "both" else options.where, directory) as one, \
-            place("s3" if options.where == "both" else "local", directory) as other:
-        by_turns = (one, other) if options.where == "both" else (one,)
-        while sum(tally.kills.total() for tally in tallies.values()) < options.kills:
-            if options.seconds is not None and time.monotonic() - started > options.seconds:
-                break
-            where = by_turns[seed % len(by_turns)]
-            failed += not _life(where, seed, tallies.setdefault("local" if where.is_local else "object store", Tally()))
-            seed += 1
-    for name, tally in tallies.items():
-        told = (f"{what} {count}" for what, count in sorted(tally.kills.items()))
-        print(f"{name}: {tally.kills.total()} kills ({', '.join(told)}), {tally.late.total()} came too late;")
-        print(f"    {tally.acknowledged} acknowledged batches; kills with leftovers: {dict(tally.with_leftovers)}")
-        print(f"    leftovers: {dict(tally.leftovers)}")
-    print(f"{seed - options.first} tables from seed {options.first}, {failed} failed, {time.monotonic() - started:.0f} s")
-    return failed == 0
+    campaign = _Campaign(time.monotonic(), options.first, options.seconds)
+    on_spark = options.kills // 10 if options.spark is None else min(options.spark, options.kills)
+    with ExitStack() as places:
+        names = ("local", "s3") if options.where == "both" else (options.where,)
+        by_turns = [places.enter_context(place(name, directory)) for name in names]
+        campaign.run(options.kills - on_spark, by_turns)
+        if on_spark:
+            driver = SparkDriver(directory / "spark")
+            places.callback(driver.stop)
+            campaign.run(on_spark, [places.enter_context(place("local", directory))], driver)
+    return campaign.told()
+
+
+@dataclass
+class _Campaign:
+    """Tables, one after the other."""
+
+    started: float
+    seed: int
+    seconds: float | None
+    tables: int = 0
+    failed: int = 0
+    tallies: dict[str, Tally] = field(default_factory=dict)
+
+    def run(self, kills: int, by_turns: Sequence[Place], driver: SparkDriver | None = None) -> None:
+        """So many kills at least."""
+        end = self.kills + kills
+        while self.kills < end and (self.seconds is None or time.monotonic() - self.started < self.seconds):
+            where = by_turns[self.seed % len(by_turns)]
+            name = "object store" if not where.is_local else "local" if driver is None else "Spark"
+            most = min(ROUNDS, end - self.kills) if driver is not None else ROUNDS
+            self.failed += not _life(where, self.seed, self.tallies.setdefault(name, Tally()), most, driver)
+            self.seed, self.tables = self.seed + 1, self.tables + 1
+
+    @property
+    def kills(self) -> int:
+        return sum(tally.kills.total() for tally in self.tallies.values())
+
+    def told(self) -> bool:
+        """Print what was done; tell whether all held."""
+        for name, tally in self.tallies.items():
+            counts = (f"{what} {count}" for what, count in sorted(tally.kills.items()))
+            print(f"{name}: {tally.kills.total()} kills ({', '.join(counts)}), {tally.late.total()} came too late;")
+            print(f"    {tally.acknowledged} acknowledged batches; kills with leftovers: {dict(tally.with_leftovers)}")
+            print(f"    leftovers: {dict(tally.leftovers)}")
+            if tally.told:
+                print(f"    ends of actions whose JVM was killed: {dict(tally.told)}")
+        print(f"{self.tables} tables, {self.failed} failed, {time.monotonic() - self.started:.0f} s")
+        return self.failed == 0
 
 
 def _soak(options: argparse.Namespace, directory: Path) -> bool:
@@ -75,17 +110,19 @@ def _soak(options: argparse.Namespace, directory: Path) -> bool:
     return True
 
 
-def _life(where: Place, seed: int, total: Tally) -> bool:
+def _life(where: Place, seed: int, total: Tally, rounds: int, driver: SparkDriver | None) -> bool:
     """One table; False where a promise was broken."""
     tally = Tally(seconds=dict(total.seconds))
     try:
-        life = Life.begun(where, seed, tally)
-        for _ in range(ROUNDS):
+        life = Life.begun(where, seed, tally, driver)
+        for _ in range(rounds):
             life.round(remove=life.chance.random() < 0.6)
         return True
     except Exception:  # noqa: BLE001 - whatever it is, it is told, and the other tables go on
         traceback.print_exc()
-        print(f"seed {seed} failed, at {where.warehouse}; again with: make kills FIRST={seed} KILLS=1", flush=True)
+        again = f"make kills FIRST={seed} KILLS={rounds} WHERE={'local' if where.is_local else 's3'}"
+        more = f" ARGS='--spark {rounds}'" if driver is not None else " ARGS='--spark 0'"
+        print(f"seed {seed} failed, at {where.warehouse}; again with: {again}{more}", flush=True)
         return False
     finally:
         total.add(tally)

@@ -6,7 +6,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.campaign.actions import COLUMNS, Action, act
@@ -14,6 +14,8 @@ from tests.campaign.audit import audit, followed
 from tests.campaign.ledger import LAYOUTS, Batch, Ledger, State
 from tests.campaign.places import Place, TablePlace
 from tests.campaign.processes import CampaignError, Child, done_by
+from tests.campaign.spark_driver import JVM, SparkDriver
+from tests.campaign.spark_driver import KINDS as SPARK_KINDS
 
 #: What is killed, and how often of so many.
 KINDS = {
@@ -37,9 +39,13 @@ _MOST_SNAPSHOTS = 12
 
 @dataclass
 class Tally:
-    """Kills by what was killed while it did what; ``late``: the process was done before; leftovers found by kind."""
+    """Kills by what was killed while it did what; ``late``: the process was done before; leftovers found by kind.
+
+    ``told``: how actions ended whose JVM was killed.
+    """
 
     kills: Counter[str] = field(default_factory=Counter)
+    told: Counter[str] = field(default_factory=Counter)
     late: Counter[str] = field(default_factory=Counter)
     leftovers: Counter[str] = field(default_factory=Counter)
     with_leftovers: Counter[str] = field(default_factory=Counter)
@@ -48,7 +54,7 @@ class Tally:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
-        for name in ("kills", "late", "leftovers", "with_leftovers"):
+        for name in ("kills", "told", "late", "leftovers", "with_leftovers"):
             getattr(self, name).update(getattr(other, name))
         self.acknowledged += other.acknowledged
         self.seconds |= other.seconds
@@ -56,7 +62,10 @@ class Tally:
 
 @dataclass
 class Life:
-    """A table from its creation on, through kills. Everything is drawn from ``chance``."""
+    """A table from its creation on, through kills. Everything is drawn from ``chance``.
+
+    With a ``driver``, what is killed is done under Spark.
+    """
 
     place: TablePlace
     ledger: Ledger
@@ -65,13 +74,14 @@ class Life:
     #: Of the retained snapshots, oldest first. Ids come again, so the ledger knows others under the same ones.
     states: list[State] = field(default_factory=list)
     number: int = 0
+    driver: SparkDriver | None = None
 
     @property
     def ids(self) -> list[int]:
         return [state.snapshot_id for state in self.states]
 
     @staticmethod
-    def begun(place: Place, seed: int, tally: Tally) -> Life:
+    def begun(place: Place, seed: int, tally: Tally, driver: SparkDriver | None = None) -> Life:
         """A new table of some layout, with a few snapshots and a tag."""
         chance = random.Random(seed)
         layout = chance.choice(LAYOUTS)
@@ -86,7 +96,7 @@ class Life:
         table = place.create(
             f"t{seed}", COLUMNS, primary_key=["p", "k"], partition_by=["p"], options=options
         )
-        life = Life(table, Ledger(layout), chance, tally)
+        life = Life(table, Ledger(layout), chance, tally, driver=driver)
         life.does(Action("write", life.batches(3)))
         life.does(Action("compact"))
         life.does(life.tagging())
@@ -94,10 +104,11 @@ class Life:
 
     def round(self, remove: bool) -> None:
         """One kill, whatever is needed before it, and all that must hold after it."""
-        kind = self.chance.choices(list(KINDS), list(KINDS.values()))[0]
+        kinds = KINDS if self.driver is None else SPARK_KINDS
+        kind = self.chance.choices(list(kinds), list(kinds.values()))[0]
         action = self.prepared(kind)
         self.begins(action)
-        if self.killed(action):
+        if self.killed(action) if self.driver is None else self.killed_on_spark(action, self.driver):
             self.audited(remove=False, count=kind)
         self.finished(action)
         if kind == "write":
@@ -105,9 +116,13 @@ class Life:
         self.audited(remove)
 
     def finished(self, action: Action) -> None:
-        """The same again, by a process that is left alone, finishes it; a batch that is in is not taken twice."""
-        before = self.ids
-        self.does(action, begun=True)
+        """The same again, by a process that is left alone, finishes it; a batch that is in is not taken twice.
+
+        A drop has no batch id: one that is in is not done again, which would drop what came after it.
+        """
+        before, known = self.ids, self.ledger.latest.batches | self.ledger.required
+        left = tuple(batch for batch in action.batches if batch.kind != "drop" or batch.key not in known)
+        self.does(replace(action, batches=left), begun=True)
         if action.kind == "expire":
             earliest = max(before[0], self.ids[-1] - action.retain_last + 1)
             if self.ids[0] != earliest:
@@ -284,6 +299,23 @@ class Life:
             return False
         self.tally.kills[f"driver: {action.kind}"] += 1
         self.tally.seconds[pace] = 1.05 * seconds
+        return True
+
+    def killed_on_spark(self, action: Action, driver: SparkDriver) -> bool:
+        """The same by a driver with a session: it is killed, or its JVM, or a worker of a task, which is tried again."""
+        pace, batches = f"{action.kind} Spark", max(1, len(action.batches))
+        seconds = self.tally.seconds.setdefault(pace, 2.0)
+        victim, words = driver.killed(self.place, action, seconds * batches, self.chance)
+        self.hear(action, words)
+        ended = dict(words)
+        if "done" in ended:
+            self.tally.seconds[pace] = 0.9 * ended["done"] / batches
+        if not victim:
+            self.tally.late[action.kind] += 1
+            return False
+        self.tally.kills[f"{victim}: {action.kind}"] += 1
+        if victim == JVM:
+            self.tally.told[ended.get("refused", "done without the JVM")] += 1
         return True
 
     def audited(self, remove: bool, count: str = "") -> None:

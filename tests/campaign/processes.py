@@ -41,6 +41,11 @@ class Child:
         there.close()
         return Child(process, here)
 
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
+
     def heard(self, seconds: float = PATIENCE) -> tuple[str, Any] | None:
         """The next thing that it says, or None where it ended without."""
         if not self.pipe.poll(seconds):
@@ -64,9 +69,8 @@ class Child:
         return self.pipe.poll(seconds)
 
     def kill(self) -> None:
-        assert self.process.pid is not None
         with suppress(ProcessLookupError):  # It has ended.
-            os.kill(self.process.pid, signal.SIGKILL)
+            os.kill(self.pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -107,23 +111,13 @@ def done_by(work: Callable[..., None], *arguments: Any) -> Any:
 
 def descendants(pid: int) -> dict[int, str]:
     """The processes below one, with the names of their programs."""
-    parents, names = {}, {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                text = (folder / "stat").read_text()
-            except OSError:  # It has ended meanwhile.
-                continue
-            name, _, rest = text.partition(" (")[2].rpartition(") ")
-            state, parent = rest.split()[:2]
-            if state != "Z":
-                parents[int(folder.name)], names[int(folder.name)] = int(parent), name
+    known = {each: found for each in _process_ids() if (found := _parent_and_name(each)) is not None}
     found: dict[int, str] = {}
     waiting = [pid]
     while waiting:
         above = waiting.pop()
-        below = [each for each, parent in parents.items() if parent == above]
-        found |= {each: names[each] for each in below}
+        below = {each: name for each, (parent, name) in known.items() if parent == above}
+        found |= below
         waiting += below
     return found
 
@@ -131,6 +125,21 @@ def descendants(pid: int) -> dict[int, str]:
 def wait_for_end(pids: list[int], seconds: float) -> list[int]:
     """Those that are still there after so many seconds."""
     end = time.monotonic() + seconds
-    while (left := [pid for pid in pids if Path(f"/proc/{pid}").exists()]) and time.monotonic() < end:
+    while (left := [pid for pid in pids if _parent_and_name(pid) is not None]) and time.monotonic() < end:
         time.sleep(0.1)
     return left
+
+
+def _process_ids() -> list[int]:
+    return [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+
+
+def _parent_and_name(pid: int) -> tuple[int, str] | None:
+    """Of a process that has not ended."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    name, _, rest = text.partition(" (")[2].rpartition(") ")
+    state, parent = rest.split()[:2]
+    return None if state == "Z" else (int(parent), name)

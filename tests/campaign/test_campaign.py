@@ -7,7 +7,7 @@ import pytest
 
 from tests.campaign.ledger import Batch
 from tests.campaign.processes import CampaignError
-from tests.campaign.soak import WINDOW, counts
+from tests.campaign.soak import WINDOW, Report, counts
 
 COUNT = -1
 
@@ -38,3 +38,14 @@ def test_batches_follow_on_each_other_in_the_model() -> None:
     assert Batch("u", 1, "upsert", (("a", 1, 5),)).on(before, sums=True) == {("a", 1): 6, ("b", 1): 2}
     assert Batch("u", 1, "delete", (("a", 1, 0),)).on(before, sums=False) == {("b", 1): 2}
     assert Batch("u", 1, "overwrite", (("a", 9, 7),), "a").on(before, sums=True) == {("a", 9): 7, ("b", 1): 2}
+
+
+def test_a_table_that_grows_is_seen_and_one_that_varies_is_not() -> None:
+    def measured(growth: int) -> Report:
+        sizes = [(10.0 * n, 500 + 40 * (n % 3) + growth * n, 70_000) for n in range(1, 60)]
+        return Report(sizes=sizes, steady=130.0)
+
+    assert measured(0).check_sizes().startswith("bounded from 130 s on")
+    with pytest.raises(CampaignError, match="the table grows: files"):
+        measured(8).check_sizes()
+    assert "too short" in Report(sizes=[(10.0, 1, 1), (20.0, 9, 9)], steady=5.0).check_sizes()

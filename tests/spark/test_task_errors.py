@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from lakelsm.errors import InvalidInputError, LakelsmError, SparkUnavailableError, StorageError, UnsupportedFeatureError
@@ -84,6 +85,24 @@ def test_an_action_raises_what_is_known_and_lets_the_rest_pass() -> None:
         with pytest.raises(type(error)) as passed, translated("/t"):
             raise error
         assert passed.value is error
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        Py4JNetworkError("Answer from Java side is empty"),
+        Py4JError("An error occurred while calling o45.collectToPython"),
+        ConnectionRefusedError(111, "Connection refused"),
+    ],
+    ids=["no answer", "the call fails", "no connection"],
+)
+def test_a_jvm_that_is_gone_is_one_error_with_the_remedy(lost: Exception) -> None:
+    with pytest.raises(SparkUnavailableError, match=r"JVM has ended.*start a new session") as caught, translated("/t"):
+        raise lost
+    assert caught.value.__cause__ is lost
+    other = Py4JError("An error occurred while calling o45.f. Trace:\npy4j.Py4JException: Method f([]) does not exist")
+    with pytest.raises(Py4JError, match="does not exist"), translated("/t"):
+        raise other
 
 
 def test_a_table_with_a_slash_at_its_end_is_the_same_and_its_neighbour_is_not() -> None:
