@@ -31,8 +31,8 @@ from benchmarks.workspace import remove
 from lakelsm.format.data_file.file_check import ExpectedFile, FileCheck
 from lakelsm.format.data_file.key_value_file import FileLayout, KeyValueReader, row_schema
 from lakelsm.format.data_file.rolling_writer import RollingWriter
+from lakelsm.format.file_names import FileNames
 from lakelsm.format.manifest.data_file_meta import FileSource
-from lakelsm.format.paths import FileNames
 from lakelsm.options import TableOptions
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.table_schema import TableSchema, create_schema

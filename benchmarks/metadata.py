@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from benchmarks.config import BenchConfig
 from benchmarks.workspace import build
+from lakelsm.format.file_names import CommitFileNames
 from lakelsm.format.manifest import encode_manifest
 from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource, SimpleStats
 from lakelsm.format.manifest.entry import FileKind, ManifestEntry
 from lakelsm.format.manifest.manifest_list import encode_manifest_list, summarize
-from lakelsm.format.paths import CommitFileNames, TablePaths
+from lakelsm.format.paths import TablePaths
 from lakelsm.format.row.binary_row import encode_row, encode_rows, with_arity
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.types import parse_type

@@ -14,7 +14,8 @@ from lakelsm.commit.vector_conflict import check_named_files, check_vectors, liv
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.index.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.format.paths import TablePaths, partition_label
+from lakelsm.format.partition_path import partition_label
+from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.merge.key_order import rank_keys
 from lakelsm.options import TableOptions

@@ -19,7 +19,7 @@ from types import TracebackType
 
 from lakelsm.commit.commit_message import CommitOutcome, TaskMessages
 from lakelsm.errors import CommitOutcomeUnknownError, LakelsmError
-from lakelsm.format.paths import AttemptNames, is_bucket_name, is_partition_name
+from lakelsm.format.file_names import AttemptNames, is_bucket_name, is_partition_name
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO
 

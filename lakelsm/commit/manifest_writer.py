@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from lakelsm.commit.attempt_files import delete_unpublished
+from lakelsm.format.file_names import CommitFileNames
 from lakelsm.format.index.index_manifest import IndexManifestEntry, encode_index_manifest
 from lakelsm.format.manifest import (
     ManifestEntry,
@@ -16,7 +17,7 @@ from lakelsm.format.manifest import (
     encode_manifest_list,
     summarize,
 )
-from lakelsm.format.paths import CommitFileNames, TablePaths
+from lakelsm.format.paths import TablePaths
 from lakelsm.storage import FileIO
 from lakelsm.types import DataType
 

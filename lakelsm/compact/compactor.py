@@ -15,8 +15,8 @@ from lakelsm.compact.remapped_marks import MarkRemapper, RemappedMarks
 from lakelsm.compact.rewrite_task import RewriteTask
 from lakelsm.errors import CommitConflictError, VectorsChangedError
 from lakelsm.format.data_file.key_value_file import FileLayout
+from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.format.paths import AttemptNames
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.merge.changelog import ChangelogRule
 from lakelsm.merge.merge_spec import MergeSpec

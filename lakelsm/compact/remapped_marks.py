@@ -10,8 +10,8 @@ from pyroaring import BitMap
 
 from lakelsm.commit.commit_message import Marks, TaskMessages
 from lakelsm.errors import CorruptTableError, VectorsChangedError
+from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.format.paths import AttemptNames
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.merge.merge_unit import KeySearch
 from lakelsm.merge.run_reader import RunReader

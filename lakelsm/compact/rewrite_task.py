@@ -16,9 +16,9 @@ from pyarrow.fs import LocalFileSystem
 from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.data_file.rolling_writer import RollingWriter
+from lakelsm.format.file_names import AttemptNames, FileNames
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
-from lakelsm.format.paths import AttemptNames, FileNames
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.merge.changelog import ChangelogRule, ChangelogSource, MergedRange, merge_to_top, merge_with_lookup
 from lakelsm.merge.kernel import rows_at, surviving_rows

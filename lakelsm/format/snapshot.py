@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
-from lakelsm.format.paths import check_name
+from lakelsm.format.file_names import check_name
 from lakelsm.json_document import parse_object
 
 #: ``version`` of the snapshots that lakelsm writes. Persisted: do not change

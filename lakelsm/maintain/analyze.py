@@ -18,8 +18,8 @@ from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.committer import Committer
 from lakelsm.engine import Engine
 from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.file_names import AttemptNames, statistics_name
 from lakelsm.format.partition_path import value_text
-from lakelsm.format.paths import AttemptNames, statistics_name
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.format.statistics import ColumnStatistics, TableStatistics
 from lakelsm.local.arrow_scan import ArrowScan

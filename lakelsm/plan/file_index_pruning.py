@@ -9,10 +9,10 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lakelsm.format.data_file.file_index_place import FileIndexPlace
+from lakelsm.format.file_names import refuse_external_path
 from lakelsm.format.index.file_index.fast_hash import Hashes, fast_hashes
 from lakelsm.format.index.file_index.file_index import FileIndex, Rows
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.format.paths import refuse_external_path
 from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER
 from lakelsm.predicate.predicate import And, Compare, Constant, In, IsNotNull, IsNull, Or, Predicate, restrict
 from lakelsm.schema.column_mapping import column_mapping

@@ -11,8 +11,8 @@ from lakelsm.format.data_file.file_check import ExpectedFile
 from lakelsm.format.data_file.file_index_place import FileIndexPlace
 from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.file_names import refuse_external_path
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.format.paths import refuse_external_path
 from lakelsm.format.row.binary_row import decode_row
 from lakelsm.lsm.interval_partition import Section
 from lakelsm.lsm.levels import FileRange, SortedRun

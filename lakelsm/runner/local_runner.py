@@ -9,7 +9,8 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from lakelsm.commit.commit_message import TaskMessages
-from lakelsm.format.paths import AttemptNames, TablePaths
+from lakelsm.format.file_names import AttemptNames
+from lakelsm.format.paths import TablePaths
 from lakelsm.runner.ordered_pool import OrderedPool
 from lakelsm.runner.process_limits import usable_cores, usable_memory
 from lakelsm.runner.runner import Task, Unit

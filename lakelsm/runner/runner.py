@@ -8,7 +8,8 @@ from typing import Protocol, TypeAlias, TypeVar
 import pyarrow as pa
 
 from lakelsm.commit.commit_message import TaskMessages
-from lakelsm.format.paths import AttemptNames, TablePaths
+from lakelsm.format.file_names import AttemptNames
+from lakelsm.format.paths import TablePaths
 
 Unit = TypeVar("Unit")
 

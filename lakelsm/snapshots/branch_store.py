@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakelsm.errors import CommitConflictError
-from lakelsm.format.paths import MAIN_BRANCH, TablePaths, branch_of
+from lakelsm.format.file_names import branch_of
+from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.snapshots.changelog_store import ChangelogStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.paths import TablePaths, changelog_id_of
+from lakelsm.format.file_names import changelog_id_of
+from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.snapshots.json_file import checked_bytes
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.paths import TablePaths, consumer_of
+from lakelsm.format.file_names import consumer_of
+from lakelsm.format.paths import TablePaths
 from lakelsm.json_document import parse_object
 from lakelsm.storage import FileIO
 from lakelsm.surroundings import SYSTEM

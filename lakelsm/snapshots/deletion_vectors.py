@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.file_names import refuse_external_path
 from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.format.paths import refuse_external_path
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.snapshots.manifest_scan import read_index_entries
 from lakelsm.snapshots.table_store import TableStore

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lakelsm.errors import CorruptTableError
+from lakelsm.format.file_names import refuse_external_path
 from lakelsm.format.index.hash_index import decode_hashes
 from lakelsm.format.index.index_manifest import HASH_INDEX, IndexManifestEntry
-from lakelsm.format.paths import refuse_external_path
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.snapshots.manifest_scan import read_index_entries, read_live_entries
 from lakelsm.snapshots.table_store import TableStore

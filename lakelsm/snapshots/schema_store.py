@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lakelsm.errors import CommitConflictError, CorruptTableError, TableAlreadyExistsError, TableNotFoundError
-from lakelsm.format.paths import TablePaths, schema_id_of
+from lakelsm.format.file_names import schema_id_of
+from lakelsm.format.paths import TablePaths
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.snapshot_manager import SnapshotManager

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 
 from lakelsm.errors import CorruptTableError, LakelsmError, SnapshotNotFoundError
-from lakelsm.format.paths import TablePaths, snapshot_id_of
+from lakelsm.format.file_names import snapshot_id_of
+from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.storage import FileIO
 

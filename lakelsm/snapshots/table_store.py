@@ -18,7 +18,8 @@ from lakelsm.errors import (
     told_of,
 )
 from lakelsm.format.data_file.column_evolution import comparable_values
-from lakelsm.format.paths import MAIN_BRANCH, TablePaths, partition_label, partition_text
+from lakelsm.format.partition_path import partition_label, partition_text
+from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.format.row.binary_row import decode_row, decode_rows
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.options import TableOptions

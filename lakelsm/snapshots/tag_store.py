@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
-from lakelsm.format.paths import TablePaths, tag_of
+from lakelsm.format.file_names import tag_of
+from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.storage import FileIO

@@ -18,7 +18,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import LakelsmError
-from lakelsm.format.paths import AttemptNames
+from lakelsm.format.file_names import AttemptNames
 from lakelsm.schema.system_columns import ERROR
 from lakelsm.spark.gateway_log import unlogged
 from lakelsm.spark.spark_types import from_struct, to_spark_arrow

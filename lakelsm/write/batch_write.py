@@ -18,8 +18,8 @@ from lakelsm.errors import (
     SequenceConflictError,
 )
 from lakelsm.format.data_file.key_value_file import FileLayout
+from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.format.paths import AttemptNames
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import ChangelogProducer

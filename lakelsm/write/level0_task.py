@@ -18,11 +18,13 @@ from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.key_value_file import FileLayout, conform, key_types, row_schema
 from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.data_file.written_file import WrittenFile, file_metas
+from lakelsm.format.file_names import AttemptNames, CommitFileNames, FileNames
 from lakelsm.format.index.hash_index import encode_hashes
 from lakelsm.format.index.index_manifest import HASH_INDEX, IndexFileMeta, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.manifest.data_file_meta import FileSource
-from lakelsm.format.paths import AttemptNames, CommitFileNames, FileNames, TablePaths, partition_text
+from lakelsm.format.partition_path import partition_text
+from lakelsm.format.paths import TablePaths
 from lakelsm.format.row.binary_row import EMPTY_ROW, encode_rows, with_arity
 from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.merge.batch_check import check_batch

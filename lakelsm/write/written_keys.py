@@ -8,8 +8,8 @@ from pyroaring import BitMap
 
 from lakelsm.commit.append_conflict import Intervening, rewritten_in_range
 from lakelsm.format.data_file.key_value_file import key_types
+from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.format.paths import AttemptNames
 from lakelsm.merge.key_order import rank_keys
 from lakelsm.merge.merge_unit import KeySearch
 from lakelsm.merge.run_reader import RunReader

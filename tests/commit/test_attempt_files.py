@@ -16,8 +16,8 @@ from lakelsm.commit.attempt_files import AttemptFiles, delete_unpublished, writt
 from lakelsm.commit.commit_message import CommitOutcome, TaskMessages
 from lakelsm.compact.compactor import Compactor
 from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, InvalidInputError, LakelsmError, StorageError
+from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.format.paths import AttemptNames
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.snapshots.table_store import TableStore

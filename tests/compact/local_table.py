@@ -17,8 +17,9 @@ from lakelsm.commit.commit_message import CommitMessage, ReplacedPartitions, Tas
 from lakelsm.commit.committer import Committer
 from lakelsm.compact.compactor import CompactionLimits, Compactor
 from lakelsm.format.data_file.key_value_file import FileLayout
+from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.format.paths import AttemptNames, TablePaths
+from lakelsm.format.paths import TablePaths
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.format.row.bucket_hash import bucket_ids, key_hashes
 from lakelsm.format.snapshot import CommitKind, Snapshot

@@ -18,8 +18,8 @@ from lakelsm.compact.bucket_vectors import write_vectors
 from lakelsm.compact.compactor import Compactor
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.vector_place import VectorPlace
+from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.format.paths import AttemptNames
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.plan.compaction_plan import CompactionScope, live_entries_of
 from lakelsm.results import CompactionResult

@@ -10,8 +10,8 @@ import pytest
 from lakelsm.compact.rewrite_task import RewriteTask
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import FileLayout
+from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import FileKind, ManifestEntry, decode_entries
-from lakelsm.format.paths import AttemptNames
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lakelsm.format.data_file.key_value_file import FileLayout
-from lakelsm.format.paths import AttemptNames, TablePaths
+from lakelsm.format.file_names import AttemptNames
+from lakelsm.format.paths import TablePaths
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema, create_schema

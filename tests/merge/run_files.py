@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from lakelsm.format.data_file.key_value_file import FileLayout, row_schema
 from lakelsm.format.data_file.rolling_writer import RollingWriter
+from lakelsm.format.file_names import FileNames
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
-from lakelsm.format.paths import FileNames
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.options import TableOptions

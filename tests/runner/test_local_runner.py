@@ -13,7 +13,8 @@ import pytest
 from lakelsm.errors import CorruptTableError, LakelsmError
 from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.data_file.written_file import WrittenFile
-from lakelsm.format.paths import AttemptNames, TablePaths
+from lakelsm.format.file_names import AttemptNames
+from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.surroundings import SYSTEM

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from lakelsm.errors import LakelsmError
+from lakelsm.format.file_names import snapshot_id_of, tag_of
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.format.paths import TablePaths, snapshot_id_of, tag_of
+from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind, Snapshot, Tag
 from lakelsm.snapshots.table_store import TableStore
 from tests.simulation.memory_store import MemoryStore

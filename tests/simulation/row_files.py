@@ -15,9 +15,10 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lakelsm.commit.commit_message import TaskMessages
+from lakelsm.format.file_names import AttemptNames, FileNames
 from lakelsm.format.manifest import EMPTY_STATS, DataFileMeta, FileKind, ManifestEntry
 from lakelsm.format.manifest.data_file_meta import FileSource
-from lakelsm.format.paths import AttemptNames, FileNames, TablePaths
+from lakelsm.format.paths import TablePaths
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.merge.merge_unit import KeySearch, MergeUnit, RunFile
 from lakelsm.plan.read_plan import ReadPlan

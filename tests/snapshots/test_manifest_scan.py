@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from lakelsm.errors import CorruptTableError
+from lakelsm.format.file_names import CommitFileNames
 from lakelsm.format.index.index_manifest import IndexFileMeta, IndexManifestEntry, encode_index_manifest
 from lakelsm.format.manifest import (
     EMPTY_STATS,
@@ -21,7 +22,7 @@ from lakelsm.format.manifest import (
     encode_manifest_list,
 )
 from lakelsm.format.manifest.manifest_list import summarize
-from lakelsm.format.paths import CommitFileNames, TablePaths
+from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.snapshots.manifest_scan import (
     read_changelog_entries,

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 
 from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import StorageError
-from lakelsm.format.paths import AttemptNames
+from lakelsm.format.file_names import AttemptNames
 from lakelsm.spark import tasks
 from lakelsm.spark.tasks import collect_messages, literal_path, map_in_arrow, run_units
 from tests.commit.commit_table import add, file, hash_index

@@ -17,7 +17,8 @@ from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.data_file.rolling_writer import RollingWriter
-from lakelsm.format.paths import AttemptNames, TablePaths
+from lakelsm.format.file_names import AttemptNames
+from lakelsm.format.paths import TablePaths
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import TableOptions
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND

@@ -12,8 +12,9 @@ import pytest
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.data_file.key_value_file import FileLayout
+from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import decode_entries
-from lakelsm.format.paths import AttemptNames, TablePaths
+from lakelsm.format.paths import TablePaths
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import TableOptions
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import FileLayout
+from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.index.hash_index import decode_hashes, encode_hashes
 from lakelsm.format.index.index_manifest import HASH_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
-from lakelsm.format.paths import AttemptNames, TablePaths
+from lakelsm.format.paths import TablePaths
 from lakelsm.format.row.binary_row import decode_row, encode_row
 from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.merge.kernel import merge_rows

@@ -7,10 +7,10 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 from lakelsm.format.avro.container import decode_records, read_container, write_container
+from lakelsm.format.file_names import check_names
 from lakelsm.format.manifest.avro_schemas import INDEX_MANIFEST_SCHEMA, INDEX_MANIFEST_VERSION
 from lakelsm.format.manifest.entry import FileKind
 from lakelsm.format.manifest.file_checksums import checksum_header, checksums_of
-from lakelsm.format.paths import check_names
 
 #: ``index_type`` of the key hashes of a dynamic bucket. Persisted: do not change
 HASH_INDEX = "HASH"

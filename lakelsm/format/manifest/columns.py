@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro.container import Container, refuse_version
 from lakelsm.format.avro.lanes import ListColumn, LongColumn, SliceColumn, decode_columns
+from lakelsm.format.file_names import check_names
 from lakelsm.format.manifest.avro_schemas import DATA_FILE_SCHEMA, MANIFEST_VERSION
 from lakelsm.format.manifest.data_file_meta import EMPTY_STATS, DataFileMeta, SimpleStats
 from lakelsm.format.manifest.entry import EntryIdentity, FileKind, ManifestEntry
 from lakelsm.format.manifest.file_checksums import checksums_of
 from lakelsm.format.manifest.file_table import FILE_TABLE, TABLE_LONGS, TABLE_OPTIONAL_LONGS, TABLE_TEXT_LISTS
-from lakelsm.format.paths import check_names
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 

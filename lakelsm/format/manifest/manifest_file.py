@@ -13,6 +13,7 @@ import pyarrow as pa
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro.container import Container, decode_records, read_container, write_container
 from lakelsm.format.avro.lanes import UnsupportedLayoutError
+from lakelsm.format.file_names import check_names
 from lakelsm.format.manifest.avro_schemas import MANIFEST_SCHEMA, MANIFEST_VERSION
 from lakelsm.format.manifest.columns import ALL_FIELDS, EntryColumns, FileCounts
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
@@ -20,7 +21,6 @@ from lakelsm.format.manifest.entry import EntryIdentity, ManifestEntry
 from lakelsm.format.manifest.file_checksums import checksum_header, checksums_of
 from lakelsm.format.manifest.file_table import file_table
 from lakelsm.format.manifest.record import entry_from_record, entry_to_record
-from lakelsm.format.paths import check_names
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 

@@ -7,13 +7,13 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lakelsm.format.avro.container import decode_records, read_container, write_container
+from lakelsm.format.file_names import check_names
 from lakelsm.format.manifest.avro_schemas import MANIFEST_LIST_SCHEMA, MANIFEST_VERSION
 from lakelsm.format.manifest.data_file_meta import EMPTY_STATS, SimpleStats
 from lakelsm.format.manifest.entry import FileKind, ManifestEntry
 from lakelsm.format.manifest.file_checksums import checksum_header, checksums_of
 from lakelsm.format.manifest.partition_stats import partition_stats
 from lakelsm.format.manifest.record import stats_from_record, stats_to_record
-from lakelsm.format.paths import check_names
 
 if TYPE_CHECKING:
     from lakelsm.types import DataType

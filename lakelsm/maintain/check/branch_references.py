@@ -15,11 +15,11 @@ import numpy as np
 
 from lakelsm.arguments import CONSUMER_PREFIX, TAG_PREFIX
 from lakelsm.errors import CorruptTableError, LakelsmError
+from lakelsm.format.file_names import refuse_external_path
 from lakelsm.format.index.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.manifest.manifest_file import EntryBatch
 from lakelsm.format.manifest.manifest_list import ManifestFileMeta
-from lakelsm.format.paths import refuse_external_path
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.json_document import parse_object
 from lakelsm.maintain.check.findings import Findings

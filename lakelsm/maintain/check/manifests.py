@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.errors import LakelsmError
+from lakelsm.format.file_names import refuse_external_path
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.manifest.manifest_file import EntryBatch, open_manifests
 from lakelsm.format.manifest.manifest_list import ManifestFileMeta
-from lakelsm.format.paths import refuse_external_path
 from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.maintain.check.findings import Findings
 from lakelsm.maintain.check.rules import (

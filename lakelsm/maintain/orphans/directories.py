@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lakelsm.format.file_kinds import DirectoryRole
-from lakelsm.format.paths import is_bucket_name, is_partition_name
+from lakelsm.format.file_names import is_bucket_name, is_partition_name
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage.file_io import FileEntry
 

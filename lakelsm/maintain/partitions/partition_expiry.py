@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.errors import InvalidInputError, RowsChangedError, UnsupportedFeatureError
-from lakelsm.format.paths import partition_text
+from lakelsm.format.partition_path import partition_text
 from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.maintain.history import maintenance_record
 from lakelsm.maintain.partitions.partition_drop import commit_drop

@@ -19,7 +19,8 @@ from lakelsm.errors import (
     SnapshotNotFoundError,
     TableNotFoundError,
 )
-from lakelsm.format.paths import MAIN_BRANCH, TablePaths, schema_id_of
+from lakelsm.format.file_names import schema_id_of
+from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.format.snapshot import Tag
 from lakelsm.maintain.versions.tags import restorable
 from lakelsm.maintenance_results import BranchInfo

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakelsm.arguments import Age
 from lakelsm.epoch_time import utc_time
 from lakelsm.errors import CommitConflictError, InvalidInputError, SnapshotNotFoundError
-from lakelsm.format.paths import consumer_of
+from lakelsm.format.file_names import consumer_of
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintenance_results import ConsumerExpiryResult, ConsumerInfo
 from lakelsm.plan.time_travel import Millis, Point

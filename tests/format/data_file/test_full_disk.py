@@ -9,7 +9,7 @@ import pytest
 
 from lakelsm.errors import StorageError
 from lakelsm.format.data_file.rolling_writer import RollingWriter
-from lakelsm.format.paths import AttemptNames, FileNames
+from lakelsm.format.file_names import AttemptNames, FileNames
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.surroundings import SYSTEM
 from tests.format.data_file.full_disk import FullDisk

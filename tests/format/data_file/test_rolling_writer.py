@@ -18,8 +18,8 @@ from lakelsm.format.data_file.file_index_place import FileIndexPlace
 from lakelsm.format.data_file.int96_timestamps import INT96
 from lakelsm.format.data_file.key_value_file import FileLayout, key_types
 from lakelsm.format.data_file.rolling_writer import RollingWriter, encoding_options
+from lakelsm.format.file_names import FileNames
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
-from lakelsm.format.paths import FileNames
 from lakelsm.format.row.binary_row import decode_row
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import create_schema

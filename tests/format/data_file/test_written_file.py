@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.data_file.written_file import WrittenFile, file_metas
-from lakelsm.format.paths import FileNames
+from lakelsm.format.file_names import FileNames
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from tests.examples import examples
 from tests.merge.run_files import IO, Row, layout_of, rows_table

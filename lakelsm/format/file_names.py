@@ -1,0 +1,204 @@
+"""What the files of a table are called, and what names tell (docs/format.md 1 and 2). All are made and parsed here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lakelsm.arguments import BRANCH_PREFIX, CONSUMER_PREFIX, TAG_PREFIX
+from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
+from lakelsm.format.partition_path import escape_path_name
+
+#: How the names of files and directories begin. Persisted: do not change
+SNAPSHOT_PREFIX, SCHEMA_PREFIX, BUCKET_PREFIX, CHANGELOG_PREFIX = "snapshot-", "schema-", "bucket-", "changelog-"
+
+#: How the names of records of maintenance begin. Persisted: do not change
+RECORD_PREFIX = "lakelsm-maintenance-"
+
+#: How the name of a data file's indexes ends. Persisted: do not change
+_FILE_INDEX_SUFFIX = ".index"
+
+#: Names that mean a directory, or nothing.
+_NO_NAMES = frozenset(["", ".", ".."])
+
+#: Characters of a uuid that the files of one job share.
+_MARK_LENGTH = 18
+
+
+def new_data_file_name(prefix: str, uuid: str, counter: int, extension: str) -> str:
+    """Return ``<prefix><uuid>-<counter>.<extension>``: one uuid per writer and bucket, the counter from 0.
+
+    ``prefix`` is the option's text ('data-', 'changelog-').
+    """
+    return f"{prefix}{uuid}-{counter}.{extension}"
+
+
+def statistics_name(uuid: str) -> str:
+    """Return the name of a statistics file. Persisted: do not change."""
+    return f"stat-{uuid}-0"
+
+
+def file_index_name(file_name: str) -> str:
+    """Return the name of the indexes of a data file that lie beside it."""
+    return file_name + _FILE_INDEX_SUFFIX
+
+
+def file_index_among(extra_files: Sequence[str]) -> list[str]:
+    """Return those of a data file's extra files that hold indexes."""
+    return [name for name in extra_files if name.endswith(_FILE_INDEX_SUFFIX)]
+
+
+def snapshot_id_of(name: str) -> int | None:
+    """Return the number in ``snapshot-<N>``; None for any other name."""
+    return _number_after(SNAPSHOT_PREFIX, name)
+
+
+def schema_id_of(name: str) -> int | None:
+    """Return the number in ``schema-<N>``; None for any other name."""
+    return _number_after(SCHEMA_PREFIX, name)
+
+
+def _number_after(prefix: str, name: str) -> int | None:
+    number = name.removeprefix(prefix)
+    return int(number) if number != name and number.isascii() and number.isdecimal() else None
+
+
+def tag_of(name: str) -> str | None:
+    """Return the tag whose file is called ``name``; None for any other name."""
+    return name.removeprefix(TAG_PREFIX) if name.startswith(TAG_PREFIX) else None
+
+
+def changelog_id_of(name: str) -> int | None:
+    """Return the number in ``changelog-<N>``; None for any other name."""
+    return _number_after(CHANGELOG_PREFIX, name)
+
+
+def consumer_of(name: str) -> str | None:
+    """Return the consumer whose file is called ``name``; None for any other name."""
+    return name.removeprefix(CONSUMER_PREFIX) if name.startswith(CONSUMER_PREFIX) else None
+
+
+def branch_of(name: str) -> str | None:
+    """Return the branch whose directory is called ``name``; None for any other name."""
+    return name.removeprefix(BRANCH_PREFIX) if name.startswith(BRANCH_PREFIX) else None
+
+
+def is_maintenance_record(name: str) -> bool:
+    """Whether a file's name is that of a record of maintenance."""
+    return name.startswith(RECORD_PREFIX)
+
+
+def is_bucket_name(name: str) -> bool:
+    """Whether a directory's name is that of a bucket."""
+    return name.startswith(BUCKET_PREFIX)
+
+
+def is_partition_name(name: str, key: str) -> bool:
+    """Whether a directory's name is that of a partition by the column ``key``."""
+    return name.startswith(partition_name(key, ""))
+
+
+def partition_name(key: str, value: str) -> str:
+    """Return the name of the directory of a partition's value."""
+    return f"{escape_path_name(key)}={escape_path_name(value)}"
+
+
+def check_name(name: object, what: str, source: str) -> str:
+    """Return the name of a file that the file ``source`` gives as ``what`` (a field), as it is.
+
+    Raises CorruptTableError where it is no plain name: it could lead out of the table's directory.
+    """
+    if not isinstance(name, str) or not is_plain(name):
+        raise CorruptTableError(
+            f"{source} has {name!r} as {what}, which is no name of a file in the table's directory: restore the file."
+        )
+    return name
+
+
+def check_names(names: Sequence[str], what: str, source: str) -> None:
+    """Raise as check_name for the first of many names that is no plain one; quick where all are."""
+    joined = "".join(names)
+    if "/" in joined or "\0" in joined or not _NO_NAMES.isdisjoint(names):
+        for name in names:
+            check_name(name, what, source)
+
+
+def refuse_external_path(external_path: str | None, file_name: str) -> None:
+    """Raise UnsupportedFeatureError for a file that a manifest places outside of the table's directory."""
+    if external_path is not None:
+        raise UnsupportedFeatureError(
+            f"File {file_name} of the table lies at {external_path} (its _EXTERNAL_PATH): lakelsm has not built "
+            "'data-file.external-paths' and opens nothing outside of a table's directory; use Apache Paimon for it."
+        )
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name leads to no other directory."""
+    return name not in _NO_NAMES and "/" not in name and "\0" not in name
+
+
+@dataclass(frozen=True)
+class AttemptNames:
+    """Names of all files that the tasks of one job write: their uuids begin with the same 60 random bits.
+
+    So the files of a task can be told though its message was lost. ``new_uuid`` gives version 4 uuids.
+    """
+
+    mark: str
+    new_uuid: Callable[[], str]
+
+    @staticmethod
+    def new(new_uuid: Callable[[], str]) -> AttemptNames:
+        """Names that no other job has."""
+        return AttemptNames(new_uuid()[:_MARK_LENGTH], new_uuid)
+
+    def uuid(self) -> str:
+        """Return the uuid for the names of one writer."""
+        return self.mark + self.new_uuid()[_MARK_LENGTH:]
+
+    def owns(self, file_name: str) -> bool:
+        """Whether a file was written by this job."""
+        return self.mark in file_name
+
+
+class FileNames:
+    """Names of the data and changelog files of one writer of a bucket: one uuid, one counter from 0."""
+
+    def __init__(self, uuid: str) -> None:
+        self._uuid = uuid
+        self._counter = 0
+
+    def next(self, prefix: str, extension: str = "parquet") -> str:
+        """Return a new file's name."""
+        number = self._counter
+        self._counter += 1
+        return new_data_file_name(prefix, self._uuid, number, extension)
+
+
+class CommitFileNames:
+    """Names for the metadata files of one commit object: one uuid, one counter per kind of file, from 0."""
+
+    def __init__(self, uuid: str) -> None:
+        self._uuid = uuid
+        self._counters: dict[str, int] = {}
+
+    def manifest(self) -> str:
+        """Return a new manifest's name."""
+        return self._next("manifest")
+
+    def manifest_list(self) -> str:
+        """Return a new manifest list's name."""
+        return self._next("manifest-list")
+
+    def index_manifest(self) -> str:
+        """Return a new index manifest's name."""
+        return self._next("index-manifest")
+
+    def index(self) -> str:
+        """Return a new index file's name."""
+        return self._next("index")
+
+    def _next(self, kind: str) -> str:
+        number = self._counters.get(kind, 0)
+        self._counters[kind] = number + 1
+        return f"{kind}-{self._uuid}-{number}"
