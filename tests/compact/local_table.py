@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -115,9 +116,20 @@ class LocalTable:
         _create(root, schema)
         return cls(root)
 
+    #: The schema files that the store was opened from, and the store.
+    _opened: tuple[list[tuple[str, int, int]], TableStore] | None = None
+
     @property
     def store(self) -> TableStore:
-        return TableStore.open(str(self.root))
+        """The table as it opens now: asked for thousands of times, it is opened again when its schema files change."""
+        try:
+            with os.scandir(self.root / "schema") as files:
+                schemas = sorted((file.name, file.stat().st_mtime_ns, file.stat().st_ino) for file in files)
+        except OSError:
+            return TableStore.open(str(self.root))
+        if self._opened is None or self._opened[0] != schemas:
+            self._opened = schemas, TableStore.open(str(self.root))
+        return self._opened[1]
 
     @property
     def latest(self) -> Snapshot:

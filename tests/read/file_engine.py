@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,10 @@ class FileTable(LocalTable):
 
     is_sound = True
     _read_up_to = 0
+
+    @cached_property
+    def _schemas(self) -> _Schemas:
+        return _Schemas(self.store.schemas.get)
 
     def write(self, rows: Sequence[KindedRow], options: Mapping[str, str]) -> None:  # type: ignore[override]
         """One commit, and the compaction that a table makes by itself."""
@@ -184,7 +189,7 @@ class FileTable(LocalTable):
     def _reader(self, columns: Sequence[str]) -> RunReader:
         store = self.store
         return RunReader(
-            store.file_io, store.schema, schemas=_Schemas(store.schemas.get), columns=tuple(columns), memory_bytes=1 << 20
+            store.file_io, store.schema, schemas=self._schemas, columns=tuple(columns), memory_bytes=1 << 20
         )
 
     def _file_rows(self, file: RunFile, names: Sequence[str]) -> pa.Table:
@@ -200,7 +205,8 @@ class _Schemas(dict[int, TableSchema]):
         self._get = get
 
     def __missing__(self, schema_id: int) -> TableSchema:
-        return self._get(schema_id)
+        self[schema_id] = found = self._get(schema_id)
+        return found
 
 
 def kinded_rows(schema: TableSchema, options: TableOptions, rows: Sequence[KindedRow]) -> pa.Table:
