@@ -309,16 +309,19 @@ def test_a_tag_that_is_made_meanwhile_is_seen_or_refused(tmp_path: Path) -> None
 
 def test_a_tag_that_goes_meanwhile_stops_no_expiry(tmp_path: Path) -> None:
     """Whichever storage operation of the expiry it goes before, with the files that it alone kept."""
+    table = ExpiryTable(tmp_path / "t")
+    entry = table.new()
+    create_tag(table.store, "old", table.append(entry))
+    compacted = table.rewritten(entry)
+    table.compact(compacted)
+    table.expire_to(1)
+    table.compact(table.rewritten(compacted[1]))
+    plain = table.store
+    shutil.copytree(table.root, tmp_path / "made")
     for moment in range(60):
-        table = ExpiryTable(tmp_path / str(moment))
-        entry = table.new()
-        create_tag(table.store, "old", table.append(entry))
-        compacted = table.rewritten(entry)
-        table.compact(compacted)
-        table.expire_to(1)
-        table.compact(table.rewritten(compacted[1]))
-        plain = table.store
-        table.file_io = file_io = Interrupted(moment, lambda: delete_tags(plain, ["old"]))  # noqa: B023
+        shutil.rmtree(table.root)
+        shutil.copytree(tmp_path / "made", table.root)
+        table.file_io = file_io = Interrupted(moment, lambda: delete_tags(plain, ["old"]))
         table.expire_to(1)
         table.file_io = LocalFileIO()
         assert table.missing() == set(), moment
@@ -359,13 +362,16 @@ class Interrupted(LocalFileIO):
 
 
 def test_two_expiries_at_once_do_no_harm(tmp_path: Path) -> None:
+    history = History(tmp_path / "t", {})
+    for step, pick in [("append", 1), ("append", 5), ("rewrite", 1), ("tag", 0), ("overwrite", 0), ("append", 4)]:
+        history.take(step, pick)
+    table = history.table
+    plain = table.store
+    shutil.copytree(table.root, tmp_path / "made")
     for moment in range(60):
-        history = History(tmp_path / str(moment), {})
-        for step, pick in [("append", 1), ("append", 5), ("rewrite", 1), ("tag", 0), ("overwrite", 0), ("append", 4)]:
-            history.take(step, pick)
-        table = history.table
-        plain = table.store
-        file_io = Interrupted(moment, lambda: expire_snapshots(plain, retention(1)))  # noqa: B023
+        shutil.rmtree(table.root)
+        shutil.copytree(tmp_path / "made", table.root)
+        file_io = Interrupted(moment, lambda: expire_snapshots(plain, retention(1)))
         table.file_io = file_io
         expire_snapshots(table.store, retention(3))
         table.file_io = LocalFileIO()

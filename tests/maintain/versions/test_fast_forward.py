@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -166,17 +167,22 @@ class _Stopping(LocalFileIO):
 def test_a_run_that_stops_anywhere_leaves_a_table_that_reads_and_the_next_finishes(
     tmp_path: Path, both_altered: bool
 ) -> None:
+    folder = tmp_path / "w"
+    table, branch = branched(folder)
+    for number in range(3):
+        put(table, {10 + number: "main"})
+    tag(table, "mine")
+    Catalog(str(folder)).alter_table("db.t", ADDED["x"])
+    if both_altered:
+        Catalog(str(folder)).alter_table("db.t$branch_b", ADDED["w"])
+        table.write(pa.table({"id": pa.array([7], pa.int32()), "v": ["m"], "x": ["text"]}))
+    states = [rows(table, snapshot_id=i) for i in table._store().snapshots.ids()] + [rows(branch)]
+    shutil.copytree(folder, tmp_path / "made")
     for stop in range(40):
-        folder = tmp_path / str(stop)
-        table, branch = branched(folder)
-        for number in range(3):
-            put(table, {10 + number: "main"})
-        tag(table, "mine")
-        Catalog(str(folder)).alter_table("db.t", ADDED["x"])
-        if both_altered:
-            Catalog(str(folder)).alter_table("db.t$branch_b", ADDED["w"])
-            table.write(pa.table({"id": pa.array([7], pa.int32()), "v": ["m"], "x": ["text"]}))
-        states = [rows(table, snapshot_id=i) for i in table._store().snapshots.ids()] + [rows(branch)]
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "made", folder)
+        table = Catalog(str(folder)).table("db.t")
+        branch = table.branch("b")
         try:
             fast_forward(replace(table._store(), file_io=_Stopping(stop)), "b")
             finished = True
