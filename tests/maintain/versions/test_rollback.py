@@ -243,7 +243,8 @@ def test_a_table_reads_wherever_a_rollback_dies_and_the_same_call_finishes(
     for at in range(1, 40):
         shutil.rmtree(tmp_path / "w")
         shutil.copytree(whole, tmp_path / "w")
-        store = with_file_io(made._store(), Dies(at, after))
+        dies = Dies(at, after)
+        store = with_file_io(made._store(), dies)
         try:
             rollback(store, rollback_target(store, "target"))
         except KeyboardInterrupt:
@@ -256,7 +257,9 @@ def test_a_table_reads_wherever_a_rollback_dies_and_the_same_call_finishes(
         assert [tag.name for tag in made.tags()] == ["target"] and made.consumers()[0].next_snapshot_id == 3
         assert list(made._store().changelogs.ids()) == []
         assert made.write(rows((3, "new"))).snapshot_id == 3 and values(made) == [*ROWS[2], "new"]
-    assert died >= 7
+        if dies.left[0] > 0:
+            break  # It has fewer steps.
+    assert died >= 7 and dies.left[0] > 0
 
 
 def test_commits_that_come_in_between_go_where_their_base_went_and_stay_where_it_stays(table: Table) -> None:
