@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +16,14 @@ import pyarrow.compute as pc
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro.container import Container, refuse_version
-from lakelsm.format.avro.lanes import ListColumn, LongColumn, SliceColumn, decode_columns
+from lakelsm.format.avro.lanes import decode_columns
 from lakelsm.format.file_names import check_names
 from lakelsm.format.manifest.avro_schemas import DATA_FILE_SCHEMA, MANIFEST_VERSION
 from lakelsm.format.manifest.data_file_meta import EMPTY_STATS, DataFileMeta, SimpleStats
+from lakelsm.format.manifest.decoded_fields import DecodedFields, Longs
 from lakelsm.format.manifest.entry import EntryIdentity, FileKind, ManifestEntry
 from lakelsm.format.manifest.file_checksums import checksums_of
 from lakelsm.format.manifest.file_table import FILE_TABLE, TABLE_LONGS, TABLE_OPTIONAL_LONGS, TABLE_TEXT_LISTS
-
-Longs: TypeAlias = npt.NDArray[np.int64]
 
 _HEAD_FIELDS = ("_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_TOTAL_BUCKETS")
 _STATS_FIELDS = ("_KEY_STATS", "_VALUE_STATS")
@@ -83,24 +81,23 @@ class EntryColumns:
         self._containers = containers
         decoded = decode_columns(containers, fields)
         self.count = decoded.count
-        self._data = decoded.data
-        self._columns = decoded.columns
-        versions = self._longs("_VERSION")
+        self._fields = DecodedFields(decoded, self._source)
+        versions = self._fields.longs("_VERSION")
         if (versions != MANIFEST_VERSION).any():
             wrong = versions[versions != MANIFEST_VERSION]
             raise refuse_version(int(wrong[0]), MANIFEST_VERSION, self._source)
-        self.kinds = self._longs("_KIND")
+        self.kinds = self._fields.longs("_KIND")
         if self.count and not 0 <= self.kinds.min() <= self.kinds.max() <= FileKind.DELETE:
             raise CorruptTableError(f"{self._source} has an entry that neither adds nor deletes.")
-        self.buckets = self._longs("_BUCKET")
-        self.total_buckets = self._longs("_TOTAL_BUCKETS")
-        coded = self._binary("_PARTITION", np.arange(self.count)).dictionary_encode()
+        self.buckets = self._fields.longs("_BUCKET")
+        self.total_buckets = self._fields.longs("_TOTAL_BUCKETS")
+        coded = self._fields.binary("_PARTITION", np.arange(self.count)).dictionary_encode()
         self.partition_codes: Longs = coded.indices.to_numpy().astype(np.int64)
         self.partitions: list[bytes] = coded.dictionary.to_pylist()
 
     def file_names(self, rows: Longs) -> list[str]:
         """Return the file names of the entries ``rows``."""
-        names = self._texts(self._bytes("_FILE._FILE_NAME", rows))
+        names = self._fields.texts(self._fields.slices("_FILE._FILE_NAME", rows))
         check_names(names, "_FILE_NAME", self._source)
         return names
 
@@ -114,7 +111,7 @@ class EntryColumns:
     def are_named(self, rows: Longs, names: Collection[str]) -> npt.NDArray[np.bool_]:
         """Return which of the files ``rows`` have one of the names."""
         wanted = pa.array([name.encode() for name in names], pa.large_binary())
-        found: npt.NDArray[np.bool_] = pc.is_in(self._binary("_FILE._FILE_NAME", rows), wanted).to_numpy(False)
+        found: npt.NDArray[np.bool_] = pc.is_in(self._fields.binary("_FILE._FILE_NAME", rows), wanted).to_numpy(False)
         return found
 
     def identities(self, rows: Longs) -> list[EntryIdentity]:
@@ -123,11 +120,11 @@ class EntryColumns:
             zip(
                 self._partitions_of(rows),
                 self.buckets[rows].tolist(),
-                self._longs("_FILE._LEVEL")[rows].tolist(),
+                self._fields.longs("_FILE._LEVEL")[rows].tolist(),
                 self.file_names(rows),
                 self._extra_files(rows),
-                self._optional_bytes("_FILE._EMBEDDED_FILE_INDEX", rows),
-                self._optional_texts("_FILE._EXTERNAL_PATH", rows),
+                self._fields.optional_bytes("_FILE._EMBEDDED_FILE_INDEX", rows),
+                self._fields.optional_texts("_FILE._EXTERNAL_PATH", rows),
                 strict=True,
             )
         )
@@ -135,15 +132,15 @@ class EntryColumns:
     def counts(self, rows: Longs) -> FileCounts:
         """Return what the files ``rows`` hold."""
         return FileCounts(
-            self._longs("_FILE._LEVEL")[rows],
-            self._longs("_FILE._ROW_COUNT")[rows],
-            self._told_longs("_FILE._DELETE_ROW_COUNT", rows),
-            self._told_longs("_FILE._FILE_SOURCE", rows),
+            self._fields.longs("_FILE._LEVEL")[rows],
+            self._fields.longs("_FILE._ROW_COUNT")[rows],
+            self._fields.told_longs("_FILE._DELETE_ROW_COUNT", rows),
+            self._fields.told_longs("_FILE._FILE_SOURCE", rows),
         )
 
     def key_bounds(self, rows: Longs) -> tuple[pa.LargeBinaryArray, pa.LargeBinaryArray]:
         """Return the smallest and the greatest key of each of the files ``rows``."""
-        return self._binary("_FILE._MIN_KEY", rows), self._binary("_FILE._MAX_KEY", rows)
+        return self._fields.binary("_FILE._MIN_KEY", rows), self._fields.binary("_FILE._MAX_KEY", rows)
 
     def file_table(self, rows: Longs) -> pa.RecordBatch:
         """Return the files of the entries ``rows`` as `FILE_TABLE` has them."""
@@ -152,13 +149,13 @@ class EntryColumns:
         return pa.record_batch(
             [
                 pa.array(names, pa.large_string()),
-                *(pa.array(self._longs(f"_FILE.{name}")[rows]) for name in TABLE_LONGS),
-                *(self._binary(path, rows) for path in ("_FILE._MIN_KEY", "_FILE._MAX_KEY")),
-                *(self._binary(path, rows) for path in (f"{stats}._MIN_VALUES", f"{stats}._MAX_VALUES")),
-                self._list(f"{stats}._NULL_COUNTS", rows, pa.int64()),
-                *(self._optional_numbers(f"_FILE.{name}", rows) for name in TABLE_OPTIONAL_LONGS),
-                self._optional_text("_FILE._EXTERNAL_PATH", rows),
-                *(self._list(f"_FILE.{name}", rows, pa.large_string()) for name in TABLE_TEXT_LISTS),
+                *(pa.array(self._fields.longs(f"_FILE.{name}")[rows]) for name in TABLE_LONGS),
+                *(self._fields.binary(path, rows) for path in ("_FILE._MIN_KEY", "_FILE._MAX_KEY")),
+                *(self._fields.binary(path, rows) for path in (f"{stats}._MIN_VALUES", f"{stats}._MAX_VALUES")),
+                self._fields.lists(f"{stats}._NULL_COUNTS", rows, pa.int64()),
+                *(self._fields.optional_numbers(f"_FILE.{name}", rows) for name in TABLE_OPTIONAL_LONGS),
+                self._fields.optional_text("_FILE._EXTERNAL_PATH", rows),
+                *(self._fields.lists(f"_FILE.{name}", rows, pa.large_string()) for name in TABLE_TEXT_LISTS),
             ],
             schema=FILE_TABLE,
         )
@@ -182,26 +179,26 @@ class EntryColumns:
         return map(
             DataFileMeta,
             self.file_names(rows),
-            self._longs("_FILE._FILE_SIZE")[rows].tolist(),
-            self._longs("_FILE._ROW_COUNT")[rows].tolist(),
-            self._bytes("_FILE._MIN_KEY", rows),
-            self._bytes("_FILE._MAX_KEY", rows),
+            self._fields.longs("_FILE._FILE_SIZE")[rows].tolist(),
+            self._fields.longs("_FILE._ROW_COUNT")[rows].tolist(),
+            self._fields.slices("_FILE._MIN_KEY", rows),
+            self._fields.slices("_FILE._MAX_KEY", rows),
             self._stats("_FILE._KEY_STATS", rows) if stats else repeat(EMPTY_STATS, len(rows)),
             self._stats("_FILE._VALUE_STATS", rows) if stats else repeat(EMPTY_STATS, len(rows)),
-            self._longs("_FILE._MIN_SEQUENCE_NUMBER")[rows].tolist(),
-            self._longs("_FILE._MAX_SEQUENCE_NUMBER")[rows].tolist(),
-            self._longs("_FILE._SCHEMA_ID")[rows].tolist(),
-            self._longs("_FILE._LEVEL")[rows].tolist(),
+            self._fields.longs("_FILE._MIN_SEQUENCE_NUMBER")[rows].tolist(),
+            self._fields.longs("_FILE._MAX_SEQUENCE_NUMBER")[rows].tolist(),
+            self._fields.longs("_FILE._SCHEMA_ID")[rows].tolist(),
+            self._fields.longs("_FILE._LEVEL")[rows].tolist(),
             self._extra_files(rows),
-            self._optional_longs("_FILE._CREATION_TIME", rows),
-            self._optional_longs("_FILE._DELETE_ROW_COUNT", rows),
-            self._optional_bytes("_FILE._EMBEDDED_FILE_INDEX", rows),
-            self._optional_longs("_FILE._FILE_SOURCE", rows),
-            self._text_tuples("_FILE._VALUE_STATS_COLS", rows),
-            self._optional_texts("_FILE._EXTERNAL_PATH", rows),
-            self._optional_longs("_FILE._FIRST_ROW_ID", rows),
-            self._text_tuples("_FILE._WRITE_COLS", rows),
-            self._long_tuples("_FILE._WRITE_COLS_SEQUENCES", rows),
+            self._fields.optional_longs("_FILE._CREATION_TIME", rows),
+            self._fields.optional_longs("_FILE._DELETE_ROW_COUNT", rows),
+            self._fields.optional_bytes("_FILE._EMBEDDED_FILE_INDEX", rows),
+            self._fields.optional_longs("_FILE._FILE_SOURCE", rows),
+            self._fields.text_tuples("_FILE._VALUE_STATS_COLS", rows),
+            self._fields.optional_texts("_FILE._EXTERNAL_PATH", rows),
+            self._fields.optional_longs("_FILE._FIRST_ROW_ID", rows),
+            self._fields.text_tuples("_FILE._WRITE_COLS", rows),
+            self._fields.long_tuples("_FILE._WRITE_COLS_SEQUENCES", rows),
             map(self._footer_checksums.__getitem__, rows.tolist()),
         )
 
@@ -212,123 +209,16 @@ class EntryColumns:
     def _stats(self, path: str, rows: Longs) -> Iterable[SimpleStats]:
         return map(
             SimpleStats,
-            self._bytes(f"{path}._MIN_VALUES", rows),
-            self._bytes(f"{path}._MAX_VALUES", rows),
-            self._long_tuples(f"{path}._NULL_COUNTS", rows),
+            self._fields.slices(f"{path}._MIN_VALUES", rows),
+            self._fields.slices(f"{path}._MAX_VALUES", rows),
+            self._fields.long_tuples(f"{path}._NULL_COUNTS", rows),
         )
 
     def _partitions_of(self, rows: Longs) -> list[bytes]:
         return [self.partitions[code] for code in self.partition_codes[rows].tolist()]
 
     def _extra_files(self, rows: Longs) -> list[tuple[str, ...]]:
-        return [names or () for names in self._text_tuples("_FILE._EXTRA_FILES", rows)]
-
-    def _column(self, path: str, kind: type[Any], required: bool) -> Any:
-        column = self._columns.get(path)
-        if column is None and not required:
-            return None
-        if not isinstance(column, kind) or (required and column.present is not None):
-            raise CorruptTableError(f"{self._source} is no manifest: field {path} is missing or wrong.")
-        return column
-
-    def _longs(self, path: str) -> Longs:
-        values: Longs = self._column(path, LongColumn, required=True).values
-        return values
-
-    def _told_longs(self, path: str, rows: Longs) -> Longs:
-        """The numbers of an optional field, -1 where there is none."""
-        column: LongColumn | None = self._column(path, LongColumn, required=False)
-        if column is None:
-            return np.full(len(rows), -1, np.int64)
-        values = column.values[rows]
-        return values if column.present is None else np.where(column.present[rows], values, -1)
-
-    def _binary(self, path: str, rows: Longs) -> pa.LargeBinaryArray:
-        return _gathered(self._data, self._column(path, SliceColumn, required=True), rows)
-
-    def _bytes(self, path: str, rows: Longs) -> list[bytes]:
-        return _slices(self._data, self._column(path, SliceColumn, required=True), rows)
-
-    def _optional_numbers(self, path: str, rows: Longs) -> pa.Int64Array:
-        column: LongColumn | None = self._column(path, LongColumn, required=False)
-        return pa.nulls(len(rows), pa.int64()) if column is None else _numbers(column, rows)
-
-    def _optional_text(self, path: str, rows: Longs) -> pa.LargeStringArray:
-        column: SliceColumn | None = self._column(path, SliceColumn, required=False)
-        if column is None:
-            return pa.nulls(len(rows), pa.large_string())
-        values = self._text(_gathered(self._data, column, rows))
-        return values if column.present is None else pc.if_else(pa.array(column.present[rows]), values, None)
-
-    def _list(self, path: str, rows: Longs, kind: pa.DataType) -> pa.LargeListArray:
-        """The lists of an optional field, of numbers or texts."""
-        column: ListColumn | None = self._column(path, ListColumn, required=False)
-        if column is None:
-            return pa.nulls(len(rows), pa.large_list(kind))
-        inner, items = column.items, _items_of(column, rows)
-        if isinstance(inner, LongColumn) != pa.types.is_integer(kind):
-            raise CorruptTableError(f"{self._source} is no manifest: field {path} is missing or wrong.")
-        if isinstance(inner, LongColumn):
-            values = _numbers(inner, items)
-        else:
-            values = self._text(_gathered(self._data, inner, items))
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(column.offsets[rows + 1] - column.offsets[rows], out=offsets[1:])
-        absent = None if column.present is None else pa.array(~column.present[rows])
-        return pa.LargeListArray.from_arrays(pa.array(offsets), values, mask=absent)
-
-    def _text(self, values: pa.LargeBinaryArray) -> pa.LargeStringArray:
-        try:
-            return values.cast(pa.large_string())
-        except pa.ArrowInvalid as error:
-            raise CorruptTableError(f"{self._source} has a name that is no text: {error}") from error
-
-    def _optional_longs(self, path: str, rows: Longs) -> list[int | None]:
-        column: LongColumn | None = self._column(path, LongColumn, required=False)
-        return [None] * len(rows) if column is None else _nullable_longs(column, rows)
-
-    def _optional_bytes(self, path: str, rows: Longs) -> Sequence[bytes | None]:
-        column: SliceColumn | None = self._column(path, SliceColumn, required=False)
-        if column is None:
-            return [None] * len(rows)
-        if column.present is None:
-            return _slices(self._data, column, rows)
-        present = column.present[rows]
-        if not present.any():
-            return [None] * len(rows)
-        values = zip(_slices(self._data, column, rows), present.tolist(), strict=True)
-        return [value if there else None for value, there in values]
-
-    def _optional_texts(self, path: str, rows: Longs) -> list[str | None]:
-        values = self._optional_bytes(path, rows)
-        return [None if value is None else self._texts([value])[0] for value in values]
-
-    def _texts(self, values: Iterable[bytes]) -> list[str]:
-        try:
-            return [str(value, "utf-8") for value in values]
-        except UnicodeDecodeError as error:
-            raise CorruptTableError(f"{self._source} has a name that is no text: {error}") from error
-
-    def _long_tuples(self, path: str, rows: Longs) -> list[tuple[Any, ...] | None]:
-        column: ListColumn | None = self._column(path, ListColumn, required=False)
-        if column is None or (column.present is not None and not column.present[rows].any()):
-            return [None] * len(rows)
-        if not isinstance(column.items, LongColumn):
-            raise CorruptTableError(f"{self._source} is no manifest: field {path} is missing or wrong.")
-        return _tuples(column, rows, _nullable_longs(column.items, _items_of(column, rows)))
-
-    def _text_tuples(self, path: str, rows: Longs) -> list[tuple[Any, ...] | None]:
-        column: ListColumn | None = self._column(path, ListColumn, required=False)
-        if column is None or (column.present is not None and not column.present[rows].any()):
-            return [None] * len(rows)
-        if not isinstance(column.items, SliceColumn):
-            raise CorruptTableError(f"{self._source} is no manifest: field {path} is missing or wrong.")
-        items = _slices(self._data, column.items, _items_of(column, rows))
-        distinct = list(set(items))
-        known = dict(zip(distinct, self._texts(distinct), strict=True))
-        shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        tuples = _tuples(column, rows, [known[value] for value in items])
-        return [None if names is None else shared.setdefault(names, names) for names in tuples]
+        return [names or () for names in self._fields.text_tuples("_FILE._EXTRA_FILES", rows)]
 
 
 @contextmanager
@@ -344,65 +234,3 @@ def _collector_paused() -> Iterator[None]:
 
 
 _KINDS = (FileKind.ADD, FileKind.DELETE)
-
-
-def _slices(data: bytes, column: SliceColumn, rows: Longs) -> list[bytes]:
-    starts = column.offsets[rows]
-    ends = starts + column.lengths[rows]
-    return [data[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-
-
-def _gathered(data: bytes, column: SliceColumn, rows: Longs) -> pa.LargeBinaryArray:
-    """The slices side by side."""
-    starts, lengths = column.offsets[rows], column.lengths[rows]
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    width = int(lengths[0]) if len(rows) else 0
-    if width and (lengths == width).all():
-        packed = np.ndarray((len(data) - width + 1,), f"V{width}", data, 0, (1,))[starts]
-    else:
-        packed = np.frombuffer(data, np.uint8)[np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)]
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(packed))]
-    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(rows), buffers)
-
-
-def _numbers(column: LongColumn, rows: Longs) -> pa.Int64Array:
-    return pa.array(column.values[rows], mask=None if column.present is None else ~column.present[rows])
-
-
-def _nullable_longs(column: LongColumn, rows: Longs) -> list[Any]:
-    values: list[Any] = column.values[rows].tolist()
-    if column.present is not None:
-        for row in np.flatnonzero(~column.present[rows]).tolist():
-            values[row] = None
-    return values
-
-
-def _items_of(column: ListColumn, rows: Longs) -> Longs:
-    """Return the numbers of the items of ``rows``, one row's after another's."""
-    starts = column.offsets[rows]
-    lengths = column.offsets[rows + 1] - starts
-    shifts = starts - (np.cumsum(lengths) - lengths)
-    numbers: Longs = np.arange(int(lengths.sum())) + np.repeat(shifts, lengths)
-    return numbers
-
-
-def _tuples(column: ListColumn, rows: Longs, items: list[Any]) -> list[tuple[Any, ...] | None]:
-    """Cut ``items`` (those of ``rows``, in order) into one tuple a row, None where the array is null."""
-    lengths = column.offsets[rows + 1] - column.offsets[rows]
-    width = int(lengths[0]) if len(lengths) else 0
-    result: list[Any]
-    if not (lengths == width).all():
-        ends = np.cumsum(lengths)
-        result = [
-            tuple(items[start:end])
-            for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True)
-        ]
-    elif width == 0:
-        result = [()] * len(lengths)
-    else:
-        result = list(zip(*[iter(items)] * width, strict=True))
-    if column.present is not None:
-        for row in np.flatnonzero(~column.present[rows]).tolist():
-            result[row] = None
-    return result
