@@ -119,7 +119,7 @@ class CommitRun:
             if latest is not None and not self._snapshots.is_linked(latest):
                 self._await_removal(latest, started)
                 continue
-            if latest is not None and self._snapshots.try_get(latest.id + 2) is not None:
+            if latest is not None and self._is_below_a_gap(latest):
                 self._await_rollback(latest, started)
                 continue
             earlier = self._replay.since(latest, self._attempts) or self._attempt.published_before(latest, self._attempts)
@@ -215,6 +215,9 @@ class CommitRun:
         self._unlinked = latest
         self._attempts += 1
         self._wait(started, latest.id + 1)
+
+    def _is_below_a_gap(self, latest: Snapshot) -> bool:
+        return self._snapshots.try_get(latest.id + 2) is not None
 
     def _await_rollback(self, latest: Snapshot, started: float) -> None:
         """Snapshots lie above the id that is next: a rollback is under way, or was cut off. A commit in their gap would

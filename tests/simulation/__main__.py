@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import time
@@ -106,10 +107,15 @@ def _in_processes(
 
 def _chunk(seeds: range) -> _Ran:
     failures, outcomes = [], Counter[str]()
-    for seed in seeds:
-        failure = failure_of(scenario(seed), outcomes)
-        if failure is not None:
-            failures.append((seed, f"{type(failure).__name__}: {failure}"))
+    gc.disable()  # A sixth of the time: what a chunk leaves behind is small, and goes at its end.
+    try:
+        for seed in seeds:
+            failure = failure_of(scenario(seed), outcomes)
+            if failure is not None:
+                failures.append((seed, f"{type(failure).__name__}: {failure}"))
+    finally:
+        gc.enable()
+        gc.collect()
     return len(seeds), failures, outcomes
 
 
@@ -128,8 +134,10 @@ def _seeds_to_see(name: str, first: int) -> tuple[int | None, str]:
     with planted(name):
         for count in range(1, MOST_SEEDS + 1):
             failure = failure_of(scenario(first + count - 1))
+            if isinstance(failure, (TypeError, AttributeError)):
+                raise failure  # The stand-in is not what the engine calls any more.
             if failure is not None:
-                return count, str(failure)[:160]
+                return count, f"{type(failure).__name__}: {failure}"[:160]
     return None, ""
 
 

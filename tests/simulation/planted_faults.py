@@ -48,7 +48,7 @@ def planted(name: str) -> Iterator[None]:
 
 
 def _publish_without_read_back() -> Planted:
-    def publish(file_io: Any, path: str, data: bytes, sleep: object) -> bool:
+    def publish(file_io: Any, path: str, data: bytes, *more: object, **others: object) -> bool:
         try:
             return bool(file_io.create_if_absent(path, data))
         except OSError:
@@ -60,7 +60,7 @@ def _publish_without_read_back() -> Planted:
 def _publish_trusts_the_answer_taken() -> Planted:
     """After an error the request is sent again, and "exists" is taken for another writer's."""
 
-    def publish(file_io: Any, path: str, data: bytes, sleep: object) -> bool:
+    def publish(file_io: Any, path: str, data: bytes, *more: object, **others: object) -> bool:
         for _ in range(3):
             try:
                 return bool(file_io.create_if_absent(path, data))
@@ -75,9 +75,9 @@ def _unknown_outcome_taken_for_failure() -> Planted:
     """Manifests and data are deleted though the snapshot may be visible."""
     real = commit_run.publish
 
-    def publish(file_io: Any, path: str, data: bytes, sleep: Any) -> bool:
+    def publish(file_io: Any, path: str, data: bytes, *more: Any, **others: Any) -> bool:
         try:
-            return real(file_io, path, data, sleep)
+            return real(file_io, path, data, *more, **others)
         except CommitOutcomeUnknownError as error:
             raise commit_run.StorageError(str(error)) from error
 
@@ -325,6 +325,15 @@ def _any_snapshot_taken_for_history() -> Planted:
     return [(CommitRun, "_is_in_history", lambda *arguments: True)]
 
 
+def _gaps_filled() -> Planted:
+    """Where a rollback left snapshots above one that it removed."""
+    return [(CommitRun, "_is_below_a_gap", lambda *arguments: False)]
+
+
+def _sent_again_whatever_was_removed() -> Planted:
+    return [(CommitRun, "_check_resend", _nothing), (CommitRun, "_has_its_list", lambda *arguments: True)]
+
+
 def _tags_not_looked_at_again() -> Planted:
     return [(tags, "_is_kept", lambda *arguments: True)]
 
@@ -382,6 +391,8 @@ PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
     "create-if-absent overwrites": _create_overwrites,
     "rows are numbered from 0": _numbers_not_above_the_table,
     "a commit under an expired id is acknowledged": _any_snapshot_taken_for_history,
+    "a commit fills the gap that a rollback left": _gaps_filled,
+    "a request is sent again whatever a rollback removed": _sent_again_whatever_was_removed,
     "a new tag is not looked at again": _tags_not_looked_at_again,
     "expiry ignores tags": _tags_expire_too,
     "expiry ignores branches": _branches_expire_too,
