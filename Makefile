@@ -56,7 +56,7 @@ simulate: ## tables under races, crashes and lost answers, on a store in memory:
 	@$(NO_JVM) python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --workers $(WORKERS) $(if $(SEED),--seed $(SEED)) \
 		$(if $(PLANTED),--planted) $(ARGS)
 
-kills: ## processes killed at random moments of writes and upkeep: [KILLS=200] [WHERE=both, local, s3 or a URI] [FIRST=0]
+kills: ## processes killed at random moments of writes and upkeep, a tenth under Spark: [KILLS=200] [WHERE=both, local, s3 or a URI] [FIRST=0]
 	@$(RUN) python -m tests.campaign kills --kills $(KILLS) --first $(FIRST) $(if $(WHERE),--where $(WHERE)) $(ARGS)
 
 soak: ## writers, upkeep and readers on one table for a while: [MINUTES=15] [WHERE=local, s3 or a URI]

@@ -64,7 +64,7 @@ def create_branch(
         _copy_tag(store, branch, tag, tagged)
     for number in sorted(set(numbers) - {0}, reverse=True):
         _put(store, branch.schema_file(number), schemas[number])
-    if not store.file_io.create_if_absent(branch.schema_file(0), schemas[0]):
+    if not store.file_io.create_if_absent(branch.schema_file(0), schemas[0]) and not ignore_if_exists:
         raise _taken(store, name)
     _require_all(store, branch, made)
     return True

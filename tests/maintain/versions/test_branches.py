@@ -293,6 +293,23 @@ def test_a_branch_that_is_deleted_while_it_is_made_is_no_branch(tmp_path: Path) 
     assert made and not (tmp_path / "db.db/t/branch/branch-b").exists()
 
 
+def test_of_two_that_make_the_same_branch_one_is_told_that_it_is_there_unless_that_is_welcome(tmp_path: Path) -> None:
+    table = _two_schemas(tmp_path)
+
+    class Racing(LocalFileIO):
+        def create_if_absent(self, path: str, data: bytes) -> bool:
+            if path.endswith("schema-0"):
+                table.create_branch("b", "t1")  # It goes on where this one is.
+            return super().create_if_absent(path, data)
+
+    with pytest.raises(InvalidInputError, match="has branch 'b' already: "):
+        create_branch(replace(table._store(), file_io=Racing()), "b", "t1")
+    assert table.branch("b").count().rows == 2
+    table.delete_branch("b")
+    create_branch(replace(table._store(), file_io=Racing()), "b", "t1", ignore_if_exists=True)
+    assert table.branch("b").count().rows == 2 and not table.check().findings
+
+
 def test_a_rename_that_stops_anywhere_keeps_the_branch_and_goes_on(tmp_path: Path) -> None:
     table = _two_schemas(tmp_path)
     table.create_branch("b", "t1")
