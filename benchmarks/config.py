@@ -29,6 +29,9 @@ BEFORE_OPERATIONS = ("upsert", "count")
 METADATA_OPERATIONS = ("plan", "count-metadata", "commit")
 """What is done with manifests alone, on synthetic metadata of many files."""
 
+UPKEEP_OPERATIONS = ("expire", "orphan-scan", "check", "store-commit")
+"""What a table that lives for years needs, and a commit on an object store."""
+
 INTEGRITY_OPERATIONS = ("integrity-write", "integrity-read", "integrity-scan")
 """What checksums and durable files cost."""
 
@@ -85,6 +88,7 @@ OPERATIONS = (
     *LOOKUP_JOIN_OPERATIONS,
     *LOOKUP_OPERATIONS,
     *METADATA_OPERATIONS,
+    *UPKEEP_OPERATIONS,
     *INTEGRITY_OPERATIONS,
     *MEMORY_OPERATIONS,
 )
@@ -97,6 +101,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "lookup-joins": LOOKUP_JOIN_OPERATIONS,
     "lookups": LOOKUP_OPERATIONS,
     "metadata": METADATA_OPERATIONS,
+    "upkeep": UPKEEP_OPERATIONS,
     "integrity": INTEGRITY_OPERATIONS,
     "memory": MEMORY_OPERATIONS,
 }

@@ -14,7 +14,7 @@ from lakelsm.format.file_names import CommitFileNames
 from lakelsm.format.manifest import encode_manifest
 from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource, SimpleStats
 from lakelsm.format.manifest.entry import FileKind, ManifestEntry
-from lakelsm.format.manifest.manifest_list import encode_manifest_list, summarize
+from lakelsm.format.manifest.manifest_list import ManifestFileMeta, encode_manifest_list, summarize
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.row.binary_row import encode_row, encode_rows, with_arity
 from lakelsm.format.snapshot import CommitKind, Snapshot
@@ -25,7 +25,7 @@ BUCKETS = 4
 _ENTRIES_A_MANIFEST = 5_000
 ROWS_A_FILE = 100_000
 _UUID = "5f0d8a52-6c5e-4b42-9f3e-000000000001"
-_TIME_MILLIS = 1_767_225_600_000
+TIME_MILLIS = 1_767_225_600_000
 _COLUMNS = (
     ("p", "INT NOT NULL"),
     ("id", "BIGINT NOT NULL"),
@@ -39,6 +39,7 @@ _COLUMNS = (
     ("amount", "DECIMAL(12, 2)"),
 )
 _TYPES = [parse_type(text) for _, text in _COLUMNS]
+PARTITION_TYPES = _TYPES[:1]
 WHERE = "p = 7 AND id < 5000000"
 ONE_PARTITION = "p = 7"
 
@@ -48,15 +49,20 @@ def prepare_metadata(config: BenchConfig) -> Path:
     twenty on level 0 and the rest side by side on the highest level, each with statistics of all ten
     columns."""
     target = config.root / f"metadata{config.files}" / "bench.db" / "planned"
-    build(target, lambda path: _write(path, config.files))
+
+    def make(path: Path) -> None:
+        write_table(path, config.files)
+
+    build(target, make)
     return target
 
 
-def _write(root: Path, files: int) -> None:
+def write_table(root: Path, files: int) -> list[ManifestFileMeta]:
+    """Write the metadata of such a table with one snapshot; return its manifests."""
     paths = TablePaths(str(root))
     for folder in (paths.schema_dir, paths.snapshot_dir, paths.manifest_dir):
         Path(folder).mkdir(parents=True)
-    Path(paths.schema_file(0)).write_text(json.dumps(_schema()), encoding="utf-8")
+    Path(paths.schema_file(0)).write_text(json.dumps(schema()), encoding="utf-8")
     names = CommitFileNames(_UUID)
     entries = make_entries(np.arange(files), top_level=True)
     metas = []
@@ -65,7 +71,7 @@ def _write(root: Path, files: int) -> None:
         data = encode_manifest(part)
         name = names.manifest()
         Path(paths.manifest(name)).write_bytes(data)
-        metas.append(summarize(name, len(data), part, _TYPES[:1]))
+        metas.append(summarize(name, len(data), part, PARTITION_TYPES))
     base, delta = names.manifest_list(), names.manifest_list()
     Path(paths.manifest(base)).write_bytes(encode_manifest_list(metas))
     Path(paths.manifest(delta)).write_bytes(encode_manifest_list([]))
@@ -77,16 +83,18 @@ def _write(root: Path, files: int) -> None:
         commit_user="bench",
         commit_identifier=1,
         commit_kind=CommitKind.APPEND,
-        time_millis=_TIME_MILLIS,
+        time_millis=TIME_MILLIS,
         total_record_count=files * ROWS_A_FILE,
         delta_record_count=0,
     )
     Path(paths.snapshot_file(1)).write_text(snapshot.to_json(), encoding="utf-8")
     for hint in (paths.latest_hint, paths.earliest_hint):
         Path(hint).write_text("1", encoding="utf-8")
+    return metas
 
 
-def _schema() -> dict[str, object]:
+def schema() -> dict[str, object]:
+    """The table's schema file."""
     return {
         "version": 3,
         "id": 0,
@@ -95,7 +103,7 @@ def _schema() -> dict[str, object]:
         "partitionKeys": ["p"],
         "primaryKeys": ["p", "id"],
         "options": {"bucket": str(BUCKETS), "write-only": "true"},
-        "timeMillis": _TIME_MILLIS,
+        "timeMillis": TIME_MILLIS,
     }
 
 
@@ -108,7 +116,7 @@ def make_entries(numbers: np.ndarray, top_level: bool) -> list[ManifestEntry]:
     minima, maxima = _stats_rows(partition, low), _stats_rows(partition, high)
     key_type = _TYPES[1:2]
     keys = [with_arity(encode_rows([pa.array(side)], key_type), 1).to_pylist() for side in (low, high)]
-    partitions = [encode_row([value], _TYPES[:1]) for value in range(PARTITIONS)]
+    partitions = [encode_row([value], PARTITION_TYPES) for value in range(PARTITIONS)]
     entries = []
     for at, number in enumerate(numbers.tolist()):
         level_0 = not top_level or number // (PARTITIONS * BUCKETS) % 20 == 19
@@ -124,7 +132,7 @@ def make_entries(numbers: np.ndarray, top_level: bool) -> list[ManifestEntry]:
             max_sequence_number=(number + 1) * ROWS_A_FILE - 1,
             schema_id=0,
             level=0 if level_0 else 5,
-            creation_time_millis=_TIME_MILLIS,
+            creation_time_millis=TIME_MILLIS,
             delete_row_count=0,
             file_source=FileSource.APPEND if level_0 else FileSource.COMPACT,
         )

@@ -25,6 +25,9 @@ COPY = "Spark parquet copy"
 SHUFFLE_JOIN = "Spark shuffle join"
 BROADCAST_JOIN = "Spark broadcast join"
 ARROW_SCAN = "pyarrow scan"
+DIRECTORY_WALK = "bare os.scandir"
+BARE_AVRO = "bare fastavro"
+BARE_REQUESTS = "bare requests"
 
 # Peers.
 JAVA = "Paimon (Java)"
@@ -41,6 +44,11 @@ DEDUPLICATE, PARTIAL_UPDATE, AGGREGATION = "deduplicate", "partial-update", "agg
 def first(name: str) -> str:
     """The first query of a snapshot; the bare name is a later one."""
     return f"{name}, first query"
+
+
+def cold(name: str) -> str:
+    """The same in a process that has nothing of the table in memory."""
+    return f"{name}, new process"
 
 
 def anew(name: str) -> str:

@@ -23,6 +23,7 @@ from benchmarks.config import (
     METADATA_OPERATIONS,
     MODE_OPERATIONS,
     SPEED_OPERATIONS,
+    UPKEEP_OPERATIONS,
     VECTOR_COMPACTIONS,
     VECTOR_OPERATIONS,
     BenchConfig,
@@ -183,6 +184,11 @@ def _run_own(runner: Runner, wanted: Collection[str]) -> None:
     if planning:
         runner.lane("prepare-metadata", "benchmarks.planning_lane", ("prepare",))
         runner.lane("-".join(planning), "benchmarks.planning_lane", planning)
+    upkeep = [name for name in UPKEEP_OPERATIONS if name in wanted]
+    if upkeep:
+        runner.lane("prepare-upkeep", "benchmarks.upkeep_lane", ("prepare",))
+    for name in upkeep:  # Each in a process of its own: its memory is told.
+        runner.lane(name, "benchmarks.upkeep_lane", (name,))
     lookups = [name for name in LOOKUP_OPERATIONS if name in wanted]
     if lookups:
         runner.lane("lookups", "benchmarks.lookup_lane", lookups)

@@ -10,6 +10,7 @@ from benchmarks.config import ENGINE_OPERATIONS
 from benchmarks.names import (
     AGGREGATION,
     ARROW_SCAN,
+    BARE_REQUESTS,
     BEFORE,
     CLICKHOUSE,
     COPY,
@@ -29,6 +30,7 @@ from benchmarks.names import (
     SHUFFLE_JOIN,
     SORTED_WRITE,
     anew,
+    cold,
     first,
     merging,
     smaller,
@@ -114,6 +116,17 @@ LOOKUPS = (
 )
 """'Speed and memory' of lookups: the same rows, the same cores."""
 
+UPKEEP = (
+    Target("expire", "", 5.0),
+    Target("orphan-scan", "", 60.0),
+    Target("orphan-scan", "", float(1 << 30), "memory"),
+    Target("check", "", 20.0),
+    Target("store-commit", BARE_REQUESTS, 1.5),
+    Target("store-commit", cold(BARE_REQUESTS), 1.5, contender=cold(ENGINE)),
+)
+"""Upkeep of a table of 100,000 files and 1,000 snapshots, and commits on a local S3 server. How many requests these are a
+test counts (`tests/storage/test_requests.py`)."""
+
 BOUNDS = (
     Target("upsert", DELTA, 0.5),
     *(
@@ -138,7 +151,7 @@ BOUNDS = (
 )
 """What was reached before and has to stay: of vectors, metadata, integrity and memory."""
 
-TARGETS = SPEED + LOOKUPS + BOUNDS
+TARGETS = SPEED + LOOKUPS + UPKEEP + BOUNDS
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def test_a_lane_that_hangs_is_ended_with_what_it_started(runner: Runner, tmp_pat
     assert time.monotonic() - start < 30
     assert [result.error for result in runner.results] == ["not done after 2 s"]
     shown = subprocess.run(["ps", "-o", "stat=", "-p", pid_file.read_text()], capture_output=True, text=True, check=False)
-    assert shown.stdout.strip() in ("", "Z", "Zs")
+    assert shown.stdout.strip()[:1] in ("", "Z")
 
 
 def test_an_interrupted_run_leaves_no_lane_behind(monkeypatch: pytest.MonkeyPatch) -> None:
