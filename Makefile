@@ -23,6 +23,7 @@ demo: ## the main job on real records: a change stream, compacted; four feeds, a
 	@$(RUN) bash -c 'JDK_JAVA_OPTIONS="$$(python -m tests.class_archive --options)" exec python jobs/demo.py'
 
 test: ## every test, those without a JVM first, on [WORKERS=2] processes
+	@$(RUN) python -m tests.class_archive
 	@$(RUN) python -m pytest -n $(WORKERS) $(ARGS)
 
 test-fast: ## only the tests without a JVM

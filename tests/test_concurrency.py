@@ -292,7 +292,7 @@ def test_two_processes_writing_and_one_compacting_a_table_lose_nothing(
 ) -> None:
     table = engine.create(tmp_path, COLUMNS, ["k"], options=CASES[case])
     store = table._store()
-    outcome = work_together(engine, workers, table, seconds=3 if engine.spark is None else 8)
+    outcome = work_together(engine, workers, table, seconds=2 if engine.spark is None else 5)
     check_snapshots(store, outcome)
     check_levels(store)
     check_files(store)

@@ -15,6 +15,7 @@ from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import parse_columns
 from tests.interop.arrow_merge import bucket_keys, file_levels
+from tests.interop.conftest import PEERS
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import Peer
 from tests.interop.samples import ALL_TYPES, UTC, all_types_columns, all_types_rows, column_name, rows_of
@@ -25,6 +26,11 @@ def _form(columns: str, table: pa.Table) -> Rows:
     return rows_of_arrow(table, parse_columns(columns))
 
 
+@pytest.mark.parametrize(
+    ("engine", "peer"),
+    [*(("local", peer) for peer in PEERS), pytest.param("spark", "java-paimon", marks=pytest.mark.spark)],
+    indirect=True,
+)
 def test_all_types_written_by_lakelsm(either: LakelsmTables, peer: Peer, path: Path) -> None:
     columns = all_types_columns()
     expected = either.held(_form(columns, all_types_rows()), parse_columns(columns))
