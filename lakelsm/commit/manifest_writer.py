@@ -103,9 +103,10 @@ def rolled(
     if not entries:
         return
     sample = entries[:_SAMPLE]
-    per_entry = len(encode(sample)) / len(sample)
+    data = encode(sample)
+    per_entry = len(data) / len(sample)
     if per_entry * len(entries) < 2 * target_size:
-        data = encode(entries)
+        data = data if len(sample) == len(entries) else encode(entries)
         if len(data) < 2 * target_size:
             # Not enough for two full parts; up to twice the target in one is as good as a small rest.
             yield entries, data

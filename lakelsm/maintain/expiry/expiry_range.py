@@ -17,6 +17,9 @@ from lakelsm.maintain.expiry.retention import (
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER
 from lakelsm.snapshots.table_store import TableStore
 
+#: After a commit an expiry waits until so large a share of what is retained may go: one in so many.
+_SHARE = 20
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExpiryRange:
@@ -85,9 +88,11 @@ def _newest(store: TableStore, ids: Sequence[int]) -> int:
 
 
 def is_due(store: TableStore, retention: Retention) -> bool:
-    """Whether a snapshot is past ``retention``, whoever may hold it: told by a few files, without a listing.
+    """Whether so many snapshots are past ``retention`` as are worth an expiry, whoever may hold them: told by a few
+    files, without a listing. The first time it lists, and writes EARLIEST, as Java does.
 
-    The first time it lists, and writes EARLIEST, as Java does.
+    An expiry reads all snapshots that stay, so it waits for a twentieth of what is retained (for one, of less than 40):
+    what it reads follows from what expires then, and not from how much stays.
     """
     earliest = store.snapshots.told_earliest_id()
     time = None if earliest is None else _times(store)(earliest)
@@ -96,7 +101,9 @@ def is_due(store: TableStore, retention: Retention) -> bool:
     if time >= retention.older_than and retention.most >= UNLIMITED:
         return False
     latest = store.snapshots.latest_id() or earliest
-    return first_kept(retention, earliest, latest, {}, _times(store)).first > earliest
+    worth = min((latest - earliest + 1) // _SHARE or 1, retention.limit)
+    last = earliest + worth - 1
+    return first_kept(replace(retention, limit=1), last, latest, {}, _times(store)).first > last
 
 
 def _times(store: TableStore) -> Callable[[int], int | None]:

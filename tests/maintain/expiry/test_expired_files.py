@@ -114,3 +114,33 @@ def test_an_expiry_leaves_all_that_a_branch_with_the_same_history_needs(tmp_path
     table.expire_snapshots(retain_last=1)
     newest = branch._store().snapshots.latest_id() or 0
     assert [len(values(branch, snapshot_id=number)) for number in range(1, newest + 1)] == [1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("kept_snapshots", [20, 60])
+def test_what_an_expiry_reads_follows_from_what_goes_with_many_snapshots_tags_and_branches(
+    tmp_path: Path, kept_snapshots: int
+) -> None:
+    """Of each snapshot that stays it reads the snapshot file, and lists and manifests of the first alone; of tags and
+    branches their own files and the lists of one state of each."""
+    file_io = ReadingFileIO()
+    table = ExpiryTable(tmp_path / "t", file_io=file_io)
+    expired, tags, branches = 10, 10, 5
+    for _ in range(expired // 2):
+        fresh = table.new()
+        table.append(fresh)
+        table.compact(table.rewritten(fresh))
+    for _ in range(kept_snapshots):
+        table.append(table.new())
+    last = kept_snapshots + expired
+    for number in range(tags):
+        table.tag(f"t{number}", table.snapshots.get(last - number))
+    for number in range(branches):
+        create_branch(table.store, f"b{number}", tag=f"t{number}")
+    file_io.reads.clear()
+    assert table.expire_to(kept_snapshots).snapshots == expired
+    lists = [name for name in file_io.reads if name.startswith("manifest-list-")]
+    manifests = [name for name in file_io.reads if name.startswith("manifest-") and name not in lists]
+    snapshots = [name for name in file_io.reads if name.startswith("snapshot-")]
+    assert len(lists) <= 4 * expired + 4 * branches
+    assert len(manifests) <= 2 * expired + 20
+    assert len(snapshots) <= kept_snapshots + 5 * expired + 6 * branches

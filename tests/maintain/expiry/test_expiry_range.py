@@ -99,3 +99,17 @@ def test_that_nothing_is_due_is_told_by_a_few_reads(tmp_path: Path) -> None:
     assert is_due(table.store, Retention(least=10, most=1000, older_than=10**13, limit=50))
     assert is_due(table.store, Retention(least=1, most=20, older_than=0, limit=50))
     assert not is_due(ExpiryTable(tmp_path / "empty").store, Retention(least=1, most=1, older_than=0, limit=50))
+
+
+def test_after_a_commit_an_expiry_is_due_once_a_twentieth_of_what_is_retained_may_go(tmp_path: Path) -> None:
+    table = grown(tmp_path, 100)
+    beyond = [Retention(least=1, most=most, older_than=0, limit=50) for most in (96, 95)]
+    assert [is_due(table.store, retention) for retention in beyond] == [False, True]
+    assert is_due(table.store, Retention(least=1, most=98, older_than=0, limit=2)), "one run takes no more"
+    aged = [Retention(least=1, most=UNLIMITED, older_than=time, limit=50) for time in times_of(table, 5, 6)]
+    assert [is_due(table.store, retention) for retention in aged] == [False, True]
+
+
+def times_of(table: ExpiryTable, *snapshot_ids: int) -> list[int]:
+    """Bounds by age that let go of all snapshots before those of these ids, which are as old as the ones after them."""
+    return [table.snapshots.get(snapshot_id + 1).time_millis for snapshot_id in snapshot_ids]
