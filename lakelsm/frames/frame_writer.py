@@ -22,6 +22,7 @@ from lakelsm.schema.system_columns import BUCKET, FILE_NAME, SEQUENCE_NUMBER, VA
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.columns import quoted_all
 from lakelsm.spark.spark_runner import SparkRunner
+from lakelsm.spark.task_errors import translated
 from lakelsm.spark.tasks import collect_messages, map_in_arrow
 from lakelsm.write.dynamic_bucket import BucketPolicy
 from lakelsm.write.fixed_buckets import FixedBuckets
@@ -42,6 +43,10 @@ class FrameWriter:
 
     def write(self, rows: DataFrame, job: Level0Job) -> TaskMessages:
         """See `RowWriter.write`."""
+        with translated(job.paths.root):
+            return self._written(rows, job)
+
+    def _written(self, rows: DataFrame, job: Level0Job) -> TaskMessages:
         order = row_order(self._store.schema, job)
         job = replace(job, interleaved=order.interleaved)
         task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]] = job

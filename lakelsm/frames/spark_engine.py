@@ -18,6 +18,7 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.conditions import predicate_of
 from lakelsm.spark.session import resolve_session
 from lakelsm.spark.spark_runner import SparkRunner
+from lakelsm.spark.task_errors import translated
 from lakelsm.spark.times import millis_of
 
 
@@ -48,7 +49,8 @@ class SparkEngine:
         self, store: TableStore, data: DataFrame, row_kind: str | None = None, fixed: Mapping[str, object] | None = None
     ) -> DataFrame:
         """See `Engine.prepared`."""
-        return prepare(data, store.schema, store.options, row_kind, fixed)
+        with translated(store.paths.root):
+            return prepare(data, store.schema, store.options, row_kind, fixed)
 
     def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> DataFrame:
         """See `Engine.retractions`."""
@@ -56,7 +58,8 @@ class SparkEngine:
 
     def prepared_keys(self, store: TableStore, data: DataFrame) -> DataFrame:
         """See `Engine.prepared_keys`."""
-        return prepared_keys(store, data)
+        with translated(store.paths.root):
+            return prepared_keys(store, data)
 
     def key_retractions(self, store: TableStore, keys: DataFrame, snapshot: Snapshot | None) -> DataFrame:
         """See `Engine.key_retractions`."""

@@ -31,7 +31,8 @@ class SparkRunner:
 
     def messages(self, units: Sequence[Unit], task: Task[Unit], paths: TablePaths, names: AttemptNames) -> TaskMessages:
         """See `Runner.messages`."""
-        return collect_messages(run_units(self._spark, units, task, MESSAGE_SCHEMA), paths.root, names)
+        with translated(paths.root):
+            return collect_messages(run_units(self._spark, units, task, MESSAGE_SCHEMA), paths.root, names)
 
     def batches(
         self, units: Sequence[Unit], task: Task[Unit], schema: pa.Schema, paths: TablePaths

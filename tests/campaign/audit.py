@@ -6,6 +6,7 @@ from collections import Counter
 
 from lakelsm import Table
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.snapshots.tag_store import HOLDING_TAG
 from tests.campaign.ledger import Ledger, Rows, State
 from tests.campaign.places import TablePlace
 from tests.campaign.processes import CampaignError, Voice
@@ -70,7 +71,8 @@ def _same(found: Rows, expected: Rows, what: str) -> None:
 
 
 def _tags(table: Table | None, store: TableStore, ledger: Ledger) -> None:
-    names = set(store.tags.names())
+    # A creation of a tag that was killed leaves one that holds its snapshot for a while.
+    names = {name for name in store.tags.names() if not name.startswith(HOLDING_TAG)}
     known = set(ledger.tags)
     if known - ledger.maybe_tags - names or names - known - ledger.maybe_tags:
         raise CampaignError(f"tags {sorted(names)}, of {sorted(known)} and maybe {sorted(ledger.maybe_tags)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
 import signal
@@ -47,8 +48,10 @@ class Child:
         return self.process.pid
 
     def heard(self, seconds: float = PATIENCE) -> tuple[str, Any] | None:
-        """The next thing that it says, or None where it ended without."""
+        """The next thing that it says, or None where it ended without; where it says nothing, it shows its stacks."""
         if not self.pipe.poll(seconds):
+            os.kill(self.pid, signal.SIGUSR1)
+            time.sleep(1)
             raise CampaignError(f"process {self.process.pid} says nothing for {seconds:.0f} s")
         try:
             word, value = self.pipe.recv()
@@ -92,6 +95,7 @@ class Voice:
 
 def _run(pipe: Connection, work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     say = Voice(pipe)
+    faulthandler.register(signal.SIGUSR1)  # It tells where it stands.
     try:
         work(say, *arguments)
     except BaseException:  # noqa: BLE001 - whatever it is, it is told

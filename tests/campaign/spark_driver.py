@@ -60,12 +60,21 @@ class SparkDriver:
 
     def killed(
         self, place: TablePlace, action: Action, seconds: float, chance: random.Random
-    ) -> tuple[str, list[tuple[str, Any]]]:
+    ) -> tuple[str, list[Said]]:
         """Begin an action, and kill something after at most so many seconds.
 
         Returns what was killed, or nothing where the action was done before, and what the driver has said. Raises
         CampaignError where it ended with another error than the one for a JVM that is gone.
         """
+        try:
+            return self._killed(place, action, seconds, chance)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _killed(
+        self, place: TablePlace, action: Action, seconds: float, chance: random.Random
+    ) -> tuple[str, list[Said]]:
         child = self._running()
         child.pipe.send((place, action))
         _expect(child, "begin")
