@@ -6,12 +6,16 @@ import os
 import random
 import signal
 import time
+import traceback
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from py4j.protocol import Py4JError
+
+import lakelsm
 from lakelsm import LakelsmError
 from lakelsm.errors import SparkUnavailableError
 from tests.campaign.actions import Action, Doer
@@ -25,6 +29,10 @@ KINDS = {"write": 4, "compact": 4, "orphans": 1, "expire": 2, "rollback": 2}
 DRIVER, JVM, WORKER = "driver under Spark", "JVM", "Python worker"
 #: Processes end so soon after the one that they belong to.
 _END_SECONDS = 60.0
+
+#: A call of Spark that is the user's and not the engine's, which makes the DataFrame that is written.
+OWN_CALL = "an error of the user's own call"
+_ENGINE = str(Path(lakelsm.__file__).parent)
 
 Said: TypeAlias = tuple[str, Any]
 
@@ -48,6 +56,10 @@ def act_on_spark(say: Voice, scratch: Path) -> None:
             doer.does(action)
         except LakelsmError as error:
             say("refused", type(error).__name__)
+        except (Py4JError, ConnectionError) as error:
+            if any(frame.filename.startswith(_ENGINE) for frame in traceback.extract_tb(error.__traceback__)):
+                raise
+            say("refused", OWN_CALL)
     spark.stop()
 
 
@@ -89,11 +101,12 @@ class SparkDriver:
             while not _is_done(words):  # The task is tried again.
                 words += _heard(child, PATIENCE)
             return victim, words
-        below, self.child = descendants(child.pid), None
+        below = descendants(child.pid)
         if victim == JVM:
             _kill(next(pid for pid, name in below.items() if name == "java"))
             while not _is_done(words):
                 words += _heard(child, PATIENCE, may_be_refused=True)
+        self.child = None
         child.kill()
         words += child.all_heard()
         _await_end(below)
@@ -126,7 +139,7 @@ def _heard(child: Child, seconds: float = 0.02, may_be_refused: bool = False) ->
             raise CampaignError(f"a driver says nothing for {seconds:.0f} s")
         return []
     heard = child.heard()
-    told_well = may_be_refused and heard is not None and heard[1] == SparkUnavailableError.__name__
+    told_well = may_be_refused and heard is not None and heard[1] in (SparkUnavailableError.__name__, OWN_CALL)
     if heard is None or heard[0] == "raised" or (heard[0] == "refused" and not told_well):
         raise CampaignError(f"a driver ended an action with {heard}")
     return [heard]
