@@ -85,7 +85,7 @@ class Ledger:
         self.firm: set[str] = set()
         #: How often each kind of action was done, and failed.
         self.outcomes: Counter[str] = Counter()
-        #: How many files ceased to be firm, or never were.
+        #: How many snapshot and tag files ceased to be firm, never were, or were taken back.
         self.losses = 0
         #: What expiry may take, by the directory of snapshots: so many of the newest have to stay.
         self.retained_least: dict[str, int] = {}
@@ -242,7 +242,8 @@ class Ledger:
 
     def _forget(self, path: str) -> None:
         self._soften(path)
-        self.kept.pop(path, None)
+        if self.kept.pop(path, None) in self.suspects:
+            self.losses += 1
 
     def _soften(self, path: str) -> None:
         if path in self.firm:
