@@ -89,9 +89,18 @@ WRITING |= {"rollback", "record_consumer", "delete_consumer", "expire_consumers"
 WRITING |= {"expire_tags", "create_tag", "rename_tag", "replace_tag", "delete_tag"}
 CHANGING_ROWS = {"drop_table", "delete", "update", "overwrite", "rollback", "drop_partitions", "expire_partitions"}
 
-TRAVEL = {"snapshot_id": [None, 1], "timestamp": [None, datetime.datetime(2999, 1, 1)], "tag": [None]}
+#: Methods that need a session whatever they are given, or are of one.
+SPARK_ALONE = {"read", "changelog", "lookup_join", "update", "system", "snapshots", "files", "buckets"}
+SPARK_ALONE |= {"__init__", "for_path"}
+
+TRAVEL = {"snapshot_id": [None, 1], "timestamp": [None, datetime.datetime(2999, 1, 1)], "tag": [None, "old"]}
 DRY_RUN: dict[str, list[Any]] = {"dry_run": [False, True]}
-TAGGED = {"snapshot_id": [None, 1], "timestamp": [None], "time_retained": [None, "1 d", 60]}
+TAGGED = {
+    "snapshot_id": [None, 1],
+    "timestamp": [None, datetime.datetime(2999, 1, 1)],
+    "time_retained": [None, "1 d", 60, datetime.timedelta(days=1)],
+}
+CONDITIONS = ["dt = 'a'", "dt IS NULL", "dt <> '/'"]
 COMMIT = {"commit_user": [None, "u"], "batch_id": [None, 3]}
 WHERE = {"where": [None, "dt = 'a'"]}
 ENGINE = {"engine": ["local", "spark", None]}
@@ -108,7 +117,9 @@ CHANGELOG = {
 }
 
 
-def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict[str, dict[str, list[Any]]]:
+def right_values(
+    spark: SparkSession | None, warehouse: Path, frame: DataFrame | pa.Table
+) -> dict[str, dict[str, list[Any]]]:
     """Values by method and parameter that are right, of a warehouse with the table db.t; ``frame`` has its rows."""
     path = str(warehouse / "db.db" / "t")
     column: dict[str, list[Any]] = {"name": ["v"]}
@@ -191,26 +202,26 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
             "dry_run": [False, True],
             "deadline": [None, "1 h"],
         },
-        "Table.partitions": {"where": [None, "dt = 'a'"]},
-        "Table.drop_partitions": {"where": ["dt = 'a'"], "dry_run": [False, True], "commit_user": [None, "u"]},
+        "Table.partitions": {"where": [None, *CONDITIONS]},
+        "Table.drop_partitions": {"where": CONDITIONS, "dry_run": [False, True], "commit_user": [None, "u"]},
         "Table.expire_partitions": {
-            "older_than": ["1 d", 5, datetime.timedelta(days=1)],
-            "strategy": [None, "update-time"],
+            "older_than": ["1 d", 5, datetime.timedelta(days=1), datetime.datetime(2999, 1, 1)],
+            "strategy": ["update-time", None, "values-time"],
             "dry_run": [False, True],
             "deadline": [None, 0],
         },
-        "Table.mark_partitions_done": {"where": ["dt = 'a'", None], "dry_run": [False, True]},
-        "Table.create_branch": {"name": ["new", "b"], "tag": [None], "ignore_if_exists": [False, True], **DRY_RUN},
+        "Table.mark_partitions_done": {"where": [*CONDITIONS, None], "dry_run": [False, True]},
+        "Table.create_branch": {"name": ["new", "b"], "tag": [None, "old"], "ignore_if_exists": [False, True], **DRY_RUN},
         "Table.branch": {"name": ["main", "b"]},
         "Table.fast_forward": {"name": ["b"], **DRY_RUN},
         "Table.rename_branch": {"name": ["b"], "new_name": ["c"], **DRY_RUN},
         "Table.delete_branch": {"name": ["b"], **DRY_RUN},
-        "Table.create_tag": {"name": ["new"], **TAGGED, "if_not_exists": [False, True], **DRY_RUN},
+        "Table.create_tag": {"name": ["new", "old", "1", "a=b é"], **TAGGED, "if_not_exists": [False, True], **DRY_RUN},
         "Table.replace_tag": {"name": ["old"], **TAGGED, **DRY_RUN},
-        "Table.rename_tag": {"name": ["old"], "new_name": ["new"], **DRY_RUN},
+        "Table.rename_tag": {"name": ["old"], "new_name": ["new", "old", "2"], **DRY_RUN},
         "Table.delete_tag": {"name": ["old"], "dry_run": [False, True]},
         "Table.expire_tags": {"older_than": [None, "1 d", 0], "dry_run": [False, True]},
-        "Table.rollback": {"to": [1, 2, "old"], "timestamp": [None], "dry_run": [False, True]},
+        "Table.rollback": {"to": [1, 2, "old", None], "timestamp": [None, datetime.datetime(2999, 1, 1)], **DRY_RUN},
         "Table.record_consumer": {"consumer_id": ["etl"], "next_snapshot": [1, 2, 3], **DRY_RUN},
         "Table.delete_consumer": {"consumer_id": ["read"], **DRY_RUN},
         "Table.expire_consumers": {"older_than": ["1 d", 0, None], "dry_run": [False, True]},
@@ -244,9 +255,9 @@ def right_values(spark: SparkSession, warehouse: Path, frame: DataFrame) -> dict
 class World:
     """A warehouse with a table of `ROWS`, on which calls are made."""
 
-    spark: SparkSession
+    spark: SparkSession | None
     warehouse: Path
-    frame: DataFrame
+    frame: DataFrame | pa.Table
     pool: list[Any]
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
@@ -266,7 +277,8 @@ class World:
         return {str(path): (stat.st_size, stat.st_mtime_ns) for path, stat in found.items()}
 
     def right(self, method: Method) -> dict[str, list[Any]]:
-        return right_values(self.spark, self.warehouse, self.frame)[method.label]
+        right = right_values(self.spark, self.warehouse, self.frame)[method.label]
+        return {name: ["local"] if name == "engine" and self.spark is None else right[name] for name in right}
 
     def call(self, method: Method, values: Mapping[str, Any]) -> object:
         """Call a method; a DataFrame is computed, as some of a read's work is done only then."""
@@ -316,8 +328,22 @@ def attempt(world: World, method: Method, values: Mapping[str, Any]) -> str:
 
 @pytest.fixture(scope="module")
 def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> World:
-    warehouse = tmp_path_factory.mktemp("fuzzed") / "warehouse"
     frame = spark.createDataFrame(ROWS, "dt STRING, k INT, v STRING").cache()
+    warehouse = made(tmp_path_factory.mktemp("fuzzed") / "warehouse", spark, frame.withColumn("v", F.lit("old")), frame)
+    return World(spark, warehouse, frame, [*plain_values(), *spark_values(spark)])
+
+
+@pytest.fixture(scope="module")
+def local_world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The same without a session."""
+    kinds = [("dt", pa.string()), ("k", pa.int32()), ("v", pa.string())]
+    rows = pa.table([list(column) for column in zip(*ROWS)], schema=pa.schema(kinds))
+    old = rows.set_column(2, "v", pa.array(["old"] * len(ROWS)))
+    return World(None, made(tmp_path_factory.mktemp("fuzzed") / "warehouse", None, old, rows), rows, plain_values())
+
+
+def made(warehouse: Path, spark: SparkSession | None, old: DataFrame | pa.Table, rows: DataFrame | pa.Table) -> Path:
+    """A warehouse with the table db.t, with a branch, a tag and a consumer."""
     table = Catalog(str(warehouse), spark).create_table(
         "db.t",
         "dt STRING, k INT, v STRING",
@@ -325,13 +351,13 @@ def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Worl
         partition_by=["dt"],
         options={"bucket": 1, "write-only": True},
     )
-    table.write(frame.withColumn("v", F.lit("old")))
-    table.write(frame)
+    table.write(old)
+    table.write(rows)
     table.create_branch("b")
-    table.branch("b").write(frame)
+    table.branch("b").write(rows)
     table.create_tag("old", 1)
     table.record_consumer("read", 2)
-    return World(spark, warehouse, frame, [*plain_values(), *spark_values(spark)])
+    return warehouse
 
 
 def test_every_public_parameter_is_fuzzed(world: World) -> None:
@@ -353,11 +379,9 @@ PARAMETERS = [(method, name) for method in METHODS for name in method.parameters
 PICKS = st.lists(st.integers(0, 10**6), min_size=12, max_size=12)
 
 
-@examples(150)
-@given(chosen=st.sampled_from(PARAMETERS), others=st.sets(st.integers(0, 30), max_size=2), picks=PICKS)
-def test_a_call_with_hostile_values_is_refused_or_accepted_and_the_table_keeps_its_rows(
-    world: World, chosen: tuple[Method, str], others: set[int], picks: list[int]
-) -> None:
+
+def fuzz(world: World, chosen: tuple[Method, str], others: set[int], picks: list[int]) -> None:
+    """Call a method with hostile values for one parameter and perhaps others."""
     method, hostile = chosen
     with tempfile.TemporaryDirectory() as folder:
         copy = world.copy(Path(folder) / "copy") if method.name in WRITING else world
@@ -366,3 +390,22 @@ def test_a_call_with_hostile_values_is_refused_or_accepted_and_the_table_keeps_i
             pool = world.pool if name == hostile or at in others else right
             values[name] = pool[picks[at] % len(pool)]
         event(attempt(copy, method, values))
+
+
+@examples(150)
+@given(chosen=st.sampled_from(PARAMETERS), others=st.sets(st.integers(0, 30), max_size=2), picks=PICKS)
+def test_a_call_with_hostile_values_is_refused_or_accepted_and_the_table_keeps_its_rows(
+    world: World, chosen: tuple[Method, str], others: set[int], picks: list[int]
+) -> None:
+    fuzz(world, chosen, others, picks)
+
+
+LOCAL = [(method, name) for method, name in PARAMETERS if method.owner is Table and method.name not in SPARK_ALONE]
+
+
+@examples(150)
+@given(chosen=st.sampled_from(LOCAL), others=st.sets(st.integers(0, 30), max_size=2), picks=PICKS)
+def test_so_is_one_in_this_process_alone(
+    local_world: World, chosen: tuple[Method, str], others: set[int], picks: list[int]
+) -> None:
+    fuzz(local_world, chosen, others, picks)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import NoReturn
 
 #: A storage option that may be a secret, with its value, as a mistyped command line shows it.
@@ -21,6 +24,16 @@ class CommandParser(ArgumentParser):
             formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Namespace | None = None
+    ) -> tuple[Namespace, list[str]]:
+        """As argparse does, which would take '--option=--' for a list of no value."""
+        words = sys.argv[1:] if args is None else list(args)
+        for word in takewhile("--".__ne__, words):
+            if word.startswith("--") and word.endswith("=--"):
+                self.error(f"argument {word.removesuffix('=--')}: '--' alone is no value")
+        return super().parse_known_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Tell what is wrong with the command line, and exit with 2."""

@@ -62,12 +62,18 @@ def joined_report(reports: Sequence[Report]) -> Report:
 
 def print_report(report: Report, status: ExitStatus, form: str) -> None:
     """Print a result on standard output; as ``json`` it is one line with the exit status that the command ends with."""
-    print(_json(report.values, status) if form == "json" else report.text, flush=True)
+    print(_json(report.values, status) if form == "json" else printable(report.text), flush=True)
 
 
 def print_failure(report: Report, program: str) -> None:
     """Print the line of a failure on standard error."""
     print(f"{program}: {report.text}", file=sys.stderr, flush=True)
+
+
+def printable(text: str) -> str:
+    """A text as standard output can show it: what its encoding lacks is escaped, as names may have any character."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _json(values: Mapping[str, object], status: ExitStatus) -> str:

@@ -19,6 +19,7 @@ from lakelsm.cli.report import (
     outcome_report,
     print_failure,
     print_report,
+    printable,
 )
 from lakelsm.engine import spark_errors
 from lakelsm.errors import LakelsmError
@@ -108,7 +109,7 @@ def run_parsed(arguments: Namespace) -> int:
     for each in tables:
         reports.append(_run_on_one(each, SYSTEM.monotonic() - started if reports else 0.0))
         if len(tables) > 1 and arguments.report == "text" and "error" not in reports[-1].values:
-            print(reports[-1].text, flush=True)
+            print(printable(reports[-1].text), flush=True)
     return _tell(reports, arguments)
 
 

@@ -29,3 +29,14 @@ def test_names_of_options_are_whole() -> None:
     parser.add_argument("--deadline")
     with pytest.raises(SystemExit):
         parser.parse_args(["--dead", "1"])
+
+
+@pytest.mark.parametrize("words", [["--deadline=--"], ["below", "--name=--"]])
+def test_two_dashes_are_no_value(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    parser = CommandParser(prog="verb", description="", epilog="")
+    parser.add_argument("--deadline")
+    parser.add_subparsers().add_parser("below", description="", epilog="").add_argument("--name", action="append")
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_args(words)
+    assert ended.value.code == 2 and "'--' alone is no value" in capsys.readouterr().err
+    assert parser.parse_args(["--deadline=-", "below", "--name=---"]).name == ["---"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from lakelsm.cli.exit_status import ExitStatus
@@ -63,3 +65,10 @@ def test_reports_of_several_tables_are_one_with_the_gravest_status() -> None:
     tables = joined.values["tables"]
     assert isinstance(tables, list)
     assert [(each["table"], each["exit_status"]) for each in tables] == [("d.t", 3), ("d.u", 1)]
+
+
+def test_names_that_standard_output_cannot_show_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.TextIOWrapper(io.BytesIO(), "ascii")
+    monkeypatch.setattr("sys.stdout", shown)
+    print_report(Report(ExitStatus.DONE, "tag 'é\udcff'", {}), ExitStatus.DONE, "text")
+    assert shown.buffer.getvalue() == b"tag '\\xe9\\udcff'\n"  # type: ignore[attr-defined]
