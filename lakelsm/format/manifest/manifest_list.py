@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lakelsm.format.avro.container import decode_records, read_container, write_container
@@ -60,9 +60,12 @@ def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
     Raises CorruptTableError on damaged bytes and UnsupportedFeatureError on another ``_VERSION``.
     """
     container = read_container(data, source)
-    metas = decode_records(container, MANIFEST_VERSION, _from_record, "manifest list")
+    checksums = iter(checksums_of(container, sum(block.count for block in container.blocks)))
+    metas = decode_records(
+        container, MANIFEST_VERSION, lambda record: _from_record(record, next(checksums)), "manifest list"
+    )
     check_names([meta.file_name for meta in metas], "_FILE_NAME", source)
-    return [replace(meta, checksum=checksum) for meta, checksum in zip(metas, checksums_of(container, len(metas)))]
+    return metas
 
 
 def summarize(
@@ -126,7 +129,7 @@ def _to_record(meta: ManifestFileMeta) -> dict[str, Any]:
     }
 
 
-def _from_record(record: Mapping[str, Any]) -> ManifestFileMeta:
+def _from_record(record: Mapping[str, Any], checksum: int | None) -> ManifestFileMeta:
     return ManifestFileMeta(
         file_name=record["_FILE_NAME"],
         file_size=record["_FILE_SIZE"],
@@ -140,4 +143,5 @@ def _from_record(record: Mapping[str, Any]) -> ManifestFileMeta:
         max_level=record.get("_MAX_LEVEL"),
         min_row_id=record.get("_MIN_ROW_ID"),
         max_row_id=record.get("_MAX_ROW_ID"),
+        checksum=checksum,
     )
