@@ -79,7 +79,7 @@ def test_merged_rows_are_those_of_the_oracle(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @given(st.data())
-@examples(50)
+@examples(30)
 def test_each_function_is_that_of_the_oracle(function: str, data: st.DataObject) -> None:
     column = data.draw(columns("c", [function]))
     grouped = data.draw(st.booleans())

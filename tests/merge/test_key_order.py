@@ -17,6 +17,7 @@ from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.merge.key_order import group_starts, order_keys, rank_keys, stable_order
 from lakelsm.types import AtomicType, DataType, parse_type, to_arrow
+from tests.examples import examples
 from tests.nano_times import column_of, times_of_nanos
 from tests.oracle import sort_key
 
@@ -113,6 +114,7 @@ def test_a_key_of_one_column_has_the_order_of_its_values(type_name: str, nulls: 
     row = st.tuples(st.one_of(st.none(), value) if nulls else value)
 
     @given(st.lists(row, max_size=12))
+    @examples(50)
     def check(rows: list[tuple[Any, ...]]) -> None:
         check_order(rows, [type_name])
 

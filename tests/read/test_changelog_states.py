@@ -76,7 +76,7 @@ def batches(draw: st.DrawFn, retractions: bool) -> list[KindedRow]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @given(st.data())
-@examples(12)
+@examples(8)
 def test_a_lookup_changelog_leads_from_each_state_to_the_next(engine: str, data: st.DataObject) -> None:
     options, retractions = ENGINES[engine]
     trigger = data.draw(st.integers(2, 5))
@@ -102,7 +102,7 @@ def test_a_lookup_changelog_leads_from_each_state_to_the_next(engine: str, data:
 
 @pytest.mark.parametrize("engine", [name for name in ENGINES if name != "first-row"])
 @given(st.data())
-@examples(8)
+@examples(6)
 def test_a_changelog_of_full_compactions_leads_from_each_to_the_next(engine: str, data: st.DataObject) -> None:
     options, retractions = ENGINES[engine]
     with TemporaryDirectory() as folder:
@@ -120,7 +120,7 @@ def test_a_changelog_of_full_compactions_leads_from_each_to_the_next(engine: str
 
 @pytest.mark.parametrize("engine", ENGINES)
 @given(st.data())
-@examples(8)
+@examples(6)
 def test_the_difference_of_two_snapshots_leads_from_one_to_the_other(engine: str, data: st.DataObject) -> None:
     options, retractions = ENGINES[engine]
     producer = data.draw(st.sampled_from(["none", "lookup"]))
