@@ -134,7 +134,7 @@ class OutOfMemoryError(LakelsmError, MemoryError):
 
 
 class SparkUnavailableError(LakelsmError):
-    """No Spark session could be had that runs lakelsm's tasks; the message says what to install or to set."""
+    """No Spark session could be had that runs lakelsm's tasks, or its JVM ended; the message says what to do."""
 
     kind = ErrorKind.FIX
 

@@ -25,7 +25,7 @@ from tests.campaign.processes import PATIENCE, CampaignError, Child, Voice, desc
 #: What is killed, and how often of so many, while tasks run, and while the driver works alone.
 VICTIMS = {"write": (1, 1, 2), "compact": (1, 1, 2), "orphans": (1, 1, 2), "expire": (1, 1, 0), "rollback": (1, 1, 0)}
 #: What is done under Spark, and how often of so many.
-KINDS = {"write": 4, "compact": 4, "orphans": 1, "expire": 2, "rollback": 2}
+KINDS = {"write": 5, "compact": 5, "orphans": 1, "expire": 1, "rollback": 1}
 DRIVER, JVM, WORKER = "driver under Spark", "JVM", "Python worker"
 #: Processes end so soon after the one that they belong to.
 _END_SECONDS = 60.0
