@@ -260,7 +260,8 @@ class BranchReferences:
             path = f"{paths.consumer_dir}/{CONSUMER_PREFIX}{name}"
             with self._findings.instead_of_errors(CONSUMER_UNREADABLE, path, path):
                 following = consumers.try_get(name)
-                if following is not None and following < first:
+                is_behind = following is not None and following < first
+                if is_behind and not name.startswith(ROLLBACK_CONSUMER):  # A rollback brings back what it holds.
                     problem = f"it reads snapshot {following} next, and the oldest changes are those of {first}"
                     self._findings.add(CONSUMER_BEHIND, path, problem, path)
 

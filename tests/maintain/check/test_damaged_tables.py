@@ -122,6 +122,9 @@ METADATA: dict[str, tuple[str, Damage, str]] = {
     "a rollback was killed": (
         "lookup", written("consumer/consumer-lakelsm-rollback-to-1", '{"nextSnapshot": 1}'), "rollback-unfinished",
     ),
+    "a rollback was killed to what had expired": (
+        "lookup", written("consumer/consumer-lakelsm-rollback-to-0", '{"nextSnapshot": 0}'), "rollback-unfinished",
+    ),
     "a rollback was killed that puts a snapshot back": ("lookup", put_back, "rollback-unfinished"),
     "a total is wrong": ("lookup", lambda t: t.edit_snapshot(totalRecordCount=1), "snapshot-counts"),
     "a difference is wrong": ("lookup", lambda t: t.edit_snapshot(deltaRecordCount=-7), "snapshot-counts"),
