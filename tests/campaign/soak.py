@@ -33,6 +33,8 @@ WINDOW = 100
 REPLACED = 20
 #: Longer than any commit here, on a busy machine.
 ORPHAN_AGE = "60 s"
+#: Records of compactions that fill the history, which each snapshot carries: 8 KB.
+HISTORY = 80
 #: Seconds until orphans are as old as that, and removed as fast as they come.
 _WARM_UP = 120.0
 #: What is measured varies with compactions: a table whose last third is larger by this grows.
@@ -298,8 +300,9 @@ class _Soak:
         files, size = done_by(measure, self._place)
         seconds = self._last_size - self._begun
         self._report.sizes.append((seconds, files, size))
-        if self._report.steady is None and seconds > _WARM_UP and min(self._batches[w] for w in UPSERTING) > WINDOW:
-            self._report.steady = seconds
+        full = min(self._batches[writer] for writer in UPSERTING) > WINDOW
+        if full and seconds > _WARM_UP and self._report.counts["compactions done"] > HISTORY:
+            self._report.steady = self._report.steady or seconds
         print(f"{seconds:.0f} s: {dict(self._report.counts)}, {files} files, {size} bytes", flush=True)
 
     def _stop(self) -> None:
