@@ -113,7 +113,7 @@ def test_a_long_step_free_task_ends_where_it_asks() -> None:
 
     def task(unit: int) -> Iterator[pa.RecordBatch]:
         yield numbers(unit)
-        for _ in range(10_000):
+        for _ in range(100_000):
             time.sleep(0.001)
             asked.set()
             end_if_cancelled()
@@ -121,9 +121,9 @@ def test_a_long_step_free_task_ends_where_it_asks() -> None:
     started = time.monotonic()
     found = pool(1, task).run(1, "/t")
     next(found)
-    assert asked.wait(5)
+    assert asked.wait(30)
     found.close()
-    assert time.monotonic() - started < 5 and threads_of_pools() == []
+    assert time.monotonic() - started < 30 and threads_of_pools() == []
 
 
 def failing(at: int, error: BaseException, work: Work) -> Callable[[int], Iterator[pa.RecordBatch]]:
@@ -149,12 +149,12 @@ def test_what_comes_before_a_failure_is_given_first() -> None:
 
 
 def test_a_failure_ends_earlier_units_where_it_is_told_at_once() -> None:
-    work = Work(batches=10_000, seconds=0.001)
+    work = Work(batches=100_000, seconds=0.001)
     started = time.monotonic()
     found = pool(20, failing(1, CorruptTableError("file 1 is damaged"), work), fails_at_once=True).run(2, "/t")
     with pytest.raises(CorruptTableError, match="file 1 is damaged"):
         values(found)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     assert work.begun == work.closed == [0]
 
 
@@ -175,14 +175,14 @@ def interruptible() -> Iterator[None]:
 
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_of_the_user_ends_all_tasks_and_is_raised() -> None:
-    work = Work(batches=10_000, seconds=0.001)
+    work = Work(batches=100_000, seconds=0.001)
     timer = threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT])
     timer.start()
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         values(pool(4, work).run(2, "/t"))
     timer.join()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     assert threads_of_pools() == [] and sorted(work.closed) == sorted(work.begun)
 
 
