@@ -145,10 +145,10 @@ class StoreCommits:
         return self._storage.store
 
     def _ask(self, asked: Sequence[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> None:
-        """Make the same requests by the library alone. What is created only if it is absent gets a name of its own."""
+        """Make the same requests by the library alone. What is new gets a name of its own: replacing costs more."""
         store = self._opened()
         for name, (key, *given), more in asked:
-            if more.get("mode") == "create":
+            if name == "put" and not key.endswith("/LATEST"):
                 key = f"{key}-{next(self._fresh)}"
             with suppress(FileNotFoundError):
                 answer = getattr(store, name)(key, *given, **more)
