@@ -12,9 +12,10 @@ One on the snapshot that stays is a commit after the rollback.
 While it runs, a consumer holds the snapshot that stays. It is written before EARLIEST is looked at, and an expiry looks
 at consumers after it wrote EARLIEST: so one of the two sees the other and stops, whatever the order. Who finds an expiry
 announced changes nothing; an expiry that finds the consumer deletes nothing, and what it announced is taken back here.
-The consumer of a rollback that was killed holds its snapshot until that is done again, or the consumer is deleted. It is
-there until the files are gone too: a commit whose snapshot landed unseen and was removed is not made again of files that
-go, and another rollback, which could put back what this one removes, is refused.
+The consumer of a rollback that was cut off, by an error or a kill, holds its snapshot until that is done again, or the
+consumer is deleted: what was published on a snapshot while that went may be left above a gap. It is there until the files
+are gone too: a commit whose snapshot landed unseen and was removed is not made again of files that go, and another
+rollback, which could put back what this one removes, is refused.
 """
 
 from __future__ import annotations
@@ -73,16 +74,17 @@ def rollback(
         return later.result(store, target, released, dry_run=True)
     with _held(store, target):
         _restore(store, target, surroundings)
-        later = _remove_snapshots(store, target, later)
-        _remove_changelogs(store, later)
-        later = replace(later, tags=_tags_without_snapshot(store, target))
-        for name in later.tags:
-            store.file_io.delete(store.paths.tag(name))
-        reset_beyond(store, target.id + 1)
-        store.snapshots.withdraw_earliest(target.id)
-        # Files of commits that came in between are their writers' to delete, or orphan removal's.
-        released.keep_retained(target)
-        failures = released.delete().failures
+    later = _remove_snapshots(store, target, later)
+    _remove_changelogs(store, later)
+    later = replace(later, tags=_tags_without_snapshot(store, target))
+    for name in later.tags:
+        store.file_io.delete(store.paths.tag(name))
+    reset_beyond(store, target.id + 1)
+    store.snapshots.withdraw_earliest(target.id)
+    # Files of commits that came in between are their writers' to delete, or orphan removal's.
+    released.keep_retained(target)
+    failures = released.delete().failures
+    _let_go(store, target)
     seconds = surroundings.monotonic() - started
     return later.result(store, target, released, failures=failures, seconds=seconds)
 
@@ -168,24 +170,29 @@ def _left_of(store: TableStore, branch: RetainedBranch, target: Snapshot) -> Ret
 
 @contextmanager
 def _held(store: TableStore, target: Snapshot) -> Iterator[None]:
-    """Within, expiry of this branch keeps a snapshot and all later ones, unless it was announced before.
+    """From now until `_let_go` expiry of this branch keeps a snapshot and all later ones, unless it was announced before.
 
-    Raises CommitConflictError beside another rollback: one could put back what the other removes.
+    Not where what is done within fails. Raises CommitConflictError beside another rollback: one could put back what the
+    other removes.
     """
     own = f"{ROLLBACK_CONSUMER}{target.id}"
-    consumer = store.paths.consumer(own)
-    store.file_io.write(consumer, consumer_text(target.id))
+    store.file_io.write(store.paths.consumer(own), consumer_text(target.id))
     try:
         others = (name for name in store.consumers.names() if name.startswith(ROLLBACK_CONSUMER) and name != own)
         for other in others:
             to = other.removeprefix(ROLLBACK_CONSUMER)
             raise CommitConflictError(
-                f"Table {store.name}: another rollback, to snapshot {to}, is under way or was killed. Nothing was "
-                f"removed. Where it was killed, run it again, or call delete_consumer({other!r})."
+                f"Table {store.name}: another rollback, to snapshot {to}, is under way or was cut off. Nothing was "
+                f"removed. Where it was cut off, run it again, or call delete_consumer({other!r})."
             )
         yield
-    finally:
-        delete_unneeded(store.file_io, [consumer])
+    except BaseException:
+        _let_go(store, target)
+        raise
+
+
+def _let_go(store: TableStore, target: Snapshot) -> None:
+    delete_unneeded(store.file_io, [store.paths.consumer(f"{ROLLBACK_CONSUMER}{target.id}")])
 
 
 def _not_replaced(store: TableStore, snapshot: Snapshot, what: str) -> Snapshot:

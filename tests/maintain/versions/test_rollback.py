@@ -302,6 +302,25 @@ def test_a_snapshot_whose_tag_goes_while_it_is_put_back_is_not_gone_back_to(tabl
     assert [finding.rule for finding in table.check().findings] == ["stale-hint"], "EARLIEST named it already"
 
 
+def test_a_rollback_that_an_error_cut_off_holds_what_stays_until_it_is_done_again(table: Table) -> None:
+    """A commit came between its look at what is later and the first deletion: it is left above a gap."""
+    store = table._store()
+
+    def fails() -> None:
+        table.write(rows((9, "v9")))
+        Path(store.paths.snapshot_file(5)).unlink()
+        raise TimeoutError("no answer")
+
+    with pytest.raises(TimeoutError, match="no answer"):
+        rollback(with_file_io(store, Between("snapshot-5", fails)), store.snapshots.get(3))
+    assert list(store.snapshots.ids()) == [1, 2, 3, 4, 6]
+    assert table.expire_snapshots(retain_last=1).earliest_snapshot_id == 3
+    with pytest.raises(CommitConflictError, match="to snapshot 3, is under way or was cut off"):
+        table.rollback(4)
+    assert table.rollback(3).snapshots == (4, 6) and values(table) == ROWS[3]
+    assert not table.consumers() and table.check().findings == ()
+
+
 class LandsUnseen(LocalFileIO):
     """A snapshot lands, its answer is lost, and somebody comes before it is read back."""
 
