@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
+from multiprocessing.util import get_temp_dir
 
 #: Longer than anything that such a process does, on a busy machine.
 PATIENCE = 300.0
@@ -23,6 +24,7 @@ _LOADED = [
 ]
 
 CONTEXT = multiprocessing.get_context("forkserver")
+get_temp_dir()  # Chosen before a test has temporary files elsewhere: the path of the server's socket must be short.
 
 
 def started(work: Callable[..., object], *arguments: object) -> BaseProcess:
