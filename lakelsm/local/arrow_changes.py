@@ -128,4 +128,9 @@ def changes_reader(
     )
     spec = MergeSpec.of(store.schema, store.options)
     task = ChangesTask(reader, spec, schema, predicate=predicate, positions=positions)
-    return pa.RecordBatchReader.from_batches(schema, runner.batches(units, task, schema, store.paths))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with store.while_read(plan.oldest, not plan.of_states):
+            yield from runner.batches(units, task, schema, store.paths)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import compress
 from typing import TypeVar
@@ -73,12 +73,16 @@ class ChangelogPlan:
     """The work of an incremental read.
 
     ``scanned`` files have the changes as they are: each snapshot's, oldest first (None: of any snapshots, in no order).
-    The changes of ``merged`` units are what their merge gives, those of ``compared`` units the differences.
+    The changes of ``merged`` units are what their merge gives, those of ``compared`` units the differences. ``oldest`` is
+    the first snapshot that is looked at, which goes first where some go meanwhile: its changelog, or (``of_states``) its
+    state.
     """
 
     scanned: tuple[tuple[int | None, tuple[RunFile, ...]], ...] = ()
     merged: tuple[MergeUnit, ...] = ()
     compared: tuple[DifferenceUnit, ...] = ()
+    oldest: Snapshot | None = field(default=None, compare=False)
+    of_states: bool = field(default=False, compare=False)
 
 
 def plan_changelog(
@@ -89,9 +93,14 @@ def plan_changelog(
     ``predicate`` leaves out partitions; it is no filter. Raises SnapshotNotFoundError for an expired snapshot.
     """
     keep = partition_filter(store, predicate)
-    if mode is ChangelogMode.CHANGELOG:
-        return ChangelogPlan(scanned=tuple(_changelog_files(store, _between(store, start, end, mode), keep)))
-    return _delta(store, _between(store, start, end, mode), keep)
+    snapshots = list(_between(store, start, end, mode))
+    oldest = snapshots[0] if snapshots else None
+    with store.while_read(oldest, changes=True):
+        if mode is ChangelogMode.CHANGELOG:
+            plan = ChangelogPlan(scanned=tuple(_changelog_files(store, snapshots, keep)))
+        else:
+            plan = _delta(store, snapshots, keep)
+    return replace(plan, oldest=oldest)
 
 
 def plan_difference(
@@ -102,8 +111,9 @@ def plan_difference(
     only: Collection[int] | None = None,
 ) -> ChangelogPlan:
     """Plan the comparison of two snapshots (None: an empty table); ``only`` has the buckets looked at (None: all)."""
-    keep = partition_filter(store, predicate)
-    old, new = (live_files(store, snapshot, keep, only) for snapshot in (before, after))
+    keep, oldest = partition_filter(store, predicate), before or after
+    with store.while_read(oldest):
+        old, new = (live_files(store, snapshot, keep, only) for snapshot in (before, after))
     alike = shown_alike(store, old, new)
     found: list[tuple[LiveFile, tuple[bool, bool]]] = []
     for identity in {**old, **new}:
@@ -125,12 +135,13 @@ def plan_difference(
             for unit in make.of_section(Section(fewest_runs(group)), target):
                 places = [known[file] for file in unit.files]
                 units.append(DifferenceUnit(unit, *(tuple(side[place] for place in places) for side in sides)))
-    return ChangelogPlan(compared=tuple(units))
+    return ChangelogPlan(compared=tuple(units), oldest=oldest, of_states=True)
 
 
 def plan_state(store: TableStore, snapshot: Snapshot | None) -> ChangelogPlan:
     """Plan the rows of a snapshot (None: of an empty table) with its retractions that no compaction has dropped."""
-    live = list(live_files(store, snapshot, None, None).values())
+    with store.while_read(snapshot):
+        live = list(live_files(store, snapshot, None, None).values())
     listed = [file.entry for file in live]
     make = MergeUnits(store, listed, [file.vector for file in live])
     target = store.options.source_split_target_size
@@ -140,7 +151,9 @@ def plan_state(store: TableStore, snapshot: Snapshot | None) -> ChangelogPlan:
             for files in by_bucket(store, listed).values()
             for group in overlap_groups(files)
             for unit in make.of_section(Section(fewest_runs(group)), target)
-        )
+        ),
+        oldest=snapshot,
+        of_states=True,
     )
 
 

@@ -21,6 +21,7 @@ class OfSnapshot(Generic[Unit]):
     store: TableStore
     snapshot: Snapshot | None
     task: Callable[[Unit], Iterator[pa.RecordBatch]]
+    changes: bool = False
 
     @property
     def __name__(self) -> str:
@@ -29,5 +30,5 @@ class OfSnapshot(Generic[Unit]):
 
     def __call__(self, unit: Unit) -> Iterator[pa.RecordBatch]:
         """Yield what the task yields."""
-        with self.store.while_read(self.snapshot):
+        with self.store.while_read(self.snapshot, self.changes):
             yield from self.task(unit)

@@ -136,25 +136,29 @@ class TableStore:
         return BranchStore(self.file_io, self.paths)
 
     @contextmanager
-    def while_read(self, snapshot: Snapshot | None) -> Iterator[None]:
+    def while_read(self, snapshot: Snapshot | None, changes: bool = False) -> Iterator[None]:
         """Read files of a snapshot within: where one is missing because the snapshot itself has gone meanwhile (it
         expired, was rolled back, or its tag was deleted), nothing is damaged, and SnapshotNotFoundError says so.
+
+        With ``changes`` it is its changelog that is read, which may be kept for longer.
         """
         try:
             yield
         except CorruptTableError as error:
-            if snapshot is None or self._is_kept(snapshot):
+            if snapshot is None or self._is_kept(snapshot, changes):
                 raise
             raise SnapshotNotFoundError(
                 f"Table {self.name}: snapshot {snapshot.id} went while it was read: it expired, was rolled back, or its "
                 "tag was deleted. Read another one; a tag or a consumer keeps a snapshot for long reads."
             ) from error
 
-    def _is_kept(self, snapshot: Snapshot) -> bool:
+    def _is_kept(self, snapshot: Snapshot, changes: bool) -> bool:
         """Whether a snapshot is there, and not about to expire, or a tag keeps it; also where that cannot be told."""
         try:
             if snapshot.is_same(self.snapshots.try_get(snapshot.id)) and not self.snapshots.is_expiring(snapshot.id):
                 return True
+            if changes:
+                return snapshot.is_same(self.changelogs.try_get(snapshot.id))
             return any(snapshot.is_same(tag.snapshot) for tag in self.tags.all().values())
         except (OSError, LakelsmError):
             return True

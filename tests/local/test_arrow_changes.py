@@ -8,7 +8,12 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Table
-from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import (
+    CorruptTableError,
+    InvalidInputError,
+    SnapshotNotFoundError,
+    UnsupportedFeatureError,
+)
 from tests.compact.local_table import LocalTable
 
 
@@ -53,3 +58,30 @@ def test_arguments_and_damage_are_told(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(CorruptTableError, match=path.name):
         changes(table)
+
+
+@pytest.mark.parametrize("mode", ["changelog", "delta", "diff"])
+def test_changes_of_snapshots_that_go_while_they_are_read_are_no_damage(tmp_path: Path, mode: str) -> None:
+    written = LocalTable(tmp_path / "t", changelog_producer="input")
+    for value in "abc":
+        written.write((1, value))
+    table = Table.for_path(str(written.root))
+    reader = table.changelog_reader(1, 2, mode=mode)
+    table.compact(full=True)
+    table.expire_snapshots(retain_last=1)
+    with pytest.raises(SnapshotNotFoundError, match=f"snapshot {1 if mode == 'diff' else 2} went while it was read"):
+        reader.read_all()
+
+
+def test_a_long_lived_changelog_of_which_a_file_is_missing_is_damaged(tmp_path: Path) -> None:
+    written = LocalTable(tmp_path / "t", **{"changelog-producer": "input", "changelog.num-retained.min": "12"})
+    for value in "abc":
+        written.write((1, value))
+    table = Table.for_path(str(written.root))
+    reader = table.changelog_reader(0, 1)
+    table.expire_snapshots(retain_last=1)
+    assert len(changes(written, 0, 1)) == 1
+    for path in written.root.rglob("bucket-0/changelog-*"):
+        path.unlink()
+    with pytest.raises(CorruptTableError):
+        reader.read_all()

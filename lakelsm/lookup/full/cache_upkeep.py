@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from lakelsm.errors import CorruptStoreError, CorruptTableError
+from lakelsm.errors import CorruptStoreError, CorruptTableError, SnapshotNotFoundError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full.bootstrap import Bootstrap
@@ -64,6 +64,8 @@ class CacheUpkeep:
             if self.store.snapshots.try_get(state.snapshot.id) is not None:
                 raise
             return self._loaded_anew(newest, f"snapshot {state.snapshot.id} expired while it was compared")
+        except SnapshotNotFoundError:
+            return self._loaded_anew(newest, f"snapshot {state.snapshot.id} went while it was compared")
 
     def mended(self, damaged: CacheState) -> CacheState:
         """A state in place of a damaged one: that which another process has published, or one that is loaded anew.
