@@ -45,9 +45,10 @@ def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: 
     _branches(table, store, ledger)
     check = table.check(data="full", engine="local")
     found = {finding.rule for finding in check.findings}
-    allowed = {"stale-hint"} if ledger.left_behind == latest else set()
+    # What held a snapshot for a tag stays for its time.
+    allowed = {"tag-unfinished", *(["stale-hint"] if ledger.left_behind == latest else [])}
     if not settled:
-        allowed = {"expiry-unfinished", "rollback-unfinished", "branch-unfinished", "stale-hint"}
+        allowed |= {"expiry-unfinished", "rollback-unfinished", "branch-unfinished", "stale-hint"}
         ledger.left_behind = latest if "stale-hint" in found else None
     if found - allowed or not check.complete:
         raise CampaignError(check.as_text())

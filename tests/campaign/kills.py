@@ -97,7 +97,8 @@ class Life:
             f"t{seed}", COLUMNS, primary_key=["p", "k"], partition_by=["p"], options=options
         )
         life = Life(table, Ledger(layout), chance, tally, driver=driver)
-        life.does(Action("write", life.batches(3)))
+        # Of a table without a row a deletion makes no snapshot.
+        life.does(Action("write", (life.batch("upsert"), *life.batches(2))))
         life.does(Action("compact"))
         life.does(life.tagging())
         return life
@@ -206,10 +207,10 @@ class Life:
     def batches(self, count: int) -> tuple[Batch, ...]:
         return tuple(self.batch() for _ in range(count))
 
-    def batch(self) -> Batch:
+    def batch(self, only: str | None = None) -> Batch:
         self.number += 1
         kinds = ["upsert"] * 6 + ["overwrite", "drop"] + ["delete"] * (2 if not self.ledger.layout.sums else 0)
-        kind, partition = self.chance.choice(kinds), self.chance.choice("ab")
+        kind, partition = only or self.chance.choice(kinds), self.chance.choice("ab")
         if kind == "drop":
             return Batch(f"drop-{self.number}", -1, kind, partition=partition)
         places = [(p, k) for p in "ab" for k in range(30) if kind != "overwrite" or p == partition]

@@ -45,6 +45,7 @@ from lakelsm.maintain.check.rules import (
     SNAPSHOT_UNREADABLE,
     STALE_HINT,
     STATISTICS_UNREADABLE,
+    TAG_UNFINISHED,
     TAG_UNREADABLE,
     Rule,
 )
@@ -53,6 +54,7 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER
 from lakelsm.snapshots.manifest_scan import read_index_entries, read_manifest_list
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.snapshots.tag_store import HOLDING_TAG
 
 #: Sizes that no hint and no statistics file has.
 _MAX_HINT_BYTES, _MAX_STATISTICS_BYTES = 64, 64 << 20
@@ -248,6 +250,10 @@ class BranchReferences:
         for name in tags.names():
             found = None
             path = f"{self._store.paths.tag_dir}/{TAG_PREFIX}{name}"
+            if name.startswith(HOLDING_TAG):  # What it names may have been gone when it was made.
+                problem = "a process is making a tag, or was killed while it did"
+                self._findings.add(TAG_UNFINISHED, path, problem, path)
+                continue
             with self._findings.instead_of_errors(TAG_UNREADABLE, path, path):
                 found = tags.try_get(name)
             if found is not None:

@@ -112,6 +112,11 @@ BRANCH_UNFINISHED = _warning(
     "no branch is half-way: without its first schema nobody can open it, and it keeps the files that it names",
     "Create or rename the branch again in the same way, which goes on where it stopped; or delete the branch.",
 )
+TAG_UNFINISHED = _warning(
+    "tag-unfinished",
+    "no tag is left that held a snapshot while another tag was made, renamed or replaced",
+    "Make the tag again. What is left keeps files until its time is over (an hour), and goes with other expired tags.",
+)
 STATISTICS_UNREADABLE = _warning(
     "statistics-unreadable", "the statistics file of a snapshot is there and parses", "Analyze the table again."
 )

@@ -17,6 +17,7 @@ from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.manifest_scan import read_file_names, read_index_entries, read_manifest_list
+from lakelsm.snapshots.tag_store import HOLDING_TAG
 from lakelsm.storage import FileIO
 
 #: What both tasks yield: names of files. Of a manifest that is to be read also its ``entries``, ``size`` and ``checksum``
@@ -36,17 +37,20 @@ NAMED_SCHEMA = pa.schema(
 @dataclass(frozen=True)
 class KeptState:
     """A state that is retained, as far as it names files. ``tagged``: its snapshot may have expired, and its changelog
-    with it. ``changelog_alone``: a long-lived changelog, of which other files may be gone.
+    with it. ``held``: by a holding tag alone, which may have been made when files were gone. ``changelog_alone``: a
+    long-lived changelog, of which other files may be gone.
     """
 
     snapshot: Snapshot
+    _: KW_ONLY
     tagged: bool = False
+    held: bool = False
     changelog_alone: bool = False
 
     @property
     def key(self) -> tuple[object, ...]:
         """The same for two states that need the same files."""
-        return (*self.snapshot.metadata_files, self.snapshot.statistics, self.tagged, self.changelog_alone)
+        return (*self.snapshot.metadata_files, self.snapshot.statistics, self.tagged, self.held, self.changelog_alone)
 
     @property
     def lists(self) -> Iterator[tuple[str, int | None, bool]]:
@@ -59,8 +63,9 @@ class KeptState:
         if name is not None:
             yield name, snapshot.changelog_manifest_list_size, not self.tagged
         if name is None or not self.changelog_alone:
-            yield snapshot.base_manifest_list, snapshot.base_manifest_list_size, not self.changelog_alone
-            yield snapshot.delta_manifest_list, snapshot.delta_manifest_list_size, not self.changelog_alone
+            must_exist = not (self.changelog_alone or self.held)
+            yield snapshot.base_manifest_list, snapshot.base_manifest_list_size, must_exist
+            yield snapshot.delta_manifest_list, snapshot.delta_manifest_list_size, must_exist
 
 
 def kept_states(branches: Iterable[RetainedBranch]) -> list[KeptState]:
@@ -70,7 +75,10 @@ def kept_states(branches: Iterable[RetainedBranch]) -> list[KeptState]:
         for branch in branches
         for state in (
             *(KeptState(snapshot) for snapshot in branch.snapshots),
-            *(KeptState(tag.snapshot, tagged=True) for tag in branch.tags.values()),
+            *(
+                KeptState(tag.snapshot, tagged=True, held=name.startswith(HOLDING_TAG))
+                for name, tag in branch.tags.items()
+            ),
             *(KeptState(snapshot, changelog_alone=True) for snapshot in branch.changelogs),
         )
     ]
@@ -122,7 +130,8 @@ class ReadStates:
             except CorruptTableError:
                 if self.file_io.exists(self.paths.manifest(name)):
                     raise
-                yield _Named(name, missing=True)
+                if not state.held:
+                    yield _Named(name, missing=True)
                 return
             yield from (_Named(entry.file.file_name) for entry in entries)
 

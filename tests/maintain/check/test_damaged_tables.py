@@ -135,6 +135,7 @@ METADATA: dict[str, tuple[str, Damage, str]] = {
     "a consumer is behind": ("lookup", written("consumer/consumer-a", '{"nextSnapshot": 0}'), "consumer-behind"),
     "a branch has no schema": ("lookup", written("branch/branch-b/snapshot/LATEST", "1"), "branch-unreadable"),
     "a branch is half-way": ("lookup", written("branch/branch-b/schema/schema-1", "{}"), "branch-unfinished"),
+    "the making of a tag was killed": ("lookup", written("tag/tag-lakelsm-holds-1", "{"), "tag-unfinished"),
     "statistics are gone": ("lookup", lambda t: t.edit_snapshot(statistics="stat-x-0"), "statistics-unreadable"),
     "a manifest list is gone": (
         "lookup", deleted(lambda t: t.manifest_dir / t.latest.delta_manifest_list), "manifest-list-unreadable",

@@ -260,6 +260,8 @@ def test_what_a_killed_process_left_of_making_a_tag_is_not_relied_on_and_goes_af
     for name in (first.base_manifest_list, first.delta_manifest_list):
         Path(paths.manifest(name)).unlink()
     assert table.expire_snapshots(retain_last=1).snapshots, "expiry does not need it"
+    assert table.remove_orphans(0, force=True).files >= 0, "nor does the search for orphans"
+    assert [finding.rule for finding in table.check().findings] == ["tag-unfinished"]
     assert table.expire_tags(older_than=datetime(2000, 1, 1, tzinfo=timezone.utc)).tags == ()
     later = Surroundings(clock=lambda: Surroundings().clock() + 3_700_000)
     assert expire_tags(store_of(table), surroundings=later).tags == (f"{HOLDING_TAG}9",)
