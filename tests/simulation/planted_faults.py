@@ -325,15 +325,6 @@ def _any_snapshot_taken_for_history() -> Planted:
     return [(CommitRun, "_is_in_history", lambda *arguments: True)]
 
 
-def _gaps_filled() -> Planted:
-    """Where a rollback left snapshots above one that it removed."""
-    return [(CommitRun, "_is_below_a_gap", lambda *arguments: False)]
-
-
-def _sent_again_whatever_was_removed() -> Planted:
-    return [(CommitRun, "_check_resend", _nothing), (CommitRun, "_has_its_list", lambda *arguments: True)]
-
-
 def _tags_not_looked_at_again() -> Planted:
     return [(tags, "_is_kept", lambda *arguments: True)]
 
@@ -391,8 +382,6 @@ PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
     "create-if-absent overwrites": _create_overwrites,
     "rows are numbered from 0": _numbers_not_above_the_table,
     "a commit under an expired id is acknowledged": _any_snapshot_taken_for_history,
-    "a commit fills the gap that a rollback left": _gaps_filled,
-    "a request is sent again whatever a rollback removed": _sent_again_whatever_was_removed,
     "a new tag is not looked at again": _tags_not_looked_at_again,
     "expiry ignores tags": _tags_expire_too,
     "expiry ignores branches": _branches_expire_too,
