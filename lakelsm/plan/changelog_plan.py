@@ -81,8 +81,8 @@ class ChangelogPlan:
     scanned: tuple[tuple[int | None, tuple[RunFile, ...]], ...] = ()
     merged: tuple[MergeUnit, ...] = ()
     compared: tuple[DifferenceUnit, ...] = ()
-    oldest: Snapshot | None = field(default=None, compare=False)
-    of_states: bool = field(default=False, compare=False)
+    oldest: Snapshot | None = field(default=None, compare=False, kw_only=True)
+    of_states: bool = field(default=False, compare=False, kw_only=True)
 
 
 def plan_changelog(
