@@ -38,7 +38,7 @@ class ConsumerStore:
         return sorted(consumer for consumer in consumers if consumer)
 
     def is_rolled_back(self, snapshot_id: int) -> bool:
-        """Return whether a rollback to an older snapshot than this one is under way, or was killed."""
+        """Return whether a rollback to an older snapshot than this one is under way, or was cut off."""
         goals = (name.removeprefix(ROLLBACK_CONSUMER) for name in self.names() if name.startswith(ROLLBACK_CONSUMER))
         return any(not goal.isdecimal() or int(goal) < snapshot_id for goal in goals)
 

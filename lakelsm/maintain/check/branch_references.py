@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from lakelsm.arguments import CONSUMER_PREFIX, TAG_PREFIX
-from lakelsm.errors import CorruptTableError, LakelsmError
+from lakelsm.errors import LakelsmError
 from lakelsm.format.file_names import refuse_external_path
 from lakelsm.format.index.index_manifest import IndexManifestEntry
 from lakelsm.format.manifest import ManifestEntry
@@ -23,19 +23,18 @@ from lakelsm.format.manifest.manifest_list import ManifestFileMeta
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.json_document import parse_object
 from lakelsm.maintain.check.findings import Findings
+from lakelsm.maintain.check.hints import Hints
 from lakelsm.maintain.check.manifests import ManifestDigest, Manifests, live_files
 from lakelsm.maintain.check.rules import (
     CHANGELOG_GAP,
     CHANGELOG_UNREADABLE,
     CONSUMER_BEHIND,
     CONSUMER_UNREADABLE,
-    EXPIRY_UNFINISHED,
     FILE_NOT_ADDED,
     FILE_TWICE,
     INDEX_FILE_MISSING,
     INDEX_FILE_SIZE,
     INDEX_MANIFEST_UNREADABLE,
-    LATEST_HINT,
     MANIFEST_LIST_UNREADABLE,
     MANIFEST_TWICE,
     ROLLBACK_UNFINISHED,
@@ -43,7 +42,6 @@ from lakelsm.maintain.check.rules import (
     SNAPSHOT_COUNTS,
     SNAPSHOT_GAP,
     SNAPSHOT_UNREADABLE,
-    STALE_HINT,
     STATISTICS_UNREADABLE,
     TAG_UNFINISHED,
     TAG_UNREADABLE,
@@ -56,8 +54,8 @@ from lakelsm.snapshots.manifest_scan import read_index_entries, read_manifest_li
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.snapshots.tag_store import HOLDING_TAG
 
-#: Sizes that no hint and no statistics file has.
-_MAX_HINT_BYTES, _MAX_STATISTICS_BYTES = 64, 64 << 20
+#: A size that no statistics file has.
+_MAX_STATISTICS_BYTES = 64 << 20
 
 
 @dataclass
@@ -166,12 +164,12 @@ class BranchReferences:
 
     def _read_snapshots(self) -> list[Snapshot]:
         """Those that can be read, ascending."""
-        manager = self._store.snapshots
-        ids, path_of = self._kept(manager.ids()), self._store.paths.snapshot_file
+        manager, hints = self._store.snapshots, Hints(self._store, self._findings)
+        ids, path_of = hints.kept(manager.ids()), self._store.paths.snapshot_file
         found = self._read_row(ids, manager.try_get, path_of, SNAPSHOT_UNREADABLE)
         self._tell_gaps(ids, path_of, SNAPSHOT_GAP, self._unfinished_rollback())
         self.snapshots = len(found)
-        self._check_hints(ids)
+        hints.check_latest(ids)
         return found
 
     def _read_changelogs(self) -> list[Snapshot]:
@@ -206,44 +204,10 @@ class BranchReferences:
         for name in self._store.consumers.names():
             goal = name.removeprefix(ROLLBACK_CONSUMER)
             if name != goal and goal.isdecimal():
-                path, problem = self._store.paths.consumer(name), f"a rollback to {goal} is under way, or was killed"
+                path, problem = self._store.paths.consumer(name), f"a rollback to {goal} is under way, or was cut off"
                 self._findings.add(ROLLBACK_UNFINISHED, path, problem, path)
                 goals.append(int(goal))
         return min(goals, default=None)
-
-    def _check_hints(self, ids: Sequence[int]) -> None:
-        paths = self._store.paths
-        latest = self._hint(paths.latest_hint)
-        if latest is not None and latest not in ids and not self._store.file_io.exists(paths.snapshot_file(latest)):
-            self._findings.add(LATEST_HINT, paths.latest_hint, f"it says {latest}, and there is no such snapshot")
-        elif latest is not None and ids and latest < ids[-1]:
-            self._findings.add(STALE_HINT, paths.latest_hint, f"it says {latest}, and the newest is {ids[-1]}")
-
-    def _kept(self, ids: Sequence[int]) -> Sequence[int]:
-        """The snapshots from the one that EARLIEST names on: those below it expire, and their files may be gone."""
-        paths = self._store.paths
-        earliest = self._hint(paths.earliest_hint)
-        if earliest is None or not ids or earliest == ids[0]:
-            return ids
-        if earliest not in ids:
-            if not self._store.file_io.exists(paths.snapshot_file(earliest)):
-                self._findings.add(STALE_HINT, paths.earliest_hint, f"it says {earliest}, and the oldest is {ids[0]}")
-            return ids
-        problem = f"snapshots from {ids[0]} on are there, and EARLIEST says that {earliest} is the oldest that stays"
-        self._findings.add(EXPIRY_UNFINISHED, paths.snapshot_dir, problem, paths.snapshot_file(ids[0]))
-        return [snapshot_id for snapshot_id in ids if snapshot_id >= earliest]
-
-    def _hint(self, path: str) -> int | None:
-        try:
-            text = self._store.file_io.read(path, _MAX_HINT_BYTES).decode("ascii").strip()
-            if not text.isdecimal():
-                raise CorruptTableError(f"{path} has {text!r}, which is no snapshot id")
-            return int(text)
-        except FileNotFoundError:
-            return None
-        except (LakelsmError, OSError, UnicodeDecodeError) as error:
-            self._findings.add(STALE_HINT, path, str(error))
-            return None
 
     def _read_tags(self) -> Iterator[tuple[str, Snapshot]]:
         tags = self._store.tags

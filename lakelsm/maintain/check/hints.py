@@ -1,0 +1,56 @@
+"""The hints of a branch: whether LATEST and EARLIEST say what is there, and which snapshots stay by EARLIEST."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakelsm.errors import CorruptTableError, LakelsmError
+from lakelsm.maintain.check.findings import Findings
+from lakelsm.maintain.check.rules import EXPIRY_UNFINISHED, LATEST_HINT, STALE_HINT
+from lakelsm.snapshots.table_store import TableStore
+
+#: A size that no hint has.
+_MAX_HINT_BYTES = 64
+
+
+class Hints:
+    """Judges the hints of one branch by the ids of its snapshots, which ascend."""
+
+    def __init__(self, store: TableStore, findings: Findings) -> None:
+        self._store = store
+        self._findings = findings
+
+    def check_latest(self, ids: Sequence[int]) -> None:
+        """Tell of a LATEST that names no snapshot, or not the newest."""
+        paths = self._store.paths
+        latest = self._hint(paths.latest_hint)
+        if latest is not None and latest not in ids and not self._store.file_io.exists(paths.snapshot_file(latest)):
+            self._findings.add(LATEST_HINT, paths.latest_hint, f"it says {latest}, and there is no such snapshot")
+        elif latest is not None and ids and latest < ids[-1]:
+            self._findings.add(STALE_HINT, paths.latest_hint, f"it says {latest}, and the newest is {ids[-1]}")
+
+    def kept(self, ids: Sequence[int]) -> Sequence[int]:
+        """The snapshots from the one that EARLIEST names on: those below it expire, and their files may be gone."""
+        paths = self._store.paths
+        earliest = self._hint(paths.earliest_hint)
+        if earliest is None or not ids or earliest == ids[0]:
+            return ids
+        if earliest not in ids:
+            if not self._store.file_io.exists(paths.snapshot_file(earliest)):
+                self._findings.add(STALE_HINT, paths.earliest_hint, f"it says {earliest}, and the oldest is {ids[0]}")
+            return ids
+        problem = f"snapshots from {ids[0]} on are there, and EARLIEST says that {earliest} is the oldest that stays"
+        self._findings.add(EXPIRY_UNFINISHED, paths.snapshot_dir, problem, paths.snapshot_file(ids[0]))
+        return [snapshot_id for snapshot_id in ids if snapshot_id >= earliest]
+
+    def _hint(self, path: str) -> int | None:
+        try:
+            text = self._store.file_io.read(path, _MAX_HINT_BYTES).decode("ascii").strip()
+            if not text.isdecimal():
+                raise CorruptTableError(f"{path} has {text!r}, which is no snapshot id")
+            return int(text)
+        except FileNotFoundError:
+            return None
+        except (LakelsmError, OSError, UnicodeDecodeError) as error:
+            self._findings.add(STALE_HINT, path, str(error))
+            return None
