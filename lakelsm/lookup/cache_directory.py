@@ -5,6 +5,7 @@ What lies in it can be made again from the table, so nothing of it is synced, an
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -31,6 +32,8 @@ _OWNER = ".owner"
 _LOCK = ".lock"
 #: Locked by each that writes a file of the directory, together with the others.
 _WRITERS = ".writers"
+#: Links that are followed to a shared directory, as Linux has it.
+_MOST_LINKS = 40
 _UNHARMED = "The table is unharmed"
 
 
@@ -85,16 +88,10 @@ class CacheDirectory:
     def shared(path: Path, surroundings: Surroundings = SYSTEM) -> CacheDirectory:
         """The directory at a path, made where there is none, for all processes of this user on this machine.
 
-        Raises InvalidInputError for one that another user could have filled.
+        Raises InvalidInputError if another user can write to it, or can replace it or one of the directories above it.
         """
         with _told(path):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = path.lstat()
-            if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (os.geteuid(), 0):
-                raise InvalidInputError(
-                    f"{path} is no directory of this user's: lookups trust the files of their directory. Name another."
-                )
-            directory = CacheDirectory(path, surroundings, None)
+            directory = CacheDirectory(_trusted(path), surroundings, None)
             directory._remove_unfinished()
         return directory
 
@@ -183,6 +180,56 @@ class CacheDirectory:
                     self.discard(name)
         finally:
             _unlock(descriptor)
+
+
+def _trusted(path: Path) -> Path:
+    """The path without symbolic links, its missing directories made.
+
+    Each directory and link up to the root must belong to root or to this user, as OpenSSH requires of its files. A sticky
+    directory above the last one (/tmp) may be writable by all: nobody can rename the entries of others there.
+    Raises InvalidInputError otherwise.
+    """
+    current, names, links = Path("/"), list(reversed(path.absolute().parts[1:])), 0
+    _is_link(current, is_last=not names)
+    while names:
+        name = names.pop()
+        if name == "..":
+            current = current.parent
+            continue
+        entry = current / name
+        if not entry.exists():
+            with suppress(FileExistsError):  # A link without a target, or another process made it.
+                os.mkdir(entry, 0o700)
+        if not _is_link(entry, is_last=not names):
+            current = entry
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        target = Path(os.readlink(entry))
+        names += reversed(target.parts)
+        if target.is_absolute():
+            current = Path(names.pop())
+    return current
+
+
+def _is_link(entry: Path, *, is_last: bool) -> bool:
+    """Whether an entry of a path is a symbolic link. Raises InvalidInputError for one that another user controls."""
+    status = os.lstat(entry)
+    is_link, mode = stat.S_ISLNK(status.st_mode), stat.S_IMODE(status.st_mode)
+    # The bits of the group are also the most that a POSIX access list gives to any other user.
+    is_shared = mode & 0o022 and (is_last or not mode & stat.S_ISVTX)
+    if status.st_uid not in (os.geteuid(), 0):
+        what, remedy = f"belongs to another user (uid {status.st_uid})", "change its owner"
+    elif is_last if is_link else not stat.S_ISDIR(status.st_mode):
+        what, remedy = "is no directory", "remove it"
+    elif is_shared and not is_link:
+        what, remedy = f"can be written to by other users (mode {mode:o})", f"run 'chmod go-w {entry}'"
+    else:
+        return is_link
+    raise InvalidInputError(
+        f"{entry} {what}, and a lookup trusts the files of its directory: {remedy}, or name another directory."
+    )
 
 
 class _Removal:

@@ -140,11 +140,74 @@ def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
 def test_no_file_and_no_link_is_taken_for_a_shared_directory(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    with pytest.raises(InvalidInputError, match="link is no directory of this user's"):
+    with pytest.raises(InvalidInputError, match="link is no directory"):
         CacheDirectory.shared(tmp_path / "link")
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="file cannot be written: File exists"):
-        CacheDirectory.shared(tmp_path / "file")
+    for path in (tmp_path / "file", tmp_path / "file" / "c"):
+        with pytest.raises(InvalidInputError, match="file is no directory"):
+            CacheDirectory.shared(path)
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(StorageError, match="Too many levels of symbolic links"):
+        CacheDirectory.shared(tmp_path / "loop" / "c")
+
+
+@pytest.mark.parametrize("owned", ["a", "a/b", "a/b/c", "link", "real"])
+def test_no_directory_and_no_link_on_the_way_to_a_shared_one_belongs_to_another_user(
+    owned: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path.resolve()
+    for path in ("a/b/c", "real/b/c"):
+        (root / path).mkdir(parents=True)
+    (root / "link").symlink_to("real")
+    paths = [root / "a/b/c", root / "a/../link/b/c"]
+    for path in paths:
+        assert CacheDirectory.shared(path).path == path.resolve()
+    _give_away(monkeypatch, root / owned, 4711)
+    refused = {path for path in paths if f"/{owned}/" in f"{path}/{path.resolve()}/"}
+    assert refused
+    for path in refused:
+        with pytest.raises(InvalidInputError, match=rf"/{owned} belongs to another user \(uid 4711\).*change its owner"):
+            CacheDirectory.shared(path)
+    _give_away(monkeypatch, root / owned, 0)
+    for path in paths:
+        CacheDirectory.shared(path)
+
+
+def _give_away(monkeypatch: pytest.MonkeyPatch, given: Path, user: int) -> None:
+    """Only root can change owners, so the system is asked and answers with another one."""
+    real = os.lstat
+
+    def shown(path: Path) -> os.stat_result:
+        status = real(path)
+        return os.stat_result((*status[:4], user, *status[5:10])) if Path(path) == given else status
+
+    monkeypatch.setattr(os, "lstat", shown)
+
+
+@pytest.mark.parametrize(("mode", "above", "last"), [(0o775, 0, 0), (0o757, 0, 0), (0o1777, 1, 0), (0o755, 1, 1)])
+def test_others_cannot_write_to_a_directory_on_the_way_but_to_a_sticky_one(
+    mode: int, above: bool, last: bool, tmp_path: Path
+) -> None:
+    for is_accepted, open_one, path in ((above, "a", "a/b/c"), (above, "a", "a/new"), (last, "d", "d")):
+        (tmp_path / open_one).mkdir(exist_ok=True)
+        (tmp_path / open_one).chmod(mode)
+        if is_accepted:
+            CacheDirectory.shared(tmp_path / path)
+            continue
+        with pytest.raises(InvalidInputError, match=rf"/{open_one} can be written.*'chmod go-w {tmp_path}/{open_one}'"):
+            CacheDirectory.shared(tmp_path / path)
+        (tmp_path / open_one).chmod(mode & 0o755)
+        CacheDirectory.shared(tmp_path / path)
+
+
+def test_directories_made_for_a_shared_one_are_this_users_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o002)
+    try:
+        CacheDirectory.shared(tmp_path / "a" / "b" / "c")
+    finally:
+        os.umask(before)
+    assert [(tmp_path / path).stat().st_mode & 0o777 for path in ("a", "a/b", "a/b/c")] == [0o700] * 3
+    CacheDirectory.shared(tmp_path / "a" / "b" / "c")
 
 
 def _count(path: Path, times: int) -> None:
