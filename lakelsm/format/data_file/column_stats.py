@@ -1,8 +1,9 @@
 """Statistics of a data file's columns: smallest and largest value and number of nulls (docs/format.md 7).
 
 Bounds follow what Java Paimon takes from Parquet footers, so that every reader prunes alike: a column with a
-NaN has no bounds, and a bound of zero is -0.0 below and 0.0 above. Only TIMESTAMP(7..9) differs: Java has no
-bounds there, lakelsm gives them rounded outwards to microseconds, which no coarser clock can misread.
+NaN has no bounds, and a bound of zero is -0.0 below and 0.0 above. Binaries have no bounds: Java's filters compare
+bounds as signed bytes, which is not the order of the values. Only TIMESTAMP(7..9) differs: Java has no bounds there,
+lakelsm gives them rounded outwards to microseconds, which no coarser clock can misread.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from lakelsm.format.row.binary_row_slots import (
     primitive_values,
     require_row_type,
 )
-from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataField, to_arrow
+from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataField, DataType, to_arrow
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, nanos_of
 
 _TRUNCATE = re.compile(r"TRUNCATE\((\d+)\)")
@@ -169,7 +170,7 @@ class _ColumnStats:
 
     def __init__(self, field: DataField, mode: StatsMode) -> None:
         self.name = field.name
-        self.mode = mode if is_row_type(field.type) else NONE
+        self.mode = _mode_of(field.type, mode)
         # A nested column's slot is always null, and then the slots of all types look alike.
         self.slot_type = require_row_type(field.type) if is_row_type(field.type) else AtomicType("BIGINT")
         self.null_count = 0
@@ -207,8 +208,8 @@ class _ColumnStats:
         if self._unbounded or low is None:
             return [None, None]
         root = self.slot_type.root
-        if root in STRING_ROOTS or root in BINARY_ROOTS:
-            return self._cut(low, high, root in STRING_ROOTS)
+        if root in STRING_ROOTS:
+            return self._cut(low, high)
         if root in ("FLOAT", "DOUBLE"):
             return [-0.0 if low == 0 else low, 0.0 if high == 0 else high]
         if root in TIMESTAMP_ROOTS:
@@ -225,13 +226,18 @@ class _ColumnStats:
             return pa.array(bounds, pa.int32()).view(arrow_type)
         return pa.array(bounds, arrow_type)
 
-    def _cut(self, low: bytes, high: bytes, text: bool) -> list[Any]:
-        if text:
-            try:
-                return _cut_text(low.decode(), high.decode(), self.mode.length)
-            except UnicodeDecodeError:  # not text after all: say nothing about it
-                return [None, None]
-        return _cut_bytes(low, high, self.mode.length)
+    def _cut(self, low: bytes, high: bytes) -> list[Any]:
+        try:
+            return _cut_text(low.decode(), high.decode(), self.mode.length)
+        except UnicodeDecodeError:  # not text after all: say nothing about it
+            return [None, None]
+
+
+def _mode_of(data_type: DataType, mode: StatsMode) -> StatsMode:
+    """The mode of a column whose options ask for ``mode``: what its type allows of it."""
+    if not is_row_type(data_type):
+        return NONE
+    return COUNTS if data_type.root in BINARY_ROOTS and mode.bounds else mode
 
 
 def _has_nan(values: pa.Array | pa.ChunkedArray) -> bool:
@@ -281,13 +287,3 @@ def _cut_text(low: str, high: str, length: int | None) -> list[str | None]:
         if following <= _MAX_CODE_POINT:
             return [low[:length], high[:last] + chr(following)]
     return [None, None]
-
-
-def _cut_bytes(low: bytes, high: bytes, length: int | None) -> list[bytes | None]:
-    """As :func:`_cut_text`, in bytes."""
-    if length is None or len(high) <= length:
-        return [low if length is None else low[:length], high]
-    kept = high[:length].rstrip(b"\xff")
-    if not kept:
-        return [None, None]
-    return [low[:length], kept[:-1] + bytes([kept[-1] + 1])]

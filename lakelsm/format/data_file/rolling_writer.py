@@ -276,12 +276,20 @@ def encoding_options(schema: pa.Schema, ascending: Collection[str], dictionary: 
 
     ``ascending`` names columns whose values rise or nearly do (keys, sequence numbers): those that Parquet keeps as
     integers are written plainly, as no dictionary helps them. Deltas would be smaller and faster still, but Paimon
-    reads them only from 1.0.1 on. INT96 columns have no statistics, as their bytes do not compare as times; nor have
-    floats, where a NaN would be in no range, though it is the greatest number to Spark.
+    reads them only from 1.0.1 on. Decimals of fixed length are written plainly too, as Java writes them: its filters
+    look a literal up in a dictionary without padding it to the length of the column, and skip the row group.
+    INT96 columns have no statistics, as their bytes do not compare as times; nor have floats, where a NaN would be in no
+    range, though it is the greatest number to Spark.
     """
     leaves = {field.name: list(_leaves(field.name, field.type)) for field in schema}
     plain = [name for name in ascending if _is_integer(schema.field(name).type)]
-    others = [path for name, paths in leaves.items() if name not in plain for path, _ in paths]
+    others = [
+        path
+        for name, paths in leaves.items()
+        if name not in plain
+        for path, kind in paths
+        if not pa.types.is_decimal(kind) or _is_integer(kind)
+    ]
     counted = [
         path for paths in leaves.values() for path, kind in paths if kind != INT96 and not pa.types.is_floating(kind)
     ]

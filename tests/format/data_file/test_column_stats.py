@@ -19,7 +19,8 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.format.data_file.column_stats import COUNTS, FULL, KEY_MODE, NONE, StatsCollector, StatsMode, column_modes
 from lakelsm.format.manifest.data_file_meta import EMPTY_STATS, DataFileMeta
 from lakelsm.format.row.binary_row import decode_row, decode_rows, encode_row
-from lakelsm.types import AtomicType, DataField, DataType, parse_type, to_arrow
+from lakelsm.format.row.binary_row_slots import TIMESTAMP_ROOTS
+from lakelsm.types import BINARY_ROOTS, AtomicType, DataField, DataType, parse_type, to_arrow
 from tests.format.row.binary_row_cases import arrow_column, java_entries, rows_of_types
 from tests.golden_tables import GoldenTable
 from tests.nano_times import times_of_nanos
@@ -143,28 +144,15 @@ def test_text_is_cut_by_characters_and_the_upper_bound_raised(
     assert found == (*expected, 1)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (b"\x00\x01\x02", b"\x7f\x01\x02", (b"\x00\x01", b"\x7f\x02")),
-        (b"\x00", b"\x80\xff\xff", (b"\x00", b"\x81")),
-        (b"\x00", b"\xff\xff\x00", (None, None)),
-        (b"\x00", b"\xff\xff", (b"\x00", b"\xff\xff")),
-    ],
-)
-def test_bytes_are_cut_and_the_last_byte_below_ff_raised(
-    low: bytes, high: bytes, expected: tuple[bytes | None, bytes | None]
-) -> None:
-    assert bounds(pa.array([high, low]), parse_type("BYTES"), StatsMode(True, True, 2)) == (*expected, 0)
+@pytest.mark.parametrize("name", ["BINARY(2)", "VARBINARY(9)", "BYTES"])
+@pytest.mark.parametrize("mode", [FULL, KEY_MODE, StatsMode(True, True, 2), COUNTS])
+def test_binaries_have_null_counts_and_no_bounds(name: str, mode: StatsMode) -> None:
+    for values in ([b"\x01\x02", None, b"\x7f\x00"], [b"\x80\xff", b"\x00\x00", None], [None]):
+        assert bounds(pa.array(values, pa.binary()), parse_type(name), mode) == (None, None, 1)
 
 
-def test_text_and_bytes_compare_as_unsigned_bytes() -> None:
+def test_text_compares_as_unsigned_bytes() -> None:
     assert bounds(pa.array(["é", "z", "中", "😀"]), parse_type("STRING")) == ("z", "😀", 0)
-    assert bounds(pa.array([b"\x7f", b"\x80", b"\xff", b"\x00"]), parse_type("BYTES")) == (
-        b"\x00",
-        b"\xff",
-        0,
-    )
 
 
 @pytest.mark.parametrize("name", ["FLOAT", "DOUBLE"])
@@ -259,7 +247,7 @@ def test_bounds_enclose_every_value_however_the_rows_are_batched(
         values = sorted(row[index] for row in rows if row[index] is not None)
         assert whole[0].null_counts[index] == len(rows) - len(values)
         found = decode_rows([whole[0].min_values, whole[0].max_values], types)[index]
-        if not values:
+        if not values or data_type.root in BINARY_ROOTS:
             assert found.null_count == 2
         elif data_type.precision != 9:
             if data_type.root in ("CHAR", "VARCHAR"):
@@ -291,7 +279,13 @@ GOLDEN = [
     "st_none_false", "st_none_true", "st_truncate_16__false", "st_truncate_16__true", "st_truncate_2__false",
     "st_truncate_2__true", "thin",
 ]  # fmt: skip
-NO_BOUNDS_IN_JAVA = ("TIMESTAMP(9)", "TIMESTAMP(9) WITH LOCAL TIME ZONE")
+
+
+def has_javas_bounds(data_type: DataType) -> bool:
+    """Whether columns of a type have the bounds of Java 2.1: it has bounds of binaries, and none of TIMESTAMP(7..9)."""
+    if not isinstance(data_type, AtomicType):
+        return True
+    return data_type.root not in BINARY_ROOTS and not (data_type.root in TIMESTAMP_ROOTS and data_type.precision == 9)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -304,7 +298,7 @@ def test_statistics_of_javas_data_files_are_byte_for_byte_those_in_javas_manifes
     schema = json.loads(schemas[0].read_text())
     options = schema["options"]
     fields = [DataField(field["id"], field["name"], parse_type(field["type"])) for field in schema["fields"]]
-    fields = [field for field in fields if field.type.with_nullable(True).sql() not in NO_BOUNDS_IN_JAVA]
+    fields = [field for field in fields if has_javas_bounds(field.type)]
     keys = [key for key in schema["primaryKeys"] if key not in schema["partitionKeys"]]
     thin = options.get("data-file.thin-mode") == "true"
     own: dict[str, dict[str, str]] = {}
@@ -326,8 +320,8 @@ def test_statistics_of_javas_data_files_are_byte_for_byte_those_in_javas_manifes
         collector.update(data)
         stats, columns = collector.finish()
         covered = file.value_stats_cols
-        assert stats.min_values == _without_nanoseconds(file.value_stats.min_values, covered, schema)
-        assert stats.max_values == _without_nanoseconds(file.value_stats.max_values, covered, schema)
+        assert stats.min_values == _with_our_bounds(file.value_stats.min_values, covered, schema)
+        assert stats.max_values == _with_our_bounds(file.value_stats.max_values, covered, schema)
         if len(fields) == len(schema["fields"]):
             assert (stats.null_counts, columns) == (file.value_stats.null_counts, covered)
         key_fields = [field for key in keys for field in fields if field.name == key]
@@ -350,14 +344,14 @@ def _data_files(table: GoldenTable, columns: list[str]) -> list[tuple[DataFileMe
     return list(found.values())
 
 
-def _without_nanoseconds(row: bytes, columns: tuple[str, ...] | None, schema: dict[str, Any]) -> bytes:
-    """Java's statistics row less the columns that it keeps no bounds of."""
+def _with_our_bounds(row: bytes, columns: tuple[str, ...] | None, schema: dict[str, Any]) -> bytes:
+    """Java's statistics row less the columns whose bounds differ here."""
     fields = {field["name"]: parse_type(field["type"]) for field in schema["fields"]}
     types = [fields[name] for name in (fields if columns is None else columns)]
     kept = [
         (value, data_type)
         for value, data_type in zip(decode_row(row, types), types, strict=True)
-        if data_type.with_nullable(True).sql() not in NO_BOUNDS_IN_JAVA
+        if has_javas_bounds(data_type)
     ]
     if len(kept) == len(types):
         return row

@@ -200,6 +200,22 @@ def test_ascending_integers_have_no_dictionary_and_every_other_column_has_one() 
     assert all("RLE_DICTIONARY" in kinds for kinds in others.values())
 
 
+def test_decimals_have_a_dictionary_up_to_18_digits_and_none_above(tmp_path: Path) -> None:
+    digits = (1, 9, 10, 18, 19, 38)
+    names = [f"d{precision}" for precision in digits]
+    columns = [pa.array([Decimal(7), Decimal(-7), None, Decimal(7)], pa.decimal128(precision, 0)) for precision in digits]
+    lists = pa.array([[Decimal(7)]] * 4, pa.list_(pa.field("element", pa.decimal128(38, 0))))
+    table = pa.table([*columns, lists], names=[*names, "a"])
+    path = tmp_path / "decimals.parquet"
+    with pq.ParquetWriter(
+        path, table.schema, store_decimal_as_integer=True, **encoding_options(table.schema, [])
+    ) as writer:
+        writer.write_table(table)
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    found = {group.column(at).path_in_schema: group.column(at).has_dictionary_page for at in range(group.num_columns)}
+    assert found == {**{f"d{precision}": precision <= 18 for precision in digits}, "a.list.element": False}
+
+
 def test_int96_columns_have_a_dictionary_and_no_statistics() -> None:
     schema = pa.schema([("k", INT96), ("a", pa.list_(INT96)), ("b", pa.list_(pa.int64()))])
     options = encoding_options(schema, ["k"])
