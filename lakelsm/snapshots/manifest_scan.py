@@ -137,9 +137,7 @@ def read_changelog_entries(
     keep_partitions: PartitionFilter | None = None,
 ) -> list[ManifestEntry]:
     """Return the changelog files of ``snapshot``, if it has any. Errors as in read_live_entries."""
-    name, size = snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
-    metas = [] if name is None else read_manifest_list(file_io, paths, snapshot, name, size)
-    return _read_all(file_io, paths, metas, keep_partitions)
+    return _read_all(file_io, paths, read_changelog_metas(file_io, paths, snapshot), keep_partitions)
 
 
 def read_index_entries(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[IndexManifestEntry]:
@@ -154,6 +152,12 @@ def read_index_entries(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -
 def read_delta_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:
     """Return the manifests of ``snapshot``'s own delta."""
     return read_manifest_list(file_io, paths, snapshot, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+
+
+def read_changelog_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:
+    """Return the manifests of ``snapshot``'s changelog, if it has one."""
+    name, size = snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size
+    return [] if name is None else read_manifest_list(file_io, paths, snapshot, name, size)
 
 
 def read_manifest_metas(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[ManifestFileMeta]:

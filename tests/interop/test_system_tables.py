@@ -62,7 +62,13 @@ def assert_equal(java: JavaPaimon, path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"bucket": "2"}, {"bucket": "-1"}, {"deletion-vectors.enabled": "true", "bucket": "1"}]
+    "options",
+    [
+        {"bucket": "2"},
+        {"bucket": "-1", "changelog-producer": "input"},
+        {"deletion-vectors.enabled": "true", "bucket": "1", "changelog-producer": "lookup"},
+        {"bucket": "1", "changelog-producer": "full-compaction"},
+    ],
 )
 def test_every_table_of_metadata_has_javas_rows(
     ours: LakelsmTables, java: JavaPaimon, path: Path, options: dict[str, str]

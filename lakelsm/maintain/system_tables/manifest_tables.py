@@ -8,10 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.format.index.index_manifest import IndexManifestEntry
+from lakelsm.format.manifest.manifest_list import ManifestFileMeta
 from lakelsm.format.row.binary_row import decode_rows
+from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintain.system_tables.java_text import cast_texts, joined
 from lakelsm.maintain.system_tables.system_table import SystemTable, TableState, columns_of
-from lakelsm.snapshots.manifest_scan import read_index_entries, read_manifest_metas
+from lakelsm.snapshots.manifest_scan import read_changelog_metas, read_index_entries, read_manifest_metas
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataType
 
 
@@ -22,8 +25,8 @@ def partition_rows(partitions: Sequence[bytes], types: Sequence[DataType]) -> pa
 
 
 def _manifests(state: TableState) -> Sequence[pa.Array | Sequence[Any]]:
-    store, types = state.store, state.store.partition_types
-    metas = [] if state.snapshot is None else read_manifest_metas(store.file_io, store.paths, state.snapshot)
+    types = state.store.partition_types
+    metas = [] if state.snapshot is None else _all_metas(state.store, state.snapshot)
     plain = ((m.file_name, m.file_size, m.num_added_files, m.num_deleted_files, m.schema_id) for m in metas)
     return [
         *columns_of(plain, 5),
@@ -31,6 +34,18 @@ def _manifests(state: TableState) -> Sequence[pa.Array | Sequence[Any]]:
         partition_rows([meta.partition_stats.max_values for meta in metas], types),
         *columns_of(((meta.min_row_id, meta.max_row_id) for meta in metas), 2),
     ]
+
+
+def _all_metas(store: TableStore, snapshot: Snapshot) -> list[ManifestFileMeta]:
+    """The manifests of the base list, the delta list and the changelog list, in this order.
+
+    Expiry deletes the changelog of a snapshot, and a tag keeps the rest.
+    """
+    metas = read_manifest_metas(store.file_io, store.paths, snapshot)
+    retained = (manager.try_get(snapshot.id) for manager in (store.snapshots, store.changelogs))
+    if any(snapshot.is_same(each) for each in retained):
+        metas += read_changelog_metas(store.file_io, store.paths, snapshot)
+    return metas
 
 
 MANIFESTS = SystemTable(

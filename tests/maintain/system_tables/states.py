@@ -17,5 +17,10 @@ def shown(table: CommitTable, system: SystemTable, snapshot_id: int | None = Non
     """The rows of a system table."""
     store = TableStore.open(str(table.root))
     snapshot = store.snapshots.latest() if snapshot_id is None else store.snapshots.get(snapshot_id)
-    rows: list[dict[str, Any]] = system.rows(TableState(store, snapshot, AT_UTC)).to_pylist()
+    return shown_state(TableState(store, snapshot, AT_UTC), system)
+
+
+def shown_state(state: TableState, system: SystemTable) -> list[dict[str, Any]]:
+    """The rows of a system table of a state."""
+    rows: list[dict[str, Any]] = system.rows(state).to_pylist()
     return rows

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from lakelsm.errors import CorruptTableError
 from lakelsm.format.index.index_manifest import GlobalIndexMeta
 from lakelsm.maintain.system_tables.manifest_tables import MANIFESTS, TABLE_INDEXES
+from lakelsm.maintain.system_tables.system_table import TableState
+from lakelsm.maintain.versions.tags import create_tag
 from tests.commit.commit_table import CommitTable, add, hash_index, vector_index
-from tests.maintain.system_tables.states import shown
+from tests.maintain.expiry.expiry_table import ExpiryTable
+from tests.maintain.system_tables.states import AT_UTC, shown, shown_state
 from tests.masked_files import with_index_files
 
 
@@ -28,6 +32,33 @@ def test_each_manifest_of_a_snapshot_has_its_counts_and_the_bounds_of_its_partit
     assert (second["min_partition_stats"], second["min_row_id"]) == ("{null}", None)
     assert first["file_size"] == table.file_io.size(table.paths.manifest(first["file_name"]))
     assert len(shown(table, MANIFESTS, 1)) == 1
+
+
+def test_manifests_of_the_changelog_follow_those_of_data(table: CommitTable) -> None:
+    table.append(add(dt="a"), changelog_entries=[add(dt="b"), add(dt="c")])
+    table.append(add(dt="d"), changelog_entries=[add(dt="e")])
+    bounds = [(row["min_partition_stats"], row["max_partition_stats"]) for row in shown(table, MANIFESTS)]
+    assert bounds == [("{a}", "{a}"), ("{d}", "{d}"), ("{e}", "{e}")]
+    assert [row["num_added_files"] for row in shown(table, MANIFESTS, 1)] == [1, 2]
+
+
+def test_a_tag_shows_no_changelog_manifests_of_an_expired_snapshot(tmp_path: Path) -> None:
+    table = ExpiryTable(tmp_path, {"changelog-producer": "input"})
+    for _ in range(3):
+        table.append(table.new(), changelog_entries=[table.changelog()])
+    create_tag(table.store, "kept", table.snapshots.get(1))
+    tagged = table.store.tags.get("kept").snapshot
+    assert len(shown_state(TableState(table.store, tagged, AT_UTC), MANIFESTS)) == 2
+    table.expire_to(1)
+    assert not table.file_io.exists(table.paths.manifest(tagged.changelog_manifest_list or ""))
+    assert len(shown_state(TableState(table.store, tagged, AT_UTC), MANIFESTS)) == 1
+
+
+def test_a_missing_changelog_list_of_a_retained_snapshot_is_damage(table: CommitTable) -> None:
+    snapshot = table.append(add(), changelog_entries=[add()])
+    table.file_io.delete(table.paths.manifest(snapshot.changelog_manifest_list or ""))
+    with pytest.raises(CorruptTableError, match="manifest-list"):
+        shown(table, MANIFESTS)
 
 
 def test_each_index_file_has_its_vectors_and_the_columns_that_it_covers(table: CommitTable) -> None:
