@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, tzinfo
 from itertools import islice
 from numbers import Integral, Real
 from typing import TypeVar
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.moment import MOMENT_FORMS, Moment
 from lakelsm.options.option_values import parse_duration, parse_size
 
 Given = TypeVar("Given")
@@ -42,7 +43,7 @@ _LONGEST_LOCATION = 2048
 _MOST_SECONDS = 10_000 * 366 * 86_400
 #: What an age must be, and one that may be a moment.
 _AGE = "a duration such as '7 days' of at most 10,000 years, a timedelta or seconds"
-_MOMENT = "or a datetime or text as 'YYYY-MM-DD HH:MM:SS'"
+_MOMENT = f"or {MOMENT_FORMS}"
 #: A day after year 1 began, in epoch millis: before it no zone has a calendar.
 _FIRST_MOMENT = -62_135_510_400_000
 _SHOWN = 80
@@ -189,22 +190,26 @@ def option_text(key: str, value: object) -> str:
     return checked
 
 
-def checked_time(argument: str, value: str | datetime | None) -> str | datetime | None:
-    """A moment: a datetime or the text of one."""
-    wanted = "a datetime, or text as 'YYYY-MM-DD HH:MM:SS'"
-    if isinstance(value, datetime):
-        if value != value:  # pandas' NaT is a datetime.
-            raise wrong_argument(argument, value, wanted)
-        return value
-    return checked_name(argument, value, wanted, optional=True)
+def checked_time(argument: str, value: object) -> Moment | None:
+    """A point in time: a datetime or the text of one (see `lakelsm.moment`)."""
+    if value is None:
+        return None
+    if isinstance(value, (str, datetime)) and value == value:  # pandas' NaT is a datetime.
+        try:
+            return Moment.of_text(value) if isinstance(value, str) else Moment.of_datetime(value)
+        except ValueError:
+            pass
+    raise wrong_argument(argument, value, MOMENT_FORMS)
 
 
-def checked_point(argument: str, value: int | str | datetime | None, *, least: int) -> int | str | datetime | None:
-    """A snapshot: its id, the name of a tag, or a moment."""
-    if value is None or (isinstance(value, datetime) and value == value):
-        return value
+def checked_point(argument: str, value: object, *, least: int) -> int | str | Moment | None:
+    """A snapshot: its id, the name of a tag, or a point in time."""
+    if value is None:
+        return None
     if isinstance(value, str):
         return checked_tag(argument, value)
+    if isinstance(value, datetime):
+        return checked_time(argument, value)
     if _integer(value) is None:
         raise wrong_argument(argument, value, "a snapshot id, the name of a tag, or a datetime")
     return checked_number(argument, value, least=least)
@@ -261,23 +266,16 @@ def checked_seconds(argument: str, value: float | str | None) -> float | None:
 
 @dataclass(frozen=True)
 class Age:
-    """How old something may be, as an ``argument`` says: ``seconds`` before now, or a ``moment``, never both."""
+    """How old something may be: ``seconds`` before now, or a ``moment``, never both."""
 
-    argument: str
     seconds: float | None = None
-    moment: str | datetime | None = None
+    moment: Moment | None = None
 
-    def bound(self, now: int, millis_of: Callable[[str | datetime], int]) -> int:
-        """The moment in epoch millis; ``now`` is in epoch millis, ``millis_of`` reads a moment in the caller's zone.
-
-        Raises InvalidInputError for a text that is neither a duration nor a moment.
-        """
-        if self.seconds is not None:
-            return max(now - int(self.seconds * 1000), _FIRST_MOMENT)
-        try:
-            return millis_of(self.moment or "")
-        except InvalidInputError as error:
-            raise wrong_argument(self.argument, self.moment, f"{_AGE}, {_MOMENT}") from error
+    def bound(self, now: int, zone: tzinfo) -> int:
+        """The moment in epoch millis, as ``now`` is; ``zone`` is that of texts without one."""
+        if self.moment is not None:
+            return self.moment.millis(zone)
+        return max(now - int((self.seconds or 0) * 1000), _FIRST_MOMENT)
 
 
 def checked_age(argument: str, value: object, *, moments: bool = True) -> Age | None:
@@ -286,9 +284,12 @@ def checked_age(argument: str, value: object, *, moments: bool = True) -> Age | 
         return None
     seconds = value.total_seconds() if isinstance(value, timedelta) and value == value else _seconds_of(value)
     if 0 <= seconds < _MOST_SECONDS:
-        return Age(argument, seconds=seconds)
+        return Age(seconds=seconds)
     if moments and math.isnan(seconds) and isinstance(value, (str, datetime)):
-        return Age(argument, moment=checked_time(argument, value))
+        try:
+            return Age(moment=checked_time(argument, value))
+        except InvalidInputError:
+            pass
     raise wrong_argument(argument, value, f"{_AGE}, {_MOMENT}" if moments else _AGE)
 
 

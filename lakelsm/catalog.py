@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lakelsm.arguments import checked_flag, checked_location
+from lakelsm.arguments import checked_flag, checked_location, option_texts
 from lakelsm.engine import checked_session, opened_storage
 from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, told_of
 from lakelsm.format.paths import DATABASE_SUFFIX, MAIN_BRANCH, TablePaths, database_path, table_path
 from lakelsm.format.table_name import TableName, checked_database
+from lakelsm.options.catalog_options import CatalogOptions
 from lakelsm.plan.fallback_branch import check_fallback
 from lakelsm.plan.vector_switch import check_vector_switch
 from lakelsm.schema.changes import SchemaChange, check_changes
@@ -36,7 +38,8 @@ class Catalog:
     ``spark`` is the session to work in; without it the active one, else a new local one whose workers run this Python.
     The warehouse is an absolute path, a ``file:`` URI, or the URI of an object store (``s3://bucket/warehouse``, gs,
     abfss). ``storage_options`` are the endpoint and the credentials of such a store (docs/object-stores.md); what they
-    leave out comes from the environment, else from the session's ``spark.hadoop.fs.s3a.*``.
+    leave out comes from the environment, else from the session's ``spark.hadoop.fs.s3a.*``. ``options`` hold for tables
+    that set none of their own: 'lakelsm.time-zone' (docs/options.md). Raises InvalidInputError for others.
     """
 
     def __init__(
@@ -45,7 +48,9 @@ class Catalog:
         spark: SparkSession | None = None,
         *,
         storage_options: Mapping[str, object] | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> None:
+        self._options = CatalogOptions.parse(option_texts("options", options))
         self._spark = checked_session(spark)
         self._file_io, self._root = opened_storage(checked_location("warehouse", warehouse), spark, storage_options)
 
@@ -151,7 +156,7 @@ class Catalog:
         except TableNotFoundError as error:
             known = ", ".join(self.list_tables(name.database)) or "no tables"
             raise TableNotFoundError(f"Table {name.of_main} does not exist: the database has {known}.") from error
-        return store.on_branch(name.branch)
+        return replace(store, catalog_zone=self._options.lakelsm_time_zone).on_branch(name.branch)
 
     def _paths(self, name: str) -> TablePaths:
         """Where the table itself lies. Raises InvalidInputError for the name of a branch."""

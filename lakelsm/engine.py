@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lakelsm.arguments import option_texts
@@ -59,9 +58,6 @@ class Engine(Protocol):
 
     def counted(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
         """How many rows of a snapshot match, where data files must tell."""
-
-    def millis_of(self, timestamp: str | datetime) -> int:
-        """Epoch millis of a time in the engine's time zone."""
 
 
 def checked_session(spark: SparkSession | None) -> SparkSession | None:

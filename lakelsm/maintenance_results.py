@@ -7,11 +7,16 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 
 
+def _iso(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExpiryResult:
     """What an expiry of snapshots did, or with ``dry_run`` would do.
 
     ``snapshots`` expired; ``earliest_snapshot_id`` is the oldest that is kept (None: the table has none).
+    ``older_than`` is the age limit as a time in UTC; None where the number of snapshots alone decides.
     ``changelogs_kept`` of the expired stay as long-lived changelogs, ``changelogs_expired`` of those kept before went.
     ``data_files`` (with their indexes), ``changelog_files`` and ``metadata_files`` (manifests and their lists, index and
     statistics files) were deleted, in all ``bytes`` as metadata tells sizes. ``failures`` names those that could not be;
@@ -22,6 +27,7 @@ class ExpiryResult:
 
     table: str
     dry_run: bool = False
+    older_than: datetime | None = None
     snapshots: int = 0
     earliest_snapshot_id: int | None = None
     changelogs_kept: int = 0
@@ -38,7 +44,7 @@ class ExpiryResult:
 
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""
-        return asdict(self)
+        return {**asdict(self), "older_than": _iso(self.older_than)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +55,8 @@ class OrphanResult:
     ('data', 'manifest'...), in all ``bytes``. ``examples`` are some of their paths below the table's directory.
     ``directories`` were empty then and went as well. ``files_listed`` are all files of the table that were seen.
     ``files_too_young`` are named by nothing either and stay: they were changed at ``older_than`` (UTC) or later, and may
-    be of a commit that is under way. ``complete`` is False where the deadline ended it.
+    be of a commit that is under way. If the store's clock is behind this machine's, the store's times are compared with
+    a bound that is earlier by the difference. ``complete`` is False where the deadline ended it.
     """
 
     table: str
@@ -131,7 +138,7 @@ class BranchInfo:
 
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""
-        return {**asdict(self), "created": None if self.created is None else self.created.isoformat()}
+        return {**asdict(self), "created": _iso(self.created)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +176,7 @@ class PartitionInfo:
 
     def as_dict(self) -> dict[str, object]:
         """The partition as plain values, for a report."""
-        return {**asdict(self), "updated_at": None if self.updated_at is None else self.updated_at.isoformat()}
+        return {**asdict(self), "updated_at": _iso(self.updated_at)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,11 +204,13 @@ class PartitionExpiryResult:
     """Which partitions expired, or with ``dry_run`` would, in the order of their values, and the commits of it.
 
     ``waiting`` have expired too and wait for the next run ('partition.expiration-max-num'). The time of ``unread`` could
-    not be told by their values, so they stay. ``complete`` is False where the deadline ended it.
+    not be told by their values, so they stay. ``older_than`` is the bound in UTC. ``complete`` is False where the
+    deadline ended it.
     """
 
     table: str
     dry_run: bool = False
+    older_than: datetime
     partitions: tuple[str, ...] = ()
     waiting: int = 0
     unread: tuple[str, ...] = ()
@@ -212,7 +221,7 @@ class PartitionExpiryResult:
 
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""
-        return asdict(self)
+        return {**asdict(self), "older_than": _iso(self.older_than)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,11 +241,11 @@ class TagInfo:
 
     def as_dict(self) -> dict[str, object]:
         """The tag as plain values, for a report: times are ISO texts, the retention is in seconds."""
-        created, retained = self.created_at, self.time_retained
+        retained = self.time_retained
         return {
             **asdict(self),
             "committed_at": self.committed_at.isoformat(),
-            "created_at": None if created is None else created.isoformat(),
+            "created_at": _iso(self.created_at),
             "time_retained": None if retained is None else retained.total_seconds(),
         }
 
@@ -247,11 +256,12 @@ class TagDeletionResult:
 
     ``tags`` are the names of those that went, ``files`` and ``bytes`` (as metadata tells sizes) what no snapshot, other
     tag, branch or long-lived changelog needs without them. ``failures`` names files that could not be deleted; orphan
-    removal takes them.
+    removal takes them. ``older_than`` is the bound in UTC of an expiry that has one.
     """
 
     table: str
     dry_run: bool = False
+    older_than: datetime | None = None
     tags: tuple[str, ...] = ()
     files: int = 0
     bytes: int = 0
@@ -259,7 +269,7 @@ class TagDeletionResult:
 
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""
-        return asdict(self)
+        return {**asdict(self), "older_than": _iso(self.older_than)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,12 +341,13 @@ class RollbackResult:
     ``changelogs`` (long-lived ones, by their ids) are those that went, all of later snapshots; ``consumers`` now read the
     snapshot after it next, as they were beyond. ``files`` and ``bytes`` (as metadata tells sizes) are what no snapshot,
     tag, branch or long-lived changelog needs any more. ``failures`` names files that could not be deleted; orphan removal
-    takes them.
+    takes them. ``timestamp`` is the time in UTC that the snapshot was chosen by (None: by its id or a tag).
     """
 
     table: str
     snapshot_id: int
     dry_run: bool = False
+    timestamp: datetime | None = None
     restored: bool = False
     snapshots: tuple[int, ...] = ()
     tags: tuple[str, ...] = ()
@@ -349,7 +360,7 @@ class RollbackResult:
 
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""
-        return asdict(self)
+        return {**asdict(self), "timestamp": _iso(self.timestamp)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -362,17 +373,21 @@ class ConsumerInfo:
 
     def as_dict(self) -> dict[str, object]:
         """The consumer as plain values, for a report."""
-        return {**asdict(self), "recorded_at": None if self.recorded_at is None else self.recorded_at.isoformat()}
+        return {**asdict(self), "recorded_at": _iso(self.recorded_at)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConsumerExpiryResult:
-    """What an expiry of consumers did, or with ``dry_run`` would do: ``consumers`` are the names of those that went."""
+    """What an expiry of consumers did, or with ``dry_run`` would do: ``consumers`` are the names of those that went.
+
+    ``older_than`` is the bound in UTC.
+    """
 
     table: str
     dry_run: bool = False
+    older_than: datetime
     consumers: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""
-        return asdict(self)
+        return {**asdict(self), "older_than": _iso(self.older_than)}

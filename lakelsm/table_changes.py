@@ -84,7 +84,7 @@ class TableChanges(OpenedTable):
     ) -> pa.RecordBatchReader:
         """The changes that `changelog` gives as a stream of Arrow record batches, read in this process as in `to_reader`.
 
-        The arguments are those of `changelog`; ``where`` and texts of times are as in `to_reader`. With ``consumer_id``
+        The arguments are those of `changelog`; ``where`` is as in `to_reader`. With ``consumer_id``
         the consumer's progress is recorded when the stream is asked for more after its last batch: who works each batch
         off before the next gets every change at least once. A stream that is dropped half-way records nothing.
         """
@@ -122,14 +122,14 @@ class TableChanges(OpenedTable):
         positions: bool,
         consumer_id: str | None,
     ) -> tuple[TableStore, ChangelogPlan, ConsumedChanges | None]:
-        start, end = checked_point("start", start, least=0), checked_point("end", end, least=1)
+        first, last = checked_point("start", start, least=0), checked_point("end", end, least=1)
         checked_condition(where)
         checked_name("mode", mode, "auto, changelog, delta or diff")
         checked_name("kind_column", kind_column, "the name of a column as text")
         checked_flag("positions", positions)
         name, store = checked_consumer("consumer_id", consumer_id), self._store()
-        begin = start if name is None else consumer_start(store, name, start)
-        between = changelog_range(store, begin, end, engine.millis_of)
+        begin = first if name is None else consumer_start(store, name, first)
+        between = changelog_range(store, begin, last)
         check_added_columns(store.schema, kind_column, positions)
         plan = between.plan(store, mode, None if where is None else engine.predicate(store, where))
         if name is None or between.after is None:

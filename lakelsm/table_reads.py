@@ -52,8 +52,8 @@ class TableReads(OpenedTable):
         """The merged rows of the newest snapshot, or of another one, as a DataFrame.
 
         ``where`` (an SQL condition) and ``columns`` do what ``.where`` and ``.select`` do, and also leave out partitions,
-        buckets and files by the manifests alone. ``timestamp`` is a datetime or 'YYYY-MM-DD HH:MM:SS' in the session's
-        time zone: the newest snapshot that is not later. At most one of the last three may be given. Tables with deletion
+        buckets and files by the manifests alone. ``timestamp`` is a datetime or 'YYYY-MM-DD HH:MM:SS' (docs/api.md):
+        the newest snapshot that is not later. At most one of the last three may be given. Tables with deletion
         vectors or `first-row` show what a compaction has merged: ``fresh`` merges in the rows that wait in level 0, as
         reads of other tables always do.
         """
@@ -80,8 +80,8 @@ class TableReads(OpenedTable):
 
         ``where`` is judged here, so each part of it must be one that lakelsm understands: columns and literals compared,
         IN, BETWEEN, LIKE, IS NULL, joined by AND, OR and NOT. ``limit`` ends the stream after so many rows, whichever
-        come first; ``ordered`` gives them in the order of the primary key. Texts of times are in this machine's time
-        zone. The other arguments are as in `read`. Memory does not follow the table's size. A stream that is dropped
+        come first; ``ordered`` gives them in the order of the primary key. The other arguments are as in `read`. Memory
+        does not follow the table's size. A stream that is dropped
         half-way stops its work; its ``close`` alone does not. It is for one thread. Raises UnsupportedFeatureError for a
         part of ``where`` that is not understood, and, while rows are taken, CorruptTableError for a damaged file.
         """
@@ -292,12 +292,12 @@ class TableReads(OpenedTable):
         """What is read: the table's state, and that of the branch that it falls back to, if any."""
         checked_condition(where)
         snapshot_id = checked_snapshot_id("snapshot_id", snapshot_id)
-        timestamp, tag = checked_time("timestamp", timestamp), checked_tag("tag", tag)
+        moment, tag = checked_time("timestamp", timestamp), checked_tag("tag", tag)
         newest = self._store()
-        store, snapshot = chosen_state(newest, snapshot_id, timestamp, tag, engine.millis_of)
+        store, snapshot = chosen_state(newest, snapshot_id, moment, tag)
         other, until = fallback_of(newest), None
-        if timestamp is not None:
-            until = engine.millis_of(timestamp)
+        if moment is not None:
+            until = newest.millis_of(moment)
         elif snapshot is not None and (snapshot_id is not None or tag is not None):
             until = snapshot.time_millis
         predicate = None if where is None or other is None else engine.predicate(store, where)

@@ -208,7 +208,7 @@ INVALID: dict[str, tuple[Call, str]] = {
     "an unknown column to read": (lambda t: t.read(columns=["x"]), "no column 'x'; the columns are dt, k"),
     "a time that is none": (
         lambda t: t.read(timestamp="yesterday-ish"),
-        "timestamp 'yesterday-ish' is no time: write",
+        "timestamp is 'yesterday-ish'; it must be a datetime, or text as 'YYYY-MM-DD HH:MM:SS'",
     ),
     "two ways to travel in time": (
         lambda t: t.read(snapshot_id=1, tag="x"),

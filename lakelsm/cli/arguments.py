@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, _ActionsContainer
 from collections.abc import Callable
 from typing import TypeVar
 
-from lakelsm.arguments import checked_age, checked_number, checked_seconds
+from lakelsm.arguments import checked_age, checked_number, checked_seconds, checked_time
 from lakelsm.catalog import Catalog
 from lakelsm.engine import ENGINES
 from lakelsm.errors import InvalidInputError
 from lakelsm.table import Table
 
 Value = TypeVar("Value")
+
+#: How times are written, for help.
+_TIMES = (
+    "as 'YYYY-MM-DD HH:MM:SS', in the table's time zone (lakelsm.time-zone, else UTC) unless an offset or a zone follows"
+)
 
 
 def add_table(parser: ArgumentParser, *, several: bool = True) -> None:
@@ -33,10 +38,18 @@ def add_table(parser: ArgumentParser, *, several: bool = True) -> None:
         "--storage-option",
         metavar="KEY=VALUE",
         action="append",
-        type=_storage_option,
+        type=_key_and_value,
         default=[],
         help="an option of the object store, such as s3.endpoint=…; again for each. Other users of the machine see "
         "what a command line says: leave credentials to the environment (AWS_…, GOOGLE_…, AZURE_…)",
+    )
+    table.add_argument(
+        "--catalog-option",
+        metavar="KEY=VALUE",
+        action="append",
+        type=_key_and_value,
+        default=[],
+        help="with --warehouse, an option of the catalog, such as lakelsm.time-zone=Asia/Tokyo; again for each",
     )
     parser.set_defaults(several=several)
 
@@ -61,6 +74,8 @@ def check_table(parser: ArgumentParser, arguments: Namespace) -> None:
     by_path, named = arguments.path is not None, arguments.table is not None
     by_name = arguments.warehouse is not None and named != (arguments.database is not None)
     none = arguments.warehouse is None and not named and arguments.database is None
+    if by_path and arguments.catalog_option:
+        parser.error("--catalog-option is for tables of a --warehouse: set the option of the table instead")
     if not (none if by_path else by_name):
         other = "--table or --database" if arguments.several else "--table"
         parser.error(f"name the table by --warehouse and {other}, or by --path")
@@ -74,7 +89,7 @@ def for_each_table(arguments: Namespace) -> list[Namespace]:
         return [arguments]
     names = arguments.table
     if arguments.database is not None:
-        names = Catalog(arguments.warehouse, storage_options=_options(arguments)).list_tables(arguments.database)
+        names = _catalog(arguments).list_tables(arguments.database)
         if not names:
             raise InvalidInputError(
                 f"Warehouse {arguments.warehouse} has no tables in database {arguments.database}: look at both names."
@@ -84,11 +99,10 @@ def for_each_table(arguments: Namespace) -> list[Namespace]:
 
 def open_table(arguments: Namespace) -> Table:
     """The table that the arguments name, one of those of `for_each_table`."""
-    options = _options(arguments)
     if arguments.path is not None:
-        table = Table.for_path(arguments.path, storage_options=options)
+        table = Table.for_path(arguments.path, storage_options=_options(arguments))
     else:
-        table = Catalog(arguments.warehouse, storage_options=options).table(arguments.table)
+        table = _catalog(arguments).table(arguments.table)
     return table if arguments.branch is None else table.branch(arguments.branch)
 
 
@@ -124,8 +138,13 @@ def add_commit_user(parser: ArgumentParser) -> None:
 def add_older_than(parser: ArgumentParser, what: str) -> None:
     """An age or a moment."""
     parser.add_argument(
-        "--older-than", metavar="AGE", type=age, help=f"{what}: an age such as '7 days', or a time"
+        "--older-than", metavar="AGE", type=age, help=f"{what}: an age such as '7 days', or a time {_TIMES}"
     )
+
+
+def add_timestamp(parser: _ActionsContainer, what: str) -> None:
+    """A time."""
+    parser.add_argument("--timestamp", metavar="TIME", type=time, help=f"{what} {_TIMES}")
 
 
 def checked(check: Callable[[str, str], Value]) -> Callable[[str], Value]:
@@ -150,6 +169,11 @@ def age(text: str) -> str:
     return checked(_age_text)(text)
 
 
+def time(text: str) -> str:
+    """A time as the Python methods take it: its own text."""
+    return checked(_time_text)(text)
+
+
 def duration(text: str) -> str:
     """A length of time as the Python methods take it: its own text."""
     return checked(_duration_text)(text)
@@ -160,16 +184,27 @@ def _age_text(argument: str, text: str) -> str:
     return text
 
 
+def _time_text(argument: str, text: str) -> str:
+    checked_time(argument, text)
+    return text
+
+
 def _duration_text(argument: str, text: str) -> str:
     checked_age(argument, text, moments=False)
     return text
 
 
-def _storage_option(text: str) -> tuple[str, str]:
+def _key_and_value(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise ArgumentTypeError("it must be KEY=VALUE")  # Without the text, which may be a secret.
     return key, value
+
+
+def _catalog(arguments: Namespace) -> Catalog:
+    return Catalog(
+        arguments.warehouse, storage_options=_options(arguments), options=dict(arguments.catalog_option) or None
+    )
 
 
 def _options(arguments: Namespace) -> dict[str, str] | None:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from lakelsm.cli.arguments import add_deadline, add_dry_run, add_older_than, checked, positive
 from lakelsm.cli.report import Report, outcome_report
-from lakelsm.cli.text_table import failures_text, size
+from lakelsm.cli.text_table import failures_text, older_than_text, size
 from lakelsm.cli.verb import Verb
 from lakelsm.maintenance_results import ExpiryResult
 from lakelsm.table import Table
@@ -23,6 +23,7 @@ def expiry_text(result: ExpiryResult) -> str:
     if result.changelogs_kept or result.changelogs_expired:
         kept = f"{result.changelogs_kept} kept beyond their snapshots"
         lines.append(f"  changelogs {kept}, {result.changelogs_expired} expired")
+    lines += older_than_text(result.older_than)
     lines.append(f"  oldest     snapshot {result.earliest_snapshot_id}")
     if result.held_by:
         lines.append(f"  held by    {', '.join(result.held_by)}")

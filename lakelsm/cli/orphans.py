@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from lakelsm.cli.arguments import add_deadline, add_dry_run, add_engine, add_older_than
 from lakelsm.cli.report import Report, outcome_report
-from lakelsm.cli.text_table import failures_text, moment, size
+from lakelsm.cli.text_table import failures_text, size
 from lakelsm.cli.verb import Verb
 from lakelsm.maintenance_results import OrphanResult
 from lakelsm.table import Table
@@ -23,7 +23,7 @@ def orphans_text(result: OrphanResult) -> str:
     if result.kinds:
         lines.append(f"  kinds      {', '.join(f'{count} {kind}' for kind, count in result.kinds.items())}")
         lines.append(f"  such as    {result.examples[0]}")
-    young = f"{result.files_too_young} that nothing names are not older than {moment(result.older_than)} UTC"
+    young = f"{result.files_too_young} that nothing names are not older than {result.older_than.isoformat()}"
     lines.append(f"  looked at  {result.files_listed} files; {young}")
     if result.directories:
         lines.append(f"  emptied    {result.directories} directories")

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from lakelsm.cli.arguments import add_commit_user, add_deadline, add_dry_run, add_older_than
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, outcome_report
-from lakelsm.cli.text_table import aligned, moment, size
+from lakelsm.cli.text_table import aligned, moment, older_than_text, size
 from lakelsm.cli.verb import Verb, VerbGroup
 from lakelsm.maintenance_results import PartitionDropResult, PartitionExpiryResult
 from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
@@ -30,7 +30,7 @@ def dropped_text(result: PartitionDropResult | PartitionExpiryResult) -> str:
 
 def expired_report(result: PartitionExpiryResult) -> Report:
     """The report of an expiry."""
-    lines = [dropped_text(result)]
+    lines = [dropped_text(result), *older_than_text(result.older_than)]
     if result.waiting:
         lines.append(f"  waiting    {result.waiting} have expired too: run it again")
     if result.unread:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from lakelsm.cli.arguments import add_dry_run, checked, positive
+from lakelsm.cli.arguments import add_dry_run, add_timestamp, checked, positive
 from lakelsm.cli.report import Report, outcome_report
 from lakelsm.cli.text_table import failures_text, size
 from lakelsm.cli.verb import Verb
@@ -16,6 +16,8 @@ def rollback_text(result: RollbackResult) -> str:
     """The result as text for people."""
     did = "would be rolled back" if result.dry_run else "rolled back"
     lines = [f"{result.table}: {did} to snapshot {result.snapshot_id} ({result.seconds:.1f} s)"]
+    if result.timestamp is not None:
+        lines.append(f"  as of      {result.timestamp.isoformat()}")
     gone = {"snapshots": result.snapshots, "tags": result.tags, "changelogs": result.changelogs}
     lines += [f"  {what:10} {', '.join(map(str, ids))} gone" for what, ids in gone.items() if ids]
     if result.consumers:
@@ -28,7 +30,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
     to = parser.add_mutually_exclusive_group(required=True)
     to.add_argument("--snapshot", metavar="ID", type=checked(positive), help="to this snapshot")
     to.add_argument("--tag", metavar="NAME", help="to the snapshot of this tag")
-    to.add_argument("--timestamp", metavar="TIME", help="to the newest snapshot that is not later")
+    add_timestamp(to, "to the newest snapshot that is not later than this time,")
     add_dry_run(parser)
 
 

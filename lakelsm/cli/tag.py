@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from lakelsm.cli.arguments import add_dry_run, add_older_than, checked, duration, positive
+from lakelsm.cli.arguments import add_dry_run, add_older_than, add_timestamp, checked, duration, positive
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, outcome_report
-from lakelsm.cli.text_table import aligned, failures_text, moment, size
+from lakelsm.cli.text_table import aligned, failures_text, moment, older_than_text, size
 from lakelsm.cli.verb import Verb, VerbGroup
 from lakelsm.maintenance_results import TagDeletionResult, TagInfo
 from lakelsm.table import Table
@@ -15,11 +15,12 @@ from lakelsm.table import Table
 
 def deletion_text(result: TagDeletionResult) -> str:
     """The result of a deletion as text for people."""
+    bound = older_than_text(result.older_than)
     if not result.tags:
-        return f"{result.table}: no tags to delete"
+        return "\n".join([f"{result.table}: no tags to delete", *bound])
     did = "would be deleted" if result.dry_run else "deleted"
     lines = [f"{result.table}: tags {', '.join(result.tags)} {did}, with {result.files} files, {size(result.bytes)}"]
-    return "\n".join(lines + failures_text(result.failures))
+    return "\n".join(lines + bound + failures_text(result.failures))
 
 
 def deletion_report(result: TagDeletionResult) -> Report:
@@ -44,7 +45,7 @@ def _add_snapshot(parser: ArgumentParser) -> None:
     _add_name(parser)
     of = parser.add_mutually_exclusive_group()
     of.add_argument("--snapshot", metavar="ID", type=checked(positive), help="of this snapshot (default: the newest)")
-    of.add_argument("--timestamp", metavar="TIME", help="of the newest snapshot that is not later")
+    add_timestamp(of, "of the newest snapshot that is not later than this time,")
     parser.add_argument(
         "--time-retained",
         metavar="TIME",

@@ -28,6 +28,11 @@ def moment(time: datetime | None) -> str | None:
     return None if time is None else time.strftime("%Y-%m-%d %H:%M:%S")
 
 
+def older_than_text(bound: datetime | None) -> list[str]:
+    """The line of a bound in UTC, where there is one."""
+    return [] if bound is None else [f"  older than {bound.isoformat()}"]
+
+
 def failures_text(failures: Sequence[str]) -> list[str]:
     """The lines of files that could not be deleted, of which a few are named."""
     if not failures:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -19,7 +18,6 @@ from lakelsm.spark.conditions import predicate_of
 from lakelsm.spark.session import resolve_session
 from lakelsm.spark.spark_runner import SparkRunner
 from lakelsm.spark.task_errors import translated
-from lakelsm.spark.times import millis_of
 
 
 class SparkEngine:
@@ -72,7 +70,3 @@ class SparkEngine:
     def counted(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
         """See `Engine.counted`."""
         return counted(self.session, store, snapshot, where, fresh)
-
-    def millis_of(self, timestamp: str | datetime) -> int:
-        """See `Engine.millis_of`."""
-        return millis_of(self.session, timestamp)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.errors import InvalidInputError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_input import ArrowInput
 from lakelsm.local.arrow_rows import prepare_arrow
@@ -72,11 +70,3 @@ class LocalEngine:
         predicate = self.predicate(store, where)
         check_understood(predicate, where)
         return predicate
-
-    def millis_of(self, timestamp: str | datetime) -> int:
-        """See `Engine.millis_of`."""
-        try:
-            time = timestamp if isinstance(timestamp, datetime) else datetime.fromisoformat(timestamp)
-            return int(time.timestamp() * 1000)
-        except (ValueError, OverflowError, OSError):  # No time, or one that the system's calendar does not have.
-            raise InvalidInputError(f"timestamp {timestamp!r} is no time: write 'YYYY-MM-DD HH:MM:SS'.") from None

@@ -15,7 +15,6 @@ from lakelsm.arguments import (
     checked_snapshot_id,
     checked_tag,
 )
-from lakelsm.engine import local_engine
 from lakelsm.errors import CorruptTableError
 from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.maintain.check.table_check import check_table, checked_check_scope
@@ -68,7 +67,7 @@ class TableInspection(OpenedTable):
         table = checked_system_table(name)
         snapshot_id, tag = checked_snapshot_id("snapshot_id", snapshot_id), checked_tag("tag", tag)
         check_travel(table, snapshot_id is not None or tag is not None)
-        store, snapshot = chosen_state(self._store(), snapshot_id, None, tag, local_engine().millis_of)
+        store, snapshot = chosen_state(self._store(), snapshot_id, None, tag)
         return table, TableState(store, snapshot)
 
     def check(

@@ -88,7 +88,7 @@ class TableUpkeep(OpenedTable):
         within = checked_seconds("deadline", deadline)
         store, now = self._store(), SYSTEM.clock()
         if age is not None:
-            bound = age.bound(now, self._engine(None).millis_of)
+            bound = age.bound(now, store.text_zone)
         elif store.options.partition_expiration_time is not None:
             bound = now - store.options.partition_expiration_time
         else:
@@ -162,7 +162,7 @@ class TableUpkeep(OpenedTable):
         dry_run, force = checked_flag("dry_run", dry_run), checked_flag("force", force)
         within = checked_seconds("deadline", deadline)
         store, chosen = self._store(), self._engine(engine)
-        bound = age.bound(SYSTEM.clock(), chosen.millis_of)
+        bound = age.bound(SYSTEM.clock(), store.text_zone)
         with recorded(store, "remove_orphans", dry_run=dry_run) as run:
             result = remove_orphans(chosen.runner, store, bound, dry_run=dry_run, force=force, deadline=within)
             run.files, run.bytes = result.files, result.bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from lakelsm.arguments import (
     checked_tag,
     checked_time,
 )
+from lakelsm.epoch_time import utc_time
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintain.expiry.retention import asked_retention
@@ -52,6 +54,7 @@ from lakelsm.maintenance_results import (
     TagDeletionResult,
     TagInfo,
 )
+from lakelsm.moment import Moment
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM
 
@@ -96,7 +99,7 @@ class TableVersions(OpenedTable):
             now,
             retain_last=least,
             retain_max=most,
-            older_than=None if age is None else age.bound(now, self._engine(None).millis_of),
+            older_than=None if age is None else age.bound(now, store.text_zone),
             max_deletes=limit,
         )
         with recorded(store, "expire_snapshots", dry_run=dry) as run:
@@ -255,8 +258,8 @@ class TableVersions(OpenedTable):
         whatever their time. With ``dry_run`` nothing is deleted.
         """
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
-        before = None if age is None else age.bound(SYSTEM.clock(), self._engine(None).millis_of)
         store = self._store()
+        before = None if age is None else age.bound(SYSTEM.clock(), store.text_zone)
         with recorded(store, "expire_tags", dry_run=dry) as run:
             result = expire_tags(store, before, dry_run=dry)
             run.files, run.bytes = result.files, result.bytes
@@ -281,21 +284,22 @@ class TableVersions(OpenedTable):
         killed leaves a table that reads; the same call finishes it. Raises SnapshotNotFoundError where there is no such
         snapshot or tag, or where it has expired.
         """
-        point, time = checked_point("to", to, least=1), checked_time("timestamp", timestamp)
+        point, moment = checked_point("to", to, least=1), checked_time("timestamp", timestamp)
         checked_flag("dry_run", dry_run)
-        store = self._store()
-        if isinstance(point, datetime) and time is None:
-            point, time = None, point
-        if point is not None and time is None and not isinstance(point, datetime):
+        store, asked = self._store(), None
+        if isinstance(point, Moment) and moment is None:
+            point, moment = None, point
+        if point is not None and moment is None and not isinstance(point, Moment):
             target = rollback_target(store, point)
-        elif point is None and time is not None:
-            target = store.snapshots.at_or_before(self._engine(None).millis_of(time))
+        elif point is None and moment is not None:
+            asked = store.millis_of(moment)
+            target = store.snapshots.at_or_before(asked)
         else:
             raise InvalidInputError("Give one of to (a snapshot id, the name of a tag, or a datetime) and timestamp.")
         with recorded(store, "rollback", dry_run=dry_run) as run:
             result = rollback(store, target, dry_run=dry_run)
             run.files, run.bytes = result.files, result.bytes
-        return result
+        return result if asked is None else replace(result, timestamp=utc_time(asked, "timestamp"))
 
     # -- consumers -------------------------------------------------------------------------------------------------
 
@@ -332,7 +336,7 @@ class TableVersions(OpenedTable):
         """
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
         store = self._store()
-        before = consumer_bound(store, age, SYSTEM.clock(), lambda moment: self._engine(None).millis_of(moment))
+        before = consumer_bound(store, age, SYSTEM.clock())
         with recorded(store, "expire_consumers", dry_run=dry):
             return expire_consumers(store, before, dry_run=dry)
 
@@ -340,12 +344,12 @@ class TableVersions(OpenedTable):
 
     def _tagged(self, store: TableStore, snapshot_id: int | None, timestamp: str | datetime | None) -> Snapshot:
         snapshot_id = checked_snapshot_id("snapshot_id", snapshot_id)
-        timestamp = checked_time("timestamp", timestamp)
-        if timestamp is None:
+        moment = checked_time("timestamp", timestamp)
+        if moment is None:
             return tagged_snapshot(store, snapshot_id)
         if snapshot_id is not None:
             raise InvalidInputError("Give one of snapshot_id and timestamp.")
-        return store.snapshots.at_or_before(self._engine(None).millis_of(timestamp))
+        return store.snapshots.at_or_before(store.millis_of(moment))
 
 
 def _retained(value: float | str | timedelta | None) -> float | None:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import tzinfo
 
-from lakelsm.options.option import BOOLEAN, DURATION, LONG, NAMES, TEXT, choice_kind, enum_kind, option
+from lakelsm.options.option import BOOLEAN, DURATION, LONG, NAMES, TEXT, ZONE, choice_kind, enum_kind, option
 from lakelsm.options.option_enums import ChangelogProducer, Feature, MergeEngine, ScanMode, SortOrder
 
 
@@ -154,6 +155,14 @@ class EngineOptions:
         TEXT,
         None,
         "Branch that reads take the partitions from that the table has no file in; it must have the same columns.",
+        per_call=False,
+    )
+    lakelsm_time_zone: tzinfo | None = option(
+        "lakelsm.time-zone",
+        ZONE,
+        None,
+        "The time zone of times that are passed as texts without one, and of partitions' values where these tell their "
+        "age. Without it that of the catalog's option; else such texts are UTC, and such values this machine's time.",
         per_call=False,
     )
     scan_mode: ScanMode = option(

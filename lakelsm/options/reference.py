@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from lakelsm.options.accepted_keys import HELD_KEYS, TUNING_KEYS, WAITING_KEYS
+from lakelsm.options.catalog_options import CATALOG_KEYS
 from lakelsm.options.field_options import FIELD_OPTIONS
 from lakelsm.options.file_index_options import INDEX_COLUMNS, INDEX_OPTIONS
 from lakelsm.options.option import DURATION, SIZE, Kind, Option
@@ -36,7 +37,8 @@ def options_reference() -> str:
         _HEAD,
         "| option | kind | default | fixed | meaning |\n| --- | --- | --- | --- | --- |",
         "\n".join(rows),
-        "\n## Options of a column: `fields.<column>.<option>`\n",
+        f"\n`Catalog(options=…)` takes {_list(CATALOG_KEYS)} for the tables that do not set it.\n",
+        "## Options of a column: `fields.<column>.<option>`\n",
         "| option | kind | meaning |\n| --- | --- | --- |",
         "\n".join(columns),
         "\n`fields.default-aggregate-function` is the function of the other columns.\n",

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from datetime import datetime
 
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.moment import Moment
 from lakelsm.plan.changelog_plan import ChangelogMode, ChangelogPlan, plan_changelog, plan_difference
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.snapshots.table_store import TableStore
 
 #: A snapshot id, the name of a tag, or a time.
-Point = int | str | datetime
-
-
-#: Epoch milliseconds of a time, or of its text as the caller's session reads it.
-Millis = Callable[[str | datetime], int]
+Point = int | str | Moment
 
 
 def chosen_snapshot(
-    store: TableStore, snapshot_id: int | None, timestamp: str | datetime | None, tag: str | None, millis: Millis
+    store: TableStore, snapshot_id: int | None, timestamp: Moment | None, tag: str | None
 ) -> Snapshot | None:
     """The snapshot that at most one of the three names, else the newest; None for a table without any."""
     if sum(choice is not None for choice in (snapshot_id, timestamp, tag)) > 1:
@@ -29,17 +24,17 @@ def chosen_snapshot(
     if snapshot_id is not None:
         return store.snapshots.get(snapshot_id)
     if timestamp is not None:
-        return store.snapshots.at_or_before(millis(timestamp))
+        return store.snapshots.at_or_before(store.millis_of(timestamp))
     if tag is not None:
         return store.tags.get(tag).snapshot
     return store.snapshots.latest()
 
 
 def chosen_state(
-    store: TableStore, snapshot_id: int | None, timestamp: str | datetime | None, tag: str | None, millis: Millis
+    store: TableStore, snapshot_id: int | None, timestamp: Moment | None, tag: str | None
 ) -> tuple[TableStore, Snapshot | None]:
     """The chosen snapshot and the table as a read of it has it: time travel has the columns of its time, as in Paimon."""
-    snapshot = chosen_snapshot(store, snapshot_id, timestamp, tag, millis)
+    snapshot = chosen_snapshot(store, snapshot_id, timestamp, tag)
     travels = not (snapshot_id is None and timestamp is None and tag is None)
     if travels and snapshot is not None and snapshot.schema_id != store.schema.id:
         store = store.with_schema(store.schemas.get(snapshot.schema_id))
@@ -85,9 +80,7 @@ class ChangelogRange:
         return plan_difference(store, self.before, self.after, predicate)
 
 
-def changelog_range(
-    store: TableStore, start: Point | None, end: Point | None, millis: Millis
-) -> ChangelogRange:
+def changelog_range(store: TableStore, start: Point | None, end: Point | None) -> ChangelogRange:
     """The range of changes after ``start`` up to ``end``, both as Paimon's ``incremental-between`` has them.
 
     Without ``start`` it begins with the oldest snapshot that is retained. Numbers and times may also mean snapshots that
@@ -95,23 +88,24 @@ def changelog_range(
     for snapshots that do not exist and InvalidInputError where ``start`` is after ``end``.
     """
     for point in (start, end):
-        if isinstance(point, bool) or not isinstance(point, (int, str, datetime, type(None))):
+        if isinstance(point, bool) or not isinstance(point, (int, str, Moment, type(None))):
             raise InvalidInputError(f"{point!r} is no snapshot id, tag name or datetime.")
     earliest, latest = store.snapshots.earliest_id(), store.snapshots.latest()
     if earliest is None or latest is None:
         return ChangelogRange(1, None, None, False)
     tags = isinstance(start, str) and isinstance(end, str)
-    kept = None if end is None else _kept_changelog(store, end, earliest, millis)
-    after = kept or (latest if end is None else _at(store, end, millis))
-    first, before = (earliest, None) if start is None else _start(store, start, earliest, millis)
+    kept = None if end is None else _kept_changelog(store, end, earliest)
+    after = kept or (latest if end is None else _at(store, end))
+    first, before = (earliest, None) if start is None else _start(store, start, earliest)
     if after.id < first - 1:
-        raise InvalidInputError(f"start {start!r} (snapshot {first - 1}) is after end {end!r} (snapshot {after.id}).")
+        begin, last = f"{_shown(start)} (snapshot {first - 1})", f"{_shown(end)} (snapshot {after.id})"
+        raise InvalidInputError(f"start {begin} is after end {last}.")
     return ChangelogRange(first, before, after, tags, expired=kept is not None)
 
 
-def _start(store: TableStore, start: Point, earliest: int, millis: Millis) -> tuple[int, Snapshot | None]:
+def _start(store: TableStore, start: Point, earliest: int) -> tuple[int, Snapshot | None]:
     """The id of the snapshot whose changes come first, and the state before it; None where that is not kept."""
-    kept = _kept_changelog(store, start, earliest, millis)
+    kept = _kept_changelog(store, start, earliest)
     if kept is not None:
         return kept.id + 1, None
     if isinstance(start, int) and start < earliest and store.changelogs.try_get(start + 1) is not None:
@@ -119,27 +113,31 @@ def _start(store: TableStore, start: Point, earliest: int, millis: Millis) -> tu
     if isinstance(start, int) and start == earliest - 1:
         before = store.snapshots.try_get(start)
         return earliest, before
-    if isinstance(start, datetime) and store.snapshots.get(earliest).time_millis > millis(start):
+    if isinstance(start, Moment) and store.snapshots.get(earliest).time_millis > store.millis_of(start):
         return min([*store.changelogs.ids()[:1], earliest]), None
-    before = _at(store, start, millis)
+    before = _at(store, start)
     return before.id + 1, before
 
 
-def _kept_changelog(store: TableStore, point: Point, earliest: int, millis: Millis) -> Snapshot | None:
+def _kept_changelog(store: TableStore, point: Point, earliest: int) -> Snapshot | None:
     """The long-lived changelog that a number or a time before the oldest snapshot means, if there is one."""
     if isinstance(point, int):
         return store.changelogs.try_get(point) if point < earliest and store.snapshots.try_get(point) is None else None
     if isinstance(point, str):
         return None
-    oldest, moment = store.snapshots.try_get(earliest), millis(point)
+    oldest, moment = store.snapshots.try_get(earliest), store.millis_of(point)
     if oldest is None or oldest.time_millis <= moment:
         return None
     return store.changelogs.at_or_before(moment)
 
 
-def _at(store: TableStore, point: Point, millis: Millis) -> Snapshot:
+def _at(store: TableStore, point: Point) -> Snapshot:
     if isinstance(point, int):
         return store.snapshots.get(point)
     if isinstance(point, str):
         return store.tags.get(point).snapshot
-    return store.snapshots.at_or_before(millis(point))
+    return store.snapshots.at_or_before(store.millis_of(point))
+
+
+def _shown(point: Point | None) -> str:
+    return str(point) if isinstance(point, Moment) else repr(point)

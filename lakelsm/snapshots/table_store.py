@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timezone, tzinfo
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from lakelsm.format.partition_path import partition_label, partition_text
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.format.row.binary_row import decode_row, decode_rows
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.moment import Moment
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.schema.validation import validate_existing_table, with_dynamic_options
@@ -39,7 +41,8 @@ from lakelsm.types import DataType
 class TableStore:
     """A branch of a table as one operation sees it: the schema and options are those of the moment it was opened.
 
-    ``left_out_partitions`` are not read: another branch has them.
+    ``left_out_partitions`` are not read: another branch has them. ``catalog_zone`` is the time zone that the catalog sets
+    for tables that set none.
     """
 
     file_io: FileIO
@@ -47,6 +50,7 @@ class TableStore:
     schema: TableSchema
     options: TableOptions
     left_out_partitions: frozenset[bytes] = frozenset()
+    catalog_zone: tzinfo | None = None
 
     @staticmethod
     def open(location: str, name: str | None = None) -> TableStore:
@@ -100,6 +104,20 @@ class TableStore:
     def name(self) -> str:
         """How messages name the table: 'database.table' where a catalog opened it, else its path."""
         return self.paths.name
+
+    @property
+    def time_zone(self) -> tzinfo | None:
+        """The time zone that the table sets, else the one that its catalog sets, else None."""
+        return self.options.lakelsm_time_zone or self.catalog_zone
+
+    @property
+    def text_zone(self) -> tzinfo:
+        """The time zone of texts of times that name none."""
+        return self.time_zone or timezone.utc
+
+    def millis_of(self, moment: Moment) -> int:
+        """Epoch millis of a point in time. Raises InvalidInputError outside of the years 1 to 9999."""
+        return moment.millis(self.text_zone)
 
     @property
     def schemas(self) -> SchemaStore:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
+from lakelsm.moment import Moment
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.plan.time_travel import ChangelogRange, changelog_range, chosen_snapshot, chosen_state
@@ -21,13 +22,8 @@ from lakelsm.snapshots.table_store import TableStore
 from tests.commit.commit_table import CommitTable, add, file
 
 
-def millis(time: str | datetime) -> int:
-    """Epoch milliseconds, given as a text or as the microseconds of a datetime."""
-    return int(time) if isinstance(time, str) else time.microsecond
-
-
-def at(number: int) -> datetime:
-    return datetime(2024, 1, 1, microsecond=number)
+def at(millis: int) -> Moment:
+    return Moment.of_datetime(datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=millis))
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +49,12 @@ def empty(tmp_path: Path) -> TableStore:
 
 def chosen(store: TableStore, **how: Any) -> int | None:
     given = {"snapshot_id": None, "timestamp": None, "tag": None, **how}
-    snapshot = chosen_snapshot(store, millis=millis, **given)
+    snapshot = chosen_snapshot(store, **given)
     return None if snapshot is None else snapshot.id
 
 
 def ranged(store: TableStore, start: Any = None, end: Any = None) -> ChangelogRange:
-    return changelog_range(store, start, end, millis)
+    return changelog_range(store, start, end)
 
 
 def ids(found: ChangelogRange) -> tuple[int, int | None, int | None]:
@@ -71,8 +67,8 @@ def ids(found: ChangelogRange) -> tuple[int, int | None, int | None]:
     [
         ({}, 5),
         ({"snapshot_id": 3}, 3),
-        ({"timestamp": "3999"}, 3),
-        ({"timestamp": "4000"}, 4),
+        ({"timestamp": at(3999)}, 3),
+        ({"timestamp": at(4000)}, 4),
         ({"timestamp": at(999_999)}, 5),
         ({"tag": "low"}, 2),
         ({"tag": "gone"}, 1),
@@ -90,7 +86,7 @@ def test_a_snapshot_is_chosen_by_one_of_three_ways_else_it_is_the_newest(
     [
         ({"snapshot_id": 1}, "snapshot 1 "),
         ({"snapshot_id": 6}, "snapshot 6"),
-        ({"timestamp": "1999"}, "snapshot"),
+        ({"timestamp": at(1999)}, "snapshot"),
         ({"tag": "nope"}, "nope"),
     ],
     ids=str,
@@ -178,11 +174,11 @@ def test_time_travel_has_the_columns_of_its_time_and_the_newest_snapshot_those_o
     old = TableStore.open(str(table.root))
     changed = apply_changes(old.schema, [AddColumn("later", "INT")], 0)
     new = replace(old, schema=old.schemas.change(lambda schema: changed))
-    for number, time in ((1, None), (None, str(10**15))):
-        store, snapshot = chosen_state(new, number, time, None, millis)
+    for number, time in ((1, None), (None, at(10**13))):
+        store, snapshot = chosen_state(new, number, time, None)
         assert snapshot is not None and snapshot.id == 1
         assert store.schema == old.schema
-    assert chosen_state(new, None, None, None, millis)[0].schema == changed
+    assert chosen_state(new, None, None, None)[0].schema == changed
 
 
 @pytest.fixture(params=["input", "none"])
@@ -225,12 +221,11 @@ def test_times_before_all_snapshots_mean_the_changelogs_that_are_kept(outlived: 
     store = TableStore.open(str(outlived._opened.paths.root))
     third, fourth = (store.changelogs.try_get(number) for number in (3, 4))
     assert third is not None and fourth is not None
-    moment = datetime.fromtimestamp(third.time_millis / 1000)
-    following = changelog_range(store, moment, None, lambda at: third.time_millis)
+    following = changelog_range(store, at(third.time_millis), None)
     assert (following.first, following.before) == (4, None)
-    everything = changelog_range(store, moment, None, lambda at: 5)
+    everything = changelog_range(store, at(5), None)
     assert everything.first == 2
-    until = changelog_range(store, 1, moment, lambda at: fourth.time_millis)
+    until = changelog_range(store, 1, at(fourth.time_millis))
     assert until.after is not None and (until.after.id, until.expired) == (4, True)
 
 
@@ -238,7 +233,7 @@ def test_what_is_no_changelog_any_more_says_why(outlived: Table) -> None:
     with pytest.raises(SnapshotNotFoundError, match="the state before snapshot 2 has expired"):
         outlived.changelog_arrow(1, 4, mode="diff")
     store = TableStore.open(str(outlived._opened.paths.root))
-    within = changelog_range(store, 1, 4, lambda at: 0)
+    within = changelog_range(store, 1, 4)
     with pytest.raises(SnapshotNotFoundError, match="snapshot 4 has expired, and of it only the changelog is kept"):
         replace(within, first=1).plan(store, "diff", None)
     if store.options.changelog_producer is ChangelogProducer.INPUT:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
+from lakelsm.epoch_time import bound_time
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import TableOptions
 
@@ -23,6 +25,11 @@ class Retention:
     most: int
     older_than: int
     limit: int
+
+    @property
+    def age_bound(self) -> datetime | None:
+        """``older_than`` in UTC; None where numbers alone decide."""
+        return bound_time(self.older_than) if self.least < self.most else None
 
 
 @dataclass(frozen=True)

@@ -70,12 +70,18 @@ def expire_snapshots(
                 "run the expiry again."
             ) from None
         deleted = DeletedFiles() if dry_run else _Deletion(store, going, found).run()
-        return _result(store, going, files, deleted, dry_run, surroundings.monotonic() - started)
+        done = _result(store, going, files, deleted, dry_run, surroundings.monotonic() - started)
+        return replace(done, older_than=retention.age_bound)
     earliest = None if going is None else going.first.id
     held = () if going is None else going.held_by
     seconds = surroundings.monotonic() - started
     return ExpiryResult(
-        table=store.name, dry_run=dry_run, earliest_snapshot_id=earliest, held_by=held, seconds=seconds
+        table=store.name,
+        dry_run=dry_run,
+        older_than=retention.age_bound,
+        earliest_snapshot_id=earliest,
+        held_by=held,
+        seconds=seconds,
     )
 
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from lakelsm.epoch_time import utc_time
+from lakelsm.epoch_time import bound_time
 from lakelsm.errors import CorruptTableError
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
 from lakelsm.maintain.orphans.age_bound import age_bound
@@ -66,7 +66,7 @@ def remove_orphans(
     """
     started = surroundings.monotonic()
     before = age_bound(store, bound, surroundings, force=force, dry_run=dry_run)
-    result = OrphanResult(table=store.name, dry_run=dry_run, older_than=utc_time(before, "older_than"))
+    result = OrphanResult(table=store.name, dry_run=dry_run, older_than=bound_time(bound))
 
     def in_time() -> bool:
         return deadline is None or surroundings.monotonic() - started <= deadline

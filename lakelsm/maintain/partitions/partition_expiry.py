@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from lakelsm.commit.commit_identity import commit_identity
+from lakelsm.epoch_time import bound_time
 from lakelsm.errors import InvalidInputError, RowsChangedError, UnsupportedFeatureError
 from lakelsm.format.partition_path import partition_text
 from lakelsm.format.row.binary_row import decode_rows
@@ -50,9 +52,9 @@ def expire_partitions(
     Raises InvalidInputError for a table without partitions, UnsupportedFeatureError for a strategy that is not built.
     """
     chosen_strategy = _checked_strategy(store, strategy)
-    before = surroundings.local_wall_clock(bound)
+    before = _on_partitions_clock(store, bound, chosen_strategy, surroundings)
     limit, size = store.options.partition_expiration_max_num, _batch_size(store)
-    result = PartitionExpiryResult(table=store.name, dry_run=dry_run)
+    result = PartitionExpiryResult(table=store.name, dry_run=dry_run, older_than=bound_time(bound))
     tries, started, began = 0, surroundings.clock(), surroundings.monotonic()
     while True:
         snapshot = store.snapshots.latest()
@@ -96,6 +98,17 @@ def expire_partitions_after_commit(store: TableStore, surroundings: Surroundings
     now = surroundings.clock()
     if _is_due(store, now):
         expire_partitions(store, now - age, surroundings=surroundings)
+
+
+def _on_partitions_clock(store: TableStore, bound: int, strategy: str, surroundings: Surroundings) -> int:
+    """A bound as the clock shows it that partitions' times are of, in milliseconds as if it were UTC.
+
+    Values have no zone: they are of the table's time zone, else local time, as in Paimon. The times of files are local.
+    """
+    if strategy != _VALUES_TIME or store.time_zone is None:
+        return surroundings.local_wall_clock(bound)
+    ahead = bound_time(bound).astimezone(store.time_zone).utcoffset() or timedelta(0)
+    return bound + ahead // timedelta(milliseconds=1)
 
 
 def _is_due(store: TableStore, now: int) -> bool:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakelsm.arguments import Age
-from lakelsm.epoch_time import utc_time
+from lakelsm.epoch_time import bound_time, utc_time
 from lakelsm.errors import CommitConflictError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.format.file_names import consumer_of
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintenance_results import ConsumerExpiryResult, ConsumerInfo
-from lakelsm.plan.time_travel import Millis, Point
+from lakelsm.plan.time_travel import Point
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, consumer_text
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
@@ -70,16 +70,16 @@ def expire_consumers(store: TableStore, before: int, *, dry_run: bool = False) -
     expired = tuple(sorted(name for name, recorded in _recorded(store).items() if recorded < before))
     for name in () if dry_run else expired:
         store.file_io.delete(store.paths.consumer(name))
-    return ConsumerExpiryResult(table=store.name, dry_run=dry_run, consumers=expired)
+    return ConsumerExpiryResult(table=store.name, dry_run=dry_run, older_than=bound_time(before), consumers=expired)
 
 
-def consumer_bound(store: TableStore, older_than: Age | None, now: int, millis: Millis) -> int:
+def consumer_bound(store: TableStore, older_than: Age | None, now: int) -> int:
     """The moment before which consumers expire: by an age, else by the option.
 
     Raises InvalidInputError where neither says it.
     """
     if older_than is not None:
-        return older_than.bound(now, millis)
+        return older_than.bound(now, store.text_zone)
     if store.options.consumer_expiration_time is None:
         raise InvalidInputError(
             f"Table {store.name} has no 'consumer.expiration-time': give older_than, or set the option."

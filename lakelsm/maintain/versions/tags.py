@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from lakelsm.epoch_time import utc_time, wall_time
+from lakelsm.epoch_time import bound_time, utc_time, wall_time
 from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_unneeded
@@ -256,7 +256,8 @@ def expire_tags(
     store: TableStore, before: int | None = None, *, dry_run: bool = False, surroundings: Surroundings = SYSTEM
 ) -> TagDeletionResult:
     """Delete the tags that are past their time, and with ``before`` (epoch millis) those made before that."""
-    return delete_tags(store, expired_tags(store, store.tags.all(), before, surroundings), dry_run=dry_run)
+    result = delete_tags(store, expired_tags(store, store.tags.all(), before, surroundings), dry_run=dry_run)
+    return result if before is None else replace(result, older_than=bound_time(before))
 
 
 def expire_after_commit(store: TableStore, surroundings: Surroundings) -> None:
