@@ -22,7 +22,7 @@ setup: ## the virtual environment, the package in it, a check for Java, and an a
 demo: ## the main job on real records: a change stream, compacted; four feeds, a changelog and its totals; masked rows; joins
 	@$(RUN) bash -c 'JDK_JAVA_OPTIONS="$$(python -m tests.class_archive --options)" exec python jobs/demo.py'
 
-test: ## every test, those without a JVM first, on [WORKERS=2] processes
+test: ## every test with fixed seeds, those without a JVM first, on [WORKERS=2] processes
 	@$(RUN) python -m tests.class_archive
 	@$(RUN) python -m pytest -n $(WORKERS) $(ARGS)
 
@@ -50,8 +50,9 @@ conformance: ## cases of a file: CASES=file.jsonl [ENGINE=spark or local] [TOPIC
 bench: ## speed and memory beside Spark's floors and the peers: [ROWS=8000000]
 	@$(RUN) python -m benchmarks --rows $(ROWS) $(ARGS)
 
-fuzz: ## the property tests with many more examples: [EXAMPLES=2000; of the merge engines ten times as many]
-	@LAKELSM_FUZZ_EXAMPLES=$(EXAMPLES) $(RUN) python -m pytest -m property --hypothesis-profile=fuzz $(ARGS)
+fuzz: ## the property tests with many more random examples: [EXAMPLES=2000; of the merge engines ten times as many], SEED=n repeats a run
+	@LAKELSM_FUZZ_EXAMPLES=$(EXAMPLES) $(RUN) python -m pytest -m property --hypothesis-profile=fuzz \
+		$(if $(SEED),--hypothesis-seed=$(SEED)) $(ARGS)
 
 simulate: ## tables under races, crashes and lost answers, on a store in memory: [SEEDS=3000] [FIRST=0], SEED=n alone, PLANTED=1
 	@$(NO_JVM) python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --workers $(WORKERS) $(if $(SEED),--seed $(SEED)) \

@@ -1,4 +1,4 @@
-"""Fixtures of all tests: one Spark session, the engines, the golden tables, and the order in which tests run."""
+"""Fixtures of all tests: one Spark session, the engines, the golden tables, the seeds and the order of the tests."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-from tests import golden_tables
+from tests import chance, golden_tables
 from tests.engines import TableEngine
 from tests.golden_tables import GoldenTable
 from tests.storage.object_server import ObjectServer
@@ -20,14 +19,7 @@ from tests.storage.object_server import ObjectServer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile(
-    "fuzz",
-    deadline=None,
-    max_examples=int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "2000")),
-    suppress_health_check=list(HealthCheck),
-)
-settings.load_profile("default")
+chance.fix()
 
 
 def _synced(descriptor: int) -> None:
@@ -51,6 +43,29 @@ def group_of(test: str) -> str:
     """
     file = test.partition("::")[0]
     return "tests/interop" if file.startswith("tests/interop/") else file
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Before Hypothesis reads its seed."""
+    chance.choose_seed(config)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """What the run draws, at its beginning."""
+    return chance.described(config)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The same beside failures, which a long run of `make fuzz` has at its end."""
+    if terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(chance.described(config))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Each test draws the same ids and waits, in any order of the tests."""
+    chance.begin(item.nodeid)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -49,9 +49,11 @@ def write_vectors(
     """
     rows = {(entry.partition, entry.bucket, entry.file.file_name): entry.file.row_count for entry in files}
     changed = [_changed(before, bucket, marks, rows) for bucket in buckets]
+    work = list(compress(buckets, changed))
+    # Drawn before the threads start: the same run gives the same names to the same buckets.
+    file_names = [CommitFileNames(names.uuid()).index() for _ in work]
     with ThreadPoolExecutor(_THREADS) as pool:
-        work = list(compress(buckets, changed))
-        written = list(pool.map(lambda bucket: _write(store, before, bucket, marks, rows, names), work))
+        written = list(pool.map(lambda bucket, name: _write(store, before, bucket, marks, rows, name), work, file_names))
     gone = [bucket for bucket, (entry, _) in zip(work, written) if entry is None]
     return IndexChanges(
         adds=[entry for entry, _ in written if entry is not None],
@@ -73,7 +75,7 @@ def _write(
     bucket: BucketId,
     marks: Marks,
     rows: Mapping[tuple[bytes, int, str], int],
-    names: AttemptNames,
+    file_name: str,
 ) -> tuple[IndexManifestEntry | None, int]:
     """Write a bucket's vectors, None where it has none any more; and how many rows more are masked in its files."""
     filesystem = store.file_io.filesystem()
@@ -87,7 +89,6 @@ def _write(
     if not vectors:
         return None, 0
     data, ranges = encode_vectors(dict(sorted(vectors.items())), store.options.deletion_vectors_bitmap64)
-    file_name = CommitFileNames(names.uuid()).index()
     store.file_io.write(store.paths.index(file_name), data, durable=store.options.lakelsm_durable_files)
     file = IndexFileMeta(
         DELETION_VECTORS_INDEX, file_name, len(data), len(ranges), dv_ranges=ranges, checksum=zlib.crc32(data)

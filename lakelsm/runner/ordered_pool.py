@@ -41,6 +41,7 @@ class OrderedPool(Generic[Unit]):
         self._first_failed = len(units)
         self._closed = False
         self._working: set[threading.Thread] = set()
+        self._threads: list[threading.Thread] = []
 
     def run(self, threads: int, table: str) -> Generator[pa.RecordBatch, None, None]:
         """Yield all batches; to be called once. Failures are raised as `known_failure` of the ``table`` says.
@@ -50,6 +51,7 @@ class OrderedPool(Generic[Unit]):
         workers = [threading.Thread(target=self._work, name=f"lakelsm-{at}", daemon=True) for at in range(threads)]
         try:
             self._working.update(workers)
+            self._threads = workers
             for worker in workers:
                 worker.start()
             for unit in range(len(self._units)):
@@ -86,15 +88,20 @@ class OrderedPool(Generic[Unit]):
     def _close(self) -> None:
         """End the work, and wait for it. An interrupt by the user is raised when no thread runs any more."""
         interrupt: KeyboardInterrupt | None = None
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-            # Garbage collection may close an abandoned run in one of its own threads.
-            while any(worker.is_alive() for worker in self._working - {threading.current_thread()}):
-                try:
-                    self._changed.wait()
-                except KeyboardInterrupt as again:
-                    interrupt = again
+        # Garbage collection may close an abandoned run in one of its own threads.
+        others = {thread for thread in self._threads if thread is not threading.current_thread()}
+        while True:
+            try:
+                with self._changed:
+                    self._closed = True
+                    self._changed.notify_all()
+                    while any(thread.is_alive() for thread in self._working & others):
+                        self._changed.wait()
+                for thread in filter(threading.Thread.is_alive, others):  # It has done its work and is about to end.
+                    thread.join()
+                break
+            except KeyboardInterrupt as again:
+                interrupt = again
         if interrupt is not None:
             raise interrupt
 

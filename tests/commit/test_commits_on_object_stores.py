@@ -10,6 +10,7 @@ import pytest
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import CommitOutcomeUnknownError, StorageError
+from tests.chance import seeds
 from tests.storage.object_server import ObjectServer
 
 KINDS = [
@@ -92,8 +93,10 @@ def test_a_commit_that_is_refused_leaves_nothing(object_server: ObjectServer) ->
     assert sorted(_files(store.file_io, store.paths.root)) == before
 
 
-def test_random_faults_lose_and_double_nothing(object_server: ObjectServer) -> None:
-    chance = random.Random(9)
+@pytest.mark.property
+@pytest.mark.parametrize("seed", seeds(1))
+def test_random_faults_lose_and_double_nothing(object_server: ObjectServer, seed: int) -> None:
+    chance = random.Random(seed)
     made = table(object_server)
     expected: dict[int, int] = {}
     for number in range(12):

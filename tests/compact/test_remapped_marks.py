@@ -25,6 +25,7 @@ from lakelsm.plan.compaction_plan import CompactionScope, live_entries_of
 from lakelsm.results import CompactionResult
 from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from lakelsm.snapshots.manifest_scan import read_index_entries
+from tests.chance import seeds
 from tests.compact.local_table import LocalTable, Row
 
 #: So many that the files of single rows are small beside them, and compactions of level 0 leave them alone.
@@ -304,6 +305,10 @@ def test_keys_of_several_columns_in_another_order_than_the_tables_are_found_agai
     table.check_index()
 
 
+#: Seeds of histories; `make fuzz` has others, and more.
+_RACES = seeds(3)
+
+
 class Race:
     """A history of writes and deletes, of compactions, and of what others commit while these work."""
 
@@ -350,9 +355,10 @@ class Race:
             self.compact(self.table.latest, full=False)
 
 
+@pytest.mark.property
 def test_no_key_has_two_rows_and_no_row_is_lost_in_any_history_of_races(tmp_path: Path) -> None:
     remapped = 0
-    for seed in range(3):
+    for seed in _RACES:
         race = Race(tmp_path / f"{seed}", seed)
         race.write("first", 3999)
         for at in range(8):

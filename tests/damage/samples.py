@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import CommitKind, Tag
@@ -14,6 +16,7 @@ from lakelsm.plan.read_plan import plan_read
 from lakelsm.plan.table_status import table_status
 from lakelsm.predicate.parser import parse_where
 from lakelsm.schema.changes import AddColumn
+from lakelsm.surroundings import SYSTEM
 from lakelsm.types import AtomicType
 from tests.compact.local_table import ADDED, Row
 from tests.read.file_engine import FileTable
@@ -24,8 +27,23 @@ COLUMNS = "dt STRING NOT NULL, id INT NOT NULL, v STRING, n BIGINT"
 Answer = list[str]
 
 
+def _noon() -> int:
+    return 1_700_000_000_000
+
+
+def _no_time() -> float:
+    return 0.0
+
+
 class SampleTable(FileTable):
-    """A table whose files may be of several schemas, read as `Table` plans it."""
+    """A table whose files may be of several schemas, read as `Table` plans it.
+
+    Its clock stands still: a seed says which bit of a file is damaged, and the file has the same bytes in each run.
+    """
+
+    def __init__(self, root: Path, *columns_and_keys: Any, **options: str) -> None:
+        super().__init__(root, *columns_and_keys, **options)
+        self.surroundings = replace(SYSTEM, clock=_noon, monotonic=_no_time)
 
     def append(self, rows: list[Row], **options: str) -> None:
         self._commit(CommitKind.APPEND, self._columns(rows), ADDED, None, options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -14,11 +13,13 @@ import pytest
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.table import Table
+from tests.chance import FUZZ_EXAMPLES, seeds
 from tests.damage.damages import DAMAGES, flip_bit
 from tests.damage.samples import SAMPLES, batch, build
 from tests.engines import plain_rows
 
-_TRIALS = max(16, int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "0")))
+#: Seeds of trials; `make fuzz` makes others, and more.
+_TRIALS = seeds(16, FUZZ_EXAMPLES)
 _WHERE = "v > 'b' OR n = 21 OR n IS NULL"
 
 
@@ -83,13 +84,13 @@ def test_a_damaged_data_file_gives_no_wrong_answer(tmp_path: Path) -> None:
         answers[name] = {question: ask(Table.for_path(str(whole))) for question, ask in asked[name].items()}
     counts: Counter[str] = Counter()
     faults = []
-    for number in range(_TRIALS):
+    for number in _TRIALS:
         chance, name = Random(number), list(SAMPLES)[number % len(SAMPLES)]
         root = tmp_path / "trial"
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(tmp_path / name, root)
         file = chance.choice(sorted(root.rglob("data-*.parquet")))
-        others = [other.read_bytes() for other in root.rglob("data-*.parquet") if other != file]
+        others = [other.read_bytes() for other in sorted(root.rglob("data-*.parquet")) if other != file]
         damage = flip_bit if number % 3 == 0 else chance.choice(DAMAGES)
         data = damage(file.read_bytes(), others, chance)
         file.unlink()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
@@ -14,10 +13,12 @@ from pyspark.sql import SparkSession
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.table import Table
+from tests.chance import FUZZ_EXAMPLES, seeds
 from tests.damage.damages import DAMAGES, flip_bit
 from tests.damage.samples import SampleTable, batch, build
 
-_TRIALS = max(8, int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "0")) // 20)
+#: Seeds of trials; `make fuzz` makes others, and more.
+_TRIALS = seeds(8, max(8, FUZZ_EXAMPLES // 20))
 
 #: Files that Spark scans by itself, and files that tasks hand over.
 _OPTIONS: tuple[Mapping[str, str], ...] = (
@@ -52,13 +53,13 @@ def test_a_damaged_data_file_gives_no_wrong_rows(spark: SparkSession, tmp_path: 
         tables[-1].append(batch(40, 9, "f", (4,)))
     answers = [sorted(repr(tuple(r)) for r in Table.for_path(str(t.root)).read().collect()) for t in tables]
     verdicts: list[str] = []
-    for number in range(_TRIALS):
+    for number in _TRIALS:
         chance = Random(number)
         at = number % len(tables)
         table = tables[at]
         file = table.path_of(chance.choice(table.live()))
         data = file.read_bytes()
-        others = [other.read_bytes() for other in table.root.rglob("data-*") if other != file]
+        others = [other.read_bytes() for other in sorted(table.root.rglob("data-*")) if other != file]
         damaged = (flip_bit if number % 2 else chance.choice(DAMAGES))(data, others, chance)
         file.unlink()
         if damaged is not None:

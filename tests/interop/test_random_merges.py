@@ -19,7 +19,7 @@ from lakelsm.merge.key_order import order_keys
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import parse_columns
-from tests.examples import examples
+from tests.chance import seeds
 from tests.interop.arrow_merge import file_rows, merged_rows
 from tests.interop.peers import JavaPaimon, Peer
 from tests.interop.random_tables import NESTED, Keyed, random_commits, random_table
@@ -109,7 +109,8 @@ def _plain(table: Table, row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(plain)
 
 
-@pytest.mark.parametrize("number", range(examples(5).max_examples))
+@pytest.mark.property
+@pytest.mark.parametrize("number", seeds(5))
 @pytest.mark.parametrize("engine", ["aggregation", "partial-update", "deduplicate", "first-row"])
 def test_java_merges_random_rows_as_the_kernel_does(
     check: Callable[[Table, list[Keyed]], None], engine: str, number: int

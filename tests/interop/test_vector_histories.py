@@ -21,8 +21,8 @@ from lakelsm.plan.read_plan import plan_read
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.deletion_vectors import deletion_vectors
 from lakelsm.types import parse_columns
+from tests.chance import seeds
 from tests.compact.local_table import LocalTable
-from tests.examples import examples
 from tests.interop.peers import Changes, JavaPaimon, Peer
 from tests.interop.random_tables import NESTED
 from tests.interop.value_form import Rows, in_order, rows_of_arrow, unordered_of_arrow
@@ -166,7 +166,7 @@ class Turns:
 
 
 @pytest.mark.property
-@pytest.mark.parametrize("number", range(1, 1 + examples(1).max_examples))
+@pytest.mark.parametrize("number", [number + 1 for number in seeds(1)])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_table_that_both_write_and_compact_is_as_if_java_had_done_it_all(
     peers: Callable[[str], Peer], tmp_path: Path, engine: str, number: int

@@ -11,6 +11,7 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.plan.count_plan import metadata_count
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.predicate.parser import parse_where
+from tests.chance import seeds
 from tests.compact.local_table import LocalTable
 
 
@@ -103,7 +104,8 @@ def test_retractions_that_pypaimon_does_not_count_are_not_trusted(tmp_path: Path
     assert count(table) == 2
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.property
+@pytest.mark.parametrize("seed", seeds(4))
 def test_a_count_is_there_exactly_where_a_read_merges_nothing(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     options = {"deletion-vectors.enabled": "true"} if seed % 2 else {}

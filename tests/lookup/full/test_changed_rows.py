@@ -14,12 +14,12 @@ from lakelsm.lookup.full.changed_rows import ChangedRows
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.schema.system_columns import VALUE_KIND
 from lakelsm.snapshots.table_store import TableStore
-from tests.examples import examples
+from tests.chance import seeds
 from tests.lookup.full.table_histories import CASES, Case, History
 
 NAMES = ("k", "t", "g", "v")
-#: Random histories of each kind of table; `make fuzz` has more.
-SEEDS = examples(1).max_examples
+#: Random histories of each kind of table; `make fuzz` has others, and more.
+SEEDS = seeds(1)
 Rows = dict[tuple[Any, ...], tuple[Any, ...]]
 
 
@@ -46,7 +46,7 @@ def followed(rows: Rows, changes: ChangedRows, store: TableStore) -> tuple[Rows,
 @pytest.mark.property
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_changes_lead_from_each_snapshot_to_a_later_one(case: Case, tmp_path: Path) -> None:
-    for seed in range(SEEDS):
+    for seed in SEEDS:
         root = tmp_path / str(seed)
         history = History(case, root, seed)
         history.table.write(history.rows(30))

@@ -26,12 +26,13 @@ from lakelsm.predicate.parser import parse_where
 from lakelsm.schema.changes import AddColumn, RenameColumn, SetOption
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.snapshots.manifest_scan import read_live_entries
+from tests.chance import seeds
 from tests.lookup.partial.dict_store import DictFormat
 from tests.lookup.store.store_kinds import format_of
 from tests.processes import CONTEXT, ended, started
 
-#: Of random histories; other ones were run by hand.
-_SEEDS = [1]
+#: Of random histories; `make fuzz` has others, and more.
+_SEEDS = seeds(1)
 _COLUMNS = "id INT NOT NULL, k STRING NOT NULL, v STRING, n BIGINT, t INT"
 #: Options of tables; ``dt``: with a partition column.
 _TABLES: dict[str, dict[str, str]] = {
@@ -164,6 +165,7 @@ def _opened(spec: LookupSpec, **more: Any) -> Iterator[PartialCache]:
         directory.close()
 
 
+@pytest.mark.property
 @pytest.mark.parametrize("seed", _SEEDS)
 @pytest.mark.parametrize("name", _TABLES)
 def test_lookups_give_what_a_read_gives_after_each_step_of_a_history(name: str, seed: int, tmp_path: Path) -> None:

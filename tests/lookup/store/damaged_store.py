@@ -136,8 +136,8 @@ def _judged(damage: str, path: Path, act: Callable[[], bool]) -> str:
         return f"{damage}: {type(error).__name__}: {error}"
 
 
-def trials_while_open(kind: str, trials: int, directory: Path, told: multiprocessing.SimpleQueue[list[str]]) -> None:
+def trials_while_open(kind: str, trials: range, directory: Path, told: multiprocessing.SimpleQueue[list[str]]) -> None:
     """Tell what goes wrong first."""
     samples = Samples(kind, directory)
-    said = {number: while_open(samples, Random(number)) for number in range(trials)}
+    said = {number: while_open(samples, Random(number)) for number in trials}
     told.put([f"trial {number}, {wrong}" for number, wrong in said.items() if wrong][:20])

@@ -10,19 +10,21 @@ from random import Random
 import pytest
 
 from lakelsm.errors import CorruptStoreError
+from tests.chance import FUZZ_EXAMPLES, seeds
 from tests.lookup.store.damaged_store import Samples, before_open, trials_while_open
 from tests.lookup.store.store_kinds import KINDS
 from tests.processes import CONTEXT, ended, started
 
-#: Trials of a run of the tests; `make fuzz` makes more.
-_TRIALS = int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "40"))
+#: Seeds of trials; `make fuzz` makes others, and more.
+_BEFORE = seeds(80, 2 * FUZZ_EXAMPLES)
+_WHILE = seeds(40, FUZZ_EXAMPLES)
 
 
 @pytest.mark.property
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_is_damaged_before_it_is_opened(kind: str, tmp_path: Path) -> None:
     samples = Samples(kind, tmp_path)
-    wrong = {number: before_open(samples, Random(number)) for number in range(2 * _TRIALS)}
+    wrong = {number: before_open(samples, Random(number)) for number in _BEFORE}
     assert not {number: said for number, said in wrong.items() if said}
 
 
@@ -30,7 +32,7 @@ def test_a_file_that_is_damaged_before_it_is_opened(kind: str, tmp_path: Path) -
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_is_damaged_while_it_is_open(kind: str, tmp_path: Path) -> None:
     told: multiprocessing.SimpleQueue[list[str]] = CONTEXT.SimpleQueue()
-    assert ended(started(trials_while_open, kind, _TRIALS, tmp_path, told)) == 0
+    assert ended(started(trials_while_open, kind, _WHILE, tmp_path, told)) == 0
     assert told.get() == []
 
 

@@ -1,0 +1,92 @@
+"""Seeds of the tests: `make test` draws the same in every run, `make fuzz` searches from another seed each time."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from random import Random, seed
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+
+from lakelsm import surroundings
+from tests.examples import examples
+
+#: Examples of a usual property in `make fuzz`.
+FUZZ_EXAMPLES = int(os.environ.get("LAKELSM_FUZZ_EXAMPLES", "2000"))
+_SEED_OPTION = "--hypothesis-seed"
+
+#: The seed of a run of `make fuzz`; 0 in `make test`.
+_first_seed = 0
+_ids = Random()
+
+
+class _SeededIds:
+    """Stands in for the module ``uuid`` in `lakelsm.surroundings`."""
+
+    @staticmethod
+    def uuid4() -> UUID:
+        return UUID(int=_ids.getrandbits(128), version=4)
+
+
+def fix() -> None:
+    """To be called once in a process of tests, before test modules are imported: they read the profile.
+
+    ``default`` derives each property's seed from its test alone and keeps no database of examples. ``fuzz`` has the seed
+    of its run (`choose_seed`).
+    """
+    settings.register_profile(
+        "default", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.register_profile(
+        "fuzz",
+        derandomize=False,
+        database=None,
+        deadline=None,
+        max_examples=FUZZ_EXAMPLES,
+        print_blob=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    settings.load_profile("default")
+    # Hypothesis draws constants from the sources of all modules that are loaded. These differ with the tests that ran
+    # before in the process.
+    if hasattr(providers, "_get_local_constants"):
+        providers._get_local_constants = lambda: providers._local_constants
+    surroundings.uuid = _SeededIds  # type: ignore[assignment]
+    os.register_at_fork(after_in_child=_ids.seed)  # Two processes never make the same id.
+
+
+def choose_seed(config: pytest.Config) -> None:
+    """Give a run of the profile ``fuzz`` a random seed unless the command line has one; processes of a run share it."""
+    global _first_seed
+    if config.getoption("--hypothesis-profile") == "fuzz":
+        _first_seed = int(config.getoption(_SEED_OPTION) or secrets.randbelow(1 << 32))
+        config.option.hypothesis_seed = str(_first_seed)
+
+
+def described(config: pytest.Config) -> str:
+    """One line that says how the run draws, and how to repeat a run of ``fuzz``."""
+    if config.getoption("--hypothesis-profile") != "fuzz":
+        return "chance: fixed (Hypothesis is derandomized, samples begin at seed 0); `make fuzz` searches at random"
+    again = f"make fuzz SEED={_first_seed} EXAMPLES={FUZZ_EXAMPLES} ARGS=<test>"
+    return f"chance: random search from seed {_first_seed}; repeat a find with: {again}"
+
+
+def seeds(usual: int, fuzz: int | None = None) -> range:
+    """Seeds of samples that are not drawn by Hypothesis: ``usual`` ones from 0 on in `make test`.
+
+    `make fuzz` has ``fuzz`` ones (by default more in proportion, as `examples` has) from the seed of the run on.
+
+    To be called when a test module is imported.
+    """
+    if settings().derandomize:
+        return range(usual)
+    return range(_first_seed, _first_seed + (examples(usual).max_examples if fuzz is None else fuzz))
+
+
+def begin(test: str) -> None:
+    """Seed the ids and random numbers of this process for a test, whatever ran before it."""
+    seed(f"{_first_seed} {test}")
+    _ids.seed(f"{_first_seed} {test}")
