@@ -22,6 +22,7 @@ from lakelsm.errors import (
     TableNotFoundError,
 )
 from lakelsm.schema.changes import SetOption
+from lakelsm.snapshots.manifest_scan import read_live_entries
 from tests.engines import LOCALLY, ON_SPARK, TableEngine, each_case
 
 if TYPE_CHECKING:
@@ -393,7 +394,13 @@ def test_a_damaged_snapshot_or_schema_file_is_named(tables: Tables, how: str) ->
 
 def data_files(tables: Tables) -> list[Path]:
     """The files of the first day (its directory has the days since 1970), the oldest first."""
-    return sorted(tables.root.glob("dt=18262/bucket-0/*"), key=lambda path: path.stat().st_mtime)
+    store = tables.table._store()
+    latest = store.snapshots.latest()
+    assert latest is not None
+    entries = read_live_entries(store.file_io, store.paths, latest)
+    oldest_first = sorted(entries, key=lambda entry: entry.file.min_sequence_number)
+    paths = [Path(store.data_path(entry.partition, entry.bucket, entry.file.file_name)) for entry in oldest_first]
+    return [path for path in paths if path.parent.parent.name == "dt=18262"]
 
 
 @each_case("how", DAMAGES, on_spark=["cut off"])

@@ -66,7 +66,7 @@ def test_a_kill_at_any_step_leaves_the_table_as_before_or_after_and_a_rerun_succ
     table = prepared(tmp_path)
     process = multiprocessing.get_context("fork").Process(target=_die_at, args=(str(tmp_path), fatal))
     process.start()
-    process.join(60)
+    process.join(PATIENCE)
     assert process.exitcode == 9
     landed = fatal in ("snapshot-published", "hint-written")
     assert table.live_names() == ({"a@0", "b@0", "first@0"} if landed else {"a@0", "b@0"})

@@ -20,7 +20,7 @@ _KINDS = ("manifest-list", "index-manifest", "manifest", "snapshot", "schema", "
 _EXPLAINED = {"silent": "explained"}
 
 #: Longest time of one step in seconds.
-_PATIENCE = 60
+_PATIENCE = 300
 
 
 class _TookTooLongError(BaseException):

@@ -61,7 +61,7 @@ def test_spark_submit_returns_the_exit_status_of_the_job(local: TableEngine, tmp
     named = ["--warehouse", warehouse.as_uri(), "--full", "--report", "json", "--max-task-memory", "64mb", "--table"]
 
     done, broken = submit("compact.py", *named, "d.t"), submit("compact.py", *named, "d.broken")
-    out, err = done.communicate(timeout=300)
+    out, err = done.communicate(timeout=600)
     assert done.returncode == 0, err
     found = last_object(out)
     assert (found["status"], found["exit_status"], found["snapshot_ids"], found["rows_written"]) == ("done", 0, [3], 100)
@@ -69,7 +69,7 @@ def test_spark_submit_returns_the_exit_status_of_the_job(local: TableEngine, tmp
     assert table.rows() == [(number, "b") for number in range(100)]
     assert set(table.levels()) == {5}
 
-    out, err = broken.communicate(timeout=300)
+    out, err = broken.communicate(timeout=600)
     assert broken.returncode == 1, err
     assert last_object(out)["status"] == "failed"
     # spark-submit joins the standard error of a Python program to its own standard output.

@@ -36,7 +36,7 @@ def warehouse_of(folder: Path, *names: str) -> Path:
 def maintain(*arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "jobs/maintain.py", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
 
 
 def test_a_table_that_fails_does_not_keep_others_from_their_turn(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from pathlib import Path
 
 from lakelsm.lookup.service.remote_cache import RemoteCache
@@ -12,6 +11,7 @@ from tests.cli.fake_table import last_object
 from tests.jobs.submitted import submit
 from tests.lookup.service.test_local_servers import until
 from tests.lookup.service.test_remote_cache import simple, spec_of
+from tests.processes import PATIENCE
 
 
 def test_sigterm_ends_a_submitted_service_with_its_report_and_leaves_nothing(tmp_path: Path) -> None:
@@ -23,10 +23,8 @@ def test_sigterm_ends_a_submitted_service_with_its_report_and_leaves_nothing(tmp
     try:
         until(lambda: published_addresses(table.store) or process.poll() is not None)
         assert RemoteCache.open(spec_of(table)).find_one((5,)) == [(5, "row 5")]
-        before = time.monotonic()
         process.send_signal(signal.SIGTERM)  # It reaches the JVM alone.
-        out, err = process.communicate(timeout=60)
-        took = time.monotonic() - before
+        out, err = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
         process.communicate()
@@ -34,4 +32,3 @@ def test_sigterm_ends_a_submitted_service_with_its_report_and_leaves_nothing(tmp
     assert last_object(out) == {"table": str(table.root), "status": "stopped", "exit_status": 0}
     assert "crashed" not in err and "ERROR" not in err, err
     assert list(left.parent.iterdir()) == []
-    assert took < 15, took  # Some 3 s on a machine with nothing else to do.

@@ -48,7 +48,7 @@ from lakelsm.lookup.cache_directory import CacheDirectory
 tempfile.tempdir = sys.argv[1]
 directory = CacheDirectory.private()
 print("made", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -66,7 +66,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next_and_what_a_living_one
 
 
 def test_the_end_of_a_process_removes_its_private_directory(temporary: Path) -> None:
-    program = _HOLDER.replace("time.sleep(60)", "")
+    program = _HOLDER.replace("time.sleep(600)", "")
     subprocess.run([sys.executable, "-c", program, str(temporary)], check=True, stdout=subprocess.DEVNULL)
     assert list(temporary.iterdir()) == []
 

@@ -18,6 +18,7 @@ from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.surroundings import Surroundings
 from lakelsm.types import parse_type
 from tests.lookup.scanned_cache import Opened, ScannedCache
+from tests.processes import PATIENCE
 
 PERIOD = (0, 10_000)
 
@@ -143,7 +144,7 @@ class Held(ScannedCache):
 
     def refresh(self) -> Any:
         self.begun.set()
-        assert self.go.wait(20)
+        assert self.go.wait(PATIENCE)
         return super().refresh()
 
 
@@ -156,7 +157,7 @@ def held(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 def wait_for_refresh(fresh: FreshTable) -> None:
     thread = fresh._behind
     assert thread is not None
-    thread.join(20)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
 
 
@@ -165,7 +166,7 @@ def test_in_the_background_lookups_answer_from_the_snapshot_before(held: World) 
     held.write("a", 1, "new")
     held.clock.now += 10
     assert value(fresh) == ["old"]
-    assert held.cache.begun.wait(20)  # type: ignore[attr-defined]
+    assert held.cache.begun.wait(PATIENCE)  # type: ignore[attr-defined]
     assert value(fresh) == ["old"]
     held.cache.go.set()  # type: ignore[attr-defined]
     wait_for_refresh(fresh)
@@ -203,14 +204,14 @@ def test_closing_waits_for_what_works_in_the_background(held: World) -> None:
     fresh = held.lookup(in_background=True, most_pending=5)
     held.clock.now += 10
     value(fresh)
-    assert held.cache.begun.wait(20)  # type: ignore[attr-defined]
+    assert held.cache.begun.wait(PATIENCE)  # type: ignore[attr-defined]
     closing = threading.Thread(target=fresh.close)
     closing.start()
     closing.join(0.1)
     assert closing.is_alive()
     assert not held.cache.closed
     held.cache.go.set()  # type: ignore[attr-defined]
-    closing.join(20)
+    closing.join(PATIENCE)
     assert held.cache.closed
     with pytest.raises(InvalidInputError, match=r"Table db.t: the lookup is closed; open another one"):
         value(fresh)
@@ -235,7 +236,7 @@ def test_many_threads_see_old_or_new_rows_and_one_of_them_refreshes(world: World
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE)
     assert (set(seen) <= {"old", "new"}, len(seen), world.cache.refreshes) == (True, 8, 1)
     assert value(fresh) == ["new"]
 

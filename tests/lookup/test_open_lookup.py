@@ -12,6 +12,7 @@ import pytest
 
 from lakelsm import Catalog, Lookup, SetOption, Table
 from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
+from tests.processes import PATIENCE
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_threads_see_whole_snapshots_that_never_go_back_while_rows_are_written(t
         finally:
             done.set()
             for thread in threads:
-                thread.join(30)
+                thread.join(PATIENCE)
     assert faults == []
 
 

@@ -16,6 +16,7 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.maintain import after_commit
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
+from tests.processes import PATIENCE
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int32()), "v": ["a", "b"]})
 
@@ -90,7 +91,7 @@ def test_upkeep_beside_commits_is_done_by_a_thread_of_its_own(tmp_path: Path, mo
 
     monkeypatch.setattr(after_commit, "STEPS", (("a step", "step()", step),))
     table(tmp_path, **{"snapshot.expire.execution-mode": "async"}).write(ROWS)
-    assert done.wait(20)
+    assert done.wait(PATIENCE)
     assert threads[0].startswith("lakelsm-upkeep")
 
 
@@ -111,10 +112,10 @@ def test_snapshots_expire_after_commits_by_the_options(tmp_path: Path) -> None:
 def test_a_forked_process_does_its_own_work_beside_commits() -> None:
     done = threading.Event()
     after_commit._BESIDE.submit(done.set)
-    assert done.wait(30)
+    assert done.wait(PATIENCE)
     child = os.fork()
     if child == 0:
         done.clear()
         after_commit._BESIDE.submit(done.set)
-        os._exit(0 if done.wait(30) else 1)
+        os._exit(0 if done.wait(PATIENCE) else 1)
     assert os.waitpid(child, 0)[1] == 0

@@ -18,6 +18,7 @@ import pytest
 from lakelsm.cancellation import WorkCancelled, end_if_cancelled
 from lakelsm.errors import CorruptTableError, StorageError
 from lakelsm.runner.ordered_pool import OrderedPool
+from tests.processes import PATIENCE
 
 
 def numbers(*values: int) -> pa.RecordBatch:
@@ -100,7 +101,7 @@ def test_a_unit_that_is_wanted_is_not_kept_waiting_by_later_ones() -> None:
 
     def task(unit: int) -> Iterator[pa.RecordBatch]:
         if unit == 0:
-            assert later_are_full.wait(60)
+            assert later_are_full.wait(PATIENCE)
         for number in range(3):
             yield numbers(3 * unit + number)
             if unit:
@@ -133,7 +134,7 @@ def test_a_long_step_free_task_ends_where_it_asks(threads_of_pools: Callable[[],
 
     found = pool(1, task).run(1, "/t")
     next(found)
-    assert asked.wait(60)
+    assert asked.wait(PATIENCE)
     found.close()
     assert done == [] and threads_of_pools() == []
 
@@ -190,7 +191,7 @@ def test_an_interrupt_of_the_user_ends_all_tasks_and_is_raised(threads_of_pools:
 
     def task(unit: int) -> Iterator[pa.RecordBatch]:
         if unit == 1:
-            assert taken.wait(60)
+            assert taken.wait(PATIENCE)
             os.kill(os.getpid(), signal.SIGINT)
         yield from work(unit)
 

@@ -52,7 +52,7 @@ def test_with_the_connector_spark_reads_objects_by_itself(object_server: ObjectS
     arguments = [f"{object_server.new_bucket()}/w", json.dumps(object_server.options), str(JARS), str(tmp_path), ODD]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])}
     ran = subprocess.run(
-        [sys.executable, program, *arguments], capture_output=True, text=True, check=False, timeout=300, env=environment
+        [sys.executable, program, *arguments], capture_output=True, text=True, check=False, timeout=600, env=environment
     )
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout.splitlines()[-1])

@@ -18,7 +18,10 @@ from lakelsm.types import arrow_field
 
 class DictStore:
     def __init__(self, path: Path, layout: StoreLayout, on_find: Callable[[], None] | None = None) -> None:
-        data = path.read_bytes()
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise CorruptStoreError(f"{path} cannot be read: {error}") from error
         if len(data) < 20 or data[:16] != layout.mark or zlib.crc32(data[20:]).to_bytes(4, "big") != data[16:20]:
             raise CorruptStoreError(f"{path} is damaged")
         rows = pa.ipc.open_stream(data[20:]).read_all()

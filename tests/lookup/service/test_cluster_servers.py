@@ -20,6 +20,7 @@ from lakelsm.lookup.service.service_addresses import ServerAddress, published_ad
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.test_local_servers import setup_of, until
 from tests.lookup.service.test_remote_cache import simple
+from tests.processes import PATIENCE
 
 
 def test_more_servers_than_tasks_can_run_at_once_are_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_a_task_answers_while_its_lease_is_there(tmp_path: Path) -> None:
     assert address.host == "127.0.0.1"
     assert gathered[0] in lease.read_text()
     lease.unlink()
-    running.join(20)
+    running.join(PATIENCE)
     assert not running.is_alive()
     assert published_addresses(table.store) is None
 

@@ -20,6 +20,7 @@ from lakelsm.lookup.service.service_run import run_service
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.test_remote_cache import ids, simple, spec_of
 from tests.lookup.service.whole_table import OPEN, WholeTable
+from tests.processes import PATIENCE
 
 
 def setup_of(table: LocalTable, servers: int = 1, host: str | None = None) -> ServerSetup:
@@ -29,7 +30,7 @@ def setup_of(table: LocalTable, servers: int = 1, host: str | None = None) -> Se
 
 
 def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -59,7 +60,7 @@ def test_a_killed_server_is_replaced_and_clients_find_the_new_one(tmp_path: Path
     pids = [server.process for server in servers._processes]
     newer = [ServerAddress("127.0.0.1", 1)]
     publish(table.store, newer)  # The service ends, as another one has taken over.
-    running.join(30)
+    running.join(PATIENCE)
     assert outcome == [False]
     assert [process.exitcode for process in pids] == [0, 0]
     assert withdraw(table.store, newer)

@@ -29,6 +29,7 @@ from lakelsm.lookup.service.served_table import ServedTable
 from lakelsm.lookup.service.service_addresses import publish
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.whole_table import OPEN, Pausing, WholeTable, service
+from tests.processes import PATIENCE
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def asked(server: QueryServer, request: bytes, keys: pa.RecordBatch | None) -> A
     """The batches that a server answers with."""
     with flight.FlightClient(f"grpc://{server.address}") as client:
         descriptor = flight.FlightDescriptor.for_command(request)
-        writer, reader = client.do_exchange(descriptor, flight.FlightCallOptions(timeout=10))
+        writer, reader = client.do_exchange(descriptor, flight.FlightCallOptions(timeout=PATIENCE))
         with writer:
             if keys is not None:
                 writer.begin(keys.schema)
@@ -187,10 +188,10 @@ def test_a_stop_waits_for_lookups_that_are_under_way(table: LocalTable) -> None:
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.extend(asked(server, request_of(table).encoded(), ids(1))))
     asking.start()
-    assert Pausing.entered.wait(10)
+    assert Pausing.entered.wait(PATIENCE)
     threading.Timer(0.2, Pausing.go_on.set).start()
     assert server.stop()
-    asking.join(10)
+    asking.join(PATIENCE)
     assert answers[0].data.num_rows == 1
 
 
@@ -211,7 +212,7 @@ def test_a_refresh_that_fails_is_told_and_tried_again(table: LocalTable, recwarn
         ServedTable(table.store, Stale), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=0.02
     )
     assert asked(server, request_of(table).encoded(), ids(1))[0].data.num_rows == 1
-    assert Stale.again.wait(10)
+    assert Stale.again.wait(PATIENCE)
     assert any("snapshot-2 is damaged" in str(warning.message) for warning in recwarn)
     server.stop()
 

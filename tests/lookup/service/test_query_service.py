@@ -30,6 +30,7 @@ from tests.compact.local_table import LocalTable
 from tests.lookup.service.test_local_servers import until
 from tests.lookup.service.test_remote_cache import ids, simple, spec_of
 from tests.lookup.service.whole_table import OPEN
+from tests.processes import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = "import sys; from lakelsm.cli.main import console; sys.exit(console())"
@@ -167,7 +168,7 @@ def bare(without: Path) -> dict[str, str]:
 
 
 def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     found: dict[str, Any] = json.loads(out.splitlines()[-1])
     return found
@@ -202,7 +203,7 @@ def test_client_processes_are_answered_until_the_service_is_killed_and_by_the_ne
             subprocess.Popen([*command, str(seed)], cwd=ROOT, env=bare(without), stderr=subprocess.PIPE)
             for seed in range(3)
         ]
-        assert [(client.communicate(timeout=120)[1], client.returncode) for client in clients] == [(b"", 0)] * 3
+        assert [(client.communicate(timeout=PATIENCE)[1], client.returncode) for client in clients] == [(b"", 0)] * 3
         cache = RemoteCache.open(spec_of(table))
         assert cache.find_one((5,)) == [(5, "row 5")]
         first.kill()

@@ -15,6 +15,7 @@ from lakelsm.lookup.service.served_table import ServedTable
 from lakelsm.schema.changes import AddColumn
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.whole_table import WholeTable
+from tests.processes import PATIENCE
 
 KEYS = pa.table({"id": pa.array([1, 2], pa.int32())})
 
@@ -69,14 +70,14 @@ def test_a_cache_in_use_is_closed_after_its_last_lookup(table: LocalTable) -> No
     class Slow(WholeTable):
         def find(self, keys: pa.Table) -> object:  # type: ignore[override]
             entered.set()
-            assert go_on.wait(10)
+            assert go_on.wait(PATIENCE)
             return super().find(keys)
 
     opened = Opened(Slow)
     served = ServedTable(table.store, opened)
     with ThreadPoolExecutor(1) as pool:
         looking = pool.submit(served.find, 0, ("a",), KEYS)
-        assert entered.wait(10)
+        assert entered.wait(PATIENCE)
         served.snapshot(0, ("a", "b"), refreshed=False)
         served.close()
         assert not opened.caches[0].closed

@@ -16,6 +16,7 @@ from lakelsm.lookup.service.lookup_request import LookupRequest, TableIdentity
 from lakelsm.lookup.service.server_connection import ServerConnection
 from lakelsm.lookup.service.service_access import ClientAccess
 from lakelsm.lookup.service.service_addresses import ServerAddress
+from tests.processes import PATIENCE
 
 ROWS = pa.schema([("v", pa.string())])
 KEYS = pa.table({"id": [1, 2, 3]})
@@ -40,7 +41,7 @@ class Answering(flight.FlightServerBase):  # type: ignore[misc]
 @contextmanager
 def connected(*batches: pa.RecordBatch) -> Iterator[ServerConnection]:
     with Answering(list(batches)) as server:
-        access = ClientAccess(timeout=10)
+        access = ClientAccess(timeout=PATIENCE)
         yield ServerConnection("shop.customers", ServerAddress("127.0.0.1", server.port), REQUEST, ROWS, access=access)
 
 

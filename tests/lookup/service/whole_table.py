@@ -21,6 +21,7 @@ from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_addresses import publish
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.table import Table
+from tests.processes import PATIENCE
 
 OPEN = ServerAccess()
 
@@ -92,5 +93,5 @@ class Pausing(WholeTable):
 
     def find(self, keys: pa.Table) -> FoundRows:
         self.entered.set()
-        assert self.go_on.wait(30)
+        assert self.go_on.wait(PATIENCE)
         return super().find(keys)

@@ -18,7 +18,7 @@ from tests.lookup.store.store_kinds import format_of
 from tests.time_limit import time_limit
 
 _ROWS = 400
-_PATIENCE = 60
+_PATIENCE = 300
 _TYPES = {"k": pa.string(), "n": pa.int32(), "v": pa.string()}
 
 

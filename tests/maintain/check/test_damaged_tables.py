@@ -15,6 +15,7 @@ from lakelsm.format.manifest.manifest_list import ManifestFileMeta
 from lakelsm.format.row.binary_row import encode_row
 from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.maintain.check.rules import RULES
+from lakelsm.snapshots.manifest_scan import read_index_entries
 from lakelsm.types import parse_type
 from tests.maintain.check.edited_table import EditedTable, edited_table
 
@@ -59,7 +60,9 @@ def text(value: str) -> bytes:
 
 
 def index_file(table: EditedTable) -> Path:
-    return max((table.root / "index").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    """That of the last bucket."""
+    entries = read_index_entries(table.store.file_io, table.store.paths, table.latest)
+    return table.root / "index" / max(entries, key=lambda entry: (entry.partition, entry.bucket)).file.file_name
 
 
 def changelog_file(table: EditedTable) -> Path:

@@ -20,7 +20,7 @@ def test_partitions_are_listed_with_what_their_files_come_to(tmp_path: Path) -> 
     first, second = table.partitions()
     assert [(first.partition, first.rows, first.files), (second.partition, second.rows)] == [("dt=a", 3, 2), ("dt=b", 1)]
     assert first.bytes > second.bytes > 0
-    assert first.updated_at is not None and abs((first.updated_at - datetime.now()).total_seconds()) < 60
+    assert first.updated_at is not None and abs((first.updated_at - datetime.now()).total_seconds()) < 600
     assert [info.partition for info in table.partitions("dt > 'a'")] == ["dt=b"]
     assert first.as_dict()["updated_at"] == first.updated_at.isoformat()
     with pytest.raises(InvalidInputError, match="partition columns"):
