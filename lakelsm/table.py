@@ -98,7 +98,7 @@ class Table(TableReads, TableChanges, TableVersions, TableUpkeep, TableInspectio
         """
         engine = self._engine_of(frame)
         checked_name("row_kind", row_kind, "the name of a column as text", optional=True)
-        store = self._store(option_texts("options", options))
+        store = self._store(option_texts("options", options)).to_write()
 
         def append(writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
             return writer.append(engine.prepared(store, frame, row_kind), user, identifier)
@@ -122,7 +122,7 @@ class Table(TableReads, TableChanges, TableVersions, TableUpkeep, TableInspectio
         frame's rows say which partitions (neither ``partition`` nor the option set) does such a frame replace none.
         """
         engine = self._engine_of(frame)
-        store = self._store()
+        store = self._store().to_write()
         fixed = checked_partition(store, partition)
 
         def overwrite(writer: BatchWriter[Any], user: str, identifier: int) -> BatchResult:
@@ -150,7 +150,7 @@ class Table(TableReads, TableChanges, TableVersions, TableUpkeep, TableInspectio
         InvalidInputError where the table's merge engine would not remove the rows, CommitConflictError where others are
         always first.
         """
-        store, chosen = self._store(), self._engine(engine)
+        store, chosen = self._store().to_write(), self._engine(engine)
         if keys is None:
             checked_condition(where, optional=False)
             rows = partial(chosen.retractions, store, where or "")
@@ -175,7 +175,7 @@ class Table(TableReads, TableChanges, TableVersions, TableUpkeep, TableInspectio
         """
         values = checked_assignments(set)
         checked_condition(where, optional=False)
-        store = self._store()
+        store = self._store().to_write()
         from lakelsm.frames.update import updates
 
         rows = partial(updates, self.spark, store, where, values)
@@ -211,7 +211,7 @@ class Table(TableReads, TableChanges, TableVersions, TableUpkeep, TableInspectio
         full, dry_run = checked_flag("full", full), checked_flag("dry_run", dry_run)
         numbers = checked_buckets("buckets", buckets)
         checked_condition(where)
-        store = self._store()
+        store = self._store().to_write()
         user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
         chosen = self._engine(engine)
         scope = checked_scope(store, full, None if where is None else chosen.predicate(store, where), numbers)

@@ -130,7 +130,7 @@ class AttemptChanges:
         if newest == self._schema.id:
             return []
         was, will_be = (
-            TableOptions.parse(dict(schema.options)).deletion_vectors_enabled
+            TableOptions.parse(dict(schema.options), for_reads=True).deletion_vectors_enabled
             for schema in (self._schema, self._schemas.get(newest))
         )
         text = f"schema {newest} set deletion-vectors.enabled to {str(will_be).lower()} while this compaction ran"

@@ -81,6 +81,7 @@ class Compactor:
             return CompactionResult(
                 table=store.name, status=CompactionStatus.NOTHING, seconds=self._seconds_since(started)
             )
+        plan.refuse_other_formats(store)
         if dry_run:
             planned = self._planned(plan, plan.buckets, CompactionStatus.PLANNED)
             return replace(planned, seconds=self._seconds_since(started))

@@ -21,6 +21,12 @@ _FILE_INDEX_SUFFIX = ".index"
 #: Names that mean a directory, or nothing.
 _NO_NAMES = frozenset(["", ".", ".."])
 
+#: Formats of Paimon's data files that lakelsm does not read, as names of files end with them. Persisted: do not change
+_OTHER_FORMATS = frozenset(["orc", "avro", "csv", "text", "json", "row", "lance", "mosaic", "blob", "vortex"])
+
+#: What names of compressed text files have behind their format. Persisted: do not change
+_COMPRESSIONS = frozenset(["gz", "bz2", "deflate", "snappy", "lz4", "zst"])
+
 #: Characters of a uuid that the files of one job share.
 _MARK_LENGTH = 18
 
@@ -129,6 +135,28 @@ def refuse_external_path(external_path: str | None, file_name: str) -> None:
         raise UnsupportedFeatureError(
             f"File {file_name} of the table lies at {external_path} (its _EXTERNAL_PATH): lakelsm has not built "
             "'data-file.external-paths' and opens nothing outside of a table's directory; use Apache Paimon for it."
+        )
+
+
+def other_format(file_name: str) -> str | None:
+    """Return the format of a data or changelog file that lakelsm does not read, as the file's name tells it.
+
+    Return None for Parquet, and for an ending that no format of Paimon has: reading shows what such a file is.
+    """
+    _, *endings = file_name.lower().split(".")
+    if len(endings) > 1 and endings[-1] in _COMPRESSIONS:
+        endings.pop()
+    return endings[-1] if endings and endings[-1] in _OTHER_FORMATS else None
+
+
+def refuse_other_format(file_name: str, path: str) -> None:
+    """Raise UnsupportedFeatureError for the data or changelog file at ``path`` whose name says another format."""
+    found = other_format(file_name)
+    if found is not None:
+        raise UnsupportedFeatureError(
+            f"File {path} has the format {found.upper()}, and lakelsm reads no format other than parquet. Read it with "
+            "Apache Paimon, or rewrite the data files there: compact in full with 'file.format' = 'parquet' and "
+            "'compaction.force-rewrite-all-files' = 'true'."
         )
 
 

@@ -43,7 +43,7 @@ class TableInspection(OpenedTable):
         by one. Nothing is looked for by listing data files: of orphans the last removal tells.
         """
         most = checked_number("most_buckets", most_buckets, least=0)
-        store, now = self._store(), SYSTEM.clock()
+        store, now = self._store().to_change(), SYSTEM.clock()
         wall = SYSTEM.local_wall_clock(now)
         files = table_status(store, store.snapshots.latest(), wall, now, most_buckets=most)
         return replace(files, upkeep=upkeep_status(store))

@@ -60,7 +60,7 @@ class TableUpkeep(OpenedTable):
         Files go when the snapshots before it expire. Raises InvalidInputError for a condition on other columns.
         """
         checked_condition(where, optional=False)
-        store, dry_run = self._store(), checked_flag("dry_run", dry_run)
+        store, dry_run = self._store().to_write(), checked_flag("dry_run", dry_run)
         user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
         predicate = self._engine(None).predicate(store, where)
         return drop_partitions(store, predicate, commit_user=user, dry_run=dry_run)
@@ -86,7 +86,7 @@ class TableUpkeep(OpenedTable):
         checked_choice("strategy", strategy, EXPIRATION_STRATEGIES)
         checked_flag("dry_run", dry_run)
         within = checked_seconds("deadline", deadline)
-        store, now = self._store(), SYSTEM.clock()
+        store, now = self._store().to_write(), SYSTEM.clock()
         if age is not None:
             bound = age.bound(now, store.text_zone)
         elif store.options.partition_expiration_time is not None:
@@ -105,7 +105,7 @@ class TableUpkeep(OpenedTable):
         UnsupportedFeatureError for other actions, InvalidInputError for a table without partitions.
         """
         checked_condition(where)
-        store, dry = self._store(), checked_flag("dry_run", dry_run)
+        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
         return list(mark_partitions_done(store, self._on_partitions(store, where), dry_run=dry))
 
     # -- statistics ------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class TableUpkeep(OpenedTable):
 
         names = None if columns is None else checked_names("columns", columns)
         dry = checked_flag("dry_run", dry_run)
-        store, chosen = self._store(), self._engine(engine)
+        store, chosen = self._store().to_write(), self._engine(engine)
         user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
         return analyze(chosen, store, analyzed_columns(store, names), user, dry_run=dry)
 
@@ -161,7 +161,7 @@ class TableUpkeep(OpenedTable):
             raise wrong_argument("older_than", older_than, "an age such as '1 day', or a datetime")
         dry_run, force = checked_flag("dry_run", dry_run), checked_flag("force", force)
         within = checked_seconds("deadline", deadline)
-        store, chosen = self._store(), self._engine(engine)
+        store, chosen = self._store().to_change(), self._engine(engine)
         bound = age.bound(SYSTEM.clock(), store.text_zone)
         with recorded(store, "remove_orphans", dry_run=dry_run) as run:
             result = remove_orphans(chosen.runner, store, bound, dry_run=dry_run, force=force, deadline=within)

@@ -93,7 +93,7 @@ class TableVersions(OpenedTable):
         limit = None if max_deletes is None else checked_number("max_deletes", max_deletes, least=1)
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
         within = checked_seconds("deadline", deadline)
-        store, now = self._store(), SYSTEM.clock()
+        store, now = self._store().to_change(), SYSTEM.clock()
         retention = asked_retention(
             store.options,
             now,
@@ -126,7 +126,7 @@ class TableVersions(OpenedTable):
         checked_branch("name", name, new=True)
         checked_tag("tag", tag)
         checked_flag("ignore_if_exists", ignore_if_exists)
-        store, dry = self._store(), checked_flag("dry_run", dry_run)
+        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
         with recorded(store, "create_branch", dry_run=dry) as run:
             run.has_begun = create_branch(store, name, tag, ignore_if_exists=ignore_if_exists, dry_run=dry)
 
@@ -149,7 +149,7 @@ class TableVersions(OpenedTable):
         snapshot or tag that stays needs a schema that the branch has not, CommitConflictError where others committed
         meanwhile.
         """
-        store, branch = self._store(), checked_branch("name", name)
+        store, branch = self._store().to_change(), checked_branch("name", name)
         dry = checked_flag("dry_run", dry_run)
         with recorded(store, "fast_forward", dry_run=dry):
             return fast_forward(store, branch, dry_run=dry)
@@ -160,7 +160,8 @@ class TableVersions(OpenedTable):
         With ``dry_run`` nothing is changed. Raises TableNotFoundError without the branch, InvalidInputError where the new
         name is taken or refused.
         """
-        store, old, new = self._store(), checked_branch("name", name), checked_branch("new_name", new_name, new=True)
+        store = self._store().to_change()
+        old, new = checked_branch("name", name), checked_branch("new_name", new_name, new=True)
         dry = checked_flag("dry_run", dry_run)
         with recorded(store, "rename_branch", dry_run=dry):
             rename_branch(store, old, new, dry_run=dry)
@@ -173,7 +174,7 @@ class TableVersions(OpenedTable):
         TableNotFoundError without the branch, InvalidInputError for the option 'scan.fallback-branch' and for a table
         that is a branch itself.
         """
-        store, branch = self._store(), checked_branch("name", name)
+        store, branch = self._store().to_change(), checked_branch("name", name)
         dry = checked_flag("dry_run", dry_run)
         with recorded(store, "delete_branch", dry_run=dry):
             delete_branch(store, branch, dry_run=dry)
@@ -203,7 +204,7 @@ class TableVersions(OpenedTable):
         """
         tag, retained = checked_tag("name", name, optional=False), _retained(time_retained)
         checked_flag("if_not_exists", if_not_exists)
-        store, dry = self._store(), checked_flag("dry_run", dry_run)
+        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
         snapshot = self._tagged(store, snapshot_id, timestamp)
         with recorded(store, "create_tag", dry_run=dry) as run:
             run.has_begun = not (if_not_exists and store.tags.try_get(tag))
@@ -225,7 +226,7 @@ class TableVersions(OpenedTable):
         Files that only the tag's old snapshot kept are deleted, as by `delete_tag`; with ``dry_run`` nothing is changed.
         """
         tag, retained = checked_tag("name", name, optional=False), _retained(time_retained)
-        store, dry = self._store(), checked_flag("dry_run", dry_run)
+        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
         snapshot = self._tagged(store, snapshot_id, timestamp)
         with recorded(store, "replace_tag", dry_run=dry):
             return replace_tag(store, tag, snapshot, time_retained=retained, dry_run=dry)
@@ -233,7 +234,7 @@ class TableVersions(OpenedTable):
     def rename_tag(self, name: str, new_name: str, *, dry_run: bool = False) -> TagInfo:
         """Give a tag another name, which no other tag may have. With ``dry_run`` nothing is changed."""
         old, new = checked_tag("name", name, optional=False), checked_tag("new_name", new_name, optional=False)
-        store, dry = self._store(), checked_flag("dry_run", dry_run)
+        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
         with recorded(store, "rename_tag", dry_run=dry):
             return rename_tag(store, old, new, dry_run=dry)
 
@@ -243,7 +244,7 @@ class TableVersions(OpenedTable):
         With ``dry_run`` nothing is deleted. Raises SnapshotNotFoundError, which lists the tags, where there is none.
         """
         tag = checked_tag("name", name, optional=False)
-        store, dry = self._store(), checked_flag("dry_run", dry_run)
+        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
         with recorded(store, "delete_tag", dry_run=dry) as run:
             result = delete_tags(store, [tag], dry_run=dry)
             run.files, run.bytes = result.files, result.bytes
@@ -258,7 +259,7 @@ class TableVersions(OpenedTable):
         whatever their time. With ``dry_run`` nothing is deleted.
         """
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
-        store = self._store()
+        store = self._store().to_change()
         before = None if age is None else age.bound(SYSTEM.clock(), store.text_zone)
         with recorded(store, "expire_tags", dry_run=dry) as run:
             result = expire_tags(store, before, dry_run=dry)
@@ -286,7 +287,7 @@ class TableVersions(OpenedTable):
         """
         point, moment = checked_point("to", to, least=1), checked_time("timestamp", timestamp)
         checked_flag("dry_run", dry_run)
-        store, asked = self._store(), None
+        store, asked = self._store().to_change(), None
         if isinstance(point, Moment) and moment is None:
             point, moment = None, point
         if point is not None and moment is None and not isinstance(point, Moment):
@@ -316,7 +317,7 @@ class TableVersions(OpenedTable):
         """
         name = checked_consumer("consumer_id", consumer_id, optional=False)
         number, dry = checked_number("next_snapshot", next_snapshot, least=1), checked_flag("dry_run", dry_run)
-        record_consumer(self._store(), name, number, dry_run=dry)
+        record_consumer(self._store().to_change(), name, number, dry_run=dry)
 
     def delete_consumer(self, consumer_id: str, *, dry_run: bool = False) -> None:
         """Forget a consumer; expiry keeps nothing for it any more. Raises InvalidInputError where there is none.
@@ -324,7 +325,7 @@ class TableVersions(OpenedTable):
         With ``dry_run`` nothing is changed.
         """
         name, dry = checked_consumer("consumer_id", consumer_id, optional=False), checked_flag("dry_run", dry_run)
-        delete_consumer(self._store(), name, dry_run=dry)
+        delete_consumer(self._store().to_change(), name, dry_run=dry)
 
     def expire_consumers(
         self, older_than: timedelta | datetime | float | str | None = None, *, dry_run: bool = False
@@ -335,7 +336,7 @@ class TableVersions(OpenedTable):
         nothing is changed.
         """
         age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
-        store = self._store()
+        store = self._store().to_change()
         before = consumer_bound(store, age, SYSTEM.clock())
         with recorded(store, "expire_consumers", dry_run=dry):
             return expire_consumers(store, before, dry_run=dry)

@@ -132,6 +132,7 @@ class EngineOptions:
         BOOLEAN,
         False,
         "The system tables audit_log and binlog have the sequence number of each row behind its kind.",
+        for_writes=False,
     )
     streaming_read_overwrite: bool = option(
         "streaming-read-overwrite",

@@ -56,11 +56,14 @@ def split_field_key(key: str) -> tuple[str, str] | None:
     return columns, rest
 
 
-def parse_field_options(raw: Mapping[str, str]) -> tuple[FieldOptions, str | None]:
+def parse_field_options(
+    raw: Mapping[str, str], unusable: list[str] | None = None
+) -> tuple[FieldOptions, str | None]:
     """({columns: {x: text}}, default aggregate function).
 
-    Raises InvalidInputError for a text of the wrong kind. An unknown x is kept out;
-    `schema.validation` refuses it at creation.
+    Raises InvalidInputError for a text of the wrong kind; where ``unusable`` is given, it takes what is wrong with an
+    option that only writes need, and the option is left out. An unknown x is kept out; `schema.validation` refuses it at
+    creation.
     """
     found: dict[str, dict[str, str]] = {}
     for key, text in raw.items():
@@ -68,7 +71,13 @@ def parse_field_options(raw: Mapping[str, str]) -> tuple[FieldOptions, str | Non
         if split is None or split[1] not in FIELD_OPTIONS:
             continue
         columns, name = split
-        Option(key, FIELD_OPTIONS[name].kind, None, FIELD_OPTIONS[name].doc).parse(text)
+        try:
+            Option(key, FIELD_OPTIONS[name].kind, None, FIELD_OPTIONS[name].doc).parse(text)
+        except InvalidInputError as error:
+            if unusable is None or not FIELD_OPTIONS[name].per_call:
+                raise
+            unusable.append(str(error))
+            continue
         found.setdefault(columns, {})[name] = text
     if "" in found:
         raise InvalidInputError(f"a '{FIELDS_PREFIX}' option names no column; write fields.<column>.<option>")

@@ -15,13 +15,18 @@ from lakelsm.options.option import (
     STATS_MODE,
     TEXT,
     choice_kind,
+    codec_kind,
     enum_kind,
     option,
 )
 from lakelsm.options.option_enums import BucketFunction
 
 _MB = 1024 * 1024
-FILE_FORMATS = ("parquet", "orc", "avro", "csv", "text", "json", "row", "lance", "mosaic", "blob")
+FILE_FORMATS = ("parquet", "orc", "avro", "csv", "text", "json", "row", "lance", "mosaic", "blob", "vortex")
+#: Compressions of data files that lakelsm writes.
+FILE_CODECS = ("zstd", "snappy", "gzip", "lz4", "none", "uncompressed")
+#: Compressions of manifests that lakelsm writes.
+MANIFEST_CODECS = ("zstd", "zstandard", "snappy", "deflate", "bzip2", "xz", "null", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +99,7 @@ class LayoutOptions:
         True,
         "An overwrite without a partition replaces only partitions it has.",
         per_call=False,
+        for_writes=True,
     )
     overwrite_upgrade: bool = option(
         "overwrite-upgrade",
@@ -101,13 +107,14 @@ class LayoutOptions:
         True,
         "The files of an overwrite go to the top level where none of a bucket overlap.",
         per_call=False,
+        for_writes=True,
     )
     file_format: str = option(
-        "file.format", choice_kind(*FILE_FORMATS), "parquet", "Format of data files.", per_call=False
+        "file.format", choice_kind(*FILE_FORMATS), "parquet", "Format of data files.", per_call=False, for_writes=True
     )
     file_compression: str = option(
         "file.compression",
-        choice_kind("zstd", "snappy", "gzip", "lz4", "none", "uncompressed"),
+        codec_kind(*FILE_CODECS),
         "zstd",
         "Compression of data files.",
     )
@@ -120,7 +127,7 @@ class LayoutOptions:
     )
     changelog_file_compression: str | None = option(
         "changelog-file.compression",
-        choice_kind("zstd", "snappy", "gzip", "lz4", "none", "uncompressed"),
+        codec_kind(*FILE_CODECS),
         None,
         "Compression of changelog files; that of data files if unset.",
     )
@@ -186,7 +193,7 @@ class LayoutOptions:
     )
     manifest_compression: str = option(
         "manifest.compression",
-        choice_kind("zstd", "zstandard", "snappy", "deflate", "bzip2", "xz", "null", "none"),
+        codec_kind(*MANIFEST_CODECS),
         "zstd",
         "Avro codec of manifests.",
     )
@@ -219,10 +226,14 @@ class LayoutOptions:
         default_text="unlimited",
     )
     source_split_target_size: int = option(
-        "source.split.target-size", SIZE, 128 * _MB, "Data that a read task gets.", low=1
+        "source.split.target-size", SIZE, 128 * _MB, "Data that a read task gets.", low=1, for_writes=False
     )
     source_split_open_file_cost: int = option(
-        "source.split.open-file-cost", SIZE, 4 * _MB, "Least size that a file counts for in a read task."
+        "source.split.open-file-cost",
+        SIZE,
+        4 * _MB,
+        "Least size that a file counts for in a read task.",
+        for_writes=False,
     )
     compaction_small_file_ratio: float = option(
         "compaction.small-file-ratio",

@@ -73,6 +73,14 @@ def choice_kind(*values: str) -> Kind:
     return Kind(" / ".join(values), parse)
 
 
+def codec_kind(*written: str) -> Kind:
+    """The kind of an option that names a compression; ``written`` are those that lakelsm can write.
+
+    Any other text is taken as well, as readers need none of it: `lakelsm.schema.write_rules` refuses it for writes.
+    """
+    return Kind(" / ".join(written), lambda text: text.strip().lower())
+
+
 @dataclass(frozen=True)
 class Option:
     """One option; `low` and `high` are inclusive.
@@ -80,6 +88,7 @@ class Option:
     `immutable` ones cannot change once the table has data. Others may where no file depends on them. Those that are not
     `per_call` no single write can have its own: they say where rows lie or what they mean, on which writers and readers
     must agree, or nothing about a write. One with `acts_from` is kept in the table, and acts once the feature is built.
+    Reads need no value of an option that is `for_writes`, and do not fail on one that cannot be used.
     """
 
     key: str
@@ -92,6 +101,7 @@ class Option:
     high: float | None = None
     immutable: bool = False
     per_call: bool = True
+    for_writes: bool = False
     fallback_keys: tuple[str, ...] = ()
     acts_from: Feature | None = None
 
@@ -128,10 +138,14 @@ def option(
     high: float | None = None,
     immutable: bool = False,
     per_call: bool = True,
+    for_writes: bool | None = None,
     fallback_keys: tuple[str, ...] = (),
     acts_from: Feature | None = None,
 ) -> Any:
-    """A dataclass field that declares an option; TableOptions is made of these: each is declared once."""
+    """A dataclass field that declares an option; TableOptions is made of these: each is declared once.
+
+    By default an option that one write may have is ``for_writes``.
+    """
     per_call = per_call and not immutable and acts_from is None
     declaration = Option(
         key,
@@ -143,6 +157,7 @@ def option(
         high=high,
         immutable=immutable,
         per_call=per_call,
+        for_writes=per_call if for_writes is None else for_writes,
         fallback_keys=fallback_keys,
         acts_from=acts_from,
     )

@@ -88,7 +88,11 @@ def _check_producer_change(options: Mapping[str, str], old: str | None, text: st
 def _same(declaration: Option | None, old: str | None, text: str) -> bool:
     if declaration is None:
         return False
-    return declaration.parse(text) == (declaration.default if old is None else declaration.parse(old))
+    wanted = declaration.parse(text)
+    try:
+        return wanted == (declaration.default if old is None else declaration.parse(old))
+    except InvalidInputError:  # The present text cannot be read: any other replaces it.
+        return False
 
 
 def _flag(options: Mapping[str, str], key: str) -> bool:

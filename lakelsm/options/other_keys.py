@@ -24,10 +24,8 @@ FEATURE_KEYS: Mapping[str, str] = MappingProxyType(
         "clustering.incremental": "false",
         "data-file.external-paths": "",
         "data-file.path-directory": "",
-        "file.format.per.level": "",
         "global-index.external-path": "",
         "index-file-in-data-file-dir": "false",
-        "metadata.iceberg.storage": "disabled",
         "pk-bitmap.index.columns": "",
         "pk-btree.index.columns": "",
         "pk-clustering-override": "false",
@@ -40,13 +38,21 @@ FEATURE_KEYS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# The same for what only concerns how files are written or kept: an existing table can be opened.
+# The same for what only new files and commits need: an existing table is read, and not written to.
+WRITE_KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        "changelog-file.format": "parquet",
+        "file.compression.per.level": "",
+        "file.format.per.level": "",
+        "metadata.iceberg.storage": "disabled",
+    }
+)
+
+# The same for what only concerns how files are kept: an existing table is read and written to.
 UPKEEP_KEYS: Mapping[str, str] = MappingProxyType(
     {
         "batch-scan-mode": "none",
-        "changelog-file.format": "parquet",
         "commit.force-create-snapshot": "false",
-        "file.compression.per.level": "",
         "manifest-sort.enabled": "false",
         "manifest.delete-file-drop-stats": "false",
         "metadata.stats-mode.per.level": "",
@@ -148,7 +154,8 @@ def check_unbuilt_keys(options: Mapping[str, str]) -> None:
 
 def _known_keys() -> frozenset[str]:
     fallbacks = {key for declaration in OPTIONS.values() for key in declaration.fallback_keys}
-    return frozenset({*OPTIONS, *fallbacks, *ACCEPTED_KEYS, *FEATURE_KEYS, *UPKEEP_KEYS, DEFAULT_AGGREGATE_KEY})
+    features = (*FEATURE_KEYS, *WRITE_KEYS, *UPKEEP_KEYS)
+    return frozenset({*OPTIONS, *fallbacks, *ACCEPTED_KEYS, *features, DEFAULT_AGGREGATE_KEY})
 
 
 def _is_unbuilt(key: str) -> bool:

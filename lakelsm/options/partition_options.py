@@ -17,7 +17,7 @@ class PartitionOptions:
     """Partition part of TableOptions. Durations are milliseconds."""
 
     partition_expiration_time: int | None = option(
-        "partition.expiration-time", DURATION, None, "Age at which a partition expires.", per_call=False
+        "partition.expiration-time", DURATION, None, "Age at which a partition expires.", per_call=False, for_writes=True
     )
     partition_expiration_check_interval: int = option(
         "partition.expiration-check-interval",
@@ -25,6 +25,7 @@ class PartitionOptions:
         3_600_000,
         "How often commits look for partitions that have expired: the first of each such interval does; 0: each.",
         per_call=False,
+        for_writes=True,
     )
     partition_expiration_strategy: str = option(
         "partition.expiration-strategy",
@@ -34,7 +35,13 @@ class PartitionOptions:
         per_call=False,
     )
     partition_expiration_max_num: int = option(
-        "partition.expiration-max-num", INT, 100, "Partitions that expire at a time.", low=1, per_call=False
+        "partition.expiration-max-num",
+        INT,
+        100,
+        "Partitions that expire at a time.",
+        low=1,
+        per_call=False,
+        for_writes=True,
     )
     partition_expiration_batch_size: int | None = option(
         "partition.expiration-batch-size",
@@ -44,6 +51,7 @@ class PartitionOptions:
         default_text="partition.expiration-max-num",
         low=1,
         per_call=False,
+        for_writes=True,
     )
     partition_timestamp_formatter: str | None = option(
         "partition.timestamp-formatter",
@@ -66,6 +74,7 @@ class PartitionOptions:
         False,
         "Each batch looks for partitions that have expired, whatever the check interval is.",
         per_call=False,
+        for_writes=True,
     )
     partition_mark_done_action: str = option(
         "partition.mark-done-action",

@@ -29,34 +29,52 @@ class TableOptions(
 
     `field_options` holds the `fields.<columns>.<x>` options as {columns: {x: text}}; several columns are
     joined by ',' as in the key. `file_indexes` are those of `file-index.<type>`. `explicit` holds the keys of declared
-    options that the table sets.
+    options that the table sets. `unusable` says of each option that only writes need and whose text cannot be read what
+    is wrong with it; its attribute has the default, and whoever changes the table asks `check_usable` first.
     """
 
     field_options: FieldOptions = field(default_factory=dict, hash=False)
     default_aggregate_function: str | None = None
     file_indexes: tuple[ColumnIndex, ...] = ()
     explicit: frozenset[str] = frozenset()
+    unusable: tuple[str, ...] = ()
 
     @staticmethod
-    def parse(raw: Mapping[str, str]) -> TableOptions:
+    def parse(raw: Mapping[str, str], *, for_reads: bool = False) -> TableOptions:
         """The typed options of a table. Keys without a declaration are for `schema.validation` to judge.
 
-        Raises InvalidInputError that names key, value and what is allowed for a value that cannot be read.
+        Raises InvalidInputError that names key, value and what is allowed for a value that cannot be read; with
+        ``for_reads`` not of options that only writes need (`unusable`).
         """
         values: dict[str, Any] = {}
         explicit: set[str] = set()
+        unusable: list[str] = []
         for attribute, declaration in ATTRIBUTES.items():
             found = declaration.text_in(raw)
-            if found is not None:
-                explicit.add(declaration.key)
+            if found is None:
+                continue
+            explicit.add(declaration.key)
+            try:
                 values[attribute] = declaration.parse(found[1], found[0])
-        field_options, default_aggregate = parse_field_options(raw)
+            except InvalidInputError as error:
+                if not (for_reads and declaration.for_writes):
+                    raise
+                unusable.append(str(error))
+        field_options, default_aggregate = parse_field_options(raw, unusable if for_reads else None)
+        try:
+            file_indexes = parse_file_indexes(raw)
+        except InvalidInputError as error:
+            if not for_reads:
+                raise
+            file_indexes = ()  # Reads leave out fewer files.
+            unusable.append(str(error))
         parsed = TableOptions(
             **values,
             field_options=field_options,
             default_aggregate_function=default_aggregate,
-            file_indexes=parse_file_indexes(raw),
+            file_indexes=file_indexes,
             explicit=frozenset(explicit),
+            unusable=tuple(unusable),
         )
         return parsed._with_derived_defaults()
 
@@ -104,6 +122,11 @@ class TableOptions(
         """The changelog's own bound, else the snapshots'."""
         own = self.changelog_num_retained_max
         return self.snapshot_num_retained_max if own is None else own
+
+    def check_usable(self) -> None:
+        """Raises InvalidInputError for the first option that only writes need and whose text cannot be read."""
+        if self.unusable:
+            raise InvalidInputError(f"{self.unusable[0]}; change the option or remove it")
 
     def is_set(self, key: str) -> bool:
         """Whether the table sets the declared option of this key (or one of its fallback keys)."""

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.format.file_names import other_format, refuse_other_format
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lsm.compact_task import CompactPlan, drops_deletes, min_compaction_file_size, plan_compaction
@@ -64,6 +65,14 @@ class CompactionPlan:
     _: KW_ONLY
     epoch_millis: int = 0
     vectors: DeletionVectors = field(default_factory=DeletionVectors)
+
+    def refuse_other_formats(self, store: TableStore) -> None:
+        """Raise UnsupportedFeatureError for a file that is to be rewritten and has another format than Parquet."""
+        for bucket in self.buckets:
+            for file in bucket.rewritten_files:
+                name = self.entries[file.index].file.file_name
+                if other_format(name) is not None:
+                    refuse_other_format(name, store.data_path(bucket.partition, bucket.bucket, name))
 
 
 @dataclass(frozen=True)

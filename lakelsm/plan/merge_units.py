@@ -11,7 +11,7 @@ from lakelsm.format.data_file.file_check import ExpectedFile
 from lakelsm.format.data_file.file_index_place import FileIndexPlace
 from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.data_file.vector_place import VectorPlace
-from lakelsm.format.file_names import refuse_external_path
+from lakelsm.format.file_names import refuse_external_path, refuse_other_format
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row.binary_row import decode_row
 from lakelsm.lsm.interval_partition import Section
@@ -71,10 +71,15 @@ class MergeUnits:
         return self.file_of(self._entries[planned.index], self._vectors[planned.index] if self._vectors else None)
 
     def file_of(self, entry: ManifestEntry, vector: VectorPlace | None = None) -> RunFile:
-        """An entry's file as a task reads it. Raises as `FileIO.check_file`, as Spark would follow any link."""
+        """An entry's file as a task reads it.
+
+        Raises as `FileIO.check_file`, as Spark would follow any link, and UnsupportedFeatureError for a file that lies
+        outside of the table's directory or has another format than Parquet.
+        """
         file = entry.file
         refuse_external_path(file.external_path, file.file_name)
         path = f"{self.directory(entry.partition, entry.bucket)}/{file.file_name}"
+        refuse_other_format(file.file_name, path)
         self._store.file_io.check_file(path)
         expected = ExpectedFile.of(file, entry.partition)
         return RunFile(

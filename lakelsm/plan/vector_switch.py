@@ -32,7 +32,7 @@ def check_vector_switch(store: TableStore, before: TableSchema, after: TableSche
     compaction that was planned under the other one loses (commit/attempt_changes.py), unless it is published between
     this look and the new schema. So let no compaction run meanwhile.
     """
-    options, wanted = (TableOptions.parse(dict(schema.options)) for schema in (before, after))
+    options, wanted = (TableOptions.parse(dict(schema.options), for_reads=True) for schema in (before, after))
     snapshot = store.snapshots.latest()
     if snapshot is None or options.deletion_vectors_enabled == wanted.deletion_vectors_enabled:
         return

@@ -89,7 +89,8 @@ def _change_column(schema: TableSchema, change: ColumnChange) -> TableSchema:
     elif isinstance(change, UpdateColumnNullability):
         if change.nullable:
             _refuse_key(schema, path, "make nullable", primary=True)
-        locked = TableOptions.parse(schema.options).alter_column_null_to_not_null_disabled
+        options = TableOptions.parse(schema.options, for_reads=True)
+        locked = options.alter_column_null_to_not_null_disabled
         edit = _each(lambda field: _with_nullability(field, change.nullable, locked, path))
     else:
         edit = _each(lambda field: replace(field, description=change.comment))
@@ -107,7 +108,8 @@ def _add_column(schema: TableSchema, change: AddColumn) -> TableSchema:
     new = DataField(UNASSIGNED_ID, path[-1], change.data_type, change.comment)
     check_new_names([new])
     (new,), highest = assign_field_ids([new], schema.highest_field_id)
-    before_partition = TableOptions.parse(schema.options).add_column_before_partition and len(path) == 1
+    options = TableOptions.parse(schema.options, for_reads=True)
+    before_partition = options.add_column_before_partition and len(path) == 1
 
     def insert(fields: _Fields, name: str) -> _Fields:
         _refuse_existing(fields, name)

@@ -15,6 +15,7 @@ from lakelsm.options.option_values import parse_names
 from lakelsm.options.partition_timestamps import DAY_FIELDS, parse_timestamp_formatter, pattern_pieces
 from lakelsm.schema.identifiers import hint
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema.write_codecs import CODECS, check_codec
 
 #: Characters that commit users have beside a uuid.
 _MOST_PREFIX = 900
@@ -91,8 +92,13 @@ def _columns(schema: TableSchema, key: str, text: str) -> None:
             )
 
 
+def _codec(_schema: TableSchema, key: str, text: str) -> None:
+    check_codec(key, text)
+
+
 _RULES: Mapping[str, Callable[[TableSchema, str, str], None]] = MappingProxyType(
     {
+        **dict.fromkeys(CODECS, _codec),
         "changelog-producer.row-deduplicate-ignore-fields": _columns,
         "commit.user-prefix": _user_prefix,
         "consumer-id": _consumer,

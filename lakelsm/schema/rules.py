@@ -27,10 +27,14 @@ _NOT_A_BUCKET_KEY = frozenset(["ARRAY", "MAP", "MULTISET", "ROW"])
 _RECORD_TIME_ROOTS = frozenset(["INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ"])
 
 
-def check_rules(schema: TableSchema, options: TableOptions) -> None:
-    """Every rule, in the order in which a user would fix them. Raises InvalidInputError for the first that is broken."""
+def check_rules(schema: TableSchema, options: TableOptions, *, for_reads: bool = False) -> None:
+    """Every rule, in the order in which a user would fix them. Raises InvalidInputError for the first that is broken.
+
+    With ``for_reads`` those that only concern writes and upkeep are left out.
+    """
     for rule in _RULES:
-        rule(schema, options)
+        if not (for_reads and rule in _WRITE_RULES):
+            rule(schema, options)
 
 
 def _column_names(schema: TableSchema, _options: TableOptions) -> None:
@@ -369,4 +373,9 @@ _RULES: Sequence[Callable[[TableSchema, TableOptions], None]] = (
     _map_layout,
     _file_prefixes,
     check_file_indexes,
+)
+
+#: Rules that reads do not need.
+_WRITE_RULES: frozenset[Callable[[TableSchema, TableOptions], None]] = frozenset(
+    [_retention, _tag_delay, _file_prefixes, check_file_indexes]
 )

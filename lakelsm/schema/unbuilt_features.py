@@ -1,19 +1,19 @@
 """Every feature of Paimon that lakelsm refuses because it has not built it, in one table.
 
-An issue that builds a feature deletes its line here. A row's `when` looks at the schema and its options; a
-row with `open_too` also refuses to open an existing table, because reading or writing it without the feature
-would be wrong. The others only change how files are written or kept, which any reader tolerates.
+An issue that builds a feature deletes its line here. A row's `when` looks at the schema and its options, and its
+`needed_by` says how much of an existing table is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from importlib.util import find_spec
 
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.options import MergeEngine, ScanMode, TableOptions
-from lakelsm.options.other_keys import FEATURE_KEYS, UPKEEP_KEYS, check_unbuilt_keys
+from lakelsm.options.other_keys import FEATURE_KEYS, UPKEEP_KEYS, WRITE_KEYS, check_unbuilt_keys
 from lakelsm.options.partition_options import EXPIRATION_STRATEGIES, SUCCESS_FILE
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, VectorType
@@ -30,11 +30,23 @@ class _Case:
         return text is not None and text.strip().lower() not in harmless
 
 
+class _NeededBy(Enum):
+    """What of an existing table would be wrong without a feature, which is refused. To create one is always refused.
+
+    ``READS``: reads, so the table is not opened. ``WRITES``: what is written, while reads are right. ``NOTHING``: the
+    feature changes how files are kept, which every reader and writer may do in its own way.
+    """
+
+    READS = "reads"
+    WRITES = "writes"
+    NOTHING = "nothing"
+
+
 @dataclass(frozen=True)
 class _Unbuilt:
     feature: str
     when: Callable[[_Case], bool]
-    open_too: bool = True
+    needed_by: _NeededBy = _NeededBy.READS
 
 
 _LATEST_SCANS = (ScanMode.DEFAULT, ScanMode.LATEST_FULL, ScanMode.FULL, ScanMode.LATEST)
@@ -95,7 +107,9 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
     _Unbuilt("'sequence.snapshot-ordering' = 'true'", lambda case: case.options.sequence_snapshot_ordering),
     _Unbuilt("'row-tracking.enabled' = 'true'", lambda case: case.options.row_tracking_enabled),
     _Unbuilt("'data-evolution.enabled' = 'true'", lambda case: case.options.data_evolution_enabled),
-    _Unbuilt("a data file format (option 'file.format') other than parquet", _set("file.format", "parquet")),
+    _Unbuilt(
+        "a data file format (option 'file.format') other than parquet", _set("file.format", "parquet"), _NeededBy.WRITES
+    ),
     _Unbuilt("'branch' other than 'main'", lambda case: case.options.branch != "main"),
     *(_Unbuilt(f"a stored start of scans other than the latest state ('{key}')", _given(key)) for key in _SCAN_STARTS),
     _Unbuilt(
@@ -103,22 +117,23 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
         lambda case: case.options.scan_mode not in _LATEST_SCANS,
     ),
     *(_Unbuilt(_other_than(key, text), _set(key, text)) for key, text in FEATURE_KEYS.items()),
-    *(_Unbuilt(_other_than(key, text), _set(key, text), open_too=False) for key, text in UPKEEP_KEYS.items()),
+    *(_Unbuilt(_other_than(key, text), _set(key, text), _NeededBy.WRITES) for key, text in WRITE_KEYS.items()),
+    *(_Unbuilt(_other_than(key, text), _set(key, text), _NeededBy.NOTHING) for key, text in UPKEEP_KEYS.items()),
     _Unbuilt(
         "'partition.expiration-strategy' other than 'values-time' and 'update-time'",
         lambda case: case.options.partition_expiration_strategy not in EXPIRATION_STRATEGIES,
-        open_too=False,
+        _NeededBy.NOTHING,
     ),
     _Unbuilt(
         "'partition.mark-done-action' other than 'success-file'",
         lambda case: case.options.partition_mark_done_action != SUCCESS_FILE,
-        open_too=False,
+        _NeededBy.NOTHING,
     ),
     _Unbuilt("'map.storage-layout' = 'shared-shredding'", lambda case: _shreds_maps(case.options)),
     _Unbuilt(
         "an index of one key of a map ('file-index.<type>.columns' = 'column[key]')",
         lambda case: any(index.is_nested for index in case.options.file_indexes),
-        open_too=False,
+        _NeededBy.NOTHING,
     ),
     _Unbuilt("Parquet encryption ('parquet.encryption...')", lambda case: _encrypts(case.schema.options)),
     _Unbuilt("columns with a default value", lambda case: _has_defaults(case.schema)),
@@ -128,17 +143,27 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
 )
 
 def refuse_unbuilt(schema: TableSchema, options: TableOptions, creating: bool) -> None:
-    """Raises UnsupportedFeatureError naming the first feature of the table that lakelsm has not built."""
+    """Raises UnsupportedFeatureError naming the first feature that lakelsm lacks to create the table, or to read it."""
+    if creating:
+        _refuse(schema, options, "create", tuple(_NeededBy))
+        check_unbuilt_keys(schema.options)
+    else:
+        _refuse(schema, options, "open", (_NeededBy.READS,))
+
+
+def refuse_unbuilt_writes(schema: TableSchema, options: TableOptions) -> None:
+    """Raises UnsupportedFeatureError naming the first feature that lakelsm lacks to write to an opened table."""
+    _refuse(schema, options, "write to", (_NeededBy.WRITES,))
+
+
+def _refuse(schema: TableSchema, options: TableOptions, action: str, needed_by: Collection[_NeededBy]) -> None:
     case = _Case(schema, options)
     for unbuilt in _UNBUILT:
-        if (creating or unbuilt.open_too) and unbuilt.when(case):
-            action = "create" if creating else "open"
+        if unbuilt.needed_by in needed_by and unbuilt.when(case):
             raise UnsupportedFeatureError(
                 f"cannot {action} the table, because lakelsm has not built this yet: {unbuilt.feature}; "
                 "use Apache Paimon for the table or leave the feature out"
             )
-    if creating:
-        check_unbuilt_keys(schema.options)
 
 
 def _shreds_maps(options: TableOptions) -> bool:

@@ -15,7 +15,8 @@ from lakelsm.options.other_keys import check_new_keys
 from lakelsm.schema.new_values import check_new_values
 from lakelsm.schema.rules import check_rules
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.schema.unbuilt_features import refuse_unbuilt
+from lakelsm.schema.unbuilt_features import refuse_unbuilt, refuse_unbuilt_writes
+from lakelsm.schema.write_codecs import check_codecs
 
 
 def validate_table(schema: TableSchema) -> TableOptions:
@@ -33,15 +34,35 @@ def validate_table(schema: TableSchema) -> TableOptions:
 
 
 def validate_existing_table(schema: TableSchema) -> TableOptions:
-    """The typed options of a table that exists; keys that lakelsm does not know are ignored.
+    """The typed options of a table that exists, to read it; keys that lakelsm does not know are ignored.
 
-    Raises UnsupportedFeatureError for a feature without which its rows would be read or written wrongly,
-    InvalidInputError for a value or combination that Paimon refuses too.
+    Raises UnsupportedFeatureError for a feature without which its rows would be read wrongly, InvalidInputError for a
+    value or combination that Paimon refuses too. What only writes need is judged by `validate_writes`.
     """
-    options = TableOptions.parse(schema.options)
-    check_rules(schema, options)
+    options = TableOptions.parse(schema.options, for_reads=True)
+    check_rules(schema, options, for_reads=True)
     refuse_unbuilt(schema, options, creating=False)
     return options
+
+
+def validate_changes(schema: TableSchema, options: TableOptions) -> None:
+    """Judge the options of a table that was opened for reads, before it is changed.
+
+    Raises InvalidInputError for a value or combination that only writes and upkeep need and that cannot be used.
+    """
+    options.check_usable()
+    check_rules(schema, options)
+
+
+def validate_writes(schema: TableSchema, options: TableOptions) -> None:
+    """Judge the options of a table that was opened for reads, before files or a snapshot are written.
+
+    Raises as `validate_changes`, and UnsupportedFeatureError for a compression that lakelsm does not write or a feature
+    without which what is written would be wrong.
+    """
+    validate_changes(schema, options)
+    check_codecs(options)
+    refuse_unbuilt_writes(schema, options)
 
 
 def with_dynamic_options(
@@ -66,7 +87,9 @@ def validate_changed_table(schema: TableSchema, changed: Mapping[str, str]) -> T
     The new ones are judged as at creation, the others as on opening.
     """
     check_new_keys(changed)
+    TableOptions.parse(changed)
     options = validate_existing_table(schema)
+    check_rules(schema, options)
     check_new_values(schema, changed)
     refuse_unbuilt(schema.with_options(changed), options, creating=True)
     return options

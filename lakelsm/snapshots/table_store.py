@@ -26,7 +26,12 @@ from lakelsm.format.snapshot import Snapshot
 from lakelsm.moment import Moment
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.schema.validation import validate_existing_table, with_dynamic_options
+from lakelsm.schema.validation import (
+    validate_changes,
+    validate_existing_table,
+    validate_writes,
+    with_dynamic_options,
+)
 from lakelsm.snapshots.branch_store import BranchStore
 from lakelsm.snapshots.changelog_store import ChangelogStore
 from lakelsm.snapshots.consumer_store import ConsumerStore
@@ -99,6 +104,18 @@ class TableStore:
     def with_schema(self, schema: TableSchema) -> TableStore:
         """The same table as another schema of it has it."""
         return replace(self, schema=schema, options=_options(self.name, schema))
+
+    def to_change(self) -> TableStore:
+        """The same table, whose options are fit for upkeep. Raises as `validate_changes`."""
+        with told_of(f"Table {self.name}"):
+            validate_changes(self.schema, self.options)
+        return self
+
+    def to_write(self) -> TableStore:
+        """The same table, whose options are fit for writes. Raises as `validate_writes`."""
+        with told_of(f"Table {self.name}"):
+            validate_writes(self.schema, self.options)
+        return self
 
     @property
     def name(self) -> str:

@@ -12,6 +12,7 @@ from lakelsm.format.file_names import (
     check_name,
     check_names,
     new_data_file_name,
+    other_format,
     refuse_external_path,
     schema_id_of,
     snapshot_id_of,
@@ -34,6 +35,33 @@ def test_names_of_one_commit_share_a_uuid_and_count_by_kind() -> None:
 
 def test_a_data_file_name_ends_in_its_format() -> None:
     assert new_data_file_name("data-", "u", 4, "parquet") == "data-u-4.parquet"
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("data-u-0.parquet", None),
+        ("data-u-0.zstd.parquet", None),
+        ("data-u-0.PARQUET", None),
+        ("data-u-0.orc", "orc"),
+        ("data-u-0.ORC", "orc"),
+        ("changelog-u-0.avro", "avro"),
+        ("data-u-0.zlib.orc", "orc"),
+        ("data-u-0.csv.gz", "csv"),
+        ("data-u-0.json.zst", "json"),
+        ("data-u-0.vector.lance", "lance"),
+        ("data-u-0.blob", "blob"),
+        ("data-u-0.orc.parquet", None),
+        ("data-u-0.parquet.gz", None),
+        ("data-u-0.xyz", None),
+        ("data-u-0.gz", None),
+        ("orc", None),
+        ("data-u-0", None),
+        ("", None),
+    ],
+)
+def test_a_name_says_which_other_format_a_file_has(name: str, found: str | None) -> None:
+    assert other_format(name) == found
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.options import ATTRIBUTES, OPTIONS, TableOptions
 from lakelsm.options.accepted_keys import ACCEPTED_KEYS
 from lakelsm.options.field_options import FIELD_OPTIONS
-from lakelsm.options.other_keys import FEATURE_KEYS, UNBUILT_KEYS, UPKEEP_KEYS
+from lakelsm.options.other_keys import FEATURE_KEYS, UNBUILT_KEYS, UPKEEP_KEYS, WRITE_KEYS
 from lakelsm.schema.table_schema import create_schema
-from lakelsm.schema.unbuilt_features import refuse_unbuilt
+from lakelsm.schema.unbuilt_features import refuse_unbuilt, refuse_unbuilt_writes
 
 _PACKAGE = Path(lakelsm.__file__).parent
 #: Modules that judge options, and do nothing that they ask for.
@@ -114,7 +114,9 @@ def test_an_option_that_is_only_refused_is_refused_for_each_value_but_the_one_th
     for key, text in _REFUSED.items():
         schema = create_schema("k INT, v INT", ["k"], (), {key: text})
         with pytest.raises(UnsupportedFeatureError, match=re.escape(key)):
-            refuse_unbuilt(schema, TableOptions.parse(schema.options), creating=False)
+            options = TableOptions.parse(schema.options)
+            refuse_unbuilt(schema, options, creating=False)
+            refuse_unbuilt_writes(schema, options)
 
 
 def test_an_option_that_waits_for_a_feature_is_read_by_nothing_yet() -> None:
@@ -142,7 +144,7 @@ def test_every_option_of_a_column_is_read() -> None:
 
 
 def test_what_one_list_accepts_no_other_refuses_or_declares() -> None:
-    refused = {*UNBUILT_KEYS, *FEATURE_KEYS, *UPKEEP_KEYS}
+    refused = {*UNBUILT_KEYS, *FEATURE_KEYS, *WRITE_KEYS, *UPKEEP_KEYS}
     assert not set(ACCEPTED_KEYS) & refused
     assert not {*ACCEPTED_KEYS, *refused} & set(OPTIONS)
 

@@ -13,6 +13,7 @@ from lakelsm.options.other_keys import (
     UNBUILT_KEYS,
     UNBUILT_PREFIXES,
     UPKEEP_KEYS,
+    WRITE_KEYS,
     check_new_keys,
     check_unbuilt_keys,
 )
@@ -36,7 +37,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, message:
 def test_every_known_key_is_accepted_alternative_ones_included() -> None:
     fallbacks = [key for declared in OPTIONS.values() for key in declared.fallback_keys]
     more = ["fields.default-aggregate-function", "fields.a.distinct", "fields.r.m.aggregate-function"]
-    known = dict.fromkeys([*OPTIONS, *fallbacks, *FEATURE_KEYS, *UPKEEP_KEYS, *more], "x")
+    known = dict.fromkeys([*OPTIONS, *fallbacks, *FEATURE_KEYS, *WRITE_KEYS, *UPKEEP_KEYS, *more], "x")
     for key, kind in ACCEPTED_KEYS.items():
         known[key] = {BOOLEAN: "true", TEXT: "x"}.get(kind, kind.name.split(" / ")[0] if "/" in kind.name else "1")
     check_new_keys(known)

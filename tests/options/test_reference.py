@@ -8,7 +8,7 @@ from lakelsm.options import OPTIONS
 from lakelsm.options.accepted_keys import ACCEPTED_KEYS
 from lakelsm.options.field_options import FIELD_OPTIONS
 from lakelsm.options.option_enums import Feature
-from lakelsm.options.other_keys import FEATURE_KEYS, UNBUILT_KEYS, UPKEEP_KEYS
+from lakelsm.options.other_keys import FEATURE_KEYS, UNBUILT_KEYS, UPKEEP_KEYS, WRITE_KEYS
 from lakelsm.options.reference import options_reference, waiting_keys
 
 _REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "options.md"
@@ -22,7 +22,7 @@ def test_the_reference_equals_the_declarations() -> None:
 
 def test_every_key_is_in_the_reference() -> None:
     text = options_reference()
-    keys = [*OPTIONS, *FIELD_OPTIONS, *ACCEPTED_KEYS, *FEATURE_KEYS, *UPKEEP_KEYS, *UNBUILT_KEYS]
+    keys = [*OPTIONS, *FIELD_OPTIONS, *ACCEPTED_KEYS, *FEATURE_KEYS, *WRITE_KEYS, *UPKEEP_KEYS, *UNBUILT_KEYS]
     keys += [key for declared in OPTIONS.values() for key in declared.fallback_keys]
     assert [key for key in keys if f"`{key}`" not in text] == []
 

@@ -6,10 +6,10 @@ import pytest
 
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.options import TableOptions
-from lakelsm.options.other_keys import FEATURE_KEYS, UPKEEP_KEYS, check_new_keys
+from lakelsm.options.other_keys import FEATURE_KEYS, UPKEEP_KEYS, WRITE_KEYS, check_new_keys
 from lakelsm.schema import unbuilt_features
 from lakelsm.schema.table_schema import TableSchema, create_schema
-from lakelsm.schema.unbuilt_features import refuse_unbuilt
+from lakelsm.schema.unbuilt_features import refuse_unbuilt, refuse_unbuilt_writes
 
 _COLUMNS = "k INT, p INT, s STRING, v BIGINT, m MAP<STRING, INT>, y BYTES"
 
@@ -26,12 +26,13 @@ def opening(schema: TableSchema) -> None:
     refuse_unbuilt(schema, TableOptions.parse(schema.options), creating=False)
 
 
+def writing(schema: TableSchema) -> None:
+    refuse_unbuilt_writes(schema, TableOptions.parse(schema.options))
+
+
 _REFUSED_EVERYWHERE: tuple[dict[str, str], ...] = (
     {"bucket": "-2"},
     {"sequence.snapshot-ordering": "true", "write-only": "true"},
-    {"file.format": "orc"},
-    {"file.format": "avro"},
-    {"file.format.per.level": "0:avro"},
     {"branch": "dev"},
     {"scan.snapshot-id": "3"},
     {"scan.mode": "compacted-full"},
@@ -39,7 +40,6 @@ _REFUSED_EVERYWHERE: tuple[dict[str, str], ...] = (
     {"data-file.path-directory": "data"},
     {"index-file-in-data-file-dir": "true"},
     {"pk-clustering-override": "true"},
-    {"metadata.iceberg.storage": "table-location"},
     {"type": "materialized-table"},
     {"query-auth.enabled": "true"},
     {"fields.m.map.storage-layout": "shared-shredding"},
@@ -59,7 +59,6 @@ def test_an_unbuilt_feature_is_refused_by_name_at_creation_and_on_opening(option
     "options",
     [
         {"file-index.range-bitmap.columns": "v"},
-        {"file.compression.per.level": "0:lz4"},
         {"metadata.stats-mode.per.level": "0:none"},
         {"tag.callbacks": "a.Callback"},
         {"partition.expiration-strategy": "custom"},
@@ -77,10 +76,30 @@ def test_an_unbuilt_feature_is_refused_by_name_at_creation_and_on_opening(option
     ],
     ids=str,
 )
-def test_what_only_concerns_new_files_or_upkeep_is_refused_at_creation_alone(options: dict[str, str]) -> None:
+def test_what_only_concerns_upkeep_is_refused_at_creation_alone(options: dict[str, str]) -> None:
     opening(_schema(options))
+    writing(_schema(options))
     with pytest.raises(UnsupportedFeatureError, match=next(iter(options))):
         creating(_schema(options))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"file.format": "orc"},
+        {"file.format": "avro"},
+        {"file.format.per.level": "0:avro"},
+        {"file.compression.per.level": "0:lz4"},
+        {"changelog-file.format": "avro"},
+        {"metadata.iceberg.storage": "table-location"},
+    ],
+    ids=str,
+)
+def test_what_new_files_and_commits_need_is_refused_at_creation_and_by_writes(options: dict[str, str]) -> None:
+    opening(_schema(options))
+    for judge in (creating, writing):
+        with pytest.raises(UnsupportedFeatureError, match=next(iter(options))):
+            judge(_schema(options))
 
 
 def test_tables_without_primary_key_and_cross_partition_tables_are_refused_by_name() -> None:
@@ -116,7 +135,7 @@ def test_columns_that_lakelsm_cannot_hold_are_refused(column: str) -> None:
         {"index-file-in-data-file-dir": "false"},
         {"scan.mode": "latest"},
         {"fields.m.map.storage-layout": "default"},
-        *({key: text} for key, text in {**FEATURE_KEYS, **UPKEEP_KEYS}.items()),
+        *({key: text} for key, text in {**FEATURE_KEYS, **WRITE_KEYS, **UPKEEP_KEYS}.items()),
     ],
     ids=str,
 )
@@ -135,7 +154,7 @@ def test_sketches_are_refused_only_where_their_package_is_absent(monkeypatch: py
     opening(_schema(sketched))
 
 
-@pytest.mark.parametrize("key", sorted([*FEATURE_KEYS, *UPKEEP_KEYS]))
+@pytest.mark.parametrize("key", sorted([*FEATURE_KEYS, *WRITE_KEYS, *UPKEEP_KEYS]))
 def test_a_key_that_a_feature_refuses_is_known_and_refused_at_creation(key: str) -> None:
     options = {"bucket": "1", key: "some"}
     check_new_keys(options)

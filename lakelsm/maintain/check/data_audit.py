@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pyarrow.compute as pc
 
+from lakelsm.format.file_names import other_format
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.maintain.check.audit_plan import CheckedData, plan_audit, plan_changelog_audit
 from lakelsm.maintain.check.file_audit import AUDIT_SCHEMA, AuditedBucket, AuditedFile, FileAudit
 from lakelsm.maintain.check.findings import Findings
 from lakelsm.maintain.check.key_audit import HashAudit, KeyAudit
-from lakelsm.maintain.check.rules import RULES
+from lakelsm.maintain.check.rules import DATA_FILE_FORMAT, RULES
 from lakelsm.merge.merge_unit import MergeUnit
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.read.stored_rows import TASK_MEMORY
@@ -62,7 +63,7 @@ class DataAudit:
         if self._data is CheckedData.NONE:
             return
         known = DeletionVectors() if vectors is None else vectors
-        readable = [entry for entry in entries if not self._findings.tell_of(_path(store, entry))]
+        readable = self._readable(store, entries, owner)
         plan = plan_audit(store, readable, known, indexes, data=self._data, chance=self._chance)
         files = [buckets for part in plan.files if (buckets := [b for bucket in part if (b := self._new(bucket)).files])]
         self._run(store, owner, files, FileAudit.of(store, schemas))
@@ -79,12 +80,24 @@ class DataAudit:
     ) -> None:
         """Open changelog files, where all data are read."""
         if self._data is CheckedData.FULL:
-            readable = [
-                entry
-                for entry in entries
-                if entry.file.schema_id in schemas and not self._findings.tell_of(_path(store, entry))
-            ]
+            readable = [entry for entry in self._readable(store, entries, owner) if entry.file.schema_id in schemas]
             self._run(store, owner, plan_changelog_audit(store, readable), FileAudit.of(store, schemas))
+
+    def _readable(self, store: TableStore, entries: Sequence[ManifestEntry], owner: str) -> list[ManifestEntry]:
+        """The entries whose files can be opened: nothing wrong is known of them, and they are Parquet files.
+
+        The files of other formats are one finding.
+        """
+        others = [entry for entry in entries if other_format(entry.file.file_name) is not None]
+        if others:
+            formats = sorted({other_format(entry.file.file_name) or "" for entry in others})
+            problem = f"it is one of {len(others)} of other formats ({', '.join(formats)}), which were not opened"
+            self._findings.add(DATA_FILE_FORMAT, _path(store, others[0]), problem, owner)
+        return [
+            entry
+            for entry in entries
+            if other_format(entry.file.file_name) is None and not self._findings.tell_of(_path(store, entry))
+        ]
 
     def _new(self, bucket: AuditedBucket) -> AuditedBucket:
         """What of a bucket has not been opened: files, and vectors, of which a file may have others in another state.

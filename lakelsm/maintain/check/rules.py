@@ -153,6 +153,11 @@ CHANGELOG_FILE_SIZE = _error("changelog-file-size", "a changelog file has the si
 CHANGELOG_DELETED = _error(
     "changelog-entry", "the changelog manifests of a snapshot only add files", "Restore the manifest."
 )
+DATA_FILE_FORMAT = _warning(
+    "data-file-format",
+    "every data and changelog file that a check opens has the format Parquet",
+    "Check the rows of these files with Apache Paimon, or rewrite them there in Parquet.",
+)
 FILE_INDEX_MISSING = _error(
     "file-index-missing",
     "the extra files of a data file, as its indexes, are there",

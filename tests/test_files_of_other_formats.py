@@ -1,0 +1,250 @@
+"""Data and changelog files of other formats than Parquet: what needs their rows is refused by name, all else works."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog, RemoveOption, SetOption, Table
+from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
+from tests.hostile.hostile_table import forget_checksums
+from tests.table_files import live_files, root_of
+
+_OPTIONS = {"bucket": "1", "write-only": "true", "manifest.compression": "none", "changelog-producer": "input"}
+#: What is put in place of '.parquet' in names, of the same length: manifests keep their sizes.
+_ENDINGS = {"orc": "-abc.orc", "avro": "-ab.avro", "zst.orc": ".zst.orc", "json": "-ab.json", "csv.zst": ".csv.zst"}
+
+
+def _columns(first: int, count: int) -> pa.Table:
+    return pa.table({"dt": ["a"] * count, "k": pa.array(range(first, first + count), pa.int32()), "v": ["x"] * count})
+
+
+def _table(folder: Path, **options: str) -> Table:
+    """Two writes, of each a data file and a changelog file."""
+    catalog = Catalog(str(folder))
+    columns = "dt STRING, k INT, v STRING"
+    table = catalog.create_table(
+        "db.t", columns, primary_key=["dt", "k"], partition_by=["dt"], options={**_OPTIONS, **options}
+    )
+    for first in (0, 2):
+        table.write(_columns(first, 3))
+    return table
+
+
+def _rename(table: Table, ending: str, only: str = "") -> None:
+    """Give files whose name begins with ``only`` another ending, as if another engine had written them."""
+    root = root_of(table)
+    forget_checksums(root)
+    old, new = b".parquet", ending.encode()
+    assert len(old) == len(new)
+    for path in root.glob("dt=a/bucket-0/*.parquet"):
+        if path.name.startswith(only):
+            renamed = path.with_name(path.name.replace(".parquet", ending))
+            for manifest in root.glob("manifest/manifest-*"):
+                manifest.write_bytes(manifest.read_bytes().replace(path.name.encode(), renamed.name.encode()))
+            path.rename(renamed)
+
+
+def _set_stored(table: Table, **options: str) -> Table:
+    """The table opened again with options that another engine gave it."""
+    path = max((root_of(table) / "schema").iterdir())
+    stored = json.loads(path.read_text())
+    stored["options"].update({key.replace("__", "."): text for key, text in options.items()})
+    path.write_text(json.dumps(stored))
+    return Table.for_path(str(root_of(table)))
+
+
+_READS: dict[str, Callable[[Table], object]] = {
+    "to_arrow": lambda table: table.to_arrow(),
+    "ordered": lambda table: table.to_arrow(ordered=True),
+    "to_pandas": lambda table: table.to_pandas(),
+    "point read": lambda table: table.to_arrow("k = 1"),
+    "count of rows": lambda table: table.count("v = 'x'"),
+    "full lookup": lambda table: table.lookup(cache="full").get("a", 1),
+    "partial lookup": lambda table: table.lookup(cache="partial").get("a", 1),
+    "in memory": lambda table: table.lookup(cache="memory").get("a", 1),
+    "delete": lambda table: table.delete("v = 'x'", engine="local"),
+    "compact": lambda table: table.compact(full=True),
+    "dry run": lambda table: table.compact(full=True, dry_run=True),
+    "in steps": lambda table: table.compact(full=True, commit_every=1),
+    "analyze": lambda table: table.analyze(engine="local"),
+    "diff": lambda table: table.changelog_arrow(0, mode="diff"),
+    "delta": lambda table: table.changelog_arrow(0, mode="delta"),
+    "ro": lambda table: table.system_arrow("audit_log"),
+}
+
+
+@pytest.mark.parametrize("ending", _ENDINGS)
+def test_what_needs_rows_of_another_format_is_refused_by_name_and_changes_nothing(tmp_path: Path, ending: str) -> None:
+    table = _table(tmp_path)
+    _rename(table, _ENDINGS[ending], "data-")
+    wanted = ending.replace("zst.orc", "orc").replace("csv.zst", "csv").upper()
+    before = {path: path.stat().st_mtime_ns for path in root_of(table).rglob("*")}
+    for name, read in _READS.items():
+        with pytest.raises(UnsupportedFeatureError, match=rf"data-.*has the format {wanted}, and .*file\.format"):
+            read(table)
+            pytest.fail(name)
+    assert {path: path.stat().st_mtime_ns for path in root_of(table).rglob("*")} == before
+
+
+def test_changelog_files_of_another_format_are_refused_by_their_readers_alone(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    _rename(table, _ENDINGS["avro"], "changelog-")
+    with pytest.raises(UnsupportedFeatureError, match=r"changelog-.*has the format AVRO"):
+        table.changelog_arrow(0, 2)
+    assert table.to_arrow().num_rows == 5
+    assert table.changelog_arrow(0, 2, mode="delta").num_rows == 5
+    result = table.check(data="full", engine="local")
+    assert result.ok and {finding.rule for finding in result.findings} == {"data-file-format"}, result.as_text()
+
+
+def test_a_check_does_not_call_other_formats_damage(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    _rename(table, _ENDINGS["orc"])
+    assert not table.check(data="none", engine="local").findings
+    for data in ("footers", "sample", "full"):
+        result = table.check(data=data, engine="local")
+        assert result.ok and {finding.rule for finding in result.findings} == {"data-file-format"}, result.as_text()
+    (root_of(table) / "dt=a/bucket-0" / next(iter(live_files(table)))).unlink()
+    assert "data-file-missing" in {finding.rule for finding in table.check(engine="local").findings}
+
+
+def test_what_needs_no_rows_works_on_files_of_other_formats(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    _rename(table, _ENDINGS["orc"])
+    assert table.count("dt = 'b'").rows == 0
+    assert table.system_arrow("files")["file_format"].to_pylist() == ["orc", "orc"]
+    for name in ("snapshots", "manifests", "partitions", "buckets", "schemas", "options"):
+        table.system_arrow(name)
+    assert [info.rows for info in table.partitions()] == [6]
+    assert table.status().level0_files == 2
+    table.create_tag("first", snapshot_id=1)
+    table.create_branch("b", tag="first")
+    table.write(_columns(9, 1))
+    assert table.rollback(2).snapshot_id == 2
+    table.delete_branch("b")
+    assert table.drop_partitions("dt = 'a'").snapshot_id == 3
+    assert table.expire_snapshots(1, "0 s").snapshots == 2
+    left = {path.suffix for path in (root_of(table) / "dt=a/bucket-0").iterdir()}
+    assert left == {".orc"}  # The tag has them.
+    table.delete_tag("first")
+    (root_of(table) / "dt=a/bucket-0").mkdir(exist_ok=True)
+    stray = root_of(table) / "dt=a/bucket-0" / "data-0123abcd-0123-0123-0123-0123456789ab-0.orc"
+    stray.write_bytes(b"ORC")
+    assert table.remove_orphans(older_than="0 s", force=True, engine="local").files >= 1
+    assert not stray.exists() and table.to_arrow().num_rows == 0
+
+
+def test_a_write_beside_files_of_another_format_is_committed_and_its_rows_are_kept(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    _rename(table, _ENDINGS["orc"], "data-")
+    assert table.write(_columns(7, 2)).snapshot_id == 3
+    assert table.count("dt = 'b'").rows == 0
+    with pytest.raises(UnsupportedFeatureError, match="format ORC"):
+        table.to_arrow()
+    assert table.changelog_arrow(2, 3).num_rows == 2
+
+
+def test_spark_refuses_files_of_another_format_by_name(tmp_path: Path, spark: Any) -> None:
+    table = Table.for_path(str(root_of(_table(tmp_path))), spark)
+    _rename(table, _ENDINGS["orc"])
+    for read in (
+        lambda: table.read().collect(),
+        lambda: table.changelog(0).collect(),
+        lambda: table.count("v = 'x'", engine="spark"),
+        lambda: table.update({"v": "'y'"}, "k = 1"),
+        lambda: table.delete("v = 'x'"),
+        lambda: table.compact(full=True, engine="spark"),
+        lambda: table.system("audit_log").collect(),
+    ):
+        with pytest.raises(UnsupportedFeatureError, match="format ORC"):
+            read()
+    assert table.check(data="full", engine="spark").ok
+
+
+#: Options that only writes need, with texts that lakelsm cannot write or nobody can read, and the error of a write.
+_UNWRITABLE: tuple[tuple[str, str, type[LakelsmError]], ...] = (
+    *(("file.compression", codec, UnsupportedFeatureError) for codec in ("lz4_raw", "zlib", "lzo", "deflate", "null")),
+    ("file.compression", "LZ4_RAW", UnsupportedFeatureError),
+    ("file.compression", "zsdt", InvalidInputError),
+    ("changelog-file.compression", "bzip2", UnsupportedFeatureError),
+    ("manifest.compression", "zlib", UnsupportedFeatureError),
+    ("file.compression.per.level", "0:lz4,5:zlib", UnsupportedFeatureError),
+    ("file.format", "orc", UnsupportedFeatureError),
+    ("file.format", "avro", UnsupportedFeatureError),
+    ("file.format", "paimon-x", InvalidInputError),
+    ("file.format.per.level", "0:avro", UnsupportedFeatureError),
+    ("changelog-file.format", "avro", UnsupportedFeatureError),
+    ("metadata.iceberg.storage", "table-location", UnsupportedFeatureError),
+    ("file.compression.zstd-level", "-3", InvalidInputError),
+    ("file.block-size", "lots", InvalidInputError),
+    ("num-levels", "1", InvalidInputError),
+    ("target-file-size", "0", InvalidInputError),
+    ("metadata.stats-mode", "truncate(0)", InvalidInputError),
+    ("fields.v.stats-mode", "some", InvalidInputError),
+    ("file-index.bloom-filter.columns", "none", InvalidInputError),
+    ("file-index.bloom-filter.v.fpp", "2", InvalidInputError),
+    ("data-file.prefix", "a/b", InvalidInputError),
+    ("snapshot.num-retained.min", "0", InvalidInputError),
+    ("snapshot.num-retained.max", "3", InvalidInputError),
+    ("commit.max-retries", "many", InvalidInputError),
+    ("tag.automatic-creation", "sometimes", InvalidInputError),
+    ("partition.expiration-time", "soon", InvalidInputError),
+    ("dynamic-partition-overwrite", "maybe", InvalidInputError),
+)
+
+
+@pytest.mark.parametrize(("key", "text", "error"), _UNWRITABLE)
+def test_an_option_that_only_writes_need_does_not_keep_a_table_from_being_read(
+    tmp_path: Path, key: str, text: str, error: type[LakelsmError]
+) -> None:
+    table = _set_stored(_table(tmp_path), **{key: text})
+    assert table.to_arrow().num_rows == table.count().rows == 5
+    assert table.to_arrow("v = 'x' AND k = 1").num_rows == 1
+    assert table.changelog_arrow(0, 2).num_rows == 6
+    assert table.system_arrow("files").num_rows == 2 and table.tags() == []
+    with table.lookup() as lookup:
+        assert lookup.get("a", 1)
+    assert table.check(engine="local").ok
+    before = sorted(root_of(table).rglob("*"))
+    for write in (
+        lambda: table.write(_columns(0, 1)),
+        lambda: table.overwrite(_columns(0, 1)),
+        lambda: table.delete("k = 1", engine="local"),
+        lambda: table.compact(full=True, engine="local"),
+        lambda: table.drop_partitions("dt = 'a'"),
+        lambda: table.analyze(engine="local"),
+    ):
+        with pytest.raises(error, match=f"Table .*{key}"):
+            write()
+    assert sorted(root_of(table).rglob("*")) == before
+    upkeep = (lambda: table.expire_snapshots(), lambda: table.create_tag("x"), lambda: table.status())
+    for call in upkeep:  # It writes no rows, but may need the value.
+        if error is InvalidInputError and key.rpartition(".")[2] != "compression":
+            with pytest.raises(error, match=f"Table .*{key}"):
+                call()
+        else:
+            call()
+    Catalog(str(tmp_path)).alter_table("db.t", RemoveOption(key))
+    assert table.write(_columns(0, 1)).snapshot_id == 3
+
+
+@pytest.mark.parametrize(("key", "text", "error"), _UNWRITABLE)
+def test_an_option_that_cannot_be_written_is_refused_at_creation_and_for_a_call(
+    tmp_path: Path, key: str, text: str, error: type[LakelsmError]
+) -> None:
+    if key == "snapshot.num-retained.max":
+        return  # 3 is less than the least number by default: only together wrong.
+    with pytest.raises(error, match=key.rpartition(".")[2]):
+        _table(tmp_path / "new", **{key: text})
+    table = _table(tmp_path)
+    with pytest.raises(LakelsmError, match=key.rpartition(".")[2]):
+        table.write(_columns(0, 1), options={key: text})
+    with pytest.raises(error, match=key.rpartition(".")[2]):
+        Catalog(str(tmp_path)).alter_table("db.t", SetOption(key, text))
+    assert table.write(_columns(0, 1), options={"file.compression": "gzip"}).snapshot_id == 3
