@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,8 @@ def test_what_needs_no_rows_works_on_files_of_other_formats(tmp_path: Path) -> N
     (root_of(table) / "dt=a/bucket-0").mkdir(exist_ok=True)
     stray = root_of(table) / "dt=a/bucket-0" / "data-0123abcd-0123-0123-0123-0123456789ab-0.orc"
     stray.write_bytes(b"ORC")
-    assert table.remove_orphans(older_than="0 s", force=True, engine="local").files >= 1
+    os.utime(stray, (0, 0))
+    assert table.remove_orphans(engine="local").files == 1
     assert not stray.exists() and table.to_arrow().num_rows == 0
 
 
@@ -189,7 +191,6 @@ _UNWRITABLE: tuple[tuple[str, str, type[LakelsmError]], ...] = (
     ("fields.v.stats-mode", "some", InvalidInputError),
     ("file-index.bloom-filter.columns", "none", InvalidInputError),
     ("file-index.bloom-filter.v.fpp", "2", InvalidInputError),
-    ("data-file.prefix", "a/b", InvalidInputError),
     ("snapshot.num-retained.min", "0", InvalidInputError),
     ("snapshot.num-retained.max", "3", InvalidInputError),
     ("commit.max-retries", "many", InvalidInputError),

@@ -377,5 +377,5 @@ _RULES: Sequence[Callable[[TableSchema, TableOptions], None]] = (
 
 #: Rules that reads do not need.
 _WRITE_RULES: frozenset[Callable[[TableSchema, TableOptions], None]] = frozenset(
-    [_retention, _tag_delay, _file_prefixes, check_file_indexes]
+    [_retention, _tag_delay, check_file_indexes]
 )
