@@ -13,6 +13,7 @@ from lakelsm.commit.replay import ReplayCheck
 from lakelsm.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
+    CorruptTableError,
     StorageError,
     UnsupportedFeatureError,
 )
@@ -200,36 +201,58 @@ class CommitRun:
         return self._env.file_io.exists(self._env.paths.manifest(snapshot.delta_manifest_list))
 
     def _await_removal(self, latest: Snapshot, started: float) -> None:
-        """The newest snapshot went on from one that was rolled back. Whoever published it takes it back in a moment;
-        where it is there still when it is met again, he died. It is removed where it says itself that it went on from
-        another one than lies before it: nobody was told of it. Where none lies before it, that may as well be damage.
+        """Wait for the removal of the newest snapshot, which does not go on from the one below it: its writer takes it
+        back in a moment, or a rollback removes it. If it is still there at the next attempt, its writer died.
+
+        It is removed then if its own properties say that it was published on another snapshot than the one below it, and
+        LATEST does not name it: no writer was told that it is committed. Where none lies below it, the file is missing.
         """
+        gap = self._snapshots.try_get(latest.id - 1) is None
+        is_named = (self._snapshots.told_latest_id() or 0) >= latest.id - gap
+        path = self._env.paths.snapshot_file(latest.id - 1)
+        below = latest.id - 1
+        what = f"lies above a gap: snapshot {below} is missing" if gap else f"was not published on snapshot {below}"
+        problem = (
+            f"snapshot {latest.id} {what}. Nothing was committed or removed. Restore {path}, or roll the table back to "
+            "an older snapshot, which removes the later ones."
+        )
         if latest.is_same(self._unlinked):
-            if self._snapshots.try_get(latest.id - 1) is None:
-                raise CommitConflictError(
-                    f"Table {self._env.paths.name}: snapshot {latest.id} lies above a gap: snapshot {latest.id - 1} is "
-                    "missing. Nothing was committed or removed. Restore the missing file, or roll the table back to an "
-                    "older snapshot, which removes those above the gap."
-                )
-            self._take_back(latest)
+            if is_named and not self._is_rolled_back(latest):
+                raise self._damage(problem)
+            if not gap and not is_named:
+                self._take_back(latest)
         self._unlinked = latest
         self._attempts += 1
-        self._wait(started, latest.id + 1)
+        self._wait(started, latest.id + 1, problem if gap or is_named else None, self._is_rolled_back(latest))
 
     def _is_below_a_gap(self, latest: Snapshot) -> bool:
         return self._snapshots.try_get(latest.id + 2) is not None
 
     def _await_rollback(self, latest: Snapshot, started: float) -> None:
-        """Snapshots lie above the id that is next: a rollback is under way, or was cut off. A commit in their gap would
-        make them seem to go on from it. Who publishes one above the gap after this look takes it back himself.
+        """Wait while snapshots lie above the id that is next: a commit in the gap would make them seem to go on from it.
+
+        LATEST names the snapshot below the gap, or a consumer holds it, while a rollback is under way or was cut off.
+        Else the file is missing. The writer of a snapshot that is published above the gap after this look takes it back.
         """
-        self._attempts += 1
-        self._wait(
-            started,
-            latest.id + 1,
-            f"snapshot {latest.id + 1} is missing, and later ones are there: a rollback is under way, or was cut off. "
-            f"Nothing was committed. If it was, roll back to snapshot {latest.id} or an older one.",
+        path = self._env.paths.snapshot_file(latest.id + 1)
+        problem = (
+            f"snapshot {latest.id + 1} is missing, and later ones are there. Nothing was committed. Restore {path}, or "
+            f"roll the table back to snapshot {latest.id}, which removes the later ones."
         )
+        told = self._snapshots.told_latest_id()
+        is_rollback = (told is not None and told <= latest.id) or self._is_rolled_back(latest)
+        if told is not None and not is_rollback and latest.is_same(self._unlinked):
+            raise self._damage(problem)
+        self._unlinked = latest
+        self._attempts += 1
+        self._wait(started, latest.id + 1, problem, is_rollback)
+
+    def _is_rolled_back(self, latest: Snapshot) -> bool:
+        """Whether a rollback to this snapshot or an older one is under way, or was cut off."""
+        return ConsumerStore(self._env.file_io, self._env.paths).is_rolled_back(latest.id + 1)
+
+    def _damage(self, problem: str) -> CorruptTableError:
+        return CorruptTableError(f"Table {self._env.paths.name}: {problem}")
 
     def _take_back(self, snapshot: Snapshot) -> None:
         """Remove a snapshot that nobody was told of: no hint names it yet, and a rollback would remove it too."""
@@ -238,14 +261,20 @@ class CommitRun:
             self._env.file_io.delete(path)
         self._may_be_visible = False
 
-    def _wait(self, started: float, lost: int, why: str | None = None) -> None:
-        """Wait before the next attempt. Raises CommitConflictError where it was the last one."""
+    def _wait(self, started: float, lost: int, problem: str | None = None, is_rollback: bool = False) -> None:
+        """Wait before the next attempt. After the last one it raises CommitConflictError, or CorruptTableError where a
+        ``problem`` of the table's snapshots stays that no rollback explains.
+        """
         retrying, surroundings = self._env.retrying, self._env.surroundings
         elapsed = int((surroundings.monotonic() - started) * 1000)
         retry = self._attempts - 1
         if retry >= retrying.max_retries or (retrying.timeout is not None and elapsed > retrying.timeout):
-            why = why or (
-                f"other commits or rollbacks came first {self._attempts} times in {elapsed} ms, last for snapshot "
+            if problem is not None and not is_rollback:
+                raise self._damage(problem)
+            why = (
+                f"a rollback is under way, or was cut off: {problem}"
+                if problem is not None
+                else f"other commits or rollbacks came first {self._attempts} times in {elapsed} ms, last for snapshot "
                 f"{lost}. Nothing was committed; commit again, or raise commit.max-retries ({retrying.max_retries}) "
                 "or commit.timeout."
             )
@@ -284,7 +313,7 @@ class CommitRun:
         index = snapshot.index_manifest
         if index is not None and latest is not None and checksums[index] is None:
             checksums[index] = latest.checksum_of(index)
-        return snapshot.sealed(checksums)
+        return snapshot.signed().sealed(checksums)
 
     def _write_lists(self, entries: Sequence[ManifestEntry], what: str) -> _Lists:
         metas = self._files.write_manifests(entries)

@@ -25,9 +25,11 @@ class ReplayCheck:
 
     Identifiers of a user ascend, as Paimon asks; one that was left out or failed may come later, and then its
     snapshot records the highest one before it. So the search goes back from the newest snapshot and ends at
-    the first of the user's whose highest identifier is lower: what came before it is lower still. Where it
+    the first of the user's that lakelsm wrote and whose highest identifier is lower: what came before it is lower still.
+    A snapshot of another engine records no highest identifier, so the search goes on beyond it. Where it
     ends because older snapshots have expired, nobody can tell, and the write is refused; only a user of whom
-    no snapshot is retained is taken for a new one, as in Paimon. A compaction is not looked for: a rerun of
+    no snapshot is retained is taken for a new one, as in Paimon, and identifiers of a user of other engines alone are
+    taken to ascend. A compaction is not looked for: a rerun of
     it finds its input files gone.
     """
 
@@ -83,12 +85,18 @@ class ReplayCheck:
         yield from self._snapshots.of_user(user, None if newest is None else newest.id)
 
     def _search(self, of_user: Iterable[Snapshot], attempts: int) -> CommitOutcome | None:
+        has_ours = has_lower = False
         for snapshot in of_user:
             if self._is_same(snapshot):
                 return self._outcome(snapshot, attempts)
             highest = _highest_identifier(snapshot)
-            if _NONE < highest < self._request.identifier:
+            is_lower = _NONE < highest < self._request.identifier
+            if is_lower and snapshot.is_ours:
                 return None
+            has_lower = has_lower or is_lower
+            has_ours = has_ours or (snapshot.is_ours and highest > _NONE)
+        if has_lower and not has_ours:
+            return None
         if self._highest > _NONE and not self._history_is_complete():
             raise BatchHistoryExpiredError(self._why_unknown())
         return None

@@ -21,6 +21,8 @@ BATCH_COMMIT_IDENTIFIER = 9223372036854775807
 #: Key of the checksums of a snapshot: by file name, of its properties, and `_OWN` of `_SEALED`. Persisted: do not change
 CHECKSUMS_KEY = "lakelsm.checksums"
 _OWN = "snapshot"
+#: Snapshot property: which snapshot the properties were written for (`Snapshot.signed`). Persisted: do not change
+SIGNATURE_PROPERTY = "lakelsm.snapshot"
 #: Snapshot property: the mark of the snapshot that this one goes on from. Persisted: do not change
 BASE_PROPERTY = "lakelsm.base-snapshot"
 _CHECKSUM = re.compile("[0-9a-f]{8}")
@@ -97,9 +99,38 @@ class Snapshot:
         """Whether another one is of the very same commit."""
         return other is not None and (self.id, self.mark) == (other.id, other.mark)
 
+    def signed(self) -> Snapshot:
+        """The same snapshot, whose properties, if any, name it: by uuid, id, base manifest list and commit user.
+
+        Java copies the properties of the last snapshot when it compacts manifests or replaces a manifest list, and those
+        of an older snapshot when it rolls back to a tag as the latest. The copy still names the snapshot it was made of.
+        """
+        if not self.properties:
+            return self
+        return replace(self, properties={**self.properties, SIGNATURE_PROPERTY: self._signature(self.uuid or "-")})
+
+    @property
+    def own_properties(self) -> Mapping[str, str]:
+        """The properties if lakelsm wrote them for this very snapshot, else none: a property that another engine copied
+        says nothing of the snapshot that carries it.
+
+        An engine that restores the snapshot from a tag keeps all that the signature names, except for the uuid.
+        """
+        properties = self.properties or {}
+        signature = properties.get(SIGNATURE_PROPERTY, "")
+        return properties if signature == self._signature(self.uuid or signature.partition(" ")[0]) else {}
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether lakelsm wrote the properties of this very snapshot."""
+        return bool(self.own_properties)
+
+    def _signature(self, uuid: str) -> str:
+        return f"{uuid} {self.id} {self.mark} {self.commit_user}"
+
     def follows(self, before: Snapshot) -> bool:
         """Whether it went on from the snapshot that lies before it now; one of another writer does not say so."""
-        return (self.properties or {}).get(BASE_PROPERTY, before.mark) == before.mark
+        return self.own_properties.get(BASE_PROPERTY, before.mark) == before.mark
 
     def checksum_of(self, name: str) -> int | None:
         """The CRC-32 of one of its `metadata_files`, where its writer kept it."""

@@ -35,7 +35,7 @@ def commits_since_full_compaction(history: Iterable[Snapshot]) -> int:
 
     Of a compaction of another engine it is not known whether it was full: the next one may come earlier than it must.
     """
-    since = takewhile(lambda snapshot: (snapshot.properties or {}).get(FULL_COMPACTION_PROPERTY) != "true", history)
+    since = takewhile(lambda snapshot: snapshot.own_properties.get(FULL_COMPACTION_PROPERTY) != "true", history)
     return sum(snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE) for snapshot in since)
 
 

@@ -28,8 +28,8 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 
 
 def recorded_total_buckets(snapshot: Snapshot) -> int | None:
-    """Return the number that a snapshot records, or None."""
-    text = (snapshot.properties or {}).get(TOTAL_BUCKETS_PROPERTY)
+    """Return the number that a snapshot of lakelsm records, or None."""
+    text = snapshot.own_properties.get(TOTAL_BUCKETS_PROPERTY)
     if text is None:
         return None
     if not _NUMBER.fullmatch(text):

@@ -20,7 +20,6 @@ MAINTENANCE_PROPERTY = "lakelsm.maintenance"
 _MOST_RECORDS, _MOST_CHARACTERS, _MOST_IDS, _MOST_TEXT = 100, 8192, 8, 64
 #: So many snapshots of other engines may stand before the one whose records are taken over.
 _LONGEST_WALK = 10
-_WRITER = "lakelsm-"
 
 #: Outcomes. ``PARTIAL``: a run of several commits, as of one that was not its last.
 DONE, PARTIAL, FAILED = "done", "partial", "failed"
@@ -82,22 +81,26 @@ def records_of(text: str | bytes | None) -> list[MaintenanceRecord]:
 
 
 def recorded_text(latest: Snapshot | None, older: Callable[[int], Snapshot | None]) -> str | None:
-    """The records as of a snapshot: its own, or those of the newest of lakelsm's before it, a few snapshots back.
+    """The records as of a snapshot: its own, or those of the newest of lakelsm's before it, a few snapshots back; where
+    none of lakelsm's is there, those that another engine copied.
 
-    ``older`` reads a snapshot by its id. None where there are no records, or a snapshot cannot be read.
+    ``older`` reads a snapshot by its id; one that cannot be read ends the search. None where there are no records.
     """
-    current = latest
+    current, copied = latest, None
     for _ in range(_LONGEST_WALK):
         if current is None:
-            return None
+            break
         text = (current.properties or {}).get(MAINTENANCE_PROPERTY)
-        if text is not None or (current.writer_version or "").startswith(_WRITER) or current.id <= 1:
+        if current.is_ours:
             return text
+        copied = copied or text
+        if current.id <= 1:
+            break
         try:
             current = older(current.id - 1)
         except (OSError, LakelsmError):
-            return None
-    return None
+            break
+    return copied
 
 
 def with_maintenance_records(

@@ -1,8 +1,8 @@
 """The table-wide upper bound of sequence numbers, from which writers continue.
 
 Paimon keeps it in the snapshot property ``sequence.generation.max-sequence-number`` when asked to; lakelsm
-always does. A snapshot of another writer may lack it: then it is worked out, and the next commit of lakelsm
-restores it.
+always does. A snapshot of another writer may lack it, or have a copy of an older snapshot's, which may be too low: then
+it is worked out, and the next commit of lakelsm restores it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.paths import TablePaths
-from lakelsm.format.snapshot import Snapshot
+from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.snapshots.manifest_scan import read_delta_entries, read_manifest, read_manifest_metas
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.storage import FileIO
@@ -30,7 +30,12 @@ _LONGEST_WALK = 30
 
 
 def recorded_max_sequence(snapshot: Snapshot) -> int | None:
-    """Return the upper bound that a snapshot records, or None."""
+    """Return the upper bound that a snapshot of lakelsm records, or None."""
+    return _stored_max_sequence(snapshot) if snapshot.is_ours else None
+
+
+def _stored_max_sequence(snapshot: Snapshot) -> int | None:
+    """The number under the key, whoever wrote it."""
     text = (snapshot.properties or {}).get(MAX_SEQUENCE_PROPERTY)
     if text is None:
         return None
@@ -45,7 +50,8 @@ def recorded_max_sequence(snapshot: Snapshot) -> int | None:
 def table_max_sequence(file_io: FileIO, paths: TablePaths, snapshot: Snapshot | None) -> int:
     """Return a number that no live row of the snapshot exceeds; -1 for a table without rows.
 
-    Reads nothing when the snapshot records it; else the deltas back to one that does; else all manifests.
+    Reads nothing when the snapshot records it; else the deltas back to one that does; else all manifests. So too where
+    another engine overwrote: Java's replacement of a manifest list has files that no delta adds.
     """
     if snapshot is None:
         return NO_SEQUENCE
@@ -55,21 +61,19 @@ def table_max_sequence(file_io: FileIO, paths: TablePaths, snapshot: Snapshot | 
     for _ in range(_LONGEST_WALK):
         if current is None:
             break
-        recorded = recorded_max_sequence(current)
-        if recorded is not None:
-            return max(highest, recorded)
+        stored = _stored_max_sequence(current)
+        highest = highest if stored is None else max(highest, stored)
+        if stored is not None and current.is_ours:
+            return highest
+        if current.commit_kind is CommitKind.OVERWRITE and not current.is_ours:
+            break
         highest = max(highest, max_added_sequence(read_delta_entries(file_io, paths, current)))
         if current.id == 1:
             return highest
         current = manager.try_get(current.id - 1)
-    return max(
-        (
-            max_added_sequence(read_manifest(file_io, paths, meta))
-            for meta in read_manifest_metas(file_io, paths, snapshot)
-            if meta.num_added_files > 0
-        ),
-        default=NO_SEQUENCE,
-    )
+    metas = read_manifest_metas(file_io, paths, snapshot)
+    added = (max_added_sequence(read_manifest(file_io, paths, meta)) for meta in metas if meta.num_added_files > 0)
+    return max(added, default=highest)
 
 
 def max_added_sequence(entries: Iterable[ManifestEntry]) -> int:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 
 from lakelsm.errors import CorruptTableError, LakelsmError, SnapshotNotFoundError
 from lakelsm.format.file_names import snapshot_id_of
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.consumer_store import ConsumerStore
 from lakelsm.storage import FileIO
+from lakelsm.surroundings import SYSTEM
 
 #: So many ids after a hint are probed one by one before the directory is listed.
 _PROBES = 8
 #: Expiry or a rollback can remove a snapshot between the look-up of its id and its reading.
 _LATEST_RETRIES = 5
+#: Seconds between looks at a LATEST hint that names a later snapshot than there is.
+_LATEST_WAIT = 0.1
 #: Sizes that no snapshot, tag or hint file has.
 MAX_SNAPSHOT_BYTES = 16 << 20
 _MAX_HINT_BYTES = 64
@@ -23,21 +27,23 @@ _MAX_HINT_BYTES = 64
 class SnapshotManager:
     """Reads the ``snapshot/`` directory of one branch of a table. Caches nothing."""
 
-    def __init__(self, file_io: FileIO, paths: TablePaths) -> None:
+    def __init__(self, file_io: FileIO, paths: TablePaths, sleep: Callable[[float], None] = SYSTEM.sleep) -> None:
         self._file_io = file_io
         self._paths = paths
+        self._sleep = sleep
 
     def latest_id(self) -> int | None:
         """Return the newest snapshot's id, or None for a table without snapshots.
 
-        The LATEST hint counts only when its snapshot exists; newer ids are probed, else all are listed.
+        The LATEST hint counts only when its snapshot exists; newer ids are probed, else all are listed. Raises
+        CorruptTableError where the hint names a later snapshot than there is: the newest file is missing.
         """
         hint = self._hint(self._paths.latest_hint)
         if hint is not None and self._exists(hint):
             for candidate in range(hint, hint + _PROBES):
                 if not self._exists(candidate + 1):
                     return candidate
-        return max(self._listed(), default=None)
+        return self._listed_newest()
 
     def earliest_id(self) -> int | None:
         """Return the oldest snapshot's id that is still there, or None for a table without snapshots."""
@@ -55,6 +61,7 @@ class SnapshotManager:
         """Return the newest snapshot, or None for a table without snapshots.
 
         ``known`` is an id that was the newest a while ago: where it still is, the hint is not asked.
+        Errors as `latest_id`.
         """
         found = None if known is None else self._newest_from(known, probes=2)
         if found is None:
@@ -63,7 +70,7 @@ class SnapshotManager:
         if found is not None:
             return found
         for _ in range(_LATEST_RETRIES):
-            newest = max(self._listed(), default=None)
+            newest = self._listed_newest()
             if newest is None:
                 return None
             snapshot = self.try_get(newest)
@@ -129,13 +136,23 @@ class SnapshotManager:
     def write_latest_hint(self, snapshot_id: int) -> bool:
         """Point LATEST at a snapshot that has just been published. Best effort: returns False when it failed.
 
-        As in Java it is not looked at before: one that goes back a little costs readers some probes.
+        As in Java it is not looked at before: one that goes back a little costs readers some probes. Where a rollback
+        removed the snapshot since it was published, the hint is pointed at one that is there: one that is too high is
+        taken for damage.
         """
         try:
-            self._file_io.write(self._paths.latest_hint, str(snapshot_id).encode("ascii"), durable=False)
-        except (OSError, LakelsmError):
+            for _ in range(_LATEST_RETRIES):
+                self._file_io.write(self._paths.latest_hint, str(snapshot_id).encode("ascii"), durable=False)
+                if self._exists(snapshot_id):
+                    return True
+                snapshot_id = max(self._listed())
+        except (OSError, LakelsmError, ValueError):
             return False
-        return True
+        return False
+
+    def told_latest_id(self) -> int | None:
+        """The id that the LATEST hint names, whether or not there is such a snapshot."""
+        return self._hint(self._paths.latest_hint)
 
     def told_earliest_id(self) -> int | None:
         """The oldest snapshot's id, which EARLIEST tells from then on: nobody has to list for it again."""
@@ -218,6 +235,26 @@ class SnapshotManager:
             return path, self._file_io.read(path, MAX_SNAPSHOT_BYTES)
         except FileNotFoundError:
             return None
+
+    def _listed_newest(self) -> int | None:
+        """The largest id that is listed. Raises CorruptTableError where LATEST names a larger one.
+
+        LATEST is written after a snapshot is published, and before a rollback removes any. Only a commit beside a
+        rollback may write it too late: the rollback, whose consumer is there, or the commit corrects it in a moment.
+        """
+        for attempt in range(_LATEST_RETRIES):
+            if attempt:
+                self._sleep(_LATEST_WAIT)
+            newest, told = max(self._listed(), default=0), self.told_latest_id() or 0
+            if told <= newest or ConsumerStore(self._file_io, self._paths).is_rolled_back(told):
+                return newest or None
+            if self._exists(told):
+                return told
+        remedy = f"or accept its loss: roll back to snapshot {newest}" if newest else "or delete the hint"
+        raise CorruptTableError(
+            f"Table {self._paths.name}: {self._paths.snapshot_file(told)} is missing, which the LATEST hint names; the "
+            f"newest snapshot that is there is {newest or 'none'}. Restore the file, {remedy}."
+        )
 
     def _exists(self, snapshot_id: int) -> bool:
         return self._file_io.exists(self._paths.snapshot_file(snapshot_id))

@@ -17,10 +17,17 @@ from lakelsm.format.index.index_manifest import (
     IndexFileMeta,
     IndexManifestEntry,
 )
-from lakelsm.format.manifest import EMPTY_STATS, DataFileMeta, FileKind, ManifestEntry, decode_manifest_list
+from lakelsm.format.manifest import (
+    EMPTY_STATS,
+    DataFileMeta,
+    FileKind,
+    ManifestEntry,
+    decode_manifest_list,
+    encode_manifest_list,
+)
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.row.binary_row import encode_row
-from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lakelsm.options import TableOptions
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.snapshots.manifest_scan import read_live_entries, read_manifest_metas
@@ -197,6 +204,31 @@ class CommitTable:
         """Make snapshots (none given: the newest) another writer's, which carries no property of lakelsm's on."""
         for number in snapshot_ids or (self.snapshots.latest_id() or 0,):
             self.rewrite(number, properties=None)
+
+    def copied_by_java(self, kind: CommitKind = CommitKind.COMPACT, of: int | None = None, **changes: Any) -> Snapshot:
+        """Publish what Java's compaction of manifests does: all manifests in a base list of its own, an empty delta, and
+        the properties of the newest snapshot (``of``: of an older one, as its rollback to a tag as the latest).
+        """
+        latest = self.snapshots.latest()
+        assert latest is not None
+        name = f"manifest-list-java-{next(_names)}"
+        metas = read_manifest_metas(self.file_io, self.paths, latest)
+        for at, listed in enumerate((metas, [])):
+            self.file_io.write(self.paths.manifest(f"{name}-{at}"), encode_manifest_list(listed, compression="none"))
+        copy = replace(
+            latest,
+            **{
+                "id": latest.id + 1, "base_manifest_list": f"{name}-0", "delta_manifest_list": f"{name}-1",
+                "base_manifest_list_size": None, "delta_manifest_list_size": None, "uuid": name, "extra": {},
+                "commit_user": "java", "commit_identifier": BATCH_COMMIT_IDENTIFIER, "commit_kind": kind,
+                "writer_version": "1.4.2", "delta_record_count": 0, "operation": None,
+                "properties": latest.properties if of is None else self.snapshots.get(of).properties,
+                **changes,
+            },
+        )  # fmt: skip
+        assert self.file_io.create_if_absent(self.paths.snapshot_file(copy.id), copy.to_json().encode())
+        self.file_io.write(self.paths.latest_hint, str(copy.id).encode())
+        return self.snapshots.get(copy.id)
 
     def expire(self, *snapshot_ids: int) -> None:
         """Delete snapshots' files."""

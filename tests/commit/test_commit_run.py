@@ -8,7 +8,7 @@ import pytest
 
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.commit_run import RetryPolicy
-from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, SequenceConflictError
+from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptTableError, SequenceConflictError
 from lakelsm.format.snapshot import CommitKind
 from tests.commit.commit_table import CommitTable, add, delete, file, hash_index, interfering
 
@@ -233,24 +233,102 @@ def test_a_compaction_of_files_that_a_rollback_took_is_refused(table: CommitTabl
         table.committer().commit(COMPACT, message, "c")
 
 
-def test_a_snapshot_above_a_gap_is_not_gone_on_from_and_not_removed(table: CommitTable) -> None:
-    for number in range(3):
+def numbered(table: CommitTable, count: int) -> None:
+    for number in range(count):
         table.append(add(file(f"f{number}", seq=(number, number))))
+
+
+def late(table: CommitTable) -> None:
+    table.append(add(file("late", seq=(9, 9))))
+
+
+@pytest.mark.parametrize("hint", [b"3", b"2", b"77", b"", None])
+def test_a_snapshot_that_is_missing_below_the_newest_is_damage(table: CommitTable, hint: bytes | None) -> None:
+    numbered(table, 3)
     table.expire(2)
-    with pytest.raises(CommitConflictError, match="snapshot 3 lies above a gap: snapshot 2 is missing"):
-        table.append(add(file("late", seq=(9, 9))))
+    if hint is None:
+        table.file_io.delete(table.paths.latest_hint)
+    else:
+        table.file_io.write(table.paths.latest_hint, hint)
+    missing = "snapshot-77 is missing" if hint == b"77" else r"3 lies above a gap: snapshot 2 .*snapshot-2, or roll"
+    with pytest.raises(CorruptTableError, match=missing):
+        late(table)
     assert list(table.snapshots.ids()) == [1, 3] and table.metadata_names() >= table.named_metadata()
+    assert len(table.sleeps) < (5 if hint in (b"2", b"3") else 20)
+
+
+def test_a_snapshot_that_is_missing_above_what_a_write_was_planned_on_is_damage(table: CommitTable) -> None:
+    numbered(table, 4)
+    table.expire(3)
+    message = CommitMessage([add(file("late", seq=(9, 9)))], base_snapshot_id=2)
+    with pytest.raises(CorruptTableError, match=r"snapshot 3 is missing, and later ones are there.* back to snapshot 2"):
+        table.committer().commit(APPEND, message, "u")
+    assert list(table.snapshots.ids()) == [1, 2, 4]
+
+
+def test_the_newest_snapshot_that_the_hint_names_is_missed(table: CommitTable) -> None:
+    numbered(table, 3)
+    table.expire(3)
+    with pytest.raises(CorruptTableError, match=r"snapshot-3 is missing.*or accept its loss: roll back to snapshot 2"):
+        late(table)
+    assert list(table.snapshots.ids()) == [1, 2]
+
+
+@pytest.mark.parametrize("gone", [2, 3])
+def test_a_gap_that_a_rollback_leaves_while_it_runs_is_a_conflict(table: CommitTable, gone: int) -> None:
+    numbered(table, 3)
+    table.expire(gone)
+    table.file_io.write(table.paths.consumer("lakelsm-rollback-to-1"), b'{"nextSnapshot": 1}')
+    if gone == 3:  # A commit wrote the hint late: the rollback corrects it.
+        late(table)
+        return
+    with pytest.raises(CommitConflictError, match="a rollback is under way, or was cut off: snapshot 3 lies above a gap"):
+        late(table)
+    assert list(table.snapshots.ids()) == [1, 3]
+
+
+def test_a_hint_that_is_written_after_a_rollback_names_a_snapshot_that_is_there(table: CommitTable) -> None:
+    three(table)
+    step = interfering(lambda: roll_back(table, 3), at="snapshot-published")
+    outcome = table.committer(step).commit(APPEND, CommitMessage([add(file("d", seq=(30, 39)))]), "u")
+    assert outcome.snapshot is not None and outcome.snapshot.id == 4, "it was published and rolled back"
+    assert table.file_io.read(table.paths.latest_hint) == b"3" and table.snapshots.latest_id() == 3
 
 
 def test_the_gap_that_a_rollback_left_is_not_filled(table: CommitTable) -> None:
     """Its hint says that snapshot 1 is the newest: one more in the gap would make 3 and 4 the table's again."""
-    for number in range(4):
-        table.append(add(file(f"f{number}", seq=(number, number))))
+    numbered(table, 4)
     table.expire(2)
     table.file_io.write(table.paths.latest_hint, b"1")
-    with pytest.raises(CommitConflictError, match="snapshot 2 is missing, and later ones are there: a rollback is under"):
-        table.append(add(file("late", seq=(9, 9))))
+    with pytest.raises(CommitConflictError, match="rollback is under way, or was cut off: snapshot 2 is missing"):
+        late(table)
     assert list(table.snapshots.ids()) == [1, 3, 4] and table.metadata_names() >= table.named_metadata()
     table.expire(3, 4)
-    table.append(add(file("late", seq=(9, 9))))
+    late(table)
     assert list(table.snapshots.ids()) == [1, 2]
+
+
+def abandoned(table: CommitTable) -> None:
+    """Snapshot 3 was published on a snapshot 2 that was rolled back meanwhile, and its writer died."""
+    numbered(table, 3)
+    table.file_io.delete(table.paths.snapshot_file(2))
+    kept = table.file_io.read(table.paths.snapshot_file(3))
+    table.file_io.delete(table.paths.snapshot_file(3))
+    table.file_io.write(table.paths.latest_hint, b"1")
+    table.append(add(file("another", seq=(5, 5))))
+    table.file_io.write(table.paths.snapshot_file(3), kept)
+
+
+def test_a_snapshot_on_one_that_was_rolled_back_is_removed_where_its_writer_died(table: CommitTable) -> None:
+    abandoned(table)
+    message = CommitMessage([add(file("late", seq=(9, 9)))], base_snapshot_id=2)
+    table.committer().commit(APPEND, message, "u")
+    assert list(table.snapshots.ids()) == [1, 2, 3] and table.live_names() == {"f0@0", "another@0", "late@0"}
+
+
+def test_a_snapshot_that_the_hint_names_is_never_removed(table: CommitTable) -> None:
+    abandoned(table)
+    table.file_io.write(table.paths.latest_hint, b"3")
+    with pytest.raises(CorruptTableError, match="snapshot 3 was not published on snapshot 2"):
+        late(table)
+    assert list(table.snapshots.ids()) == [1, 2, 3]

@@ -18,7 +18,7 @@ from lakelsm.errors import (
     RowsChangedError,
     SequenceConflictError,
 )
-from lakelsm.format.snapshot import BASE_PROPERTY, CommitKind, Snapshot
+from lakelsm.format.snapshot import BASE_PROPERTY, SIGNATURE_PROPERTY, CommitKind, Snapshot
 from lakelsm.snapshots.inheritance import TOTAL_BUCKETS_PROPERTY
 from lakelsm.snapshots.manifest_scan import read_delta_entries, read_index_entries
 from lakelsm.snapshots.sequence_base import MAX_SEQUENCE_PROPERTY
@@ -30,8 +30,8 @@ BUCKETS = {TOTAL_BUCKETS_PROPERTY: "2"}
 
 
 def own(snapshot: Snapshot) -> dict[str, str]:
-    """The properties of a snapshot without what it goes on from."""
-    return {key: value for key, value in (snapshot.properties or {}).items() if key != BASE_PROPERTY}
+    """The properties of a snapshot without those that name it and the one before it."""
+    return {k: v for k, v in snapshot.own_properties.items() if k not in (BASE_PROPERTY, SIGNATURE_PROPERTY)}
 
 
 def test_counts_follow_adds_deletes_and_upgrades(table: CommitTable) -> None:
@@ -58,7 +58,7 @@ def test_a_snapshot_says_who_what_and_when(table: CommitTable) -> None:
         7,
     )
     assert (snapshot.commit_kind, snapshot.operation, snapshot.watermark) == (APPEND, "MERGE", 55)
-    assert snapshot.properties == {"k": "v", **BUCKETS, MAX_SEQUENCE_PROPERTY: "9"}
+    assert own(snapshot) == {"k": "v", **BUCKETS, MAX_SEQUENCE_PROPERTY: "9"}
     assert snapshot.uuid and snapshot.writer_version == f"lakelsm-{lakelsm.__version__}"
     assert (snapshot.next_row_id, snapshot.changelog_record_count, snapshot.index_manifest) == (0, None, None)
     assert snapshot == table.snapshots.get(1)

@@ -26,7 +26,7 @@ def snapshot(tmp_path: Path) -> Snapshot:
 def test_commits_are_counted_back_to_the_last_full_compaction(snapshot: Snapshot) -> None:
     overwrite = replace(snapshot, commit_kind=CommitKind.OVERWRITE)
     compaction = replace(snapshot, commit_kind=CommitKind.COMPACT)
-    full = replace(compaction, properties={FULL_COMPACTION_PROPERTY: "true"})
+    full = replace(compaction, properties={FULL_COMPACTION_PROPERTY: "true"}).signed()
     assert commits_since_full_compaction([snapshot, compaction, overwrite, full, snapshot]) == 2
     assert commits_since_full_compaction([]) == 0
 

@@ -90,6 +90,7 @@ def test_of_one_run_the_newest_record_stays_with_the_ids_of_all_its_snapshots() 
     so_far = replace(RECORD, files=5, snapshot_ids=(1,))
     other = replace(RECORD, run="other", operation="analyze")
     second = replace(first, id=2, properties=with_maintenance_records(so_far.as_property(), 2, first, no_older))
+    second = second.signed()
     third = with_maintenance_records(other.as_property(), 3, second, no_older)
     assert records_of(third[MAINTENANCE_PROPERTY]) == [
         replace(other, snapshot_ids=(3,)), replace(so_far, snapshot_ids=(1, 2))
@@ -109,7 +110,7 @@ def test_the_newest_records_stay_where_they_are_many_or_long() -> None:
     for number in range(300):
         record = replace(RECORD, run=f"{number}", user="u" * 1000, snapshot_ids=tuple(range(100)))
         properties = with_maintenance_records(record.as_property(), number + 1, snapshot, no_older)
-        snapshot = replace(snapshot, id=number + 1, properties=properties)
+        snapshot = replace(snapshot, id=number + 1, properties=properties).signed()
         assert len(properties[MAINTENANCE_PROPERTY]) <= 8192
     kept = records_of(properties[MAINTENANCE_PROPERTY])
     assert [record.run for record in kept] == [str(299 - place) for place in range(len(kept))]

@@ -77,7 +77,7 @@ def test_a_bound_that_is_no_number_is_named(table: CommitTable) -> None:
     latest = table.snapshots.latest()
     assert isinstance(latest, Snapshot)
     with pytest.raises(CorruptTableError, match="snapshot 40 has 'x'"):
-        recorded_max_sequence(replace(latest, properties={MAX_SEQUENCE_PROPERTY: "x"}))
+        recorded_max_sequence(replace(latest, properties={MAX_SEQUENCE_PROPERTY: "x"}).signed())
 
 
 def test_postponed_numbers_do_not_lower_or_create_a_bound() -> None:

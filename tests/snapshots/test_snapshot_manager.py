@@ -30,8 +30,8 @@ def table(made: Path, tmp_path: Path) -> CommitTable:
     return CommitTable(shutil.copytree(made, tmp_path / "t"))
 
 
-@pytest.mark.parametrize("hint", [None, b"", b"x", b"0", b"-1", b"3", b"11", b"12", b"13", b"99", b"1\n", b"\xff"])
-def test_the_newest_snapshot_is_found_whatever_the_hint_says(table: CommitTable, hint: bytes | None) -> None:
+@pytest.mark.parametrize("hint", [None, b"", b"x", b"0", b"-1", b"3", b"11", b"12", b"1\n", b"\xff"])
+def test_the_newest_snapshot_is_found_whatever_lower_hint_there_is(table: CommitTable, hint: bytes | None) -> None:
     if hint is None:
         table.file_io.delete(table.paths.latest_hint)
     else:
@@ -39,6 +39,24 @@ def test_the_newest_snapshot_is_found_whatever_the_hint_says(table: CommitTable,
     assert table.snapshots.latest_id() == 12
     latest = table.snapshots.latest()
     assert latest is not None and latest.id == 12
+
+
+@pytest.mark.parametrize("hint", [b"13", b"99"])
+def test_a_hint_above_the_newest_snapshot_is_damage_unless_a_rollback_runs(table: CommitTable, hint: bytes) -> None:
+    table.file_io.write(table.paths.latest_hint, hint)
+    for find in (table.snapshots.latest_id, table.snapshots.latest):
+        with pytest.raises(CorruptTableError, match=rf"snapshot-{hint.decode()} is missing.* is 12\. .* to snapshot 12"):
+            find()
+    table.file_io.write(table.paths.consumer("lakelsm-rollback-to-12"), b'{"nextSnapshot": 12}')
+    assert table.snapshots.latest_id() == 12
+
+
+def test_a_table_all_of_whose_snapshots_are_missing_is_damaged(table: CommitTable) -> None:
+    table.expire(*range(1, 13))
+    with pytest.raises(CorruptTableError, match=r"snapshot-12 is missing.*is none.*or delete the hint"):
+        table.snapshots.latest()
+    table.file_io.delete(table.paths.latest_hint)
+    assert table.snapshots.latest() is None
 
 
 def test_stray_names_in_the_directory_are_ignored(table: CommitTable) -> None:

@@ -74,7 +74,7 @@ def test_requests_are_as_documented_at_any_size(object_server: ObjectServer, siz
     followed = requests(object_server, lambda: made.write(upsert, options={"write-only": "false"}))
     followed.pop("GET manifest", 0)
     assert followed.total() <= sent.total() + MOST_AFTERWARDS, followed - sent
-    assert sent.total() - 2 - 3 - 1 == 10, "a commit: less the newest schema, the snapshot to start from, the data file"
+    assert sent.total() - 2 - 3 - 1 == 11, "a commit: less the newest schema, the snapshot to start from, the data file"
     assert requests(object_server, lambda: made.compact(full=True)) == documented("compaction")
     made.write(upsert)
     assert in_a_new_process(lambda: made.compact(full=True)) == documented("compaction in a new process")

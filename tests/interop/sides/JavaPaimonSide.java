@@ -3,6 +3,7 @@
 
 import java.util.*;
 
+import org.apache.paimon.Snapshot;
 import org.apache.paimon.compression.CompressOptions;
 import org.apache.paimon.consumer.Consumer;
 import org.apache.paimon.consumer.ConsumerManager;
@@ -16,6 +17,8 @@ import org.apache.paimon.io.cache.CacheManager;
 import org.apache.paimon.lookup.*;
 import org.apache.paimon.lookup.sort.*;
 import org.apache.paimon.options.MemorySize;
+import org.apache.paimon.manifest.ManifestList;
+import org.apache.paimon.operation.FileStoreCommitImpl;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
 import org.apache.paimon.reader.RecordReader;
@@ -62,10 +65,22 @@ public class JavaPaimonSide {
     }
 
     // verb: create (a tag of a snapshot, living so many seconds unless that is 0), delete, rollback (to a tag, or to the
-    // snapshot of a number where the name is empty), consume (a consumer reads the snapshot of a number next).
+    // snapshot of a number where the name is empty), consume (a consumer reads the snapshot of a number next), manifests
+    // (compacts them), replace (the manifest lists by lists of the same manifests).
     public void version(String path, String verb, String name, long number, long seconds) throws Exception {
         FileStoreTable table = table(path);
-        if (verb.equals("delete")) {
+        if (verb.equals("manifests")) {
+            BatchTableCommit commit = table.newBatchWriteBuilder().newCommit();
+            commit.compactManifests();
+            commit.close();
+        } else if (verb.equals("replace")) {
+            Snapshot latest = table.snapshotManager().latestSnapshot();
+            ManifestList lists = table.store().manifestListFactory().create();
+            org.apache.paimon.utils.Pair base = lists.write(lists.readDataManifests(latest));
+            org.apache.paimon.utils.Pair delta = lists.write(new ArrayList());
+            FileStoreCommitImpl commit = (FileStoreCommitImpl) table.store().newCommit("replacer", table);
+            commit.replaceManifestList(latest, latest.totalRecordCount(), base, delta);
+        } else if (verb.equals("delete")) {
             table.deleteTag(name);
         } else if (verb.equals("consume")) {
             Consumer consumer = new Consumer(number);

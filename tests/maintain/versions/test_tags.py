@@ -139,7 +139,7 @@ def test_a_tag_of_a_snapshot_that_vanishes_meanwhile_is_taken_back(table: Table)
 
 def test_a_tag_of_a_rolled_back_snapshot_whose_id_came_again_is_taken_back(table: Table) -> None:
     def again() -> None:
-        lose_snapshot(table, 3)
+        table.rollback(2)
         table.write(rows((9, "other")))
 
     racing = interrupted(table, again)
