@@ -36,9 +36,11 @@ def key_retractions(spark: SparkSession, store: TableStore, keys: DataFrame, sna
     """The prepared -D rows of what has one of some keys (`prepared_keys`). The rest is as in `retractions`."""
     with translated(store.paths.root):
         rows = scan_frame(spark, store, plan_read(store, snapshot, None, fresh=True))
+    # Both sides are named: the table may have columns k0, k1 ... of its own.
+    shown, wanted = rows.alias("shown"), keys.alias("wanted")
     names = {name: f"k{at}" for at, name in enumerate(store.schema.primary_keys)}
-    same = [F.col(f"wanted.{wanted}").eqNullSafe(_key(store, name)) for name, wanted in names.items()]
-    return _retracted(store, rows.join(keys.alias("wanted"), reduce(Column.__and__, same), "left_semi"))
+    same = [F.col(f"wanted.{of_keys}").eqNullSafe(_key(store, name, "shown")) for name, of_keys in names.items()]
+    return _retracted(store, shown.join(wanted, reduce(Column.__and__, same), "left_semi"))
 
 
 def prepared_keys(store: TableStore, frame: DataFrame) -> DataFrame:
@@ -48,9 +50,9 @@ def prepared_keys(store: TableStore, frame: DataFrame) -> DataFrame:
     return keys.select(*(_key(store, name).alias(f"k{at}") for at, name in enumerate(schema.primary_keys)))
 
 
-def _key(store: TableStore, name: str) -> Column:
+def _key(store: TableStore, name: str, alias: str | None = None) -> Column:
     """A key column as keys compare: Spark takes -0.0 for 0.0, and they are two partitions."""
-    column = quoted(name)
+    column = quoted(name, alias)
     is_float = store.schema.field(name).type.root in ("FLOAT", "DOUBLE")
     if is_float and name in store.schema.partition_keys:
         return F.struct(column, column.cast("string"))

@@ -53,6 +53,7 @@ from lakelsm.schema.system_columns import (
     SYSTEM_FIELDS,
 )
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema.type_widening import check_readable
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.column_evolution import evolved
 from lakelsm.spark.columns import quoted, quoted_all
@@ -218,6 +219,7 @@ def _stored(
         if source is None:
             columns.append(F.lit(None).cast(to_spark(field.type)).alias(field.name))
         else:
+            check_readable(field, source)
             column = evolved(quoted(source.name), source.type, field.type)
             columns.append(_kept_from_footers(column, to_spark(field.type)).alias(field.name))
     return T.StructType([*stored, *(T.StructField(name, _SYSTEM_TYPES[name]) for name in system)]), columns

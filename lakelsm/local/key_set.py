@@ -14,7 +14,7 @@ from lakelsm.local.arrow_input import ArrowInput
 from lakelsm.local.arrow_rows import one_bit_pattern, prepare_arrow
 from lakelsm.merge.key_order import order_keys
 from lakelsm.options import TableOptions
-from lakelsm.predicate.predicate import Constant, In, Predicate, all_of
+from lakelsm.predicate.predicate import Constant, In, IsNull, Predicate, all_of, any_of
 from lakelsm.schema.row_rules import key_schema
 from lakelsm.schema.table_schema import TableSchema
 
@@ -63,7 +63,7 @@ class KeySet:
                 values = self.keys.column(name).unique()
                 if len(values) <= _MOST_VALUES:
                     with suppress(OverflowError, ValueError):  # Of dates that Python's calendar does not have.
-                        parts.append(In(name, tuple(sorted(values.to_pylist()))))
+                        parts.append(_one_of(name, values))
         return all_of(parts)
 
     def rows_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -84,3 +84,9 @@ class KeySet:
         keys = order_keys(both, signed_zeros=True)
         found = np.isin(keys[: len(candidates)], keys[len(candidates) :])
         return rows.take(pa.array(candidates[found]))
+
+
+def _one_of(name: str, values: pa.ChunkedArray) -> Predicate:
+    """Whether a column has one of some values, of which NULL may be one."""
+    known = tuple(sorted(values.drop_null().to_pylist()))
+    return any_of([*([In(name, known)] if known else []), *([IsNull(name)] if values.null_count else [])])

@@ -78,20 +78,26 @@ def _is_ranged(kind: pa.DataType) -> bool:
 
 
 class _Leading:
-    """The first column of sorted keys, whose values are searched; days since 1970 in place of dates."""
+    """The first column of sorted keys, whose values are searched; days since 1970 in place of dates.
+
+    NULL is the least value. The sequence that is searched has the others only, so that Python compares no None.
+    """
 
     def __init__(self, column: pa.ChunkedArray) -> None:
-        self._values = _without_dates(column)
+        self._nulls = column.null_count
+        self._values = _without_dates(column.slice(self._nulls))
 
     def may_hold(self, known: ValueRange) -> bool:
-        """Whether a key's first value lies in the range that statistics have."""
+        """Whether a key's first value lies in the range that statistics have, of rows without NULL."""
         low, high = (_days(value) if isinstance(value, date) else value for value in known)
         return bisect_left(self, low) < bisect_right(self, high)
 
     def of_rows(self, column: pa.Array | pa.ChunkedArray) -> tuple[int, int]:
         """Where the keys whose first value lies in the range of a sorted column begin, and how many they are."""
         values = _without_dates(column)
-        first, stop = bisect_left(self, values[0].as_py()), bisect_right(self, values[-1].as_py())
+        low, high = values[0].as_py(), values[-1].as_py()
+        first = 0 if low is None else self._nulls + bisect_left(self, low)
+        stop = self._nulls + (0 if high is None else bisect_right(self, high))
         return first, stop - first
 
     def __len__(self) -> int:

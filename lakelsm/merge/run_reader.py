@@ -22,6 +22,7 @@ from lakelsm.merge.merge_unit import Key, MergeUnit, RunFile
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.system_columns import FILE_NUMBER, POSITION
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema.type_widening import check_readable
 from lakelsm.storage import FileIO
 from lakelsm.types import to_arrow
 
@@ -113,6 +114,9 @@ class RunReader:
         file_schema = self.schemas[file.schema_id]
         mapping = column_mapping(file_schema, self.schema)
         wanted = [(column, source) for column, source in mapping if column.name in self.columns]
+        for column, source in wanted:
+            if source is not None:
+                check_readable(column, source)
         ahead = self.memory_bytes // (4 * runs * (len(wanted) + 2))
         return KeyValueReader(
             LocalFileSystem() if file.local else self.file_io.filesystem(),

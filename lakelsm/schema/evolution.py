@@ -1,6 +1,6 @@
 """Schema changes applied: the next schema of a table.
 
-Source: Paimon's `SchemaManager#generateTableSchema`. Type changes are limited to `type_widening.can_widen`.
+Source: Paimon's `SchemaManager#generateTableSchema`. Type changes are limited to `type_widening.can_change`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lakelsm.schema.changes import (
 from lakelsm.schema.identifiers import check_new_name, hint
 from lakelsm.schema.renamed_options import rename_in_options
 from lakelsm.schema.table_schema import SCHEMA_VERSION, TableSchema, assign_field_ids, check_columns, check_new_names
-from lakelsm.schema.type_widening import can_widen
+from lakelsm.schema.type_widening import can_change, can_widen
 from lakelsm.schema.validation import validate_changed_table
 from lakelsm.types import UNASSIGNED_ID, ArrayType, DataField, DataType, MapType, MultisetType, RowType
 
@@ -141,6 +141,11 @@ def _widened(field: DataField, new: DataType, path: tuple[str, ...]) -> DataFiel
         raise InvalidInputError(
             f"column '{'.'.join(path)}' cannot change from {field.type.sql()} to {new.sql()} without losing "
             "values; choose a wider type, or add a column and fill it"
+        )
+    if not can_change(field.type, new):
+        raise InvalidInputError(
+            f"column '{'.'.join(path)}' cannot change from {field.type.sql()} to {new.sql()}: Paimon's Java could not "
+            "read the table any more; add a column and fill it"
         )
     if _contains_row(new) and field.type.with_nullable(True) != new.with_nullable(True):
         raise InvalidInputError(f"change the members of '{'.'.join(path)}' one by one, by their path")

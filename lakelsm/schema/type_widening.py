@@ -6,11 +6,15 @@ whose result depends on padding, truncation, overflow or a session time zone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.types import (
     BINARY_ROOTS,
     STRING_ROOTS,
     ArrayType,
     AtomicType,
+    DataField,
     DataType,
     MapType,
     MultisetType,
@@ -28,18 +32,46 @@ def can_widen(old: DataType, new: DataType) -> bool:
 
     Members of ROW are matched by field id, and may have been added or dropped.
     """
+    return _every(old, new, _atomic)
+
+
+def can_change(old: DataType, new: DataType) -> bool:
+    """Whether a column may change its type so: its values can be widened, and Java can read them then.
+
+    Java accepts a change of TIME's precision, and reads no file of the table from then on: it has no such cast.
+    """
+    return _every(old, new, lambda one, other: _atomic(one, other) and _is_cast_by_java(one, other))
+
+
+def _every(old: DataType, new: DataType, holds: Callable[[AtomicType, AtomicType], bool]) -> bool:
     if isinstance(old, AtomicType) and isinstance(new, AtomicType):
-        return _atomic(old, new)
+        return holds(old, new)
     if isinstance(old, RowType) and isinstance(new, RowType):
         members = {member.id: member for member in old.fields}
-        return all(can_widen(members[m.id].type, m.type) for m in new.fields if m.id in members)
+        return all(_every(members[m.id].type, m.type, holds) for m in new.fields if m.id in members)
     if isinstance(old, (ArrayType, MultisetType)) and type(old) is type(new):
-        return can_widen(old.element, new.element)
+        return _every(old.element, new.element, holds)
     if isinstance(old, MapType) and isinstance(new, MapType):
-        return can_widen(old.key, new.key) and can_widen(old.value, new.value)
+        return _every(old.key, new.key, holds) and _every(old.value, new.value, holds)
     if isinstance(old, VectorType) and isinstance(new, VectorType):
-        return old.length == new.length and can_widen(old.element, new.element)
+        return old.length == new.length and _every(old.element, new.element, holds)
     return False
+
+
+def _is_cast_by_java(old: AtomicType, new: AtomicType) -> bool:
+    return old.root != "TIME" or old.precision == new.precision
+
+
+def check_readable(column: DataField, source: DataField) -> None:
+    """Raise UnsupportedFeatureError unless the values that a data file has as `source` can be read as `column`.
+
+    Other engines change types also where values are cut, rounded or parsed.
+    """
+    if not can_widen(source.type, column.type):
+        raise UnsupportedFeatureError(
+            f"column '{column.name}' is {source.type.sql()} in a data file and {column.type.sql()} in the table: lakelsm "
+            "reads only type changes that keep every value. Rewrite the files by a full compaction with Apache Paimon."
+        )
 
 
 def _atomic(old: AtomicType, new: AtomicType) -> bool:

@@ -16,7 +16,7 @@ from lakelsm.options import MergeEngine, ScanMode, TableOptions
 from lakelsm.options.other_keys import FEATURE_KEYS, UPKEEP_KEYS, WRITE_KEYS, check_unbuilt_keys
 from lakelsm.options.partition_options import EXPIRATION_STRATEGIES, SUCCESS_FILE
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, VectorType
+from lakelsm.types import BINARY_ROOTS, ArrayType, DataType, MapType, MultisetType, RowType, VectorType
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,10 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
         _NeededBy.NOTHING,
     ),
     _Unbuilt("Parquet encryption ('parquet.encryption...')", lambda case: _encrypts(case.schema.options)),
+    _Unbuilt(
+        "a partition column of type BINARY or VARBINARY with 'partition.legacy-name' = 'true'",
+        lambda case: case.options.partition_legacy_name and _has_binary_partition(case.schema),
+    ),
     _Unbuilt("columns with a default value", lambda case: _has_defaults(case.schema)),
     _Unbuilt("columns of type VARIANT", _column_of("VARIANT")),
     _Unbuilt("columns of type BLOB", _column_of("BLOB")),
@@ -169,6 +173,10 @@ def _refuse(schema: TableSchema, options: TableOptions, action: str, needed_by: 
 def _shreds_maps(options: TableOptions) -> bool:
     layouts = (column.get("map.storage-layout", "default") for column in options.field_options.values())
     return any(layout.strip().lower() == "shared-shredding" for layout in layouts)
+
+
+def _has_binary_partition(schema: TableSchema) -> bool:
+    return any(field.type.root in BINARY_ROOTS for field in schema.partition_fields)
 
 
 def _has_defaults(schema: TableSchema) -> bool:

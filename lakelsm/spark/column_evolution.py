@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lakelsm.spark.spark_types import to_spark
-from lakelsm.types import ArrayType, DataType, MapType, RowType, same_layout
+from lakelsm.types import ArrayType, AtomicType, DataType, MapType, RowType, same_layout
+
+#: Digits up to which Paimon keeps a decimal as one 64-bit number.
+_COMPACT_DIGITS = 18
 
 
 def evolved(column: Column, source: DataType, target: DataType) -> Column:
@@ -24,7 +29,19 @@ def evolved(column: Column, source: DataType, target: DataType) -> Column:
     if isinstance(source, MapType) and isinstance(target, MapType):
         keyed = F.transform_keys(column, lambda key, value: evolved(key, source.key, target.key))
         return F.transform_values(keyed, lambda key, value: evolved(value, source.value, target.value))
+    if isinstance(source, AtomicType) and source.root == "DECIMAL" and target.root in ("FLOAT", "DOUBLE"):
+        column = _double(column, source)
     return column.cast(to_spark(target))
+
+
+def _double(column: Column, source: AtomicType) -> Column:
+    """A decimal as DOUBLE, as `lakelsm.format.data_file.column_evolution` has it: Spark's own cast is always the nearest
+    one, and casts to FLOAT directly.
+    """
+    if (source.precision or 0) > _COMPACT_DIGITS:
+        return column.cast("double")
+    power = 10 ** (source.scale or 0)
+    return (column * F.lit(Decimal(power))).cast("bigint").cast("double") / F.lit(float(power))
 
 
 def _evolved_row(column: Column, source: RowType, target: RowType) -> Column:

@@ -8,9 +8,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 
-def quoted(name: str) -> Column:
-    """The column of this exact name: dots and backticks are part of it."""
-    return F.col("`" + name.replace("`", "``") + "`")
+def quoted(name: str, alias: str | None = None) -> Column:
+    """The column of this exact name: dots and backticks are part of it. ``alias`` names the frame that it is of."""
+    column = "`" + name.replace("`", "``") + "`"
+    return F.col(column if alias is None else f"{alias}.{column}")
 
 
 def quoted_all(names: Iterable[str]) -> list[Column]:

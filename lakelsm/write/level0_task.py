@@ -14,7 +14,6 @@ from pyarrow import fs as arrow_fs
 from lakelsm.commit.attempt_files import delete_unpublished
 from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.key_value_file import FileLayout, conform, key_types, row_schema
 from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.data_file.written_file import WrittenFile, file_metas
@@ -35,7 +34,6 @@ from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER
 from lakelsm.snapshots.hash_indexes import HashIndex
 from lakelsm.storage import FileIO
 from lakelsm.surroundings import SYSTEM, Surroundings
-from lakelsm.types import to_arrow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +120,8 @@ class _Level0Task:
             return
         values = conform(rows, self._row_schema).combine_chunks()
         check_batch(values, self._job.spec)
-        heads = [rows.column(name) for name in (*self._schema.partition_keys, BUCKET)]
+        # Spark's rows have TIME as a number; a partition's bytes and directory are made from the column's own type.
+        heads = [*(values.column(name) for name in self._schema.partition_keys), rows.column(BUCKET)]
         groups, order = order_keys(heads, signed_zeros=True), None
         if self._job.interleaved and (groups != groups[0]).any():
             order = np.argsort(groups, kind="stable")
@@ -143,8 +142,7 @@ class _Level0Task:
         partitions = [EMPTY_ROW] * len(firsts)
         if self._partition_types:
             types = self._partition_types
-            arrays = [cast_column(column, to_arrow(kind)) for column, kind in zip(taken, types)]
-            partitions = with_arity(encode_rows(arrays, types), len(types)).to_pylist()
+            partitions = with_arity(encode_rows(taken[:-1], types), len(types)).to_pylist()
         return list(zip(partitions, taken[-1].to_pylist()))
 
     def _writer_of(self, place: tuple[bytes, int], partition_values: Sequence[pa.Scalar]) -> _BucketWriter:

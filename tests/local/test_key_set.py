@@ -15,7 +15,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.local.arrow_input import ArrowInput
 from lakelsm.local.key_set import KeySet
 from lakelsm.options import TableOptions
-from lakelsm.predicate.predicate import Constant, In, all_of
+from lakelsm.predicate.predicate import Constant, In, IsNull, Or, all_of
 from lakelsm.schema.table_schema import TableSchema, create_schema
 
 SCHEMA = create_schema("k BIGINT, p STRING, v STRING", ["k", "p"], ["p"], {"bucket": "1"}, None, 0)
@@ -80,3 +80,13 @@ def test_keys_that_are_none_are_refused(frame: pa.Table, told: str) -> None:
 def test_keys_beyond_the_buffer_are_refused_with_the_remedy() -> None:
     with pytest.raises(InvalidInputError, match=r"keys take more than 'write-buffer-size' \(1024 bytes\): delete"):
         key_set(table([(k, "a") for k in range(1000)]), **{"write-buffer-size": "1 kb"})
+
+
+def test_null_is_a_key_where_keys_may_be_null() -> None:
+    schema = create_schema("k BIGINT, j STRING", ["k", "j"], [], {"bucket": "1", "primary-key.nullable": "true"}, None, 0)
+    keys = key_set(pa.table({"k": pa.array([None, 1, None], pa.int64()), "j": ["a", None, None]}), schema)
+    assert keys.condition == all_of([Or((In("k", (1,)), IsNull("k"))), Or((In("j", ("a",)), IsNull("j")))])
+    rows = pa.record_batch({"k": pa.array([None, None, 1, 1, None], pa.int64()), "j": [None, "a", "a", None, "b"]})
+    assert keys.rows_of(rows).to_pydict() == {"k": [None, None, 1], "j": [None, "a", None]}
+    of_nulls = key_set(pa.table({"k": pa.array([None], pa.int64()), "j": pa.array([None], pa.string())}), schema)
+    assert of_nulls.condition == all_of([IsNull("k"), IsNull("j")])

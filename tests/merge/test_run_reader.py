@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.data_file.key_value_file import KeyValueReader
 from lakelsm.merge import run_reader
 from lakelsm.merge.merge_spec import MergeSpec
@@ -248,3 +248,27 @@ def test_the_size_of_a_unit_is_that_of_its_files() -> None:
     unit = MergeUnit(((one,), (two, one)))
     assert unit.cost == 25
     assert unit.files == (one, two, one)
+
+
+def test_rows_with_a_null_key_are_read_though_statistics_leave_null_out(tmp_path: Path) -> None:
+    schema = create_schema("k INT, v STRING", ["k"], (), {"bucket": "1", "primary-key.nullable": "true"})
+    rows: list[Row] = [(number, 0, {"k": key}) for number, key in enumerate([None, 100, 200, 300])]
+    run = write_run(tmp_path, schema, rows, group_rows=2)
+
+    def keys(lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> list[int | None]:
+        return [row["k"] for row in read_unit(reader_of(schema), MergeUnit((run,), lower=lower, upper=upper))[0]]
+
+    assert keys(None, (60,)) == [None]
+    assert keys((None,), (60,)) == [None]
+    assert keys((60,), None) == [100, 200, 300]
+    assert keys((None,), None) == [None, 100, 200, 300]
+    assert keys(None, (None,)) == []
+
+
+def test_a_type_that_was_changed_with_a_loss_is_refused(tmp_path: Path) -> None:
+    old = create_schema("id INT, v BIGINT, w INT", ["id"], (), {"bucket": "1"})
+    new = replace(old, id=1, fields=(old.fields[0], replace(old.fields[1], type=parse_type("INT")), old.fields[2]))
+    run = write_run(tmp_path, old, [(0, 0, {"id": 1, "v": 2**40, "w": 3})])
+    assert read_unit(reader_of(new, ["id", "w"], older=[old]), MergeUnit((run,)))[0][0]["w"] == 3
+    with pytest.raises(UnsupportedFeatureError, match="column 'v' is BIGINT in a data file and INT in the table"):
+        read_unit(reader_of(new, older=[old]), MergeUnit((run,)))

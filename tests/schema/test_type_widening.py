@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lakelsm.schema.type_widening import can_widen
-from lakelsm.types import RowType, parse_type
+from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.schema.type_widening import can_change, can_widen, check_readable
+from lakelsm.types import DataField, RowType, parse_type
 
 WIDER = [
     ("INT", "INT NOT NULL"),
@@ -110,3 +111,18 @@ def test_only_implicit_casts_change_the_root_so_that_explicit_ones_need_not_be_d
         target = parse_type(new)
         if source.root != target.root and can_widen(source, target):
             assert (source.root, target.root) in _IMPLICIT, f"'disable-explicit-type-casting' = 'true' forbids {new}"
+
+
+def test_the_precision_of_time_is_read_but_not_changed_as_java_has_no_such_cast() -> None:
+    for old, new in (("TIME(0)", "TIME(3)"), ("ARRAY<TIME(0)>", "ARRAY<TIME(3)>"), ("ROW<a TIME>", "ROW<a TIME(3)>")):
+        assert can_widen(parse_type(old), parse_type(new))
+        assert not can_change(parse_type(old), parse_type(new))
+    assert can_change(parse_type("TIME(3)"), parse_type("TIME(3)"))
+    assert can_change(parse_type("ARRAY<INT>"), parse_type("ARRAY<BIGINT>"))
+
+
+def test_a_file_with_values_that_the_new_type_does_not_hold_is_refused_by_name() -> None:
+    column = DataField(1, "c", parse_type("INT"))
+    check_readable(column, DataField(1, "old", parse_type("SMALLINT")))
+    with pytest.raises(UnsupportedFeatureError, match="column 'c' is BIGINT in a data file and INT in the table"):
+        check_readable(column, DataField(1, "c", parse_type("BIGINT")))

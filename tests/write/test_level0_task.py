@@ -309,3 +309,18 @@ def test_each_of_many_buckets_is_told_by_its_own_keys_and_statistics(tmp_path: P
 
 def _value_bounds(entry: ManifestEntry) -> tuple[bytes, bytes]:
     return entry.file.value_stats.min_values, entry.file.value_stats.max_values
+
+
+def test_a_time_of_a_dataframe_names_its_partition_as_one_of_arrow(tmp_path: Path) -> None:
+    schema = create_schema("p TIME(3), k INT", ["p", "k"], ["p"], {"bucket": "1"})
+    options = TableOptions.parse(dict(schema.options))
+    more = {"layout": FileLayout.of(schema, options), "spec": MergeSpec.of(schema, options)}
+    for folder, kind in (("numbers", pa.int32()), ("times", pa.time32("ms"))):
+        rows = [pa.array([3_723_004], kind), pa.array([1], pa.int32()), pa.array([0], pa.int8())]
+        batch = pa.RecordBatch.from_arrays(
+            [*rows, pa.array([0]), pa.array([0], pa.int32())], names=["p", "k", VALUE_KIND, SEQUENCE_NUMBER, BUCKET]
+        )
+        written = run(job_of(tmp_path / folder, **more), iter([batch]))
+        (entry,) = written.entries
+        assert entry.partition == encode_row([3_723_004], [schema.field("p").type])
+        assert [path.parent.parent.name for path in written.files()] == ["p=3723004"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,6 +13,9 @@ from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.data_file.int96_timestamps import INT96, from_int96, to_int96
 from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, python_arrow, same_layout, to_arrow
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, outside_microseconds, with_nanoseconds, without_nanoseconds
+
+#: Digits up to which Paimon keeps a decimal as one 64-bit number.
+_COMPACT_DIGITS = 18
 
 _UNITS = {"s": "second", "ms": "millisecond", "us": "microsecond"}
 
@@ -40,7 +44,23 @@ def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.A
         return _with_parts(column, target, [column.values])
     if pa.types.is_time32(target) and pa.types.is_integer(source):
         column = column.cast(pa.int32())
+    if pa.types.is_decimal128(source) and pa.types.is_floating(target):
+        column = _doubles(column)
     return column.cast(target, safe=False)
+
+
+def _doubles(decimals: pa.Array) -> pa.Array:
+    """Decimals as DOUBLE, to the last bit as Paimon's Java casts them; it casts to FLOAT through DOUBLE.
+
+    Up to 18 digits that is the number without its point as a DOUBLE, divided by the power of ten. With more digits, and
+    with fewer where the number has at most 53 bits, it is the DOUBLE that is nearest to the decimal.
+    """
+    if decimals.type.precision > _COMPACT_DIGITS or not len(decimals):
+        # Arrow's own cast from a decimal multiplies by a power of ten, which is no binary fraction; its parser is exact.
+        return decimals.cast(pa.string()).cast(pa.float64())
+    words = np.frombuffer(decimals.buffers()[1], "<i8")[2 * decimals.offset : 2 * (decimals.offset + len(decimals)) : 2]
+    mask = decimals.is_null().to_numpy(zero_copy_only=False) if decimals.null_count else None
+    return pa.array(words.astype(np.float64) / 10.0**decimals.type.scale, mask=mask)
 
 
 def comparable_values(column: pa.Array, data_type: DataType) -> list[Any]:

@@ -125,7 +125,7 @@ class KeyValueReader:
         start = 0
         try:
             for group in range(self._file.metadata.num_row_groups):
-                known = None if leading is None or may_hold is None else self._range_of(group, leading)
+                known = None if leading is None or may_hold is None else self._range_of_all(group, leading)
                 is_wanted = groups is None or groups(group)
                 if is_wanted and (known is None or may_hold is None or may_hold(known)):
                     yield from self._gathered(group, start, allowance)
@@ -198,6 +198,14 @@ class KeyValueReader:
             with suppress(OverflowError):  # Of a date that Python's calendar does not have.
                 return statistics.min, statistics.max
         return None
+
+    def _range_of_all(self, group: int, leading: str) -> ValueRange | None:
+        """The range that has every row of a row group. None where a row may have NULL, which statistics leave out."""
+        if any(field.name == leading and field.type.nullable for field, _ in self._mapping):
+            statistics = self._statistics_of(group, leading)
+            if statistics is None or not statistics.has_null_count or statistics.null_count:
+                return None
+        return self._range_of(group, leading)
 
     def _statistics_of(self, group: int, name: str) -> pq.Statistics | None:
         """The statistics of a wanted column whose values compare in Parquet as keys do."""

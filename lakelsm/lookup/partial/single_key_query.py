@@ -165,7 +165,8 @@ class _Places:
 
 
 def _single_runs(bucket: LiveBucket) -> Sequence[_SingleRun] | None:
-    if any(len(runs) > 1 for runs in bucket.generations):
+    """None where Python cannot tell which file of a generation may have a key."""
+    if any(len(runs) > 1 for runs in bucket.generations) or any(column.null_count for column in bucket.bounds):
         return None
     try:
         bounds = list(zip(*(column.to_pylist() for column in bucket.bounds)))

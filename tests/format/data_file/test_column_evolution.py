@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import replace
+from decimal import Decimal
+from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -16,7 +19,17 @@ from lakelsm.format.data_file.column_evolution import cast_column, evolve_array
 from lakelsm.schema.changes import AddColumn, ColumnChange, DropColumn, RenameColumn, UpdateColumnType
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import create_schema
-from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, parse_type, same_layout, to_arrow
+from lakelsm.types import (
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    parse_type,
+    same_layout,
+    to_arrow,
+)
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 
 INT, TEXT, LONG = parse_type("INT"), parse_type("STRING"), parse_type("BIGINT")
@@ -134,3 +147,21 @@ def test_a_time_that_microseconds_cannot_hold_is_no_other_time() -> None:
     for target in (NANO_TIMESTAMP, pa.timestamp("us")):
         with pytest.raises(UnsupportedFeatureError, match="294246"):
             cast_column(far, target)
+
+
+@pytest.mark.parametrize("sql", [f"DECIMAL({sizes})" for sizes in ("5, 2", "18, 3", "18, 18", "19, 1", "38, 20")])
+def test_a_decimal_is_cast_to_a_floating_point_number_as_java_does(sql: str) -> None:
+    kind, random = parse_type(sql), Random(5)
+    assert isinstance(kind, AtomicType)
+    digits, scale = kind.precision or 0, kind.scale or 0
+    numbers = [0, 35, 10**digits - 1, 1 - 10**digits]
+    numbers += (random.randrange(10 ** random.randint(1, digits)) for _ in range(999))
+    # Up to 18 digits Java divides a rounded number; it casts to FLOAT by way of DOUBLE.
+    doubles = [number / 10**scale if digits > 18 else float(number) / 10**scale for number in numbers]
+    signed = [Decimal((int(n < 0), Decimal(abs(n)).as_tuple().digits, -scale)) for n in numbers]
+    decimals = pa.array(signed, to_arrow(kind))
+    column = pa.concat_arrays([pa.nulls(1, decimals.type), decimals])
+    assert cast_column(column, pa.float64()).to_pylist() == [None, *doubles]
+    floats = np.array(doubles).astype(np.float32).tolist()
+    assert cast_column(column.slice(1), pa.float32()).to_pylist() == floats
+    assert len(cast_column(column.slice(0, 0), pa.float64())) == 0

@@ -1,0 +1,33 @@
+"""Every permitted change of a column's type beside Java: both read the old values of one table alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+from tests.engines import TableEngine
+from tests.interop.lakelsm_tables import LakelsmTables
+from tests.interop.peers import Peer
+from tests.type_changes import BEFORE, rows_before, schema_changes
+
+_COUNT = 2000
+
+
+def test_java_casts_old_values_as_lakelsm_does(
+    ours: LakelsmTables, local: TableEngine, peers: Callable[[str], Peer], path: Path
+) -> None:
+    java = peers("java-paimon")
+    options = {"bucket": "1", "write-only": "true", "merge-engine": "partial-update"}
+    ours.create(path, BEFORE, ["k"], options=options)
+    local.opened(path).write(rows_before(_COUNT))
+    local.catalog(path.parents[1]).alter_table("db.t", *schema_changes())
+    assert java.read(path) == ours.read(path), "one file, scanned"
+    table = local.opened(path)
+    table.write(pa.table({"k": pa.array(range(0, _COUNT, 50), pa.int32())}))
+    expected = java.read(path)
+    assert ours.read(path) == expected, "merged"
+    ours.compact(path)
+    assert java.read(path) == expected, "as lakelsm compacted them"
+    assert ours.read(path) == expected
