@@ -74,6 +74,11 @@ def described(config: pytest.Config) -> str:
     return f"chance: random search from seed {_first_seed}; repeat a find with: {again}"
 
 
+def is_fixed() -> bool:
+    """Whether the run has the fixed seeds, so that a test may also say what its samples have in them."""
+    return settings().derandomize
+
+
 def seeds(usual: int, fuzz: int | None = None) -> range:
     """Seeds of samples that are not drawn by Hypothesis: ``usual`` ones from 0 on in `make test`.
 
@@ -81,7 +86,7 @@ def seeds(usual: int, fuzz: int | None = None) -> range:
 
     To be called when a test module is imported.
     """
-    if settings().derandomize:
+    if is_fixed():
         return range(usual)
     return range(_first_seed, _first_seed + (examples(usual).max_examples if fuzz is None else fuzz))
 

@@ -290,7 +290,7 @@ CASES: dict[str, dict[str, str]] = {
 def test_two_processes_writing_and_one_compacting_a_table_lose_nothing(
     engine: TableEngine, tmp_path: Path, workers: list[Worker], case: str
 ) -> None:
-    table = engine.create(tmp_path, COLUMNS, ["k"], options=CASES[case])
+    table = engine.create(tmp_path, COLUMNS, ["k"], options={**CASES[case], "commit.max-retries": "1000"})
     store = table._store()
     outcome = work_together(engine, workers, table, seconds=2 if engine.spark is None else 5)
     check_snapshots(store, outcome)

@@ -119,7 +119,7 @@ def test_random_faults_lose_and_double_nothing(object_server: ObjectServer, seed
 
 
 def test_racing_writers_lose_no_batch(object_server: ObjectServer) -> None:
-    made = table(object_server)
+    made = table(object_server, **{"commit.max-retries": "1000"})
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda number: made.write(batch(number)), range(12)))
     assert sorted(made.to_arrow()["id"].to_pylist()) == list(range(12))

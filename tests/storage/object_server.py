@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs
@@ -46,6 +46,7 @@ class ObjectServer:
     requests: list[tuple[str, str]] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    deciding: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def options(self) -> dict[str, object]:
@@ -133,7 +134,9 @@ class ObjectServer:
         from io import BytesIO
 
         environ["wsgi.input"] = BytesIO(body)
-        answer: Iterable[bytes] = self._moto(environ, start_response)
+        conditional = "HTTP_IF_NONE_MATCH" in environ or "HTTP_IF_MATCH" in environ
+        with self.deciding if conditional else nullcontext():  # moto looks first and writes later.
+            answer: Iterable[bytes] = self._moto(environ, start_response)
         return answer
 
 

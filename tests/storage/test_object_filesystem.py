@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ def opened(server: ObjectServer) -> tuple[FileIO, str]:
 
 def test_a_file_is_written_in_parts_and_read_in_ranges(object_server: ObjectServer) -> None:
     file_io, root = opened(object_server)
-    data = os.urandom(20 << 20)
+    data = Random(1).randbytes(20 << 20)
     filesystem = file_io.filesystem()
     with object_server.counted() as counts, filesystem.open_output_stream(f"{root}/big", buffer_size=1 << 16) as sink:
         for start in range(0, len(data), 100_000):
@@ -86,7 +86,7 @@ def test_a_write_that_the_store_refuses_is_told_with_the_place(object_server: Ob
 def test_columns_that_are_read_side_by_side_are_asked_for_about_once(object_server: ObjectServer, streams: int) -> None:
     file_io, root = opened(object_server)
     size, step = 30 << 20, 1 << 16
-    data = os.urandom(size)
+    data = Random(1).randbytes(size)
     file_io.write(f"{root}/a", data)
     each = size // streams
     with object_server.counted() as counts, file_io.filesystem().open_input_file(f"{root}/a") as source:

@@ -35,7 +35,7 @@ def spec_of(table: LocalTable, *columns: str, key: Sequence[str] | None = None, 
 
 
 def simple(root: Path, rows: int = 100, **options: str) -> LocalTable:
-    table = LocalTable(root, **{"bucket": "4", **options})
+    table = LocalTable(root, **{"bucket": "4", "lakelsm.lookup-service.timeout": "5 min", **options})
     table.write(*((key, f"row {key}") for key in range(rows)))
     return table
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Sequence
+from random import Random
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_stored_blocks_come_back(compression: BlockCompression, data: bytes, tim
 
 @pytest.mark.parametrize("compression", [BlockCompression.ZSTD, BlockCompression.LZ4])
 def test_a_block_is_compressed_only_where_that_saves_more_than_an_eighth(compression: BlockCompression) -> None:
-    noise = os.urandom(1000)
+    noise = Random(1).randbytes(1000)
     assert stored_block(noise, compression)[-5] == 0
     assert stored_block(noise + bytes(1000), compression)[-5] == compression.value
 
