@@ -7,7 +7,6 @@ What a value means (does the table have this column, this tag?) is for those to 
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
@@ -18,6 +17,8 @@ from typing import TypeVar
 from lakelsm.errors import InvalidInputError
 from lakelsm.moment import MOMENT_FORMS, Moment
 from lakelsm.options.option_values import parse_duration, parse_size
+from lakelsm.options.other_keys import holds_secret
+from lakelsm.secret_values import ShownRepr
 
 Given = TypeVar("Given")
 
@@ -62,10 +63,8 @@ def checked_text(argument: str, value: Given, wanted: str, *, optional: bool = F
         raise wrong_argument(argument, value, wanted)
     if not blank and not value.strip():
         raise wrong_argument(argument, value, f"{wanted}, not blank")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise wrong_argument(argument, value, f"{wanted}; half of a surrogate pair is no character") from None
+    if not _is_encodable(value):
+        raise wrong_argument(argument, value, f"{wanted}; half of a surrogate pair is no character")
     return value
 
 
@@ -172,15 +171,22 @@ def option_texts(argument: str, value: object) -> dict[str, str]:
     if value is None:
         return {}
     wanted = "a mapping of option keys to values, such as {'bucket': '4'}"
+    of_store = argument == "storage_options"
     if not isinstance(value, Mapping):
+        if of_store:  # By its type alone: it may be the options in another form, with secrets among them.
+            raise InvalidInputError(f"{argument} is a {type_name(type(value))}; it must be {wanted}.")
         raise wrong_argument(argument, value, wanted)
-    return {checked_name(argument, key, wanted): option_text(key, each) for key, each in value.items()}
+    return {
+        checked_name(argument, key, wanted): option_text(key, each, hidden=of_store) for key, each in value.items()
+    }
 
 
-def option_text(key: str, value: object) -> str:
-    """The value of one option as text."""
+def option_text(key: str, value: object, *, hidden: bool = False) -> str:
+    """The value of one option as text. Errors do not show it where it is ``hidden``, or its key is that of a secret."""
     if isinstance(value, bool):
         return str(value).lower()
+    if hidden or holds_secret(key):
+        return _hidden_text(key, value)
     number = _integer(value)
     if number is not None:
         return str(checked_number(f"option '{key}'", number, least=-_MOST - 1))
@@ -188,6 +194,26 @@ def option_text(key: str, value: object) -> str:
         return str(float(value))
     checked: str = checked_text(f"option '{key}'", value, "a text, such as '4'", blank=True)  # type: ignore[assignment]
     return checked
+
+
+def _hidden_text(key: str, value: object) -> str:
+    number = _integer(value)
+    if number is not None and -_MOST - 1 <= number <= _MOST:
+        return str(number)
+    if isinstance(value, float) and math.isfinite(value):
+        return str(value)
+    if isinstance(value, str) and _is_encodable(value):
+        return str(value)
+    what = "a text with half of a surrogate pair" if isinstance(value, str) else f"a {type_name(type(value))}"
+    raise InvalidInputError(f"option '{key}' is {what} (not shown: it may be a secret); it must be a text, such as '4'.")
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def checked_time(argument: str, value: object) -> Moment | None:
@@ -341,5 +367,4 @@ def type_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
 
 
-_Shortened = reprlib.Repr()
-_Shortened.maxstring = _Shortened.maxother = _Shortened.maxlong = _SHOWN
+_Shortened = ShownRepr(_SHOWN)

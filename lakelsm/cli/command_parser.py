@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NoReturn
 
-#: A storage option that may be a secret, with its value, as a mistyped command line shows it.
-_SECRET = re.compile(r"([\w.-]*(?:key|secret|token|password|credential)[\w.-]*=)[^\s'\"]+", re.IGNORECASE)
+from lakelsm.secret_values import HIDDEN, is_secret, shown_uri
+
+_NAME = re.compile(r"-{0,2}[\w.-]+")
 
 
 class CommandParser(ArgumentParser):
     """The parser of the command, and of each of its verbs."""
 
     def __init__(self, *, prog: str, description: str, epilog: str) -> None:
+        self._words: Sequence[str] = ()
         super().__init__(
             prog=prog,
             description=description,
@@ -29,12 +31,29 @@ class CommandParser(ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Namespace | None = None
     ) -> tuple[Namespace, list[str]]:
         """As argparse does, which would take '--option=--' for a list of no value."""
-        words = sys.argv[1:] if args is None else list(args)
+        words = self._words = sys.argv[1:] if args is None else list(args)
         for word in takewhile("--".__ne__, words):
             if word.startswith("--") and word.endswith("=--"):
                 self.error(f"argument {word.removesuffix('=--')}: '--' alone is no value")
         return super().parse_known_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Tell what is wrong with the command line, and exit with 2."""
-        super().error(_SECRET.sub(r"\1…", message))
+        """Report what is wrong with the command line, without secrets, and exit with 2."""
+        for word in self._words:
+            message = message.replace(word, shown_uri(word))
+        for secret in _secrets(self._words):
+            message = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, message)
+        super().error(message)
+
+
+def _secrets(words: Sequence[str]) -> Iterator[str]:
+    """What may be secrets of a command line: the values of keys with such names, in one word with them or the next."""
+    for word, following in zip(words, [*words[1:], ""]):
+        key, _, value = word.removeprefix("--").partition("=")
+        while value:
+            if is_secret(key):
+                yield value
+                break
+            key, _, value = value.partition("=")
+        if _NAME.fullmatch(word) and is_secret(word) and following and not following.startswith("-"):
+            yield following

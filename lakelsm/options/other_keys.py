@@ -15,6 +15,7 @@ from lakelsm.options.accepted_keys import ACCEPTED_KEYS, check_accepted_value
 from lakelsm.options.field_options import DEFAULT_AGGREGATE_KEY, FIELD_OPTIONS, split_field_key
 from lakelsm.options.file_index_options import check_index_key, split_index_key
 from lakelsm.options.table_options import OPTIONS
+from lakelsm.secret_values import HIDDEN, is_secret
 
 # Keys of features that lakelsm has not built, with the text that leaves the feature out. Any other is refused, when a
 # table is created and also when one is opened: reading or writing it without the feature would be wrong.
@@ -139,7 +140,7 @@ def check_new_keys(options: Mapping[str, str]) -> None:
         elif key not in known and not _is_unbuilt(key):
             near = difflib.get_close_matches(key, sorted(known), n=1)
             hint = f"did you mean '{near[0]}'?" if near else "see docs/options.md"
-            raise InvalidInputError(f"unknown option '{key}' = '{text}': {hint}")
+            raise InvalidInputError(f"unknown option {shown_option(key, text)}: {hint}")
 
 
 def check_unbuilt_keys(options: Mapping[str, str]) -> None:
@@ -148,8 +149,20 @@ def check_unbuilt_keys(options: Mapping[str, str]) -> None:
     for key, text in options.items():
         if key not in known and split_field_key(key) is None and _is_unbuilt(key):
             raise UnsupportedFeatureError(
-                f"option '{key}' = '{text}' is not supported yet; remove it to create the table"
+                f"option {shown_option(key, text)} is not supported yet; remove it to create the table"
             )
+
+
+def shown_option(key: str, text: str) -> str:
+    """A key and its value for a message; the value of an unknown key that may be that of a secret is not shown."""
+    return f"'{key}' = '{HIDDEN if holds_secret(key) else text}'"
+
+
+def holds_secret(key: str) -> bool:
+    """Whether an option may hold a secret: none that lakelsm knows does."""
+    return (
+        is_secret(key) and key not in _known_keys() and split_field_key(key) is None and split_index_key(key) is None
+    )
 
 
 def _known_keys() -> frozenset[str]:

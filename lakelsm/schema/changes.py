@@ -10,6 +10,8 @@ from dataclasses import KW_ONLY, dataclass
 
 from lakelsm.arguments import checked_flag, checked_name, checked_text, option_text, wrong_argument
 from lakelsm.errors import InvalidInputError, told_of
+from lakelsm.options.other_keys import holds_secret
+from lakelsm.secret_values import HIDDEN
 from lakelsm.types import DataType, parse_type
 
 ColumnPath = str | tuple[str, ...]
@@ -135,6 +137,9 @@ class SetOption:
     def __post_init__(self) -> None:
         _check_key(self.key)
         object.__setattr__(self, "value", option_text(self.key, self.value))
+
+    def __repr__(self) -> str:
+        return f"SetOption(key={self.key!r}, value={HIDDEN if holds_secret(self.key) else repr(self.value)})"
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class TableSchema:
     highest_field_id: int
     partition_keys: tuple[str, ...]
     primary_keys: tuple[str, ...]
-    options: Mapping[str, str] = field(hash=False)
+    options: Mapping[str, str] = field(hash=False, repr=False)
     comment: str | None = None
     time_millis: int = 0
     version: int = SCHEMA_VERSION

@@ -75,7 +75,7 @@ def with_dynamic_options(
     """
     for key, text in overrides.items():
         if not isinstance(text, str):
-            raise InvalidInputError(f"option '{key}' must be a text, not {text!r}")
+            raise InvalidInputError(f"option '{key}' must be a text, not a {type(text).__name__}")
         check_option_of_call(schema.options, key, text)
     merged = schema.with_options({**schema.options, **overrides})
     return merged, validate_changed_table(merged, overrides)

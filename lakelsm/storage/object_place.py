@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.secret_values import shown_uri
 
 
 class StoreKind(Enum):
@@ -59,8 +60,8 @@ def object_location(uri: str) -> tuple[ObjectPlace, str]:
     scheme, slashes, rest = uri.partition("://")
     if scheme.lower() == _HDFS or uri.lower().startswith(f"{_HDFS}:"):
         raise UnsupportedFeatureError(
-            f"{uri}: lakelsm has not built HDFS. Use a path of a mounted file system, or an object store (s3://, gs://, "
-            "abfss://)."
+            f"{shown_uri(uri)}: lakelsm has not built HDFS. Use a path of a mounted file system, or an object store "
+            "(s3://, gs://, abfss://)."
         )
     kind, scheme = _SCHEMES[scheme.partition(":")[0].lower()]
     wanted = "abfss://container@account.dfs.core.windows.net/path" if kind is StoreKind.AZURE else f"{scheme}://bucket/path"
@@ -68,10 +69,15 @@ def object_location(uri: str) -> tuple[ObjectPlace, str]:
     container, at, host = authority.rpartition("@")
     bucket = container if kind is StoreKind.AZURE else host
     if not slashes or bool(at) != (kind is StoreKind.AZURE) or not _NAME.fullmatch(bucket) or not _NAME.fullmatch(host):
-        # What stands before '@' may be a secret: it is not shown.
+        # What stands before '@' may be a secret, and so may its part behind a slash: nothing of it is shown.
         raise InvalidInputError(
-            f"{scheme}://…/{path} is no location: write {wanted}, with nothing else, and names of letters, digits, '.', "
-            "'-' and '_'."
+            f"A location {scheme}://… has another form: write {wanted}, with nothing else, and names of letters, digits, "
+            "'.', '-' and '_'."
+        )
+    if shown_uri(uri) != uri:
+        raise InvalidInputError(
+            f"{shown_uri(uri)} is a signed address: write {wanted} without a query, and pass credentials in "
+            "storage_options."
         )
     names = [name for name in path.split("/") if name]
     if any(name in (".", "..") or not name.isprintable() for name in names):

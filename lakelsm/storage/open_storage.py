@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
+from lakelsm.secret_values import shown_text, shown_uri
 from lakelsm.storage.file_io import FileIO
 from lakelsm.storage.local import LocalFileIO
 from lakelsm.storage.object_place import is_object_uri, object_location
@@ -38,7 +39,7 @@ def open_storage(
 
         return ObjectFileIO(place, options), path
     if storage_options:
-        raise InvalidInputError(f"{uri} is local, and storage_options are for object stores: leave them out.")
+        raise InvalidInputError(f"{shown_uri(uri)} is local, and storage_options are for object stores: leave them out.")
     return LocalFileIO(), _local_path(uri)
 
 
@@ -46,20 +47,21 @@ def _local_path(uri: str) -> str:
     path = uri
     try:
         parts = urlsplit(uri)
-    except ValueError as error:
-        raise InvalidInputError(f"{uri}: a location must be a path or a URI ({error})") from error
+    except ValueError:
+        raise InvalidInputError(f"{shown_uri(uri)}: a location must be a path or a URI.") from None
     if parts.scheme and not uri.startswith("/"):
         if parts.scheme.lower() != "file":
             raise UnsupportedFeatureError(
-                f"{uri}: storage scheme {parts.scheme!r} is not supported; use a path, a file: URI, or s3://, gs:// or "
-                "abfss://"
+                f"{shown_uri(uri)}: storage scheme {parts.scheme!r} is not supported; use a path, a file: URI, or s3://, "
+                "gs:// or abfss://"
             )
         if parts.netloc not in ("", "localhost"):
-            raise InvalidInputError(f"{uri}: a file: URI has no host; write file:///{parts.netloc}{parts.path}")
+            path = f"{parts.netloc}{parts.path}".rpartition("@")[2]
+            raise InvalidInputError(f"{shown_uri(uri)}: a file: URI has no host; write file:///{path}")
         path = uri[len("file:") :]
         if path.startswith("//"):
             path = path[2 + len(parts.netloc) :]
     if not path.startswith("/"):
         absolute = os.path.abspath(os.path.expanduser(path))
-        raise InvalidInputError(f"{uri}: a location must be absolute; write {absolute}")
+        raise InvalidInputError(f"{shown_text(uri)}: a location must be absolute; write {shown_text(absolute)}")
     return os.path.normpath(path).replace("//", "/")
