@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.predicate.parser import shown_condition
 from lakelsm.predicate.predicate import (
     And,
@@ -55,7 +55,10 @@ _WIDE = Context(prec=100)
 
 
 def check_understood(predicate: Predicate, where: str) -> None:
-    """Raise UnsupportedFeatureError unless each part of the condition ``where`` was understood."""
+    """Raise UnsupportedFeatureError unless each part of the condition ``where`` was understood.
+
+    Raises InvalidInputError for a LIKE pattern that is too long.
+    """
     unknown = unknown_part(predicate)
     if unknown is not None:
         raise UnsupportedFeatureError(
@@ -64,6 +67,27 @@ def check_understood(predicate: Predicate, where: str) -> None:
             "TIMESTAMP_NTZ), or leave it out and filter the rows that come, or let Spark judge it: Table.read, or "
             "engine='spark'."
         )
+    pattern = _too_long(predicate)
+    if pattern is not None:
+        raise InvalidInputError(
+            f"condition {shown_condition(where)}: Arrow cannot match a LIKE pattern of {len(pattern)} characters with "
+            f"{pattern.count('%') + pattern.count('_')} wildcards. Use fewer wildcards."
+        )
+
+
+def _too_long(predicate: Predicate) -> str | None:
+    """A pattern that Arrow has no room for; None where each can be matched."""
+    if isinstance(predicate, And | Or):
+        return next((pattern for pattern in map(_too_long, predicate.children) if pattern is not None), None)
+    if isinstance(predicate, IsTrue):
+        return _too_long(predicate.child)
+    if not isinstance(predicate, Like):
+        return None
+    try:
+        pc.match_like(pa.array([""]), predicate.pattern)
+    except pa.ArrowInvalid:
+        return predicate.pattern
+    return None
 
 
 def matching(predicate: Predicate, rows: Rows) -> pa.Array | pa.ChunkedArray:
@@ -163,14 +187,18 @@ def _scalar(number: Any, kind: pa.DataType, on_grid: bool, beyond: int) -> tuple
 
 
 def _is_in(column: _Values, values: tuple[Any, ...]) -> _Values:
-    kind = column.type
-    if pa.types.is_floating(kind):
-        listed = [pa.scalar(float(value) + 0.0, kind) for value in values]
-    else:
-        found = (_floored(kind, value) for value in values)
-        listed = [scalar for scalar, on_grid, beyond in found if scalar is not None and on_grid and not beyond]
-    places = pc.is_in(column, value_set=pa.array(listed, kind))
+    places = pc.is_in(column, value_set=_value_set(column.type, values))
     return pc.if_else(column.is_valid(), places, _NULL) if column.null_count else places
+
+
+def _value_set(kind: pa.DataType, values: tuple[Any, ...]) -> pa.Array:
+    """The values of a list as Arrow has them; it takes no step of Python for each but where their type differs."""
+    if pa.types.is_floating(kind):
+        return pa.array([float(value) + 0.0 for value in values], kind)
+    if pa.types.is_timestamp(kind):
+        times = pa.array([value.replace(tzinfo=None) for value in values], pa.timestamp("us"))
+        return times.cast(pa.timestamp(kind.unit)).cast(pa.int64()).cast(kind)
+    return pa.array(values, kind)
 
 
 def _where_valid(column: _Values, flag: bool) -> _Values:

@@ -11,7 +11,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
-from decimal import Context, Decimal
+from decimal import Context, Decimal, InvalidOperation
+from math import isfinite
 from typing import Any
 
 from lakelsm.predicate.predicate import (
@@ -63,6 +64,20 @@ _TIMESTAMP = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(?:\.(\d{1,6}))?)?(Z|[+-]\d{2}:\d{2})?"
 )
 _UTC_NAMES = frozenset(["UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z"])
+
+
+def number_literal(text: str) -> Literal | None:
+    """The number of a text as SQL has it, with or without a sign; None for one that no type of Spark has."""
+    if re.fullmatch(r"-?\d{1,400}", text):  # Python reads no more than 4,300 digits.
+        return Literal("integer", int(text))
+    try:
+        if re.fullmatch(r"-?\d*\.\d*", text):
+            return Literal("decimal", Decimal(text))
+        if re.fullmatch(r"-?(\d+(\.\d*)?|\.\d+)[eE][+-]?\d+", text):
+            return Literal("double", float(text)) if isfinite(float(text)) else None
+    except InvalidOperation:
+        return None
+    return None
 
 
 def compare(field: DataField, op: str, literal: Literal, session_zone: str | None) -> Predicate:

@@ -20,8 +20,9 @@ def parse_where(sql: str, fields: Sequence[DataField], session_time_zone: str | 
     `spark.sql.session.timeZone`; timestamps with local time zone are compared with a text without zone only
     if it is given and is UTC or a fixed offset.
 
-    Raises InvalidInputError if the text is no condition (with the position) or names a column that does not
-    exist (with the columns that do).
+    Raises InvalidInputError if the text is no condition (with the position), names a column that does not exist (with
+    the columns that do), is nested too deeply, or has more than 64 Mi characters or more than 50,000 words and operators
+    beside texts and long IN lists.
     """
     # The parser takes longer to load than a small table to read: calls without a condition do without.
     from lakelsm.predicate.sqlglot_tree import converted

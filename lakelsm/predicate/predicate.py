@@ -34,8 +34,8 @@ class Compare(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class In(Predicate):
-    """`column IN (values)`, or NOT IN. At least one value, none of them None or NaN; a NULL column gives
-    NULL.
+    """`column IN (values)`, or NOT IN. At least one value, each of which the column's type can have, none None or NaN;
+    a NULL column gives NULL.
     """
 
     column: str
@@ -127,19 +127,44 @@ _NEGATED_OP = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def all_of(children: Iterable[Predicate]) -> Predicate:
-    """The conjunction, flattened; one child is itself, none is TRUE."""
+    """The conjunction, flattened, all `!=` of a column as one NOT IN; one child is itself, none is TRUE."""
     flat: list[Predicate] = []
     for child in children:
         flat.extend(child.children if isinstance(child, And) else (child,))
+    flat = _listed(flat, "!=")
     return flat[0] if len(flat) == 1 else And(tuple(flat)) if flat else Constant(True)
 
 
 def any_of(children: Iterable[Predicate]) -> Predicate:
-    """The disjunction, flattened; one child is itself, none is FALSE."""
+    """The disjunction, flattened, all `=` of a column as one IN; one child is itself, none is FALSE."""
     flat: list[Predicate] = []
     for child in children:
         flat.extend(child.children if isinstance(child, Or) else (child,))
+    flat = _listed(flat, "=")
     return flat[0] if len(flat) == 1 else Or(tuple(flat)) if flat else Constant(False)
+
+
+def _listed(parts: list[Predicate], op: str) -> list[Predicate]:
+    """The parts, with several `=` of an OR, or `!=` of an AND, on one column as a list where the first of them was."""
+    columns = [part.column for part in parts if isinstance(part, Compare) and part.op == op]
+    if len(set(columns)) == len(columns):
+        return parts
+    lists: dict[str, dict[Any, None]] = {}
+    found: list[Predicate | str] = []
+    for part in parts:
+        if isinstance(part, Compare) and part.op == op:
+            if part.column not in lists:
+                found.append(part.column)
+            lists.setdefault(part.column, {})[part.value] = None
+        else:
+            found.append(part)
+    return [
+        part if isinstance(part, Predicate) else _one_of(part, tuple(lists[part]), negated=op == "!=") for part in found
+    ]
+
+
+def _one_of(column: str, values: tuple[Any, ...], *, negated: bool) -> Predicate:
+    return In(column, values, negated) if len(values) > 1 else Compare(column, "!=" if negated else "=", values[0])
 
 
 def negate(predicate: Predicate) -> Predicate:

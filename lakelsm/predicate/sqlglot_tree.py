@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from decimal import Decimal, InvalidOperation
-from math import isfinite
 from typing import Any
 
 import sqlglot
@@ -15,8 +13,8 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.predicate import literals
-from lakelsm.predicate.literals import Literal, compare_as_they_are
-from lakelsm.predicate.long_lists import cut_long_lists
+from lakelsm.predicate.literals import Literal, compare_as_they_are, number_literal
+from lakelsm.predicate.long_lists import check_size, cut_long_lists
 from lakelsm.predicate.parser import shown_condition
 from lakelsm.predicate.predicate import (
     Compare,
@@ -65,21 +63,25 @@ _TIME_CASTS = {
 def converted(sql: str, fields: Sequence[DataField], session_time_zone: str | None) -> Predicate:
     """The predicate of a condition: see `parser.parse_where`."""
     shortened, lists = cut_long_lists(sql)
-    tree = _parse(sql, shortened)
+    check_size(sql, shortened)
     # Spark puts variables in for `${x}`, within texts too.
     plain = "\\" not in sql and "${" not in sql
     scope = _Scope(fields, session_time_zone, texts_are_plain=plain, lists=lists)
-    scope.check_columns(tree)
-    if any(not any(value for name, value in node.args.items() if name != "this") for node in tree.find_all(exp.In)):
-        raise InvalidInputError(
-            f"predicate {shown_condition(sql)} has an empty list: IN () is true for no row; write FALSE, or give "
-            "it a value"
-        )
-    if isinstance(tree, exp.Literal):
-        raise InvalidInputError(
-            f"predicate {shown_condition(sql)} is a value, not a condition; compare it with something"
-        )
-    return scope.convert(tree)
+    try:
+        tree = _parse(sql, shortened)
+        scope.check_columns(tree)
+        if any(not any(value for name, value in node.args.items() if name != "this") for node in tree.find_all(exp.In)):
+            raise InvalidInputError(
+                f"predicate {shown_condition(sql)} has an empty list: IN () is true for no row; write FALSE, or give "
+                "it a value"
+            )
+        if isinstance(tree, exp.Literal):
+            raise InvalidInputError(
+                f"predicate {shown_condition(sql)} is a value, not a condition; compare it with something"
+            )
+        return scope.convert(tree)
+    except RecursionError as error:
+        raise InvalidInputError("cannot parse the predicate: it is nested too deeply; use IN lists") from error
 
 
 def _parse(sql: str, shortened: str) -> Node:
@@ -90,10 +92,6 @@ def _parse(sql: str, shortened: str) -> Node:
         if shortened != sql:
             return _parse(sql, sql)
         raise _syntax_error(sql, error) from error
-    except RecursionError as error:
-        raise InvalidInputError(
-            "cannot parse the predicate: it is nested too deeply; use IN lists"
-        ) from error
     if type(tree).__name__ in ("Block", "Command", "Semicolon"):
         position = sql.find(";") + 1
         raise InvalidInputError(
@@ -121,7 +119,7 @@ class _Scope:
     zone: str | None
     _: KW_ONLY
     texts_are_plain: bool
-    lists: Mapping[str, Sequence[Literal]] = field(default_factory=dict)
+    lists: Mapping[str, Sequence[Literal | None]] = field(default_factory=dict)
     _by_name: dict[str, DataField] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -180,6 +178,8 @@ class _Scope:
             known = [value for value in values if value is not None]
             if column is not None and len(known) == len(values):
                 return literals.is_in(column, known, self.zone)
+            if len(values) > _SHOWN:
+                return _unknown(node.this, f"IN a list of {len(values)} expressions")
         if isinstance(node, exp.Between) and _plain(node, "this", "low", "high"):
             return all_of(
                 [
@@ -274,7 +274,7 @@ class _Scope:
         if isinstance(node, exp.Boolean):
             return Literal("boolean", bool(node.this))
         if isinstance(node, exp.Literal):
-            return self._text(node.this) if node.is_string else _number(node.this)
+            return self._text(node.this) if node.is_string else number_literal(node.this)
         if isinstance(node, exp.Neg):
             inner = self.literal(node.this)
             if inner is None or inner.kind not in ("integer", "decimal", "double"):
@@ -342,19 +342,6 @@ def _own_columns(tree: Node) -> Iterator[exp.Column]:
 def _plain(node: Node, *arguments: str) -> bool:
     """Whether the node says nothing beyond the given arguments (such as a negation or a modifier)."""
     return not any(value for name, value in node.args.items() if name not in arguments and name != "_type")
-
-
-def _number(text: str) -> Literal | None:
-    if re.fullmatch(r"\d{1,400}", text):  # Python reads no more than 4,300 digits, and no type of Spark has so many.
-        return Literal("integer", int(text))
-    try:
-        if re.fullmatch(r"\d*\.\d*", text):
-            return Literal("decimal", Decimal(text))
-        if re.fullmatch(r"(\d+(\.\d*)?|\.\d+)[eE][+-]?\d+", text):
-            return Literal("double", float(text)) if isfinite(float(text)) else None
-    except InvalidOperation:
-        return None
-    return None
 
 
 def _compare_literals(op: str, left: Literal, right: Literal) -> Predicate | None:

@@ -97,26 +97,13 @@ def _prefix_range(prefix: str) -> tuple[str, ...]:
 def _may_match(predicate: Predicate, columns: Mapping[str, _Column], count: int) -> Mask:
     if isinstance(predicate, And | Or):
         is_and = isinstance(predicate, And)
-        masks = (_may_match(child, columns, count) for child in _listed(predicate))
+        masks = (_may_match(child, columns, count) for child in predicate.children)
         return reduce(np.logical_and if is_and else np.logical_or, masks, np.full(count, is_and))
     if isinstance(predicate, Constant):
         return np.full(count, predicate.value is True)
     if isinstance(predicate, Compare | In | StartsWith | IsNull | IsNotNull) and predicate.column in columns:
         return columns[predicate.column].may_match(predicate)
     return np.ones(count, dtype=bool)
-
-
-def _listed(predicate: And | Or) -> Iterable[Predicate]:
-    """The children, with all `=` of an OR on one column, or all `!=` of an AND, as one list."""
-    op = "!=" if isinstance(predicate, And) else "="
-    lists: dict[str, dict[Any, None]] = {}
-    for child in predicate.children:
-        if isinstance(child, Compare) and child.op == op:
-            lists.setdefault(child.column, {})[child.value] = None
-        else:
-            yield child
-    for column, values in lists.items():
-        yield In(column, tuple(values), negated=op == "!=")
 
 
 class _Column:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.predicate.evaluation import check_understood, matching
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Predicate, columns, negate, unknown_part
@@ -144,3 +144,11 @@ def test_the_columns_of_a_predicate_are_all_that_it_needs() -> None:
     assert columns(predicate) == {"i", "l", "Text", "flag"}
     rows = pa.table({"i": [1], "l": [1], "Text": ["ba"], "flag": [False]})
     assert matching(predicate, rows).to_pylist() == [True]
+
+
+@pytest.mark.parametrize("sql", ["Text LIKE '{}'", "NOT (i = 1 OR (Text LIKE '{}') IS TRUE)"])
+def test_a_pattern_that_arrow_has_no_room_for_is_refused_before_a_row_is_read(sql: str) -> None:
+    check_understood(parse(sql.format("%a" * 100)), sql)
+    long = sql.format("%a" * 200_000)
+    with pytest.raises(InvalidInputError, match="a LIKE pattern of 400000 characters with 200000 wildcards"):
+        check_understood(parse(long), long)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +16,11 @@ from hypothesis import strategies as st
 from lakelsm.errors import InvalidInputError
 from lakelsm.lsm.pruning import files_that_may_match, partitions_that_may_match
 from lakelsm.predicate import long_lists
+from lakelsm.predicate.evaluation import check_understood, matching
 from lakelsm.predicate.parser import parse_where
-from lakelsm.predicate.predicate import Compare, In, columns, equality_values
+from lakelsm.predicate.predicate import Compare, In, columns, equality_values, unknown_part
 from lakelsm.predicate.statistics import ColumnBounds, StatsTable, may_match
+from lakelsm.types import to_arrow
 from tests.predicate.conditions import FIELDS
 from tests.predicate.test_statistics import NAN
 
@@ -52,6 +57,84 @@ def test_a_long_condition_is_planned_in_two_seconds(name: str) -> None:
     assert sum(kept) == left
 
 
+DAYS = range(10, 31)
+#: Rows in turns of ten meet the condition: what it compares with is made ready for each turn.
+MATCHED: dict[str, tuple[Callable[[], str], int]] = {
+    "numbers": (lambda: f"id IN ({','.join(map(str, range(MANY)))})", 500),
+    "texts": (lambda: f"Name IN ({','.join(repr(f'k{at}') for at in range(MANY))})", 500),
+    "decimals": (lambda: f"amount IN ({','.join(f'{at}.5' for at in range(MANY // 10))})", 0),
+    "days": (lambda: f"day NOT IN ({', '.join([f'DATE {str(date(2020, 1, day))!r}' for day in DAYS] * 500)})", 479),
+    "ORs": (lambda: " OR ".join(f"id = {at}" for at in range(TERMS)), 500),
+    "ANDs": (lambda: " AND ".join(f"id <> {at}" for at in range(TERMS)), 0),
+    "reals": (lambda: " OR ".join(f"ratio = {at}" for at in range(TERMS)), 500),
+}
+
+
+@pytest.mark.parametrize("name", MATCHED)
+def test_many_batches_of_rows_meet_a_long_condition_in_two_seconds(name: str) -> None:
+    text, met = MATCHED[name]
+    kinds = {field.name: to_arrow(field.type) for field in FIELDS}
+    numbers = range(500)
+    rows = pa.table(
+        {
+            "id": pa.array(numbers, kinds["id"]),
+            "Name": [f"k{at}" for at in numbers],
+            "amount": pa.array([Decimal(at) for at in numbers], kinds["amount"]),
+            "ratio": pa.array([float(at) for at in numbers], kinds["ratio"]),
+            "day": pa.array([date(2020, 1, 1) + timedelta(at) for at in numbers], kinds["day"]),
+        }
+    )
+    sql = text()
+    started = time.process_time()
+    predicate = parse_where(sql, FIELDS)
+    check_understood(predicate, sql)
+    found = sum(matching(predicate, batch).true_count for batch in rows.to_batches(max_chunksize=10))
+    assert time.process_time() - started < 2
+    assert found == met
+
+
+TOO_LONG: dict[str, Callable[[], str]] = {
+    "ANDs": lambda: " AND ".join(f"id > {at}" for at in range(20_000)),
+    "expressions": lambda: f"id IN ({'1 + 1,' * 20_000} 1)",
+    "sum": lambda: f"id = 1{'+ 1' * 30_000}",
+    "cases": lambda: f"CASE {' '.join(f'WHEN id = {at} THEN true' for at in range(20_000))} ELSE false END",
+    "text": lambda: f"Name = '{'x' * (1 << 26)}'",
+}
+
+
+@pytest.mark.parametrize("name", TOO_LONG)
+def test_a_condition_that_would_take_a_parser_seconds_is_refused_at_once(name: str) -> None:
+    sql = TOO_LONG[name]()
+    started = time.process_time()
+    with pytest.raises(InvalidInputError, match=r"the condition has .*Write many values of a column as one IN list"):
+        parse_where(sql, FIELDS)
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [f"Name = '{'a AND ' * MANY}'", f"Name IN ({','.join(repr(chr(92) * 2 + str(at)) for at in range(MANY // 10))})"],
+    ids=["text", "escapes"],
+)
+def test_what_is_quoted_counts_little(sql: str) -> None:
+    assert columns(parse_where(sql, FIELDS)) <= {"Name"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [f"flag{' IS TRUE' * 3_000}", f"id = 5{'::int' * 3_000}", f"{'(' * 3_000}flag{')' * 3_000}", f"{'NOT ' * 3_000}flag"],
+    ids=["tests", "casts", "parentheses", "negations"],
+)
+def test_what_is_nested_too_deeply_is_refused(sql: str) -> None:
+    with pytest.raises(InvalidInputError, match="nested too deeply"):
+        parse_where(sql, FIELDS)
+
+
+def test_a_number_of_more_digits_than_any_type_has_is_not_understood_in_a_list_either() -> None:
+    sql = f"id IN ({','.join(map(str, range(1_000)))}, {'9' * 5_000})"
+    assert unknown_part(parse_where(sql, FIELDS)) is not None
+
+
 @pytest.mark.parametrize("sql", ["id IN ()", "Name = 'a' OR id NOT IN ( )"])
 def test_an_empty_list_is_refused(sql: str) -> None:
     with pytest.raises(InvalidInputError, match=r"IN \(\) is true for no row; write FALSE"):
@@ -66,13 +149,15 @@ def test_a_fault_in_a_long_condition_is_told_at_its_place_and_briefly() -> None:
 
 
 LITERALS = st.lists(
-    st.integers(-9, 9).map(str) | st.sampled_from(["'a'", "'IN (1, 2)'", "'it''s'", "''", "NULL", "1.5", "'--'"]),
+    st.integers(-9, 9).map(str) | st.sampled_from(["'a'", "'IN (1, 2)'", "'it''s'", "''", "NULL", "1.5", "'--'"])
+    | st.sampled_from(["-.5", "2.", "1e3", "-1.5E-2", "null", "DATE '2020-01-01'", "timestamp_ntz'2020-01-01 00:00:00'"]),
     min_size=1,
     max_size=4,
 )
 PARTS = st.one_of(
     st.builds(lambda values, no: f"id {'NOT ' * no}IN ({', '.join(values)})", LITERALS, st.booleans()),
     st.builds(lambda values: f"Name in({','.join(values)} )", LITERALS),
+    st.builds(lambda name, of: f"{name} IN({','.join(of)})", st.sampled_from(("ratio", "amount", "day")), LITERALS),
     st.sampled_from(["Name = 'id IN (3)'", "`Name` = 'x' -- id IN (1)\n", "/* id IN (2) */ id = 3", 'Name <> "IN (1)"']),
 )
 

@@ -17,6 +17,8 @@ from lakelsm.predicate.predicate import (
     IsNull,
     Or,
     Unknown,
+    all_of,
+    any_of,
     columns,
     equality_values,
     is_exact,
@@ -100,3 +102,12 @@ def test_unknown_is_neither_true_nor_false_but_does_not_hide_the_rest() -> None:
     assert evaluate(And((Unknown(), yes)), row) is None
     assert evaluate(negate(Unknown()), row) is None
     assert evaluate(IsNull("id"), {"id": None}) is True
+
+
+def test_equalities_of_one_column_are_one_list_where_the_first_of_them_was() -> None:
+    ids = [Compare("id", "=", at) for at in (3, 1, 3)]
+    name = Compare("Name", "=", "a")
+    assert any_of([ids[0], IsNull("id"), ids[1], name, ids[2]]) == Or((In("id", (3, 1)), IsNull("id"), name))
+    assert any_of([ids[0], ids[2]]) == ids[0]
+    assert all_of([ids[0], ids[1]]) == And((ids[0], ids[1]))
+    assert negate(any_of(ids)) == all_of(map(negate, ids)) == In("id", (3, 1), negated=True)

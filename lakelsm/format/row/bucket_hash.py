@@ -40,7 +40,8 @@ _F1, _F2 = 0x85EBCA6B, 0xC2B2AE35  # Persisted: do not change
 _FULL = 0xFFFFFFFF
 
 _BLOCK_ROWS = 1 << 14  # the working arrays of a block stay in the processor's cache
-_FEW_ROWS = 8  # below this many rows, plain integers are faster than arrays
+_FEW_ROWS = 32  # up to this many rows, plain integers are faster than arrays
+_WORDS_ALONE = 1 << 16  # words of one row that are plain integers at a time
 
 
 def hash_rows(rows: pa.BinaryArray) -> Hashes:
@@ -138,11 +139,6 @@ def _rotated(value: int, bits: int) -> int:
     return ((value << bits) | (value >> (32 - bits))) & _FULL
 
 
-def _mix_one(state: int, word: int) -> int:
-    state ^= _rotated(word * _C1 & _FULL, 15) * _C2 & _FULL
-    return (_rotated(state, 13) * 5 + _ADD) & _FULL
-
-
 def mixed_words(words: Sequence[int], state: int = _SEED) -> int:
     """The state of the hash of one row after some more words of four bytes; `finished_hash` makes the hash of it."""
     for word in words:
@@ -172,7 +168,7 @@ class _Mixer:
     def mix_common(self, word: int) -> None:
         """The next four bytes are the same in every row."""
         if self.common is not None:
-            self.common = _mix_one(self.common, word)
+            self.common = mixed_words([word], self.common)
             return
         if word:
             self.state ^= np.uint32(_rotated(word * _C1 & _FULL, 15) * _C2 & _FULL)
@@ -181,9 +177,7 @@ class _Mixer:
     def mix(self, words: UInts) -> None:
         """The next four bytes of the first ``len(words)`` rows."""
         rows = len(words)
-        if self.common is not None:
-            self.state.fill(self.common)
-            self.common = None
+        self._part()
         word, other = self._word[:rows], self._other[:rows]
         np.multiply(words, np.uint32(_C1), out=word)
         np.right_shift(word, np.uint32(17), out=other)
@@ -194,10 +188,30 @@ class _Mixer:
         np.bitwise_xor(state, word, out=state)
         self._turn(rows)
 
+    def mix_table(self, words: UInts) -> None:
+        """The next words of all rows, a column each."""
+        if len(words) <= _FEW_ROWS:
+            for row, own in enumerate(words):
+                self.mix_alone(row, own)
+        else:
+            for column in range(words.shape[1]):
+                self.mix(words[:, column])
+
+    def mix_alone(self, row: int, words: UInts) -> None:
+        """The next words of one row. Each step needs the one before, so that only what goes into a step is an array."""
+        self._part()
+        state = int(self.state[row])
+        for start in range(0, len(words), _WORDS_ALONE):
+            part = words[start : start + _WORDS_ALONE] * np.uint32(_C1)
+            part = (part << np.uint32(15) | part >> np.uint32(17)) * np.uint32(_C2)
+            for word in part.tolist():
+                state ^= word
+                state = ((state << 13 | state >> 19) * 5 + _ADD) & _FULL
+        self.state[row] = state
+
     def finish(self, byte_lengths: int | UInts) -> Hashes:
         """The hashes, given the rows' lengths in bytes."""
-        if self.common is not None:
-            self.state.fill(self.common)
+        self._part()
         state, other = self.state, self._other
         state ^= np.uint32(byte_lengths) if isinstance(byte_lengths, int) else byte_lengths
         for shift, factor in ((16, _F1), (13, _F2)):
@@ -207,6 +221,12 @@ class _Mixer:
         np.right_shift(state, np.uint32(16), out=other)
         state ^= other
         return state.view(np.int32)
+
+    def _part(self) -> None:
+        """Give each row a state of its own."""
+        if self.common is not None:
+            self.state.fill(self.common)
+            self.common = None
 
     def _turn(self, rows: int) -> None:
         state, other = self.state[:rows], self._other[:rows]
@@ -237,9 +257,7 @@ def _hash_fields(fields: Sequence[FieldSlots], rows: int) -> Hashes:
             cursor += int(field.var_words)
     for field in fields:
         if field.var_data is not None:
-            words = field.var_data.view(np.uint32).reshape(rows, -1)
-            for column in range(words.shape[1]):
-                mixer.mix(words[:, column])
+            mixer.mix_table(field.var_data.view(np.uint32).reshape(rows, -1))
     return mixer.finish(cursor * 8)
 
 
@@ -267,9 +285,14 @@ def _hash_strings(buffer: npt.NDArray[np.uint8], starts: Longs, lengths: Longs, 
     mixer = _Mixer(len(starts))
     order = np.argsort(-lengths, kind="stable")
     places, counts = starts[order], lengths[order] >> 2
-    for step in range(int(counts[0])):
-        active = int(np.searchsorted(-counts, -step, side="left"))
+    step, active = 0, _longer(counts, 0)
+    while active > _FEW_ROWS:
         mixer.mix(load_numbers(buffer, places[:active] + 4 * step, "<u4"))
+        step += 1
+        active = _longer(counts, step)
+    for row in range(active):
+        start = int(places[row])
+        mixer.mix_alone(row, buffer[start + 4 * step : start + 4 * int(counts[row])].copy().view("<u4"))
     for byte in range(tail):
         # A byte is mixed as a number of its own, with its sign.
         mixer.mix(buffer[places + (counts << 2) + byte].view(np.int8).astype(np.int32).view(np.uint32))
@@ -284,24 +307,23 @@ def _hash_block(words: UInts, starts: npt.NDArray[np.int64], counts: npt.NDArray
     mixer = _Mixer(rows)
     first = int(counts[0])
     if bool((counts == first).all()) and bool((np.diff(starts) == first).all()):
-        table = words[int(starts[0]) : int(starts[0]) + rows * first].reshape(rows, first)
-        for column in range(first):
-            mixer.mix(table[:, column])
+        mixer.mix_table(words[int(starts[0]) : int(starts[0]) + rows * first].reshape(rows, first))
         return mixer.finish(4 * first)
     order = np.argsort(-counts, kind="stable")
     places, sorted_counts = starts[order], counts[order]
-    active = int(np.searchsorted(-sorted_counts, 0, side="left"))  # rows that have a word number `step`
-    step = 0
-    while active > _FEW_ROWS or (step == 0 and active):
+    step, active = 0, _longer(sorted_counts, 0)
+    while active > _FEW_ROWS:
         mixer.mix(words[places[:active] + step])
         step += 1
-        active = int(np.searchsorted(-sorted_counts, -step, side="left"))
-    for row in range(active):  # at most _FEW_ROWS very long keys
-        rest = words[int(places[row]) + step : int(places[row]) + int(sorted_counts[row])].tolist()
-        state = int(mixer.state[row])
-        for word in rest:
-            state = _mix_one(state, word)
-        mixer.state[row] = state
+        active = _longer(sorted_counts, step)
+    for row in range(active):
+        start = int(places[row])
+        mixer.mix_alone(row, words[start + step : start + int(sorted_counts[row])])
     hashes = np.empty(rows, dtype=np.int32)
     hashes[order] = mixer.finish((sorted_counts << 2).astype(np.uint32))
     return hashes
+
+
+def _longer(counts: Longs, step: int) -> int:
+    """How many of some descending counts are above ``step``."""
+    return int(np.searchsorted(-counts, -step, side="left"))

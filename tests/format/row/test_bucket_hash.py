@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -92,6 +93,18 @@ def test_many_rows_with_a_few_very_long_keys_hash_alike() -> None:
     hashes = key_hashes([pa.array(texts)], [STRING])
     for index in (0, 1, 16_383, 16_384, 20_000, 39_998, 39_999):
         assert hashes[index] == reference_hash(reference_row([texts[index]], [STRING]))
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_key_of_a_megabyte_is_hashed_in_less_than_a_second(rows: int) -> None:
+    texts = ["x" * (1 << 20) + "y" * row for row in range(rows)]
+    encoded = encode_rows([pa.array(texts)], [STRING])
+    started = time.process_time()
+    by_fields, by_rows = key_hashes([pa.array(texts[:1])], [STRING]), hash_rows(encoded)
+    by_bytes = hash_bytes(RowBytes.of(encoded))
+    assert time.process_time() - started < 1
+    assert by_rows.tolist() == [reference_hash(encoded[row].as_py()) for row in range(rows)]
+    assert by_fields[0] == by_rows[0] == by_bytes[0] and by_bytes[-1] == by_rows[-1]
 
 
 def test_nulls_in_one_block_leave_the_other_blocks_alone() -> None:
