@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelsm.arguments import checked_flag, checked_location, option_texts
-from lakelsm.engine import checked_session, opened_storage
+from lakelsm.engine import checked_session, forget_table, opened_storage
 from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, told_of
 from lakelsm.format.paths import DATABASE_SUFFIX, MAIN_BRANCH, TablePaths, database_path, table_path
 from lakelsm.format.table_name import TableName, checked_database
@@ -133,6 +133,7 @@ class Catalog:
         """
         self.table(name)
         paths = self._paths(name)
+        forget_table(paths.root)
         self._file_io.delete_dir(paths.root, last=paths.schema_dir.rpartition("/")[2])
 
     def list_databases(self) -> list[str]:

@@ -111,6 +111,14 @@ def stop_session() -> None:
         active.stop()
 
 
+def forget_table(root: str) -> None:
+    """Drop what Spark sessions keep of a table that was dropped; PySpark is not loaded for it."""
+    if "lakelsm.frames.hidden_rows" in sys.modules:
+        from lakelsm.frames.hidden_rows import forget_table
+
+        forget_table(root)
+
+
 def has_session(spark: SparkSession | None) -> bool:
     """Whether there is a Spark session to work in: the one given, the active one, or that of spark-submit."""
     return spark is not None or is_submitted() or _active_session() is not None

@@ -1,7 +1,8 @@
 """The rows that a read leaves out, found by tasks: those that a merge hides, and those that deletion vectors mask.
 
-They depend on nothing but files, which never change, and on how the table merges. So a session keeps them for the next
-read of the same files: Spark caches what the tasks yield, when an action needs it first, and drops it with the session.
+They depend on nothing but files, which never change, and on how the table merges. So they are kept for the next read of
+the same files in a session: Spark caches what the tasks yield, when an action needs it first. Each table has its bound,
+and so has the process. What is of a session that was stopped, or that nobody refers to, is dropped by the next read.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from threading import Lock
+from typing import TYPE_CHECKING
+from weakref import ref
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -26,6 +29,10 @@ from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.tasks import read_units
 
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
+
 #: Spark's schema of `stale_chunks`.
 STALE_SCHEMA = T.StructType(
     [
@@ -38,6 +45,9 @@ STALE_SCHEMA = T.StructType(
 
 #: Bytes around the words of a file's part: the driver keeps what is planned of it.
 _AROUND_WORDS = 1 << 10
+#: What is kept of all tables and sessions: bytes, unless one table may have more, and states of tables.
+_MOST_BYTES = 256 << 20
+_MOST_STATES = 100
 
 
 @dataclass(frozen=True)
@@ -64,25 +74,34 @@ def hidden_rows(
     size, most = _most_bytes(units, masked), store.options.lakelsm_hidden_rows_max_memory
     if size > most:
         return HiddenRows(_found(spark, store, schemas, units, masked, snapshot), found_before=False)
-    owner = _Owner(spark.sparkContext.applicationId, spark._jsparkSession.sessionUUID(), store.paths.branch_root)
-    state = _State(tuple(units), tuple(masked), MergeSpec.of(store.schema, store.options), store.schema.id)
+    owner = _Owner(ref(spark), store.paths.branch_root)
+    state = _State(owner, tuple(units), tuple(masked), MergeSpec.of(store.schema, store.options), store.schema.id)
     with _lock:
-        _forget_other_applications(owner.application)
-        kept = _kept.setdefault(owner, OrderedDict())
-        known = kept.pop(state, None)
-        chunks = known.chunks if known else _found(spark, store, schemas, units, masked, snapshot).persist()
-        kept[state] = _Kept(chunks, size)
-        while sum(one.size for one in kept.values()) > most:
-            kept.popitem(last=False)[1].chunks.unpersist()
+        _drop([state for state, kept in _kept.items() if state.owner.session() is None or not _runs(kept.context)])
+        known = _kept.pop(state, None)
+        if known is None:
+            found = _found(spark, store, schemas, units, masked, snapshot).persist()
+            _kept[state] = _Kept(found._jdf, size, spark.sparkContext)
+        else:
+            _kept[state] = known
+        _drop(_surplus([state for state in _kept if state.owner == owner], most, _MOST_STATES))
+        _drop(_surplus(list(_kept), max(most, _MOST_BYTES), _MOST_STATES))
+        # The cache refers to no session, or none would ever be dropped.
+        chunks = found if known is None else DataFrame(known.frame, spark)
     return HiddenRows(chunks, found_before=known is not None)
+
+
+def forget_table(root: str) -> None:
+    """Drop what is kept of a table, in all sessions. ``root`` is its directory."""
+    with _lock:
+        _drop([state for state in _kept if f"{state.owner.branch_root}/".startswith(f"{root}/")])
 
 
 @dataclass(frozen=True)
 class _Owner:
-    """A session and a branch of a table: schemas with one id may differ between branches."""
+    """A session, as long as there is one, and a branch of a table: schemas with one id may differ between branches."""
 
-    application: str
-    session: str
+    session: ref[SparkSession]
     branch_root: str
 
 
@@ -90,6 +109,7 @@ class _Owner:
 class _State:
     """All that hidden rows follow from. A file's name is never given twice, so its path stands for its rows."""
 
+    owner: _Owner
     units: tuple[MergeUnit, ...]
     masked: tuple[RunFile, ...]
     spec: MergeSpec
@@ -98,18 +118,37 @@ class _State:
 
 @dataclass(frozen=True)
 class _Kept:
-    chunks: DataFrame
+    """A persisted frame of Spark's, without the session of PySpark's."""
+
+    frame: JavaObject
     size: int
+    context: SparkContext
 
 
-_kept: dict[_Owner, OrderedDict[_State, _Kept]] = {}
+#: The one that was not used for longest is the first.
+_kept: OrderedDict[_State, _Kept] = OrderedDict()
 _lock = Lock()
 
 
-def _forget_other_applications(application: str) -> None:
-    """Let go of what ended sessions had: Spark has dropped it."""
-    for owner in [owner for owner in _kept if owner.application != application]:
-        del _kept[owner]
+def _surplus(states: list[_State], most_bytes: int, most_states: int) -> list[_State]:
+    """The first of some states, without which the others are within the bounds."""
+    size, first = sum(_kept[state].size for state in states), 0
+    while size > most_bytes or len(states) - first > most_states:
+        size -= _kept[states[first]].size
+        first += 1
+    return states[:first]
+
+
+def _drop(states: list[_State]) -> None:
+    """Spark computes again what a frame still needs of it."""
+    for state in states:
+        kept = _kept.pop(state)
+        if _runs(kept.context):  # Else Spark has dropped it.
+            kept.frame.unpersist(False)
+
+
+def _runs(context: SparkContext) -> bool:
+    return context._jsc is not None
 
 
 def _most_bytes(units: Sequence[MergeUnit], masked: Sequence[RunFile]) -> int:

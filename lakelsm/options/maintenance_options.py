@@ -216,7 +216,8 @@ class MaintenanceOptions:
         SIZE,
         64 << 20,
         "What a Spark session keeps at most of which rows reads leave out, about a bit a row and 1 KB a file, so that "
-        "the next read of a snapshot does not look for them again; 0 keeps none; of lakelsm alone.",
+        "the next read of a snapshot does not look for them again; 0 keeps none. A process keeps 256 MB or this, if it "
+        "is more, and 100 states of tables at most; of lakelsm alone.",
         low=0,
         per_call=False,
     )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import ref
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
-from lakelsm import Table
+from lakelsm import Catalog, Table
 from lakelsm.frames import hidden_rows
 from lakelsm.frames.hidden_rows import _most_bytes
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
@@ -15,6 +20,7 @@ from tests.compact.local_table import LocalTable
 from tests.read.tables import rows_of
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
 
@@ -46,12 +52,7 @@ def test_what_is_kept_is_bounded_by_the_table_and_the_oldest_goes_first(spark: S
         local.write(*((key, str(number)) for key in range(10)))
 
     def kept() -> list[int]:
-        return [
-            len(state.units[0].files)
-            for owner, states in hidden_rows._kept.items()
-            if owner.branch_root == str(local.root)
-            for state in states
-        ]
+        return [len(state.units[0].files) for state in _kept_of(local.root)]
 
     for snapshot in (2, 3, 2):
         assert table.read(snapshot_id=snapshot).count() == 10
@@ -65,7 +66,92 @@ def test_what_is_kept_is_bounded_by_the_table_and_the_oldest_goes_first(spark: S
     for _ in range(2):
         unkept.write((1, "a"))
     assert Table.for_path(str(unkept.root), spark).read().count() == 1
-    assert str(unkept.root) not in {owner.branch_root for owner in hidden_rows._kept}
+    assert _kept_of(unkept.root) == []
+
+
+def test_what_is_kept_goes_with_its_session_and_with_its_table(spark: SparkSession, tmp_path: Path) -> None:
+    catalog = Catalog(str(tmp_path), spark)
+    roots = []
+    for name in ("s.one", "s.two"):
+        table = catalog.create_table(name, "k INT", primary_key=["k"], options={"bucket": 1, "write-only": True})
+        for _ in range(2):
+            table.write(pa.table({"k": pa.array([1, 2], pa.int32())}))
+        roots.append(tmp_path / "s.db" / name.removeprefix("s."))
+        assert table.read().count() == 2
+
+    sessions = []
+    for _ in range(5):
+        session = spark.newSession()
+        sessions.append(ref(session))
+        assert Table.for_path(str(roots[0]), session).read().count() == 2
+    frames = {state: kept.frame for state, kept in hidden_rows._kept.items() if state.owner.branch_root == str(roots[0])}
+    assert len(frames) > 1 and all(map(_is_persisted, frames.values()))
+    del session
+    spark.newSession()  # PySpark refers to the session that was made last.
+    gc.collect()
+    assert [one() for one in sessions] == [None] * 5
+    assert table.read().count() == 2
+    assert len(_kept_of(roots[0])) == len(_kept_of(roots[1])) == 1
+    assert [state for state, frame in frames.items() if _is_persisted(frame)] == _kept_of(roots[0])
+
+    frames = {state: kept.frame for state, kept in hidden_rows._kept.items() if state.owner.branch_root == str(roots[1])}
+    catalog.drop_table("s.two")
+    assert _kept_of(roots[1]) == [] and not any(map(_is_persisted, frames.values()))
+    assert len(_kept_of(roots[0])) == 1
+
+
+def test_a_process_keeps_a_bounded_number_of_states_and_bytes_of_all_tables(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = []
+    for name in "abc":
+        local = LocalTable(tmp_path / name, write_only="true", **{"lakelsm.hidden-rows.max-memory": "9300 b"})
+        for value in ("x", "y"):
+            local.write((1, value))
+        tables.append(Table.for_path(str(local.root), spark))
+    assert tables[0].read().count() == 1
+    first = hidden_rows._kept[_kept_of(tmp_path / "a")[0]].frame
+    assert _is_persisted(first)
+    monkeypatch.setattr(hidden_rows, "_MOST_STATES", 2)
+    for table in tables:
+        assert table.read().count() == 1
+    assert [len(_kept_of(tmp_path / name)) for name in "abc"] == [0, 1, 1]
+    assert len(hidden_rows._kept) == 2 and not _is_persisted(first)
+    monkeypatch.setattr(hidden_rows, "_MOST_BYTES", 0)
+    assert tables[1].read().count() == 1
+    assert [len(_kept_of(tmp_path / name)) for name in "abc"] == [0, 1, 1], "both have room in what one table may have"
+    monkeypatch.setattr(hidden_rows, "_most_bytes", lambda units, masked: 9300)
+    assert tables[0].read().count() == 1
+    assert [len(_kept_of(tmp_path / name)) for name in "abc"] == [1, 0, 0]
+
+
+def test_what_a_stopped_session_kept_is_dropped_by_the_next_read(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = LocalTable(tmp_path / "t", write_only="true")
+    for value in ("x", "y"):
+        local.write((1, value))
+    table = Table.for_path(str(local.root), spark)
+    assert table.read().count() == 1
+    (state,) = _kept_of(local.root)
+
+    class Stopped:
+        _jsc = None
+
+    kept = hidden_rows._kept[state]
+    hidden_rows._kept[state] = replace(kept, context=Stopped())  # type: ignore[arg-type]
+    assert table.read().count() == 1
+    assert _kept_of(local.root) == [state] and hidden_rows._kept[state].context is spark.sparkContext
+    assert _is_persisted(kept.frame), "nothing is asked of a session that was stopped"
+    kept.frame.unpersist(False)
+
+
+def _is_persisted(frame: JavaObject) -> bool:
+    return bool(frame.storageLevel().useMemory())
+
+
+def _kept_of(root: Path) -> list[hidden_rows._State]:
+    return [state for state in hidden_rows._kept if state.owner.branch_root == str(root)]
 
 
 def test_bitmaps_are_counted_as_a_bit_a_row_and_for_each_part_its_plan_and_the_rest_of_a_chunk() -> None:
