@@ -123,12 +123,20 @@ class CommitRun:
             if latest is not None and self._is_below_a_gap(latest):
                 self._await_rollback(latest, started)
                 continue
-            earlier = self._replay.since(latest, self._attempts) or self._attempt.published_before(latest, self._attempts)
-            if earlier is not None:
-                self._files.delete_except()
-                return earlier
-            self._attempts += 1
-            snapshot, used = self._prepare(latest)
+            try:
+                earlier = self._replay.since(latest, self._attempts)
+                earlier = earlier or self._attempt.published_before(latest, self._attempts)
+                if earlier is not None:
+                    self._files.delete_except()
+                    return earlier
+                self._attempts += 1
+                snapshot, used = self._prepare(latest)
+            except CorruptTableError:
+                # A rollback deletes files of the snapshots that it removed.
+                if latest is None or self._snapshots.is_kept(latest):
+                    raise
+                self._wait(started, latest.id + 1)
+                continue
             if self._publish(snapshot):
                 self._env.step("snapshot-published")
                 has_files = not self._sent_again or self._has_its_list(snapshot)

@@ -76,7 +76,12 @@ class Compactor:
         if snapshot is None:
             return CompactionResult(table=store.name, status=CompactionStatus.NOTHING)
         now = self._surroundings.clock()
-        plan = plan_table(store, snapshot, scope, self._surroundings.local_wall_clock(now), now)
+        lost = CompactionResult(table=store.name, status=CompactionStatus.CONFLICT)
+        try:
+            with store.while_changed(snapshot):
+                plan = plan_table(store, snapshot, scope, self._surroundings.local_wall_clock(now), now)
+        except CommitConflictError:
+            return lost
         if not plan.buckets:
             return CompactionResult(
                 table=store.name, status=CompactionStatus.NOTHING, seconds=self._seconds_since(started)
@@ -103,7 +108,11 @@ class Compactor:
                 bytes=total.bytes_written,
                 snapshot_ids=total.snapshot_ids,
             )
-            part = self._run(plan, group, limits.task_memory, identifier, whole_table and last, changelog, so_far)
+            try:
+                with store.while_changed(snapshot):
+                    part = self._run(plan, group, limits.task_memory, identifier, whole_table and last, changelog, so_far)
+            except CommitConflictError:
+                part = lost
             total = joined(total, part)
         return replace(total, seconds=self._seconds_since(started))
 
@@ -143,7 +152,10 @@ class Compactor:
         changelog: bool,
         record: MaintenanceRecord,
     ) -> CompactionResult:
-        """Rewrite and commit some buckets in one snapshot. ``record`` is of the run so far, which is that of its user."""
+        """Rewrite and commit some buckets in one snapshot. ``record`` is of the run so far, which is that of its user.
+
+        Raises CommitConflictError where another commit, a rollback or an expiry came first.
+        """
         store = self._store
         rule = changelog_rule(store.schema, store.options) if changelog else None
         units = [unit for bucket in buckets for unit in rewrite_units(store, plan, bucket, rule is not None)]
@@ -164,10 +176,7 @@ class Compactor:
                 identifier=identifier,
                 properties={**full, **record.as_property()},
             )
-            try:
-                outcome, masked, remapped = self._published(plan, buckets, written, files, task_memory, commit)
-            except CommitConflictError:
-                return CompactionResult(table=store.name, status=CompactionStatus.CONFLICT)
+            outcome, masked, remapped = self._published(plan, buckets, written, files, task_memory, commit)
         ids = () if outcome.snapshot is None else (outcome.snapshot.id,)
         return replace(
             self._planned(plan, buckets, CompactionStatus.DONE),

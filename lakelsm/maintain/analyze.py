@@ -96,7 +96,8 @@ def analyze(
     result = AnalyzeResult(table=store.name, dry_run=dry_run, columns=tuple(column.name for column in columns))
     if snapshot is None:
         return result
-    statistics = _collected(engine, store, snapshot, columns)
+    with store.while_changed(snapshot):
+        statistics = _collected(engine, store, snapshot, columns)
     committed = None if dry_run else _publish(store, statistics, commit_user, started, surroundings)
     return replace(
         result,

@@ -161,7 +161,8 @@ def _check_buckets(store: TableStore, numbers: Collection[int]) -> None:
     if count < 1 or max(numbers) < count:
         return
     snapshot = store.snapshots.latest()
-    entries = [] if snapshot is None else read_live_entries(store.file_io, store.paths, snapshot)
+    with store.while_changed(snapshot):
+        entries = [] if snapshot is None else read_live_entries(store.file_io, store.paths, snapshot)
     count = max([count, *(entry.total_buckets for entry in entries)])
     beyond = sorted(number for number in numbers if number >= count)
     if beyond:

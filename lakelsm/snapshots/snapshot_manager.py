@@ -201,6 +201,14 @@ class SnapshotManager:
             return True
         return before is None and self.earliest_id() == snapshot.id
 
+    def is_kept(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot that was read is there, and its files with it: it does not expire, and it was not published
+        on a snapshot that was rolled back. Its writer takes such a one back before LATEST names it.
+        """
+        if not snapshot.is_same(self.try_get(snapshot.id)) or self.is_expiring(snapshot.id):
+            return False
+        return self.is_linked(snapshot) or (self.told_latest_id() or 0) >= snapshot.id
+
     def _newest_from(self, snapshot_id: int, probes: int) -> Snapshot | None:
         """The newest of the snapshots from an id on, of which it and the next ``probes`` are asked for."""
         snapshot = self.try_get(snapshot_id)

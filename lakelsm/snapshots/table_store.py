@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.errors import (
+    CommitConflictError,
     CorruptTableError,
     LakelsmError,
     SnapshotNotFoundError,
@@ -187,10 +188,25 @@ class TableStore:
                 "tag was deleted. Read another one; a tag or a consumer keeps a snapshot for long reads."
             ) from error
 
+    @contextmanager
+    def while_changed(self, snapshot: Snapshot | None) -> Iterator[None]:
+        """Plan, execute and commit a change on a snapshot within. If the snapshot is rolled back or expires, its files go
+        with it: nothing is damaged, and CommitConflictError is raised.
+        """
+        try:
+            yield
+        except (CorruptTableError, SnapshotNotFoundError) as error:
+            if snapshot is None or self._is_kept(snapshot, changes=False):
+                raise
+            raise CommitConflictError(
+                f"Table {self.name}: snapshot {snapshot.id}, which this change was planned on, was rolled back or "
+                "expired. Nothing was committed; run it again."
+            ) from error
+
     def _is_kept(self, snapshot: Snapshot, changes: bool) -> bool:
         """Whether a snapshot is there, and not about to expire, or a tag keeps it; also where that cannot be told."""
         try:
-            if snapshot.is_same(self.snapshots.try_get(snapshot.id)) and not self.snapshots.is_expiring(snapshot.id):
+            if self.snapshots.is_kept(snapshot):
                 return True
             if changes:
                 return snapshot.is_same(self.changelogs.try_get(snapshot.id))

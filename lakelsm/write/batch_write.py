@@ -109,14 +109,16 @@ class BatchWriter(Generic[Rows]):
                 base = self._store.snapshots.latest()
                 # What a spoiled attempt wrote may be the next one's input, so it goes with the last of them.
                 files = attempts.enter_context(self._new_files())
-                written = self._execute(rows_of(base), base, room, kind, files.names)
-                files.wrote(written)
-                self._step("data-files-written")
-                message = self._message(written, base, partitions)
-                if base is not None and changed:
-                    message = replace(message, rows_as_of=base.id)
                 try:
-                    outcome = files.commit(partial(self._commit, kind, message, commit_user, identifier, operation))
+                    with self._store.while_changed(base):
+                        written = self._execute(rows_of(base), base, room, kind, files.names)
+                        files.wrote(written)
+                        self._step("data-files-written")
+                        message = self._message(written, base, partitions)
+                        if base is not None and changed:
+                            message = replace(message, rows_as_of=base.id)
+                        commit = partial(self._commit, kind, message, commit_user, identifier, operation)
+                        outcome = files.commit(commit)
                 except (SequenceConflictError, BucketAssignConflictError, RowsChangedError):
                     # Others came first. What was written is a whole, merged batch: it is the next try's input,
                     # unless it was worked out from rows that may be others now.

@@ -29,7 +29,9 @@ def drop_partitions(
 ) -> PartitionDropResult:
     """Drop the partitions that a condition takes; nothing is committed where there are none."""
     started = surroundings.clock()
-    found = chosen_partitions(store, store.snapshots.latest(), predicate)
+    snapshot = store.snapshots.latest()
+    with store.while_changed(snapshot):
+        found = chosen_partitions(store, snapshot, predicate)
     partitions = frozenset(files.partition for files in found)
     files, size = sum(each.files for each in found), sum(each.bytes for each in found)
     snapshot_id = None

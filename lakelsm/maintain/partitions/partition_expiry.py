@@ -58,7 +58,8 @@ def expire_partitions(
     tries, started, began = 0, surroundings.clock(), surroundings.monotonic()
     while True:
         snapshot = store.snapshots.latest()
-        choice = _chosen(store, chosen_partitions(store, snapshot, None), chosen_strategy, before)
+        with store.while_changed(snapshot):
+            choice = _chosen(store, chosen_partitions(store, snapshot, None), chosen_strategy, before)
         room = limit - len(result.partitions)
         batch = choice.expired[: room if dry_run else min(room, size)]
         done = replace(result, waiting=len(choice.expired), unread=_labels(choice.unread))
