@@ -16,9 +16,11 @@ from lakelsm.schema.table_schema import create_schema
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.storage import open_storage
 from lakelsm.types import DataField, field_to_json, parse_columns, parse_type, type_to_json
+from tests.interop.filter_questions import Question, python_of
 from tests.interop.side import Side
 from tests.interop.value_form import (
     Rows,
+    jsonable,
     rows_of_arrow,
     rows_of_notation,
     to_wire,
@@ -168,6 +170,16 @@ class PyPaimon(_Engine):
                 found += unordered_of_arrow(table, _kinded_fields(path))
         return found
 
+    def ask(self, path: Path, questions: Sequence[Question]) -> list[list[int] | str]:
+        """The ids of the rows that satisfy each condition, or the error that it raises."""
+        fields = {field.name: field for field in _fields(path)}
+        asked = [
+            [each.method, each.column, *(repr(python_of(operand, fields[each.column])) for operand in each.operands)]
+            for each in questions
+        ]
+        answers: list[list[int] | str] = self._side.call("ask", path=str(path), questions=asked)
+        return answers
+
     def compact(self, path: Path, full: bool = True) -> None:
         raise NotImplementedError("pypaimon does not compact")
 
@@ -264,6 +276,13 @@ class JavaPaimon(_Engine):
         place = _of_branch(path, branch) + (f"$tag_{tag}" if tag else "")
         answer = self._side.call("read", path=place, where=where)
         return rows_of_notation(answer, _fields(path))
+
+    def ask(self, path: Path, questions: Sequence[Question]) -> list[tuple[int, list[int], list[int]]]:
+        """For each condition the number of files in the plan, the ids of the rows that files and row groups leave, and
+        the ids of those for which Java says that the condition is true.
+        """
+        asked = [[each.method, each.column, *map(jsonable, each.operands)] for each in questions]
+        return [(files, left, true) for files, left, true in self._side.call("ask", path=str(path), questions=asked)]
 
     def changes(self, path: Path, after: int, upto: int, mode: str = "auto") -> Changes:
         """By a batch read of the audit log; ``mode`` is `incremental-between-scan-mode`.

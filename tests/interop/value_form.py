@@ -52,13 +52,14 @@ def unordered_of_notation(rows: Iterable[Sequence[Any]], fields: Sequence[DataFi
 
 def to_wire(table: pa.Table, fields: Sequence[DataField]) -> list[list[Any]]:
     """The rows of an Arrow table, in their order, as JSON values: the common form with text for what JSON has not."""
-    columns = [[_jsonable(_of_scalar(v, field.type)) for v in table.column(field.name)] for field in fields]
+    columns = [[jsonable(_of_scalar(v, field.type)) for v in table.column(field.name)] for field in fields]
     return [list(row) for row in zip(*columns)]
 
 
-def _jsonable(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
+    """A value of the common form as JSON has it."""
     if isinstance(value, tuple):
-        return [_jsonable(part) for part in value]
+        return [jsonable(part) for part in value]
     if isinstance(value, bytes):
         return "hex:" + value.hex()
     return str(value) if isinstance(value, Decimal) else value

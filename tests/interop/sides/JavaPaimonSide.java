@@ -372,14 +372,69 @@ public class JavaPaimonSide {
         return JSON.writeValueAsString(result);
     }
 
+    // Answers many conditions [method, column, operand ...]. Each answer: the files that the plan has, the ids of the rows
+    // that a read gets which filters by files and row groups alone, and those of them for which the condition is true.
+    public String ask(String path, String questions) throws Exception {
+        FileStoreTable table = table(path);
+        RowType type = table.rowType();
+        JsonNode nodes = JSON.readTree(questions);
+        ArrayNode answers = JSON.createArrayNode();
+        for (int i = 0; i < nodes.size(); i++) {
+            int id = type.getFieldIndex("id");
+            int column = type.getFieldIndex(at(at(nodes, i), 1).asText());
+            RowType shown = type.project(new int[] {id, column});
+            Predicate exact = predicate(at(nodes, i), shown);
+            ReadBuilder builder = table.newReadBuilder().withFilter(predicate(at(nodes, i), type));
+            builder.withProjection(new int[] {id, column});
+            List splits = builder.newScan().plan().splits();
+            int files = 0;
+            ArrayNode got = JSON.createArrayNode();
+            ArrayNode matching = JSON.createArrayNode();
+            TableRead read = builder.newRead();
+            for (int at = 0; at < splits.size(); at++) {
+                files += ((DataSplit) splits.get(at)).dataFiles().size();
+                RecordReaderIterator iterator = new RecordReaderIterator(read.createReader((Split) splits.get(at)));
+                while (iterator.hasNext()) {
+                    InternalRow row = (InternalRow) iterator.next();
+                    got.add(row.getInt(0));
+                    if (exact.test(row)) matching.add(row.getInt(0));
+                }
+                iterator.close();
+            }
+            ArrayNode answer = JSON.createArrayNode();
+            answer.add(files);
+            answer.add(got);
+            answer.add(matching);
+            answers.add(answer);
+        }
+        return JSON.writeValueAsString(answers);
+    }
+
     private Predicate predicate(JsonNode where, RowType type) throws Exception {
         PredicateBuilder builder = new PredicateBuilder(type);
         int at = type.getFieldIndex(at(where, 1).asText());
-        Object value = value(at(where, 2), type.getTypeAt(at));
+        List values = new ArrayList();
+        for (int i = 2; i < where.size(); i++) values.add(value(at(where, i), type.getTypeAt(at)));
+        Object value = values.isEmpty() ? null : values.get(0);
         String method = at(where, 0).asText();
+        if (method.endsWith("in_set")) {
+            // Java takes a list of more than 20 values as a set, and a shorter one as equalities.
+            while (values.size() <= 20) values.add(value);
+        }
+        if (method.equals("is_null")) return builder.isNull(at);
+        if (method.equals("is_not_null")) return builder.isNotNull(at);
         if (method.equals("equal")) return builder.equal(at, value);
+        if (method.equals("not_equal")) return builder.notEqual(at, value);
         if (method.equals("less_than")) return builder.lessThan(at, value);
+        if (method.equals("less_or_equal")) return builder.lessOrEqual(at, value);
+        if (method.equals("greater_than")) return builder.greaterThan(at, value);
         if (method.equals("greater_or_equal")) return builder.greaterOrEqual(at, value);
+        if (method.equals("between")) return builder.between(at, value, values.get(1));
+        if (method.equals("in") || method.equals("in_set")) return builder.in(at, values);
+        if (method.equals("not_in") || method.equals("not_in_set")) return builder.notIn(at, values);
+        if (method.equals("starts_with")) return builder.startsWith(at, value);
+        if (method.equals("ends_with")) return builder.endsWith(at, value);
+        if (method.equals("contains")) return builder.contains(at, value);
         throw new IllegalArgumentException(method);
     }
 

@@ -39,6 +39,7 @@ serve(
         "version": lambda path, verb, name, number, seconds: _java.version(path, verb, name, number, seconds),
         "compact": lambda path, full: _java.compact(path, full),
         "read": lambda path, where: json.loads(_java.read(path, json.dumps(where))),
+        "ask": lambda path, questions: json.loads(_java.ask(path, json.dumps(questions))),
         "changes": lambda path, after, upto, mode: json.loads(_java.changes(path, after, upto, mode)),
         "system": lambda path, name: json.loads(_java.system(path, name)),
         "stream": lambda path, first: json.loads(_java.stream(path, first)),

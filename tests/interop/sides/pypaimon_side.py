@@ -1,7 +1,10 @@
 """pypaimon as a peer. Rows travel as Arrow IPC files."""
 
+import datetime
 import json
 import os
+from decimal import Decimal
+from math import inf, nan
 
 import pyarrow as pa
 from pypaimon import CatalogFactory
@@ -74,6 +77,27 @@ def read(path, file, where):
         out.write_table(rows)
 
 
+_METHODS = {"starts_with": "startswith", "ends_with": "endswith", "in": "is_in", "not_in": "is_not_in"}
+
+
+def ask(path, questions):
+    """The ids of the rows that satisfy each condition [method, column, Python text of an operand ...], or its error."""
+    table = _table(path)
+    answers = []
+    for method, column, *texts in questions:
+        operands = [eval(text, {"datetime": datetime, "Decimal": Decimal, "inf": inf, "nan": nan}) for text in texts]
+        builder = table.new_read_builder()
+        make = getattr(builder.new_predicate_builder(), _METHODS.get(method, method))
+        try:
+            predicate = make(column, operands) if method in ("in", "not_in") else make(column, *operands)
+            builder = builder.with_filter(predicate).with_projection(["id", column])
+            rows = builder.new_read().to_arrow(builder.new_scan().plan().splits())
+            answers.append([] if rows is None else rows.column("id").to_pylist())
+        except Exception as error:  # noqa: BLE001 -- the other process compares them
+            answers.append(f"{type(error).__name__}: {error}")
+    return answers
+
+
 def changes(path, file, snapshot):
     """What a streaming read gets at one snapshot, its kinds in the first column; False where it passes the snapshot."""
     table = _table(path)
@@ -91,4 +115,4 @@ def changes(path, file, snapshot):
     return True
 
 
-serve({"create": create, "alter": alter, "write": write, "read": read, "changes": changes})
+serve({"create": create, "alter": alter, "write": write, "read": read, "ask": ask, "changes": changes})
