@@ -27,6 +27,7 @@ from lakelsm.errors import (
     UnsupportedFeatureError,
     VectorsChangedError,
 )
+from lakelsm.failures import Failure
 from lakelsm.maintenance_results import (
     AnalyzeResult,
     BranchInfo,
@@ -105,6 +106,7 @@ __all__ = [
     "DropColumn",
     "ErrorKind",
     "ExpiryResult",
+    "Failure",
     "FastForwardResult",
     "InvalidInputError",
     "LakelsmError",

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 
+from lakelsm.failures import Failure, error_values
+
 
 def _iso(time: datetime | None) -> str | None:
     return None if time is None else time.isoformat()
@@ -107,7 +109,8 @@ class AnalyzeResult:
     """What an analysis found and wrote: statistics of ``columns`` of the snapshot ``analyzed_snapshot_id``.
 
     ``snapshot_id`` is the one that has them. Both are None where the table has no snapshot: nothing is written then, nor
-    with ``dry_run``. ``rows`` are the merged ones, ``bytes`` their share of the data files.
+    with ``dry_run``. ``rows`` are the merged ones, ``bytes`` their share of the data files. ``after_commit_failures`` are
+    steps after the commit that failed, which changes nothing of it.
     """
 
     table: str
@@ -118,6 +121,7 @@ class AnalyzeResult:
     rows: int = 0
     bytes: int = 0
     seconds: float = 0.0
+    after_commit_failures: tuple[Failure, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""
@@ -184,7 +188,7 @@ class PartitionDropResult:
     """Which partitions were dropped, or with ``dry_run`` would be, and the data files that went out of sight with them.
 
     ``snapshot_id`` is that of the commit (None: there was nothing to drop). Files are deleted when the snapshots before
-    it expire.
+    it expire. ``after_commit_failures`` are steps after the commit that failed, which changes nothing of it.
     """
 
     table: str
@@ -193,6 +197,7 @@ class PartitionDropResult:
     files: int = 0
     bytes: int = 0
     snapshot_id: int | None = None
+    after_commit_failures: tuple[Failure, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """The result as plain values, for a report."""
@@ -204,8 +209,8 @@ class PartitionExpiryResult:
     """Which partitions expired, or with ``dry_run`` would, in the order of their values, and the commits of it.
 
     ``waiting`` have expired too and wait for the next run ('partition.expiration-max-num'). The time of ``unread`` could
-    not be told by their values, so they stay. ``older_than`` is the bound in UTC. ``complete`` is False where the
-    deadline ended it.
+    not be told by their values, so they stay. ``older_than`` is the bound in UTC. ``complete`` is False if the deadline ended it, or the ``error`` of a later
+    commit. ``after_commit_failures`` are steps after the commits that failed, which changes nothing of them.
     """
 
     table: str
@@ -218,10 +223,12 @@ class PartitionExpiryResult:
     bytes: int = 0
     snapshot_ids: tuple[int, ...] = ()
     complete: bool = True
+    error: Failure | None = None
+    after_commit_failures: tuple[Failure, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report."""
-        return {**asdict(self), "older_than": _iso(self.older_than)}
+        """The result as plain values, for a report: of the ``error`` its text, class, kind and remedy."""
+        return {**asdict(self), "older_than": _iso(self.older_than), **error_values(self.error)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ from lakelsm.commit.committer import Committer
 from lakelsm.compact.after_write import finished_write, result_of
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY, CompactionLimits, Compactor
 from lakelsm.engine import Engine, chosen_engine, opened_storage
+from lakelsm.failures import commit_stands
 from lakelsm.local.arrow_input import is_spark_frame
 from lakelsm.maintain.after_commit import after_commit
 from lakelsm.maintain.table_inspection import TableInspection
@@ -216,9 +217,11 @@ class Table(TableReads, TableChanges, TableVersions, TableUpkeep, TableInspectio
         chosen = self._engine(engine)
         scope = checked_scope(store, full, None if where is None else chosen.predicate(store, where), numbers)
         result = Compactor(chosen.runner, store).compact(scope, limits, dry_run=dry_run, commit_user=user)
-        if result.snapshot_ids:
-            after_commit(store)
-        return result
+        if not result.snapshot_ids:
+            return result
+        with commit_stands(store.name, result.snapshot_ids):
+            failures = after_commit(store)
+        return replace(result, after_commit_failures=result.after_commit_failures + failures)
 
     def __repr__(self) -> str:
         return f"Table({self.name!r} at {self._opened.paths.root!r})"
@@ -260,7 +263,10 @@ class Table(TableReads, TableChanges, TableVersions, TableUpkeep, TableInspectio
         if earlier is not None:
             return result_of(BatchResult(earlier, ()))
         batch = write(BatchWriter(engine.writer(store), store), user, identifier)
-        result = finished_write(engine.runner, store, batch, user, identifier)
-        if result.snapshot_id is not None:
-            after_commit(store, {entry.partition for entry in batch.entries})
-        return result
+        snapshot = batch.outcome.snapshot
+        with commit_stands(store.name, [] if snapshot is None else [snapshot.id]):
+            result = finished_write(engine.runner, store, batch, user, identifier)
+            if snapshot is None:
+                return result
+            failures = after_commit(store, {entry.partition for entry in batch.entries})
+        return replace(result, after_commit_failures=result.after_commit_failures + failures)

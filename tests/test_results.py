@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from lakelsm.failures import Failure
 from lakelsm.results import CompactionResult, CompactionStatus
 
 
@@ -17,7 +18,18 @@ def test_a_status_is_its_text_wherever_a_text_is_taken(status: CompactionStatus)
 
 
 def test_the_texts_of_the_statuses_stay() -> None:
-    assert [status.value for status in CompactionStatus] == ["done", "nothing", "conflict", "deadline", "planned"]
+    texts = [status.value for status in CompactionStatus]
+    assert texts == ["done", "nothing", "conflict", "failed", "deadline", "planned"]
+
+
+@pytest.mark.parametrize("status", CompactionStatus)
+def test_a_compaction_has_an_error_where_it_lost_or_failed_and_only_there(status: CompactionStatus) -> None:
+    failure = Failure(step="the commit", error="CommitConflictError", kind="retry", text="lost", remedy="again")
+    error = failure if status in (CompactionStatus.CONFLICT, CompactionStatus.FAILED) else None
+    made = CompactionResult(table="d.t", status=status, error=error)
+    assert made.as_dict()["error"] == (None if error is None else "lost")
+    with pytest.raises(ValueError, match="has an error"):
+        CompactionResult(table="d.t", status=status, error=failure if error is None else None)
 
 
 def test_a_result_as_a_dictionary_has_plain_values_only() -> None:

@@ -6,7 +6,8 @@ from argparse import ArgumentParser, Namespace
 
 from lakelsm.arguments import checked_buckets, checked_task_memory
 from lakelsm.cli.arguments import add_commit_user, add_deadline, add_dry_run, add_engine, checked, positive
-from lakelsm.cli.report import OUTCOME_STATUS, Report
+from lakelsm.cli.exit_status import status_of_kind
+from lakelsm.cli.report import OUTCOME_STATUS, Report, failure_lines
 from lakelsm.cli.verb import Verb
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY
 from lakelsm.results import CompactionResult, CompactionStatus
@@ -19,6 +20,7 @@ _HEADLINES = {
     CompactionStatus.PLANNED: "a dry run, nothing was changed",
     CompactionStatus.DEADLINE: "the deadline stopped it between commits; run it again for the rest",
     CompactionStatus.CONFLICT: "another commit came first; what lost to it was discarded, run it again",
+    CompactionStatus.FAILED: "an error ended it after some commits, which stay",
 }
 
 _DETAILS = """\
@@ -26,11 +28,14 @@ exit status:
   0  done, or nothing to do (the report tells: status "done" or "nothing"). Also: a dry run; a run
      that --deadline stopped after some commits (status "deadline": run it again for the rest)
   1  failed; one line on standard error says why and what to do (--verbose adds the traceback;
-     spark-submit joins the job's standard error to its standard output, the JSON report stays last)
+     spark-submit joins the job's standard error to its standard output, the JSON report stays last).
+     Where commits of --commit-every were made before, they stay: the report has them and the error
   2  the command line is wrong
   3  nothing to do, with --distinct-exit-status only
   4  another commit came first: what lost was discarded, nothing of the other commit is lost
-     (commits of --commit-every that were made before stay). Run it again
+     (commits of --commit-every that were made before stay); or the storage did not answer. The
+     report has the reason of each conflict. Run it again
+  5  a file of the table is missing or damaged
 
 examples:
   lakelsm compact --path file:///tmp/wh/nyc.db/flights --dry-run
@@ -61,6 +66,9 @@ def compact_text(result: CompactionResult) -> str:
             again = f", {result.rows_remapped:,} found again after another commit" if result.rows_remapped else ""
             lines.append(f"  masked     {result.rows_masked:,} rows of files that stay as they are{again}")
         lines.append(f"  snapshots  {', '.join(map(str, result.snapshot_ids)) or 'none'}")
+    lines += [f"  conflict   {conflict.text}" for conflict in result.conflicts]
+    error = result.error if result.status is CompactionStatus.FAILED else None
+    lines += failure_lines(error, result.after_commit_failures)
     return "\n".join(lines)
 
 
@@ -108,7 +116,10 @@ def _run(table: Table, arguments: Namespace) -> Report:
 
 def compact_report(result: CompactionResult) -> Report:
     """The report of a compaction."""
-    return Report(OUTCOME_STATUS[result.status], compact_text(result), result.as_dict())
+    status = OUTCOME_STATUS[result.status]
+    if result.status is CompactionStatus.FAILED and result.error is not None:
+        status = status_of_kind(result.error.kind)
+    return Report(status, compact_text(result), result.as_dict())
 
 
 COMPACT = Verb(

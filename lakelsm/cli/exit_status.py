@@ -16,7 +16,7 @@ class ExitStatus(IntEnum):
     USAGE = 2  # argparse's own
     NOTHING_TO_DO = 3
     CONFLICT = 4
-    FINDINGS = 5
+    FINDINGS = 5  # A check found errors, or a command met a file of the table that is missing or damaged.
 
 
 #: Of several tables or steps the first of these that any ended with is told.
@@ -25,11 +25,17 @@ _GRAVEST_FIRST = (
 )
 
 
+_OF_KINDS = {ErrorKind.RETRY.value: ExitStatus.CONFLICT, ErrorKind.CORRUPT.value: ExitStatus.FINDINGS}
+
+
 def status_of(error: Exception) -> ExitStatus:
-    """The status of a command that ended with an error: CONFLICT where the same command may do better next time."""
-    if isinstance(error, LakelsmError) and error.kind is ErrorKind.RETRY:
-        return ExitStatus.CONFLICT
-    return ExitStatus.FAILED
+    """The status of a command that ended with an error."""
+    return status_of_kind(error.kind.value if isinstance(error, LakelsmError) else None)
+
+
+def status_of_kind(kind: str | None) -> ExitStatus:
+    """The status for an error of a kind: CONFLICT if it may succeed later, FINDINGS if a file is damaged."""
+    return _OF_KINDS.get(kind or "", ExitStatus.FAILED)
 
 
 def gravest(statuses: Iterable[ExitStatus]) -> ExitStatus:

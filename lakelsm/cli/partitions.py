@@ -5,12 +5,13 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from lakelsm.cli.arguments import add_commit_user, add_deadline, add_dry_run, add_older_than
-from lakelsm.cli.exit_status import ExitStatus
-from lakelsm.cli.report import Report, outcome_report
+from lakelsm.cli.exit_status import ExitStatus, status_of_kind
+from lakelsm.cli.report import Report, failure_lines, outcome_report
 from lakelsm.cli.text_table import aligned, moment, older_than_text, size
 from lakelsm.cli.verb import Verb, VerbGroup
 from lakelsm.maintenance_results import PartitionDropResult, PartitionExpiryResult
 from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
+from lakelsm.results import CompactionStatus
 from lakelsm.table import Table
 
 #: So many partitions are named in a text.
@@ -35,6 +36,10 @@ def expired_report(result: PartitionExpiryResult) -> Report:
         lines.append(f"  waiting    {result.waiting} have expired too: run it again")
     if result.unread:
         lines.append(f"  unread     the values of {len(result.unread)} tell no time, such as {result.unread[0]}")
+    lines += failure_lines(result.error, result.after_commit_failures)
+    if result.error is not None:
+        values = {**result.as_dict(), "status": CompactionStatus.FAILED.value}
+        return Report(status_of_kind(result.error.kind), "\n".join(lines), values)
     return outcome_report(
         "\n".join(lines),
         result.as_dict(),
@@ -65,8 +70,9 @@ def _add_dropped(parser: ArgumentParser) -> None:
 
 def _drop(table: Table, arguments: Namespace) -> Report:
     result = table.drop_partitions(arguments.where, dry_run=arguments.dry_run, commit_user=arguments.commit_user)
+    text = "\n".join([dropped_text(result), *failure_lines(None, result.after_commit_failures)])
     return outcome_report(
-        dropped_text(result), result.as_dict(), changed=bool(result.partitions), dry_run=result.dry_run
+        text, result.as_dict(), changed=bool(result.partitions), dry_run=result.dry_run
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from lakelsm.cli.exit_status import ExitStatus, gravest, status_of
 from lakelsm.errors import CommitConflictError, LakelsmError
+from lakelsm.failures import Failure
 from lakelsm.results import CompactionStatus
 
 #: The exit status of each outcome. A run that its deadline stopped has done what it could: run it again for the rest.
@@ -18,16 +19,21 @@ OUTCOME_STATUS = {
     CompactionStatus.DEADLINE: ExitStatus.DONE,
     CompactionStatus.NOTHING: ExitStatus.NOTHING_TO_DO,
     CompactionStatus.CONFLICT: ExitStatus.CONFLICT,
+    CompactionStatus.FAILED: ExitStatus.FAILED,
 }
 
 
 @dataclass(frozen=True)
 class Report:
-    """A verb's outcome: its exit status, the text for people, and the values of the JSON object."""
+    """A verb's outcome: its exit status, the text for people, and the values of the JSON object.
+
+    ``raised``: an error ended the verb, and its line is printed on standard error already.
+    """
 
     status: ExitStatus
     text: str
     values: Mapping[str, object]
+    raised: bool = False
 
 
 def outcome_report(
@@ -43,14 +49,20 @@ def outcome_report(
     return Report(OUTCOME_STATUS[outcome], text, {**values, "status": outcome.value})
 
 
+def failure_lines(error: Failure | None, after_commit: Sequence[Failure]) -> list[str]:
+    """Lines of a text report for the error of a result, and for the steps after its commits that failed."""
+    lines = [] if error is None else [f"  error      {error.text}", f"  remedy     {error.remedy}"]
+    return lines + [f"  warning    {each.step} failed: {each.text.rstrip('.')}. {each.remedy}" for each in after_commit]
+
+
 def failure_report(error: Exception, table: str | None) -> Report:
     """The report of a failure; its text is one line."""
     message = _one_line(error)
     kind = error.kind.value if isinstance(error, LakelsmError) else None
     outcome = "conflict" if isinstance(error, CommitConflictError) else "failed"
-    return Report(
-        status_of(error), message, {"table": table, "status": outcome, "error": message, "error_kind": kind}
-    )
+    told = {"error": message, "error_class": type(error).__name__, "error_kind": kind}
+    values = {"table": table, "status": outcome, **told}
+    return Report(status_of(error), message, values, raised=True)
 
 
 def joined_report(reports: Sequence[Report]) -> Report:

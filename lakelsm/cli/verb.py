@@ -34,8 +34,8 @@ exit status:
   1  failed; one line on standard error says why and what to do (--verbose adds the traceback)
   2  the command line is wrong
   3  nothing to do, with --distinct-exit-status only
-  4  others came first, and nothing of theirs is lost: run it again
-  5  a check found errors
+  4  others came first, or the storage did not answer: run it again
+  5  a check found errors, or a file of the table is missing or damaged
 """
 
 
@@ -108,7 +108,7 @@ def run_parsed(arguments: Namespace) -> int:
     reports: list[Report] = []
     for each in tables:
         reports.append(_run_on_one(each, SYSTEM.monotonic() - started if reports else 0.0))
-        if len(tables) > 1 and arguments.report == "text" and "error" not in reports[-1].values:
+        if len(tables) > 1 and arguments.report == "text" and not reports[-1].raised:
             print(printable(reports[-1].text), flush=True)
     return _tell(reports, arguments)
 
@@ -150,6 +150,6 @@ def _tell(reports: Sequence[Report], arguments: Namespace) -> ExitStatus:
     status = report.status
     if status is ExitStatus.NOTHING_TO_DO and not arguments.distinct_exit_status:
         status = ExitStatus.DONE  # Schedulers take any other number for a failure.
-    if arguments.report == "json" or (len(reports) == 1 and "error" not in report.values):
+    if arguments.report == "json" or (len(reports) == 1 and not report.raised):
         print_report(report, status, arguments.report)
     return status

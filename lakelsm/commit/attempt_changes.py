@@ -62,7 +62,7 @@ class AttemptChanges:
             conflicts += self._switched_vectors()
         if checked:
             conflicts += self._vector_conflicts(latest, message, live, index)
-        self._raise(conflicts)
+        self._raise(conflicts, latest)
         combined = combine_index(index, message.index_deletes, message.index_adds)
         if checked:
             combined = of_live_files(combined, live_levels(live, message.entries))
@@ -97,7 +97,7 @@ class AttemptChanges:
         if as_of is not None and (latest is None or latest.id != as_of):
             newest = "none" if latest is None else latest.id
             text = f"the newest snapshot is {newest}, and the partitions were chosen by what snapshot {as_of} has in them"
-            self._raise([Conflict(ConflictKind.ROWS_CHANGED, text)])
+            self._raise([Conflict(ConflictKind.ROWS_CHANGED, text)], latest)
         for entry in message.entries:
             if wanted is not None and not wanted(entry.partition):
                 raise InvalidInputError(
@@ -108,7 +108,7 @@ class AttemptChanges:
         live = [entry for entry in self._live.of_partitions(latest, wanted) if entry.bucket >= 0]
         delta = [replace(entry, kind=FileKind.DELETE) for entry in live] + list(message.entries)
         named = check_named_files(delta, message.index_adds, live, self._partition_name)
-        self._raise(self._check(live, delta) + named)
+        self._raise(self._check(live, delta) + named, latest)
         kept = [entry for entry in index if wanted is not None and not wanted(entry.partition)]
         combined = combine_index(kept, message.index_deletes, message.index_adds)
         return Changes(delta, None if combined == index else combined)
@@ -227,9 +227,9 @@ class AttemptChanges:
             conflicts += check_rows_read(message.entries, unread, self._rank_keys, self._partition_name)
         return conflicts
 
-    def _raise(self, conflicts: Sequence[Conflict]) -> None:
+    def _raise(self, conflicts: Sequence[Conflict], latest: Snapshot | None) -> None:
         if conflicts:
-            raise conflicts[0].error(f"Table {self._paths.name}")
+            raise conflicts[0].error(f"Table {self._paths.name}", latest)
 
     def _partition_name(self, partition: bytes) -> str:
         return partition_label(partition, self._schema.partition_keys, self._partition_types) or "()"

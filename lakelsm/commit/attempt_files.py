@@ -32,7 +32,7 @@ def delete_unpublished(file_io: FileIO, paths: Iterable[str]) -> None:
     it), so it neither hides the failure that is under way nor keeps the others from being deleted.
     """
     for path in paths:
-        with suppress(OSError, LakelsmError):
+        with suppress(Exception):
             file_io.delete(path)
 
 
@@ -56,7 +56,7 @@ class AttemptFiles:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._may_be_published:
-            with suppress(OSError, LakelsmError):
+            with suppress(Exception):
                 delete_unpublished(self._store.file_io, self._found())
 
     def wrote(self, messages: TaskMessages) -> None:

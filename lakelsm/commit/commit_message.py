@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lakelsm.failures import Failure
 from lakelsm.format.index.index_manifest import (
     DELETION_VECTORS_INDEX,
     IndexManifestEntry,
@@ -126,13 +127,14 @@ class CommitOutcome:
     an earlier commit of the same user and identifier had published this work (the snapshot is then that
     one, where it is still known). ``files_published`` is False when it is certain that no snapshot names
     the message's data files: the caller then deletes them. ``attempts`` counts the tries (0: none was
-    needed).
+    needed). ``failures`` are steps after the publication that failed; they have been warned of.
     """
 
     snapshot: Snapshot | None
     already_committed: bool = False
     attempts: int = 0
     files_published: bool = True
+    failures: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from lakelsm.commit.attempt_changes import AttemptChanges
@@ -17,6 +18,7 @@ from lakelsm.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
+from lakelsm.failures import Failure, after_commit_step, note_commit
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import BASE_PROPERTY, Snapshot
@@ -30,6 +32,14 @@ from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence, wit
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES, SnapshotManager
 from lakelsm.storage import FileIO
 from lakelsm.surroundings import Surroundings
+
+#: Seconds before it is looked again whether a published snapshot is in the history, where the store failed.
+_LOOK_WAITS = (0.1, 0.2)
+_LOST_RACE = (
+    "Nothing to do, unless a rollback or an expiry of all older snapshots ran at the same time: then see in "
+    "Table.snapshots() whether the snapshot is there."
+)
+_NO_HINT = "Nothing to do: readers find the snapshot without the hint, and the next commit writes it."
 
 
 @dataclass(frozen=True)
@@ -92,6 +102,7 @@ class CommitRun:
         self._attempts = 0
         self._unlinked: Snapshot | None = None
         self._may_be_visible = False
+        self._committed: Snapshot | None = None
         self._sent_again = False
         self._merged: tuple[list[str], list[ManifestFileMeta]] | None = None
         self._delta: _Lists | None = None
@@ -102,7 +113,9 @@ class CommitRun:
         try:
             return self._replay.before() or self._attempt_until_published()
         except BaseException as error:
-            if not self._may_be_visible:
+            if self._committed is not None:  # No Exception gets here after it.
+                note_commit(error, self._env.paths.name, [self._committed.id])
+            elif not self._may_be_visible:
                 self._files.delete_except()
             elif isinstance(error, Exception) and not isinstance(error, CommitOutcomeUnknownError):
                 raise CommitOutcomeUnknownError(
@@ -139,12 +152,11 @@ class CommitRun:
                 continue
             if self._publish(snapshot):
                 self._env.step("snapshot-published")
-                has_files = not self._sent_again or self._has_its_list(snapshot)
-                if has_files and self._is_in_history(latest, snapshot):
-                    self._snapshots.write_latest_hint(snapshot.id)
-                    self._env.step("hint-written")
-                    self._files.delete_except(used)
-                    return CommitOutcome(snapshot, attempts=self._attempts)
+                failures: list[Failure] = []
+                if self._stands(latest, snapshot, failures):
+                    self._committed = snapshot
+                    self._finish(snapshot, used, failures)
+                    return CommitOutcome(snapshot, attempts=self._attempts, failures=tuple(failures))
                 self._take_back(snapshot)
                 raise CommitConflictError(
                     f"Table {self._env.paths.name}: the snapshot before {snapshot.id} was rolled back or expired while "
@@ -171,6 +183,39 @@ class CommitRun:
             raise
         self._may_be_visible = published
         return published
+
+    def _stands(self, base: Snapshot | None, published: Snapshot, failures: list[Failure]) -> bool:
+        """Whether a snapshot just published is the table's: False where `_take_back` has to remove it.
+
+        Readers see it already, so a store that fails while this is looked at does not make it fail: it stands, and a
+        rollback that removes its base at this moment removes it as it does any later commit. Only a snapshot that was
+        sent twice may have lost its files; of that one the outcome is unknown.
+        """
+        for wait in _LOOK_WAITS:
+            with suppress(Exception):
+                return self._is_kept(base, published)
+            self._env.surroundings.sleep(wait)
+        if self._sent_again:
+            return self._is_kept(base, published)
+        step = f"the check whether a rollback removed the one before snapshot {published.id}"
+        stands = True
+        with after_commit_step(self._env.paths.name, step, _LOST_RACE) as failed:
+            stands = self._is_kept(base, published)
+        failures += failed
+        return stands
+
+    def _is_kept(self, base: Snapshot | None, published: Snapshot) -> bool:
+        has_files = not self._sent_again or self._has_its_list(published)
+        return has_files and self._is_in_history(base, published)
+
+    def _finish(self, snapshot: Snapshot, used: set[str | None], failures: list[Failure]) -> None:
+        """What follows a commit that stands. No Exception leaves it."""
+        step = f"the LATEST hint of snapshot {snapshot.id}"
+        with after_commit_step(self._env.paths.name, step, _NO_HINT) as failed:
+            self._snapshots.write_latest_hint(snapshot.id)
+            self._env.step("hint-written")
+        failures += failed
+        self._files.delete_except(used)
 
     def _is_in_history(self, base: Snapshot | None, published: Snapshot) -> bool:
         """Whether readers come to a snapshot just published: the one that it goes on from may have gone meanwhile.

@@ -20,7 +20,7 @@ from lakelsm.errors import (
     VectorsChangedError,
 )
 from lakelsm.format.manifest import EntryIdentity, FileKind, ManifestEntry
-from lakelsm.format.snapshot import CommitKind
+from lakelsm.format.snapshot import CommitKind, Snapshot
 
 #: Ranks stored keys (BinaryRow bytes with arity) so that they compare as the keys do; see key_order.rank_keys.
 RankKeys = Callable[[Sequence[bytes]], Sequence[int]]
@@ -56,9 +56,12 @@ class Conflict:
     message: str
     files: tuple[str, ...] = ()
 
-    def error(self, where: str) -> CommitConflictError:
-        """Return the exception for it; its class says what has to be redone."""
-        text = f"{where}: {self.message}. Nothing was committed; redo the work on the newest snapshot."
+    def error(self, where: str, newest: Snapshot | None = None) -> CommitConflictError:
+        """Return the exception for it; its class says what has to be redone. ``newest`` is what it lost to."""
+        by = ""
+        if newest is not None:
+            by = f" (the newest snapshot is {newest.id}, {newest.commit_kind.value} by commit user {newest.commit_user})"
+        text = f"{where}: {self.message}{by}. Nothing was committed; redo the work on the newest snapshot."
         if self.kind is ConflictKind.SEQUENCE:
             return SequenceConflictError(text)
         if self.kind is ConflictKind.BUCKET_ASSIGNMENT:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from lakelsm.compact.compactor import Compactor, joined
-from lakelsm.errors import told_of
+from lakelsm.failures import after_commit_step
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.plan.bucket_files import is_shown
 from lakelsm.plan.compaction_trigger import scope_after_write
@@ -14,6 +15,7 @@ from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.batch_write import BatchResult
 
+_REMEDY = "The next write to these buckets compacts them, and Table.compact() does it at once."
 
 def result_of(batch: BatchResult) -> CommitResult:
     """What a batch did, without the compaction that may follow it."""
@@ -23,6 +25,7 @@ def result_of(batch: BatchResult) -> CommitResult:
         already_committed=batch.outcome.already_committed,
         files=len(batch.entries),
         rows=sum(entry.file.row_count for entry in batch.entries),
+        after_commit_failures=batch.outcome.failures,
     )
 
 
@@ -33,14 +36,16 @@ def finished_write(
     result = result_of(batch)
     if store.options.write_only or not batch.entries:
         return result
-    with told_of(f"The write is committed (snapshot {result.snapshot_id}); the compaction after it failed"):
-        return replace(result, compaction=compact_after_write(runner, store, batch, user, identifier))
+    return replace(result, compaction=compact_after_write(runner, store, batch, user, identifier))
 
 
 def compact_after_write(
     runner: Runner, store: TableStore, batch: BatchResult, user: str, identifier: int
 ) -> CompactionResult:
-    """Compact what `scope_after_write` says of a batch.
+    """Compact what `scope_after_write` says of a batch, which is committed.
+
+    No Exception leaves it: one is warned of and is the ``error`` of a result of status FAILED, beside what was committed
+    before it.
 
     What an overwrite wrote makes no changelog, as in Paimon: the rows that it replaced are not in it either.
 
@@ -48,13 +53,30 @@ def compact_after_write(
     another commit, such buckets are compacted again, ``commit.max-retries`` times at most. Where reads do not show level
     0, so are all of its buckets: until then its rows are not there.
     """
+    result: CompactionResult | None = None
+    with after_commit_step(store.name, "the compaction", _REMEDY) as failures:
+        for part in _compactions(runner, store, batch, user, identifier):
+            result = part if result is None else joined(result, part)
+    for failure in failures:
+        failed = CompactionResult(table=store.name, status=CompactionStatus.FAILED, error=failure)
+        result = failed if result is None else joined(result, failed)
+    assert result is not None
+    return result
+
+
+def _compactions(
+    runner: Runner, store: TableStore, batch: BatchResult, user: str, identifier: int
+) -> Iterator[CompactionResult]:
+    """The compaction after a batch, and those that repeat it after it lost."""
     scope = scope_after_write(store, ((entry.partition, entry.bucket) for entry in batch.entries))
     written = batch.outcome.snapshot
     compactor = Compactor(runner, store)
     if written is not None and written.commit_kind is CommitKind.OVERWRITE:
         # On the overwrite's own snapshot: rows that others appended since then do make a changelog, later.
-        return compactor.compact(scope, commit_user=user, identifier=identifier, snapshot=written, changelog=False)
-    result = last = compactor.compact(scope, commit_user=user, identifier=identifier)
+        yield compactor.compact(scope, commit_user=user, identifier=identifier, snapshot=written, changelog=False)
+        return
+    last = compactor.compact(scope, commit_user=user, identifier=identifier)
+    yield last
     for _ in range(store.options.commit_max_retries):
         if last.status is not CompactionStatus.CONFLICT:
             break
@@ -62,5 +84,4 @@ def compact_after_write(
             store = store.refreshed()
         again = replace(scope, past_stop_trigger=is_shown(store.options, level=0))
         last = Compactor(runner, store).compact(again, commit_user=user, identifier=identifier)
-        result = joined(result, last)
-    return result
+        yield last

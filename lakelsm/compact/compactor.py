@@ -14,6 +14,7 @@ from lakelsm.compact.bucket_vectors import write_vectors
 from lakelsm.compact.remapped_marks import MarkRemapper, RemappedMarks
 from lakelsm.compact.rewrite_task import RewriteTask
 from lakelsm.errors import CommitConflictError, VectorsChangedError
+from lakelsm.failures import Failure, after_commit_step, commit_stands
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import FileKind, ManifestEntry
@@ -33,6 +34,9 @@ from lakelsm.surroundings import SYSTEM, Surroundings, login_and_host
 
 #: Memory of one compaction task in bytes, unless the caller says otherwise.
 DEFAULT_TASK_MEMORY = 512 << 20
+
+_AGAIN = "Run the compaction again: nothing of this commit is visible, and nothing of the other is lost."
+_REMEDY = "The buckets that are committed stay; run the compaction again for the others."
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,9 @@ class Compactor:
     ) -> CompactionResult:
         """Compact what the scope names, as a snapshot (the newest by default) has it.
 
-        Records the changes as ``changelog-producer`` says, unless ``changelog`` is false.
+        Records the changes as ``changelog-producer`` says, unless ``changelog`` is false. An error before the first
+        commit is raised. One after a commit ends the compaction with status FAILED; it is warned of. A commit that loses
+        costs its own buckets alone; the status is CONFLICT.
         """
         started = self._surroundings.monotonic()
         store = self._store
@@ -76,12 +82,11 @@ class Compactor:
         if snapshot is None:
             return CompactionResult(table=store.name, status=CompactionStatus.NOTHING)
         now = self._surroundings.clock()
-        lost = CompactionResult(table=store.name, status=CompactionStatus.CONFLICT)
         try:
             with store.while_changed(snapshot):
                 plan = plan_table(store, snapshot, scope, self._surroundings.local_wall_clock(now), now)
-        except CommitConflictError:
-            return lost
+        except CommitConflictError as error:
+            return self._lost(error)
         if not plan.buckets:
             return CompactionResult(
                 table=store.name, status=CompactionStatus.NOTHING, seconds=self._seconds_since(started)
@@ -108,13 +113,35 @@ class Compactor:
                 bytes=total.bytes_written,
                 snapshot_ids=total.snapshot_ids,
             )
-            try:
-                with store.while_changed(snapshot):
-                    part = self._run(plan, group, limits.task_memory, identifier, whole_table and last, changelog, so_far)
-            except CommitConflictError:
-                part = lost
-            total = joined(total, part)
+            work = partial(self._run, plan, group, limits.task_memory, identifier, whole_table and last, changelog, so_far)
+            run = partial(self._run_or_lose, snapshot, work)
+            total = joined(total, run() if not total.snapshot_ids else self._run_on(run, total.snapshot_ids))
+            if total.status is CompactionStatus.FAILED:
+                break
         return replace(total, seconds=self._seconds_since(started))
+
+    def _run_or_lose(self, snapshot: Snapshot, run: Callable[[], CompactionResult]) -> CompactionResult:
+        try:
+            with self._store.while_changed(snapshot):
+                return run()
+        except CommitConflictError as error:
+            return self._lost(error)
+
+    def _lost(self, error: CommitConflictError) -> CompactionResult:
+        lost = Failure.of(error, "the commit of a compaction", _AGAIN)
+        return CompactionResult(
+            table=self._store.name, status=CompactionStatus.CONFLICT, error=lost, conflicts=(lost,)
+        )
+
+    def _run_on(self, run: Callable[[], CompactionResult], committed: tuple[int, ...]) -> CompactionResult:
+        """Run a group after others were committed, whose snapshots an error of this one must not hide."""
+        result = CompactionResult(table=self._store.name, status=CompactionStatus.NOTHING)
+        with (
+            commit_stands(self._store.name, committed),
+            after_commit_step(self._store.name, "the compaction of further buckets", _REMEDY) as failures,
+        ):
+            result = run()
+        return replace(result, status=CompactionStatus.FAILED, error=failures[0]) if failures else result
 
     def _new_record(self, user: str, now: int) -> MaintenanceRecord:
         _, host = login_and_host()
@@ -187,6 +214,7 @@ class Compactor:
             changelog_rows=sum(entry.file.row_count for entry in written.changelog_entries),
             rows_masked=masked,
             rows_remapped=remapped,
+            after_commit_failures=outcome.failures,
         )
 
     def _published(
@@ -279,9 +307,10 @@ def _replaced(plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> list
 
 def joined(total: CompactionResult, part: CompactionResult) -> CompactionResult:
     """The result of one compaction and of what followed it."""
+    status = _joined(total.status, part.status)
     return CompactionResult(
         table=total.table,
-        status=_joined(total.status, part.status),
+        status=status,
         snapshot_ids=total.snapshot_ids + part.snapshot_ids,
         buckets=total.buckets + part.buckets,
         files_rewritten=total.files_rewritten + part.files_rewritten,
@@ -295,9 +324,14 @@ def joined(total: CompactionResult, part: CompactionResult) -> CompactionResult:
         changelog_rows=total.changelog_rows + part.changelog_rows,
         rows_masked=total.rows_masked + part.rows_masked,
         rows_remapped=total.rows_remapped + part.rows_remapped,
+        error=(part.error or total.error) if status is part.status else total.error,
+        conflicts=total.conflicts + part.conflicts,
+        after_commit_failures=total.after_commit_failures + part.after_commit_failures,
     )
 
 
 def _joined(total: CompactionStatus, part: CompactionStatus) -> CompactionStatus:
-    """The status of parts: a conflict of one is told, whatever came after it."""
+    """The status of parts: a failure, else a conflict of one of them, else that of the last."""
+    if CompactionStatus.FAILED in (total, part):
+        return CompactionStatus.FAILED
     return total if total is CompactionStatus.CONFLICT else part

@@ -1,19 +1,19 @@
 """What follows each commit of a table that is not ``write-only``, in the order of Paimon's `TableCommitImpl`.
 
-None of it makes a commit that succeeded look failed: what goes wrong is a warning that names the table and the remedy.
+None of it makes a commit that succeeded look failed: each failure is in the result (or the history) and a warning.
 """
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeAlias
 
-from lakelsm.errors import LakelsmError
+from lakelsm.failures import Failure, after_commit_step
 from lakelsm.maintain.expiry.snapshot_expiry import expire_after_commit
+from lakelsm.maintain.history import record_failure
 from lakelsm.maintain.partitions.partition_done import mark_done
 from lakelsm.maintain.partitions.partition_expiry import expire_partitions_after_commit
 from lakelsm.maintain.versions import consumers, tag_creation, tags
@@ -21,8 +21,9 @@ from lakelsm.options import ExpireMode
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
-#: One step: it looks at the options itself and does nothing where they do not ask for it.
-Step: TypeAlias = Callable[[TableStore, Surroundings], object]
+#: One step: it looks at the options itself and does nothing where they do not ask for it. It raises its failure, or
+#: returns those that it has warned of.
+Step: TypeAlias = Callable[[TableStore, Surroundings], Sequence[Failure] | None]
 
 #: What each step is called, and the call that does the same by hand. Paimon's order: automatic tags, tags that are past
 #: their time, partitions, consumers, and snapshots last, so that what the others let go can expire.
@@ -55,33 +56,43 @@ _BESIDE = _Beside()
 
 def after_commit(
     store: TableStore, written: Collection[bytes] = (), *, surroundings: Surroundings = SYSTEM
-) -> None:
+) -> tuple[Failure, ...]:
     """Do what options ask for after a commit, for a ``write-only`` table nothing but to mark partitions as done.
 
-    ``written`` are the partitions that a batch wrote to.
+    ``written`` are the partitions that a batch wrote to. Returns the steps that failed, of which it has warned; no
+    Exception leaves it. Steps that a thread takes beside (``snapshot.expire.execution-mode`` = 'async') record their
+    failures in the table's history.
     """
+    failures: list[Failure] = []
     if written and store.options.partition_end_input_to_done:
         mark = partial(mark_done, store, written, surroundings)
-        _attempt(store, "marking partitions as done", "mark_partitions_done()", mark)
+        failures += _attempt(store, "marking partitions as done", "mark_partitions_done()", mark)
     if store.options.write_only:
-        return
+        return tuple(failures)
     if store.options.snapshot_expire_execution_mode is ExpireMode.ASYNC:
-        _BESIDE.submit(partial(_take_steps, store, surroundings))
+        beside = partial(_BESIDE.submit, partial(_take_steps_beside, store, surroundings))
+        failures += _attempt(store, "starting the upkeep", "expire_snapshots()", beside)
     else:
-        _take_steps(store, surroundings)
+        failures += _take_steps(store, surroundings)
+    return tuple(failures)
 
 
-def _take_steps(store: TableStore, surroundings: Surroundings) -> None:
+def _take_steps(store: TableStore, surroundings: Surroundings) -> list[Failure]:
+    failures: list[Failure] = []
     for what, remedy, step in STEPS:
-        _attempt(store, what, remedy, partial(step, store, surroundings))
+        failures += _attempt(store, what, remedy, partial(step, store, surroundings))
+    return failures
 
 
-def _attempt(store: TableStore, what: str, remedy: str, work: Callable[[], object]) -> None:
-    try:
-        work()
-    except (LakelsmError, OSError) as error:
-        warnings.warn(
-            f"Table {store.name}: the commit succeeded, and {what} after it failed: {error} It is tried again after "
-            f"the next commit; Table.{remedy} does it at once.",
-            stacklevel=3,
-        )
+def _take_steps_beside(store: TableStore, surroundings: Surroundings) -> None:
+    for what, remedy, step in STEPS:
+        started = surroundings.clock()
+        for failure in _attempt(store, what, remedy, partial(step, store, surroundings)):
+            record_failure(store, remedy.split("(")[0], failure.error, started, surroundings)
+
+
+def _attempt(store: TableStore, what: str, remedy: str, work: Callable[[], Sequence[Failure] | None]) -> list[Failure]:
+    advice = f"It is tried again after the next commit; Table.{remedy} does it at once."
+    with after_commit_step(store.name, what, advice) as failures:
+        failures += work() or ()
+    return failures

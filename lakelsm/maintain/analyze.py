@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lakelsm.arguments import wrong_argument
 from lakelsm.commit.attempt_files import AttemptFiles
-from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.committer import Committer
 from lakelsm.engine import Engine
 from lakelsm.errors import UnsupportedFeatureError
@@ -98,11 +98,12 @@ def analyze(
         return result
     with store.while_changed(snapshot):
         statistics = _collected(engine, store, snapshot, columns)
-    committed = None if dry_run else _publish(store, statistics, commit_user, started, surroundings)
+    outcome = None if dry_run else _publish(store, statistics, commit_user, started, surroundings)
     return replace(
         result,
         analyzed_snapshot_id=snapshot.id,
-        snapshot_id=committed,
+        snapshot_id=None if outcome is None or outcome.snapshot is None else outcome.snapshot.id,
+        after_commit_failures=() if outcome is None else outcome.failures,
         rows=statistics.merged_record_count or 0,
         bytes=statistics.merged_record_size or 0,
         seconds=surroundings.monotonic() - began,
@@ -181,8 +182,8 @@ def _bound_text(value: pa.Scalar, kind: AtomicType) -> str:
 
 def _publish(
     store: TableStore, statistics: TableStatistics, user: str, started: int, surroundings: Surroundings
-) -> int | None:
-    """Write the file and commit it; returns the id of the snapshot that has it. The run began at ``started``."""
+) -> CommitOutcome:
+    """Write the file and commit it. The run began at ``started``."""
     names = AttemptNames.new(surroundings.new_uuid)
     with AttemptFiles(store, names, lambda: [store.paths.statistics_dir]) as attempt:
         name = statistics_name(names.uuid())
@@ -190,7 +191,6 @@ def _publish(
         store.file_io.write(store.paths.statistics(name), data)
         committer = Committer.of(store, surroundings=surroundings)
         run = maintenance_record("analyze", user, started, surroundings, files=1, bytes=len(data)).as_property()
-        outcome = attempt.commit(
+        return attempt.commit(
             lambda: committer.commit(CommitKind.ANALYZE, CommitMessage(), user, statistics=name, properties=run)
         )
-    return None if outcome.snapshot is None else outcome.snapshot.id

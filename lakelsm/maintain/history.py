@@ -57,11 +57,23 @@ def recorded(
         raise
     finally:
         if outcome is not None and totals.has_begun and not dry_run:
-            with suppress(OSError, LakelsmError):
+            with suppress(Exception):
                 record = maintenance_record(
                     operation, login_and_host()[0], started, surroundings, files=totals.files, bytes=totals.bytes
                 )
                 _write(store, replace(record, outcome=outcome))
+
+
+def record_failure(
+    store: TableStore, operation: str, error: str, started: int, surroundings: Surroundings = SYSTEM
+) -> None:
+    """Record that a run without a caller of its own, begun at ``started``, ended with an error of class ``error``.
+
+    Best effort: a record that cannot be written is passed over.
+    """
+    with suppress(Exception):
+        record = maintenance_record(operation, login_and_host()[0], started, surroundings)
+        _write(store, replace(record, outcome=f"{FAILED}: {error}"))
 
 
 def maintenance_record(

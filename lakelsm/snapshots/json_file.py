@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakelsm.errors import CommitOutcomeUnknownError, InvalidInputError, LakelsmError, StorageError
+from lakelsm.errors import CommitOutcomeUnknownError, InvalidInputError, LakelsmError
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.storage import FileIO
@@ -58,7 +58,7 @@ def publish(
     StorageError when the file system refused before anything was sent, CommitOutcomeUnknownError when the store gives no
     certain answer, and UnsupportedFeatureError when it cannot create-if-absent.
     """
-    failure: OSError | None = None
+    failure: Exception | None = None
     for attempt in range(_TRIES):
         try:
             if attempt:
@@ -66,17 +66,19 @@ def publish(
                 before_resend()
             if file_io.create_if_absent(path, data):
                 return True
-        except StorageError:
+        except CommitOutcomeUnknownError:
+            raise
+        except LakelsmError:
             # Nothing was sent, so nothing can be visible, unless an earlier try was.
             if failure is None:
                 raise
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001  Whatever it is, the request may have landed.
             failure = error
         try:
             return file_io.read(path) == data
         except FileNotFoundError:
             continue
-        except OSError as error:
+        except Exception as error:  # noqa: BLE001
             failure = failure or error
     raise CommitOutcomeUnknownError(
         f"{path}: publishing failed and the outcome cannot be read back ({failure}). No file was deleted. {rerun}"

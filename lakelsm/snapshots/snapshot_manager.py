@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 
-from lakelsm.errors import CorruptTableError, LakelsmError, SnapshotNotFoundError
+from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
 from lakelsm.format.file_names import snapshot_id_of
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot
@@ -133,22 +133,18 @@ class SnapshotManager:
             if snapshot.commit_user == commit_user:
                 yield snapshot
 
-    def write_latest_hint(self, snapshot_id: int) -> bool:
-        """Point LATEST at a snapshot that has just been published. Best effort: returns False when it failed.
+    def write_latest_hint(self, snapshot_id: int) -> None:
+        """Point LATEST at a snapshot that has just been published.
 
         As in Java it is not looked at before: one that goes back a little costs readers some probes. Where a rollback
         removed the snapshot since it was published, the hint is pointed at one that is there: one that is too high is
-        taken for damage.
+        taken for damage. Raises what the file system raises; the snapshot is visible without the hint too.
         """
-        try:
-            for _ in range(_LATEST_RETRIES):
-                self._file_io.write(self._paths.latest_hint, str(snapshot_id).encode("ascii"), durable=False)
-                if self._exists(snapshot_id):
-                    return True
-                snapshot_id = max(self._listed())
-        except (OSError, LakelsmError, ValueError):
-            return False
-        return False
+        for _ in range(_LATEST_RETRIES):
+            self._file_io.write(self._paths.latest_hint, str(snapshot_id).encode("ascii"), durable=False)
+            if self._exists(snapshot_id):
+                return
+            snapshot_id = max(self._listed(), default=snapshot_id)
 
     def told_latest_id(self) -> int | None:
         """The id that the LATEST hint names, whether or not there is such a snapshot."""

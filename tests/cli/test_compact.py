@@ -11,10 +11,15 @@ from lakelsm import CompactionResult, CompactionStatus
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.main import main
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY
+from lakelsm.failures import Failure
 from tests.cli.fake_table import DONE, NAMED, last_object
 
 if TYPE_CHECKING:
     from tests.cli.fake_table import FakeTable
+
+LOST = Failure(
+    step="a commit", error="CommitConflictError", kind="retry", text="snapshot 7 was first", remedy="run it again"
+)
 
 
 def run(arguments: list[str]) -> int:
@@ -106,7 +111,8 @@ def test_a_wrong_command_line_is_named_and_ends_with_2(
 def test_the_exit_status_fails_a_scheduler_only_where_the_job_has_to_run_again(
     table: FakeTable, capsys: pytest.CaptureFixture[str], status: str, flags: list[str], code: int, report: str
 ) -> None:
-    table.answer = CompactionResult(table="d.t", status=CompactionStatus(status))
+    error = LOST if status == "conflict" else None
+    table.answer = CompactionResult(table="d.t", status=CompactionStatus(status), error=error)
     assert run([*NAMED, "--report", report, *flags]) == code
     captured = capsys.readouterr()
     assert captured.err == ""
@@ -116,12 +122,44 @@ def test_the_exit_status_fails_a_scheduler_only_where_the_job_has_to_run_again(
         assert captured.out.startswith("d.t: ")
 
 
+@pytest.mark.parametrize(("kind", "code"), [("retry", 4), ("fix", 1), ("corrupt", 5), ("unknown", 1), (None, 1)])
+@pytest.mark.parametrize("report", ["text", "json"])
+def test_a_compaction_that_failed_after_a_commit_ends_as_its_error_does_and_tells_both(
+    table: FakeTable, capsys: pytest.CaptureFixture[str], kind: str | None, code: int, report: str
+) -> None:
+    table.answer = replace(DONE, status=CompactionStatus.FAILED, error=replace(LOST, kind=kind, text="no space"))
+    assert run([*NAMED, "--report", report]) == code
+    out = capsys.readouterr().out
+    if report == "json":
+        found = last_object(out)
+        assert (found["status"], found["exit_status"], found["snapshot_ids"]) == ("failed", code, [8, 9])
+        assert (found["error"], found["error_kind"], found["error_class"]) == ("no space", kind, "CommitConflictError")
+    else:
+        assert "  snapshots  8, 9\n  error      no space\n  remedy     run it again" in out
+
+
+@pytest.mark.parametrize("report", ["text", "json"])
+def test_the_report_has_the_reason_of_every_conflict(
+    table: FakeTable, capsys: pytest.CaptureFixture[str], report: str
+) -> None:
+    other = replace(LOST, text="snapshot 9 of job took data-1.parquet")
+    table.answer = replace(DONE, status=CompactionStatus.CONFLICT, error=other, conflicts=(LOST, other))
+    assert run([*NAMED, "--report", report]) == 4
+    out = capsys.readouterr().out
+    if report == "json":
+        found = last_object(out)
+        assert [each["text"] for each in found["conflicts"]] == [LOST.text, other.text]
+        assert (found["error"], found["error_kind"], found["remedy"]) == (other.text, "retry", "run it again")
+    else:
+        assert out.splitlines()[-2:] == [f"  conflict   {LOST.text}", f"  conflict   {other.text}"]
+
+
 def test_help_lists_every_exit_status_and_option(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         run(["--help"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
-    for status in set(ExitStatus) - {ExitStatus.FINDINGS}:
+    for status in ExitStatus:
         assert f"\n  {status.value}  " in text
     for option in ("warehouse", "table", "path", "full", "where", "buckets", "dry-run", "commit-every", "deadline"):
         assert f"--{option}" in text
@@ -133,7 +171,10 @@ def test_the_json_report_is_the_whole_result_in_one_line(table: FakeTable, capsy
     out = capsys.readouterr().out
     assert out.count("\n") == 1
     found = last_object(out)
-    assert set(found) == {field.name for field in fields(CompactionResult)} | {"exit_status"}
+    assert set(found) == {
+        *(field.name for field in fields(CompactionResult)),
+        *("exit_status", "error_class", "error_kind", "remedy"),
+    }
     assert (found["snapshot_ids"], found["rows_read"], found["seconds"]) == ([8, 9], 1234567, 12.34)
 
 

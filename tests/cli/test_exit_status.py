@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from lakelsm import errors
-from lakelsm.cli.exit_status import ExitStatus, gravest, status_of
+from lakelsm.cli.exit_status import ExitStatus, gravest, status_of, status_of_kind
 from lakelsm.errors import ErrorKind, LakelsmError
 
 
 @pytest.mark.parametrize("name", [name for name, each in vars(errors).items() if hasattr(each, "kind")])
-def test_only_an_error_after_which_the_same_command_may_succeed_is_a_conflict(name: str) -> None:
+def test_the_exit_status_follows_the_kind_of_the_error(name: str) -> None:
     error: LakelsmError = getattr(errors, name)("no")
-    retry = error.kind is ErrorKind.RETRY
-    assert status_of(error) is (ExitStatus.CONFLICT if retry else ExitStatus.FAILED)
+    own = {ErrorKind.RETRY: ExitStatus.CONFLICT, ErrorKind.CORRUPT: ExitStatus.FINDINGS}
+    assert status_of(error) is status_of_kind(error.kind.value) is own.get(error.kind, ExitStatus.FAILED)
 
 
 def test_an_error_that_is_not_lakelsms_is_a_failure() -> None:

@@ -7,8 +7,17 @@ import io
 import pytest
 
 from lakelsm.cli.exit_status import ExitStatus
-from lakelsm.cli.report import Report, failure_report, joined_report, outcome_report, print_failure, print_report
+from lakelsm.cli.report import (
+    Report,
+    failure_lines,
+    failure_report,
+    joined_report,
+    outcome_report,
+    print_failure,
+    print_report,
+)
 from lakelsm.errors import CommitConflictError, CorruptTableError, LookupServiceError
+from lakelsm.failures import Failure
 
 REPORT = Report(ExitStatus.NOTHING_TO_DO, "d.t: nothing", {"table": "d.t", "status": "nothing"})
 
@@ -23,7 +32,7 @@ def test_a_report_is_its_text_or_one_line_of_json(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("error", "status", "kind", "code"),
     [
-        (CorruptTableError("a file\nis gone"), "failed", "corrupt", 1),
+        (CorruptTableError("a file\nis gone"), "failed", "corrupt", 5),
         (CommitConflictError("others came first"), "conflict", "retry", 4),
         (LookupServiceError("the stage has ended"), "failed", "retry", 4),
         (OSError(28, "No space left on device"), "failed", None, 1),
@@ -36,6 +45,7 @@ def test_a_failure_says_what_kind_of_error_it_is(
     assert report.status == code
     found = report.values
     assert (found["table"], found["status"], found["error_kind"]) == ("d.t", status, kind)
+    assert (found["error_class"], report.raised) == (type(error).__name__, True)
     print_failure(report, "lakelsm compact")
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", f"lakelsm compact: {found['error']}\n")
@@ -61,10 +71,10 @@ def test_an_outcome_has_a_status_and_its_exit_status(flags: dict[str, bool], sta
 def test_reports_of_several_tables_are_one_with_the_gravest_status() -> None:
     reports = [REPORT, failure_report(CorruptTableError("gone"), "d.u")]
     joined = joined_report(reports)
-    assert joined.status is ExitStatus.FAILED
+    assert joined.status is ExitStatus.FINDINGS
     tables = joined.values["tables"]
     assert isinstance(tables, list)
-    assert [(each["table"], each["exit_status"]) for each in tables] == [("d.t", 3), ("d.u", 1)]
+    assert [(each["table"], each["exit_status"]) for each in tables] == [("d.t", 3), ("d.u", 5)]
 
 
 def test_names_that_standard_output_cannot_show_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,3 +82,13 @@ def test_names_that_standard_output_cannot_show_are_escaped(monkeypatch: pytest.
     monkeypatch.setattr("sys.stdout", shown)
     print_report(Report(ExitStatus.DONE, "tag 'é\udcff'", {}), ExitStatus.DONE, "text")
     assert shown.buffer.getvalue() == b"tag '\\xe9\\udcff'\n"  # type: ignore[attr-defined]
+
+
+def test_the_lines_of_a_failure_say_the_error_and_the_remedy_and_each_step_after_a_commit() -> None:
+    failure = Failure(step="the LATEST hint", error="OSError", kind=None, text="OSError: full.", remedy="Free space.")
+    assert failure_lines(None, ()) == []
+    assert failure_lines(failure, [failure]) == [
+        "  error      OSError: full.",
+        "  remedy     Free space.",
+        "  warning    the LATEST hint failed: OSError: full. Free space.",
+    ]

@@ -95,6 +95,9 @@ def test_a_group_that_loses_costs_no_other_group(tmp_path: Path) -> None:
     once(table, lambda: table.overwrite((1, 1, "overwritten"), partitions=lambda row: row == partitions[1]))
     result = table.compact(commit_every=1)
     assert (result.status, result.buckets, result.snapshot_ids) == ("conflict", 2, (4, 5))
+    (lost,) = result.conflicts
+    assert result.error == lost and lost.kind == "retry" and "again" in lost.remedy
+    assert "(the newest snapshot is 3, OVERWRITE by commit user " in lost.text and "data-" in lost.text
     assert table.rows() == [(1, 1, "overwritten"), (2, 1, "b"), (3, 1, "b")]
     assert table.levels() == [5, 5, 5]
     assert len(table.data_files()) == 6 + 1 + 2

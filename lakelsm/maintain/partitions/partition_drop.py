@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from lakelsm.commit.commit_message import CommitMessage
+from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.committer import Committer
+from lakelsm.failures import Failure
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.maintain.history import maintenance_record
 from lakelsm.maintenance_results import PartitionDropResult
@@ -34,10 +35,13 @@ def drop_partitions(
         found = chosen_partitions(store, snapshot, predicate)
     partitions = frozenset(files.partition for files in found)
     files, size = sum(each.files for each in found), sum(each.bytes for each in found)
-    snapshot_id = None
+    snapshot_id: int | None = None
+    failures: tuple[Failure, ...] = ()
     if found and not dry_run:
         record = maintenance_record("drop_partitions", commit_user, started, surroundings, files=files, bytes=size)
-        snapshot_id = commit_drop(store, partitions, record, surroundings)
+        outcome = commit_drop(store, partitions, record, surroundings)
+        assert outcome.snapshot is not None
+        snapshot_id, failures = outcome.snapshot.id, outcome.failures
     return PartitionDropResult(
         table=store.name,
         dry_run=dry_run,
@@ -45,6 +49,7 @@ def drop_partitions(
         files=files,
         bytes=size,
         snapshot_id=snapshot_id,
+        after_commit_failures=failures,
     )
 
 
@@ -54,16 +59,14 @@ def commit_drop(
     record: MaintenanceRecord,
     surroundings: Surroundings,
     as_of: int | None = None,
-) -> int:
-    """Publish a snapshot without some partitions, with the record of the run, whose user commits it; return its id.
+) -> CommitOutcome:
+    """Publish a snapshot without some partitions, with the record of the run, whose user commits it.
 
     With ``as_of`` it raises RowsChangedError where another snapshot than that is the newest.
     """
     message = CommitMessage(overwrite_partitions=frozenset(partitions).__contains__, overwrite_as_of=as_of)
     committer = Committer.of(store, surroundings=surroundings)
     properties = record.as_property()
-    outcome = committer.commit(
+    return committer.commit(
         CommitKind.OVERWRITE, message, record.user, operation=_OPERATION, properties=properties
     )
-    assert outcome.snapshot is not None
-    return outcome.snapshot.id

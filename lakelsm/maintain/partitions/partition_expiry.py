@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from lakelsm.commit.commit_identity import commit_identity
+from lakelsm.commit.commit_message import CommitOutcome
 from lakelsm.epoch_time import bound_time
 from lakelsm.errors import InvalidInputError, RowsChangedError, UnsupportedFeatureError
+from lakelsm.failures import Failure, after_commit_step, commit_stands
 from lakelsm.format.partition_path import partition_text
 from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.maintain.history import maintenance_record
@@ -23,6 +25,8 @@ from lakelsm.surroundings import SYSTEM, Surroundings
 _VALUES_TIME = EXPIRATION_STRATEGIES[0]
 #: So often partitions are chosen anew where others commit between the choice and the commit.
 _TRIES = 20
+_STEP = "the expiry of further partitions"
+_REMEDY = "The partitions that are dropped stay so; run it again for the others."
 #: A commit of a write and of the compaction that followed it.
 _SNAPSHOTS_OF_A_WRITE = 2
 
@@ -48,57 +52,81 @@ def expire_partitions(
 
     'partition.expiration-max-num' of them at a time, 'partition.expiration-batch-size' a commit. By 'update-time' a
     commit holds only where nobody else committed since the partitions were looked at; else they are looked at again.
-    No further commit is begun after ``deadline`` seconds.
+    No further commit is begun after ``deadline`` seconds. An error after the first commit is the ``error`` of the result.
     Raises InvalidInputError for a table without partitions, UnsupportedFeatureError for a strategy that is not built.
     """
     chosen_strategy = _checked_strategy(store, strategy)
-    before = _on_partitions_clock(store, bound, chosen_strategy, surroundings)
-    limit, size = store.options.partition_expiration_max_num, _batch_size(store)
     result = PartitionExpiryResult(table=store.name, dry_run=dry_run, older_than=bound_time(bound))
+    commits = _commits(store, bound, chosen_strategy, deadline, surroundings, result)
+    for first in commits:  # What fails before the first commit is raised.
+        result = first
+        break
+    with commit_stands(store.name, result.snapshot_ids), after_commit_step(store.name, _STEP, _REMEDY) as failures:
+        for later in commits:
+            result = later
+    return replace(result, complete=False, error=failures[0]) if failures else result
+
+
+def _commits(
+    store: TableStore,
+    bound: int,
+    strategy: str,
+    deadline: float | None,
+    surroundings: Surroundings,
+    result: PartitionExpiryResult,
+) -> Iterator[PartitionExpiryResult]:
+    """The result so far, after each commit and at the end."""
+    before = _on_partitions_clock(store, bound, strategy, surroundings)
+    limit, size = store.options.partition_expiration_max_num, _batch_size(store)
     tries, started, began = 0, surroundings.clock(), surroundings.monotonic()
     while True:
         snapshot = store.snapshots.latest()
         with store.while_changed(snapshot):
-            choice = _chosen(store, chosen_partitions(store, snapshot, None), chosen_strategy, before)
+            choice = _chosen(store, chosen_partitions(store, snapshot, None), strategy, before)
         room = limit - len(result.partitions)
-        batch = choice.expired[: room if dry_run else min(room, size)]
+        batch = choice.expired[: room if result.dry_run else min(room, size)]
         done = replace(result, waiting=len(choice.expired), unread=_labels(choice.unread))
         if not batch or snapshot is None:
-            return done
-        user, _ = commit_identity(store.options, None, None, surroundings.new_uuid)
-        ids: tuple[int, ...] = ()
-        if not dry_run:
-            as_of = None if chosen_strategy == _VALUES_TIME else snapshot.id
+            yield done
+            return
+        outcome = None
+        if not result.dry_run:
+            as_of = None if strategy == _VALUES_TIME else snapshot.id
             try:
-                record = maintenance_record(
-                    "expire_partitions",
-                    user,
-                    started,
-                    surroundings,
-                    files=sum(each.files for each in batch),
-                    bytes=sum(each.bytes for each in batch),
-                )
-                ids = (commit_drop(store, [files.partition for files in batch], record, surroundings, as_of),)
+                outcome = _dropped(store, batch, started, surroundings, as_of)
             except RowsChangedError:
                 tries += 1
                 if tries >= _TRIES:
                     raise
                 continue
-        result = _with_batch(done, batch, ids)
-        if dry_run or not result.waiting or len(result.partitions) >= limit:
-            return result
-        if deadline is not None and surroundings.monotonic() - began > deadline:
-            return replace(result, complete=False)
+        result = _with_batch(done, batch, outcome)
+        ended = result.dry_run or not result.waiting or len(result.partitions) >= limit
+        late = not ended and deadline is not None and surroundings.monotonic() - began > deadline
+        result = replace(result, complete=not late)
+        yield result
+        if ended or late:
+            return
 
 
-def expire_partitions_after_commit(store: TableStore, surroundings: Surroundings = SYSTEM) -> None:
-    """Drop what 'partition.expiration-time' says, where a commit is to look for it."""
+def _dropped(
+    store: TableStore, batch: Sequence[PartitionFiles], started: int, surroundings: Surroundings, as_of: int | None
+) -> CommitOutcome:
+    user, _ = commit_identity(store.options, None, None, surroundings.new_uuid)
+    files, size = sum(each.files for each in batch), sum(each.bytes for each in batch)
+    record = maintenance_record("expire_partitions", user, started, surroundings, files=files, bytes=size)
+    return commit_drop(store, [files.partition for files in batch], record, surroundings, as_of)
+
+
+def expire_partitions_after_commit(store: TableStore, surroundings: Surroundings = SYSTEM) -> tuple[Failure, ...]:
+    """Drop what 'partition.expiration-time' says, where a commit is to look for it; return what failed after a commit."""
     age = store.options.partition_expiration_time
     if age is None or not store.schema.partition_keys:
-        return
+        return ()
     now = surroundings.clock()
-    if _is_due(store, now):
-        expire_partitions(store, now - age, surroundings=surroundings)
+    if not _is_due(store, now):
+        return ()
+    result = expire_partitions(store, now - age, surroundings=surroundings)
+    return result.after_commit_failures + (() if result.error is None else (result.error,))
 
 
 def _on_partitions_clock(store: TableStore, bound: int, strategy: str, surroundings: Surroundings) -> int:
@@ -174,13 +202,15 @@ def _labels(found: Sequence[PartitionFiles]) -> tuple[str, ...]:
 
 
 def _with_batch(
-    result: PartitionExpiryResult, batch: Sequence[PartitionFiles], ids: tuple[int, ...]
+    result: PartitionExpiryResult, batch: Sequence[PartitionFiles], outcome: CommitOutcome | None
 ) -> PartitionExpiryResult:
+    snapshot = None if outcome is None else outcome.snapshot
     return replace(
         result,
         partitions=(*result.partitions, *_labels(batch)),
         waiting=result.waiting - len(batch),
         files=result.files + sum(files.files for files in batch),
         bytes=result.bytes + sum(files.bytes for files in batch),
-        snapshot_ids=(*result.snapshot_ids, *ids),
+        snapshot_ids=result.snapshot_ids if snapshot is None else (*result.snapshot_ids, snapshot.id),
+        after_commit_failures=result.after_commit_failures + (() if outcome is None else outcome.failures),
     )

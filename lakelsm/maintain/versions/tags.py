@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from lakelsm.epoch_time import bound_time, utc_time, wall_time
 from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, InvalidInputError, SnapshotNotFoundError
+from lakelsm.failures import after_commit_step
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_unneeded
 from lakelsm.maintain.deletion.released_files import ReleasedFiles
@@ -29,6 +30,8 @@ _EPOCH = datetime(1970, 1, 1)
 _MOST_SECONDS = timedelta.max.days * 86_400
 #: How long a holding tag stays that was left behind.
 _HELD_SECONDS = 3600.0
+_ORPHANS = "Table.remove_orphans() deletes them."
+_TAG_STANDS = f"Nothing to do, unless making it took longer than {_HELD_SECONDS:.0f} s: then make it again."
 #: So many tags are looked at for their time after a commit.
 _LOOKED_AT = 16
 
@@ -149,8 +152,9 @@ def replace_tag(
         store.file_io.write(store.paths.tag(name), _content(store, name, tag))
         _check_held(store, name, holder)
     if released is not None:
-        released.keep_retained()
-        released.delete()
+        with after_commit_step(store.name, f"the deletion of the files that tag {name!r} alone kept", _ORPHANS):
+            released.keep_retained()
+            released.delete()
     return tag_info(name, tag)
 
 
@@ -176,9 +180,12 @@ def delete_tags(store: TableStore, names: Sequence[str], *, dry_run: bool = Fals
         for name in names:
             store.file_io.delete(store.paths.tag(name))
         if released is not None:
-            # Looked at again: whoever came to rely on a tag meanwhile sees that it is gone, or is seen here.
-            released.keep_retained()
-            deleted = released.delete()
+            with after_commit_step(store.name, "the deletion of the files that deleted tags kept", _ORPHANS) as failures:
+                # Looked at again: whoever came to rely on a tag meanwhile sees that it is gone, or is seen here.
+                released.keep_retained()
+                deleted = released.delete()
+            if failures:
+                deleted = DeletedFiles(failures=(failures[0].text,))
     return TagDeletionResult(
         table=store.name,
         dry_run=dry_run,
@@ -329,7 +336,10 @@ def _is_kept(store: TableStore, snapshot: Snapshot) -> bool:
 
 def _check_held(store: TableStore, name: str, holder: str) -> None:
     """Take a tag back whose holder has gone: this process slept until the holder's time was over."""
-    if store.tags.try_get(holder) is None:
+    held = True
+    with after_commit_step(store.name, f"the check that tag {name!r} was made in time", _TAG_STANDS):
+        held = store.tags.try_get(holder) is not None
+    if not held:
         store.file_io.delete(store.paths.tag(name))
         raise SnapshotNotFoundError(
             f"Table {store.name}: making tag {name!r} took longer than {_HELD_SECONDS:.0f} s, and its snapshot may have "

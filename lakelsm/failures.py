@@ -1,0 +1,125 @@
+"""A failure that does not undo what an operation committed: a plain value of its result, a warning and a line of the log.
+
+A commit that is visible cannot fail any more. So a later step that fails (the compaction after a write, an expiry, the
+LATEST hint) is reported by these functions, and its exception does not reach the caller.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+
+from lakelsm.errors import LakelsmError
+
+_LOG = logging.getLogger("lakelsm.commit")
+#: Longest text of an error in characters: Spark's may hold whole stacks.
+_MOST_TEXT = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """An error as plain values.
+
+    ``step`` is the part of the operation that failed, such as 'the expiry of snapshots'. ``error`` is the name of the
+    exception's class, ``kind`` the text of its `ErrorKind` (None: it is no error of lakelsm's), ``text`` what it says
+    (the class's name if the exception has no text), ``remedy`` what to do.
+    """
+
+    step: str
+    error: str
+    kind: str | None
+    text: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    @staticmethod
+    def of(error: BaseException, step: str, remedy: str) -> Failure:
+        """The failure of a step by an exception."""
+        kind = error.kind.value if isinstance(error, LakelsmError) else None
+        return Failure(step=step, error=type(error).__name__, kind=kind, text=error_text(error), remedy=remedy)
+
+    def as_dict(self) -> dict[str, object]:
+        """The failure as plain values, for a report."""
+        return asdict(self)
+
+
+def error_values(error: Failure | None) -> dict[str, object]:
+    """An error as the fields of a report: the same as those of an operation that raised it."""
+    if error is None:
+        return {"error": None, "error_class": None, "error_kind": None, "remedy": None}
+    return {"error": error.text, "error_class": error.error, "error_kind": error.kind, "remedy": error.remedy}
+
+
+def error_text(error: BaseException) -> str:
+    """What an error says in one line. It is never empty, and names the class of an error that is not lakelsm's."""
+    name, text = type(error).__name__, ""
+    with suppress(Exception):  # Of an exception whose __str__ is broken the class is left.
+        text = " ".join(str(error).split())
+    if len(text) > _MOST_TEXT:
+        text = text[:_MOST_TEXT] + " …"
+    if isinstance(error, LakelsmError):
+        return text or name
+    return f"{name}: {text}" if text else name
+
+
+def warn_committed(text: str) -> None:
+    """Log a failure after a commit, and issue it as a UserWarning.
+
+    No Exception leaves it: neither where warnings are errors, nor from a logging handler or a `warnings.showwarning` of
+    the user's.
+    """
+    with suppress(Exception):
+        _LOG.warning("%s", text)
+    with suppress(Exception):
+        warnings.warn(text, stacklevel=2)
+
+
+@contextmanager
+def after_commit_step(table: str, step: str, remedy: str) -> Iterator[list[Failure]]:
+    """Take a step that follows a commit to a table: an Exception within is warned of and does not leave it.
+
+    The list that it hands in has the failure afterwards. ``remedy`` is a sentence.
+    """
+    failures: list[Failure] = []
+    try:
+        yield failures
+    except Exception as error:  # noqa: BLE001  The commit stands, whatever it is.
+        failures.append(Failure.of(error, step, remedy))
+        reason = failures[-1].text.rstrip(".")
+        warn_committed(f"Table {table}: the commit succeeded, and {step} after it failed: {reason}. {remedy}")
+
+
+@contextmanager
+def commit_stands(table: str, snapshot_ids: Sequence[int]) -> Iterator[None]:
+    """An interruption within (KeyboardInterrupt, SystemExit) says that these snapshots are committed.
+
+    It has them as the attribute ``committed_snapshot_ids`` (a tuple) and in a note of its traceback, and the log has a
+    line. Its class and arguments stay. Exceptions are the caller's concern.
+    """
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as interruption:
+        note_commit(interruption, table, snapshot_ids)
+        raise
+
+
+def note_commit(interruption: BaseException, table: str, snapshot_ids: Sequence[int]) -> None:
+    """Say on an interruption which snapshots of a table are committed."""
+    known = getattr(interruption, "committed_snapshot_ids", ())
+    new = [number for number in snapshot_ids if number not in known]
+    if not new:
+        return
+    shown = f"snapshot {new[0]}" if len(new) == 1 else f"snapshots {', '.join(map(str, new))}"
+    text = f"Table {table}: interrupted after the commit; {shown} is committed. Do not write the same rows again."
+    with suppress(Exception):
+        interruption.committed_snapshot_ids = (*known, *new)  # type: ignore[attr-defined]
+        # Python 3.11 prints the notes; the attribute itself works on every version.
+        interruption.__notes__ = [*getattr(interruption, "__notes__", ()), text]  # type: ignore[attr-defined]
+        _LOG.warning("%s", text)

@@ -1,0 +1,74 @@
+"""Failures after a commit: plain values, a warning, a line of the log, and no exception."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+
+import pytest
+
+from lakelsm.errors import StorageError, VectorsChangedError
+from lakelsm.failures import Failure, after_commit_step, commit_stands, error_text, error_values
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (StorageError("the disk\n is full"), "the disk is full"),
+        (StorageError(""), "StorageError"),
+        (MemoryError(), "MemoryError"),
+        (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device"),
+        (Mute(), "Mute"),
+        (ValueError("x" * 5000), "ValueError: " + "x" * 2000 + " …"),
+    ],
+)
+def test_an_error_always_has_a_text_of_one_line(error: Exception, text: str) -> None:
+    assert error_text(error) == text
+
+
+def test_a_failure_is_plain_values() -> None:
+    failure = Failure.of(VectorsChangedError("others", ("a",)), "the compaction", "Again.")
+    expected = {
+        "step": "the compaction", "error": "VectorsChangedError", "kind": "retry", "text": "others", "remedy": "Again."
+    }
+    assert json.loads(json.dumps(failure.as_dict())) == expected
+    assert pickle.loads(pickle.dumps(failure)) == failure and str(failure) == "others"
+    assert error_values(failure) == {
+        "error": "others", "error_class": "VectorsChangedError", "error_kind": "retry", "remedy": "Again."
+    }
+    assert set(error_values(None).values()) == {None}
+
+
+def test_a_step_after_a_commit_warns_logs_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    text = "Table d.t: the commit succeeded, and the hint after it failed: ZeroDivisionError: no. Nothing to do."
+    with pytest.warns(UserWarning) as warned, after_commit_step("d.t", "the hint", "Nothing to do.") as failures:
+        raise ZeroDivisionError("no")
+    assert [each.text for each in failures] == ["ZeroDivisionError: no"]
+    assert [str(each.message) for each in warned] == [record.getMessage() for record in caplog.records] == [text]
+    with after_commit_step("d.t", "the hint", "Nothing to do.") as failures:
+        pass
+    assert failures == []
+
+
+def test_an_interruption_keeps_its_class_and_arguments_and_has_every_commit_once() -> None:
+    with pytest.raises(SystemExit) as raised, commit_stands("d.t", [3, 4]), commit_stands("d.t", [4]):
+        raise SystemExit(3)
+    assert raised.value.code == 3
+    assert raised.value.committed_snapshot_ids == (4, 3)  # type: ignore[attr-defined]
+    assert "snapshot 4 is committed" in raised.value.__notes__[0]
+    with pytest.raises(KeyboardInterrupt) as interrupted, commit_stands("d.t", []):
+        raise KeyboardInterrupt
+    assert not hasattr(interrupted.value, "committed_snapshot_ids")
+    with pytest.raises(ValueError, match="x") as other, commit_stands("d.t", [3]):
+        raise ValueError("x")
+    assert not hasattr(other.value, "committed_snapshot_ids")
+
+
+def test_the_library_adds_no_handler_to_a_logger() -> None:
+    assert logging.getLogger("lakelsm.commit").handlers == []
