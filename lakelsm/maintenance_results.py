@@ -209,8 +209,9 @@ class PartitionExpiryResult:
     """Which partitions expired, or with ``dry_run`` would, in the order of their values, and the commits of it.
 
     ``waiting`` have expired too and wait for the next run ('partition.expiration-max-num'). The time of ``unread`` could
-    not be told by their values, so they stay. ``older_than`` is the bound in UTC. ``complete`` is False if the deadline ended it, or the ``error`` of a later
-    commit. ``after_commit_failures`` are steps after the commits that failed, which changes nothing of them.
+    not be told by their values, so they stay. ``older_than`` is the bound in UTC. ``complete`` is False if the
+    deadline ended it, or the ``error`` of a later commit. ``after_commit_failures`` are steps after the commits that
+    failed, which changes nothing of them.
     """
 
     table: str
