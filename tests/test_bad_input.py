@@ -423,11 +423,12 @@ def test_a_damaged_data_file_fails_a_read_and_is_named(tables: Tables, how: str)
 
 
 def test_a_compaction_that_fails_after_a_write_is_told_in_the_result_of_the_write(tables: Tables) -> None:
-    damage(data_files(tables)[0], "cut off")
+    victim = data_files(tables)[0]
+    damage(victim, "cut off")
     options = {"write-only": "false", "num-sorted-run.compaction-trigger": "2"}
     with pytest.warns(UserWarning, match="the commit succeeded, and the compaction after it failed"):
         result = tables.table.write(good(tables), options=options)
     assert result.snapshot_id == 3 and result.compaction is not None and result.compaction.error is not None
     assert (result.compaction.status, result.compaction.error.kind) == ("failed", "corrupt")
-    assert data_files(tables)[0].name in result.compaction.error.text
+    assert victim.name in result.compaction.error.text
     assert tables.table._store().snapshots.ids() == [1, 2, 3]
