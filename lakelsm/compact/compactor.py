@@ -113,7 +113,8 @@ class Compactor:
                 bytes=total.bytes_written,
                 snapshot_ids=total.snapshot_ids,
             )
-            work = partial(self._run, plan, group, limits.task_memory, identifier, whole_table and last, changelog, so_far)
+            full = whole_table and last
+            work = partial(self._run, plan, group, limits.task_memory, identifier, full, changelog, so_far)
             run = partial(self._run_or_lose, snapshot, work)
             total = joined(total, run() if not total.snapshot_ids else self._run_on(run, total.snapshot_ids))
             if total.status is CompactionStatus.FAILED:
