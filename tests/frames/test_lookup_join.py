@@ -61,7 +61,7 @@ def join_of(table: Table, on: Any, columns: Any, opens: Any = scanned, *, by_buc
     named = JoinColumns.of(store.schema, on, columns)
     key, found = (tuple(field.name for field in part.values()) for part in (named.keys, named.added))
     definition = LookupDefinition(found, key=key, options={})
-    lookup = SharedLookup(store, definition, RefreshPolicy(interval=10.0), opens=opens)
+    lookup = SharedLookup(store, definition, RefreshPolicy(interval=600.0), opens=opens)
     task = partial(JoinTask, lookup, tuple(named.added.values()), inner=False)
     buckets = FixedBuckets.of(store.schema, store.options) if by_bucket else None
     return FrameJoin(table.name, store.schema, keys=named.keys, columns=named.added, task=task, buckets=buckets)

@@ -19,6 +19,7 @@ from lakelsm.format.snapshot import CommitKind
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import InlineRunner, LocalTable
+from tests.processes import PATIENCE
 
 SCHEMA = pa.schema([("n", pa.int64())])
 PATHS = TablePaths("/t")
@@ -35,6 +36,10 @@ def test_batches_come_in_the_order_of_the_units() -> None:
     assert found == [number for unit in range(20) for number in (unit, -unit)]
 
 
+#: More than are begun before the failure of one is seen, on any machine.
+UNITS = 5000
+
+
 def test_no_task_runs_when_the_failure_of_one_is_told() -> None:
     running = threading.Semaphore(0)
     ended: list[int] = []
@@ -48,25 +53,30 @@ def test_no_task_runs_when_the_failure_of_one_is_told() -> None:
         yield from ()
 
     with pytest.raises(CorruptTableError, match="file 1 is damaged"):
-        LocalRunner(2).messages(range(50), task, PATHS, AttemptNames.new(SYSTEM.new_uuid))
+        LocalRunner(2).messages(range(UNITS), task, PATHS, AttemptNames.new(SYSTEM.new_uuid))
     begun = 0
     while running.acquire(blocking=False):
         begun += 1
-    assert begun == len(ended) < 50
+    assert begun == len(ended) < UNITS
 
 
 class Counting:
-    """A task that says what it holds, and counts how many of it run at a time."""
+    """A task that says what it holds, and counts how many of it run at a time: each waits until ``wanted`` do."""
 
-    def __init__(self, memory_bytes: int) -> None:
+    def __init__(self, memory_bytes: int, wanted: int) -> None:
         self.memory_bytes = memory_bytes
         self.most = self._now = 0
+        self._wanted = wanted
+        self._reached = threading.Event()
         self._lock = threading.Lock()
 
     def __call__(self, unit: int) -> Iterator[pa.RecordBatch]:
         with self._lock:
             self._now += 1
             self.most = max(self.most, self._now)
+            if self._now == self._wanted:
+                self._reached.set()
+        assert self._reached.wait(PATIENCE)
         time.sleep(0.01)
         with self._lock:
             self._now -= 1
@@ -75,7 +85,7 @@ class Counting:
 
 @pytest.mark.parametrize("memory, at_a_time", [(100, 1), (399, 1), (400, 2), (650, 3), (10_000, 4)])
 def test_tasks_run_side_by_side_as_cores_and_memory_have_room_for(memory: int, at_a_time: int) -> None:
-    task = Counting(200)
+    task = Counting(200, at_a_time)
     assert len(list(LocalRunner(4, memory).batches(range(12), task, SCHEMA, PATHS))) == 24
     assert task.most == at_a_time
 

@@ -41,7 +41,7 @@ def scanned(spec: LookupSpec, shared: Path | None) -> OpenedCache:
 
 def task_of(table: LocalTable, key: Sequence[str] = ("id",), opens: Any = scanned, **more: Any) -> JoinTask:
     definition = LookupDefinition(("name", "tier"), key=tuple(key), options={})
-    lookup = SharedLookup(table.store, definition, RefreshPolicy(interval=more.pop("interval", 10.0)), opens=opens)
+    lookup = SharedLookup(table.store, definition, RefreshPolicy(interval=more.pop("interval", 600.0)), opens=opens)
     fields = tuple(map(table.store.schema.field, ("name", "tier")))
     keys = tuple(range(1, len(key) + 1))
     return JoinTask(lookup, fields, keys, ALL, **{"inner": False, **more})

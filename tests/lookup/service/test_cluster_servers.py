@@ -25,7 +25,7 @@ from tests.processes import PATIENCE
 
 def test_more_servers_than_tasks_can_run_at_once_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
-    service = QueryService.of(table.store, 1000, host=None, access=ServerAccess(), refresh=60.0, spark=spark)
+    service = QueryService.of(table.store, 1000, host=None, access=ServerAccess(), refresh=600.0, spark=spark)
     with pytest.raises(InvalidInputError, match="1000 tasks must run at once"):
         service.run(threading.Event(), lambda line: None)
     assert list((tmp_path / "t" / "service").iterdir()) == []

@@ -25,7 +25,7 @@ from tests.processes import PATIENCE
 
 def setup_of(table: LocalTable, servers: int = 1, host: str | None = None) -> ServerSetup:
     return ServerSetup(
-        store=table.store, servers=servers, host=host, access=OPEN, refresh=60.0, opened=WholeTable
+        store=table.store, servers=servers, host=host, access=OPEN, refresh=600.0, opened=WholeTable
     )
 
 

@@ -170,7 +170,7 @@ def test_an_error_of_a_server_is_its_clients_without_a_traceback(
 ) -> None:
     Failing.error = error
     server = QueryServer(
-        ServedTable(table.store, Failing), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=60.0
+        ServedTable(table.store, Failing), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=600.0
     )
     publish(table.store, [server.address])
     cache = RemoteCache.open(LookupSpec(table.store, ("id",), ("v",)))
@@ -183,7 +183,7 @@ def test_an_error_of_a_server_is_its_clients_without_a_traceback(
 
 def test_a_stop_waits_for_lookups_that_are_under_way(table: LocalTable) -> None:
     server = QueryServer(
-        ServedTable(table.store, Pausing), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=60.0
+        ServedTable(table.store, Pausing), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=600.0
     )
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.extend(asked(server, request_of(table).encoded(), ids(1))))

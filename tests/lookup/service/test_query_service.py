@@ -63,7 +63,7 @@ def test_rows_are_those_of_a_read_for_every_engine_while_the_table_changes(
             servers=2,
             host="127.0.0.1",
             access=OPEN,
-            refresh=60.0,
+            refresh=600.0,
         )
         for number in range(2)
     ]
@@ -89,7 +89,7 @@ def test_rows_are_those_of_a_read_for_every_engine_while_the_table_changes(
 @contextmanager
 def served(table: LocalTable) -> Iterator[QueryServer]:
     server = QueryServer(
-        ServedTable(table.store, opened_partial_cache), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=60.0
+        ServedTable(table.store, opened_partial_cache), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=600.0
     )
     publish(table.store, [server.address])
     try:
