@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 chance.fix()
 
+#: Settings of the machine for object stores and Spark, which no test may depend on.
+_SETTINGS = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS")
+for _name in [name for name in os.environ if name.startswith(_SETTINGS)]:
+    del os.environ[_name]
+
 
 def _synced(descriptor: int) -> None:
     """In place of ``os.fsync``: a test may end a process, but no test turns the machine off, and thousands of them would
