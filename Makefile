@@ -50,8 +50,8 @@ conformance: ## cases of a file: CASES=file.jsonl [ENGINE=spark or local] [TOPIC
 bench: ## speed and memory beside Spark's floors and the peers: [ROWS=8000000]
 	@$(RUN) python -m benchmarks --rows $(ROWS) $(ARGS)
 
-fuzz: ## the property tests with many more random examples: [EXAMPLES=2000; of the merge engines ten times as many], SEED=n repeats a run
-	@LAKELSM_FUZZ_EXAMPLES=$(EXAMPLES) $(RUN) python -m pytest -m property --hypothesis-profile=fuzz \
+fuzz: ## the property tests with many more random examples: [EXAMPLES=2000; of the merge engines ten times as many], SEED=n repeats a run; [WORKERS=2]
+	@LAKELSM_FUZZ_EXAMPLES=$(EXAMPLES) $(RUN) python -m pytest -n $(WORKERS) -m property --hypothesis-profile=fuzz \
 		$(if $(SEED),--hypothesis-seed=$(SEED)) $(ARGS)
 
 simulate: ## tables under races, crashes and lost answers, on a store in memory: [SEEDS=3000] [FIRST=0], SEED=n alone, PLANTED=1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from random import Random, seed
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -59,11 +60,19 @@ def fix() -> None:
 
 
 def choose_seed(config: pytest.Config) -> None:
-    """Give a run of the profile ``fuzz`` a random seed unless the command line has one; processes of a run share it."""
+    """Give a run of the profile ``fuzz`` its seed: that of the command line, that of the process that started this one,
+    or a random one.
+    """
     global _first_seed
     if config.getoption("--hypothesis-profile") == "fuzz":
-        _first_seed = int(config.getoption(_SEED_OPTION) or secrets.randbelow(1 << 32))
+        shared = getattr(config, "workerinput", {}).get(_SEED_OPTION)
+        _first_seed = int(config.getoption(_SEED_OPTION) or shared or secrets.randbelow(1 << 32))
         config.option.hypothesis_seed = str(_first_seed)
+
+
+def share_seed(worker: dict[str, Any]) -> None:
+    """Hand the seed of the run to one of its processes."""
+    worker[_SEED_OPTION] = str(_first_seed)
 
 
 def described(config: pytest.Config) -> str:

@@ -56,6 +56,12 @@ def pytest_configure(config: pytest.Config) -> None:
     chance.choose_seed(config)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """The processes of a run (``-n``) have one seed."""
+    chance.share_seed(node.workerinput)
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     """What the run draws, at its beginning."""
     return chance.described(config)
