@@ -37,11 +37,17 @@ class LayoutOptions:
         "bucket",
         INT,
         -1,
-        "Buckets of a partition; -1 assigns keys to buckets dynamically. With a fixed number and a primary key that "
-        "lacks a partition column, a key has one row in each partition, as in Paimon since 1.4: nothing moves a key, so "
-        "a batch that moves one must also delete its old row.",
+        "Buckets of a partition; -1 assigns keys to buckets dynamically.",
         low=-2,
         per_call=False,
+    )
+    lakelsm_key_per_partition: bool = option(
+        "lakelsm.key-per-partition",
+        BOOLEAN,
+        False,
+        "Permit a fixed number of buckets with a primary key that lacks a partition column. A key then has one row in "
+        "each partition: a write to one partition leaves the key's row in another as it is; of lakelsm alone.",
+        immutable=True,
     )
     bucket_key: tuple[str, ...] = option(
         "bucket-key",

@@ -15,6 +15,7 @@ from lakelsm.options.field_options import DEFAULT_AGGREGATE_KEY, split_field_key
 from lakelsm.schema.engine_rules import check_merge_engine
 from lakelsm.schema.file_index_rules import check_file_indexes
 from lakelsm.schema.identifiers import alike, folded, hint
+from lakelsm.schema.key_rules import check_key, check_key_per_partition
 from lakelsm.schema.scan_rules import check_scan_mode
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, RESERVED_NAMES, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
@@ -22,7 +23,6 @@ from lakelsm.types import STRING_ROOTS, DataField, RowType, rows_within
 
 _SYSTEM_COLUMNS = (SEQUENCE_NUMBER, VALUE_KIND)
 _TAKEN = frozenset(map(folded, _SYSTEM_COLUMNS))
-_NOT_A_KEY = frozenset(["ARRAY", "MAP", "MULTISET", "ROW", "VECTOR", "VARIANT"])
 _NOT_A_BUCKET_KEY = frozenset(["ARRAY", "MAP", "MULTISET", "ROW"])
 _RECORD_TIME_ROOTS = frozenset(["INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ"])
 
@@ -68,32 +68,6 @@ def _check_names_apart(what: str, fields: Sequence[DataField]) -> None:
     for field in fields:
         for members in rows_within(field.type):
             _check_names_apart(f"member of '{field.name}'", members)
-
-
-def _key_types(schema: TableSchema, _options: TableOptions) -> None:
-    for what, names in (("primary key", schema.primary_keys), ("partition", schema.partition_keys)):
-        for name in names:
-            data_type = schema.field(name).type
-            if data_type.root in _NOT_A_KEY:
-                raise InvalidInputError(
-                    f"{what} column '{name}' has type {data_type.sql()}, which no key can have; choose "
-                    "another column"
-                )
-
-
-def _trimmed_key(schema: TableSchema, _options: TableOptions) -> None:
-    if schema.primary_keys and not schema.trimmed_primary_keys:
-        raise InvalidInputError(
-            f"primary key {list(schema.primary_keys)} has only partition columns; add a column to the "
-            "primary key"
-        )
-
-
-def _nullable_key(schema: TableSchema, options: TableOptions) -> None:
-    if options.primary_key_nullable and not schema.primary_keys:
-        raise InvalidInputError(
-            "option 'primary-key.nullable' = 'true' needs a primary key; name one or remove it"
-        )
 
 
 def _bucket(schema: TableSchema, options: TableOptions) -> None:
@@ -353,10 +327,9 @@ def _no_column(key: str, name: str, schema: TableSchema) -> InvalidInputError:
 
 _RULES: Sequence[Callable[[TableSchema, TableOptions], None]] = (
     _column_names,
-    _key_types,
-    _trimmed_key,
-    _nullable_key,
+    check_key,
     _bucket,
+    check_key_per_partition,
     _bucket_key,
     lambda _schema, options: check_scan_mode(options),
     _field_options,

@@ -12,6 +12,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.options import TableOptions
 from lakelsm.options.option_change import check_option_of_call
 from lakelsm.options.other_keys import check_new_keys
+from lakelsm.schema.key_rules import check_new_key
 from lakelsm.schema.new_values import check_new_values
 from lakelsm.schema.rules import check_rules
 from lakelsm.schema.table_schema import TableSchema
@@ -28,6 +29,7 @@ def validate_table(schema: TableSchema) -> TableOptions:
     options = TableOptions.parse(schema.options)
     check_new_keys(schema.options)
     check_rules(schema, options)
+    check_new_key(schema, options)
     check_new_values(schema, schema.options)
     refuse_unbuilt(schema, options, creating=True)
     return options

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lakelsm.errors import InvalidInputError
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import Peer
 from tests.interop.samples import rows_of
@@ -42,9 +43,15 @@ def test_a_key_that_lacks_a_partition_column_has_a_row_in_each_partition(
     columns = "k INT, p STRING, v INT"
     batches = [rows_of(columns, {"k": [1, 2], "p": p, "v": [1, 2]}) for p in (["a", "a"], ["b", "a"])]
     theirs = path.with_name(f"{path.name}_of_java")
+    with pytest.raises(InvalidInputError, match=r"lacks the partition columns \['p'\]"):
+        either.create(path, columns, ["k"], ["p"], options={"bucket": "2"})
+    either.create(path, columns, ["k"], ["p"], options={"bucket": "2", "lakelsm.key-per-partition": "true"})
+    java.create(theirs, columns, ["k"], ["p"], options={"bucket": "2"})
     for where, engine in ((path, either), (theirs, java)):
-        engine.create(where, columns, ["k"], ["p"], options={"bucket": "2"})
         for batch in batches:
             engine.write(where, batch)
     assert either.read(path) == java.read(path) == either.read(theirs) == java.read(theirs)
     assert len(either.read(path)) == 3
+    for where, engine in ((path, java), (theirs, either)):
+        engine.write(where, batches[0])
+    assert either.read(path) == java.read(path) == either.read(theirs) == java.read(theirs)

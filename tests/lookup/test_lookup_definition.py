@@ -74,7 +74,11 @@ def test_chosen_partitions_complete_the_key(
 
 def test_a_primary_key_without_the_partition_may_have_many_rows_and_gets_no_partitions(tmp_path: Path) -> None:
     table = Catalog(str(tmp_path)).create_table(
-        "db.t", "dt STRING, id INT", primary_key=["id"], partition_by=["dt"], options={"bucket": 1}
+        "db.t",
+        "dt STRING, id INT",
+        primary_key=["id"],
+        partition_by=["dt"],
+        options={"bucket": 1, "lakelsm.key-per-partition": True},
     )
     assert not asked(table).one_row_a_key
     found = asked(table, options={"scan.partitions": "max_pt()"})

@@ -60,7 +60,11 @@ def test_rows_of_other_partitions_than_the_greatest_are_not_found(table: Table) 
 
 def test_a_key_without_its_partition_column_has_a_row_in_each(tmp_path: Path) -> None:
     made = Catalog(str(tmp_path / "wh")).create_table(
-        "db.t", "p STRING, k INT, v STRING", primary_key=["k"], partition_by=["p"], options={"bucket": 1}
+        "db.t",
+        "p STRING, k INT, v STRING",
+        primary_key=["k"],
+        partition_by=["p"],
+        options={"bucket": 1, "lakelsm.key-per-partition": True},
     )
     write(made, "a", 1, "x")
     write(made, "b", 1, "y")

@@ -11,7 +11,12 @@ import pytest
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.options import OPTIONS
 from lakelsm.schema.table_schema import TableSchema, create_schema
-from lakelsm.schema.validation import validate_existing_table, validate_table, with_dynamic_options
+from lakelsm.schema.validation import (
+    validate_changed_table,
+    validate_existing_table,
+    validate_table,
+    with_dynamic_options,
+)
 from lakelsm.types import DataField, parse_type
 
 _CASES = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "tables.jsonl"
@@ -109,13 +114,18 @@ def test_no_call_has_its_own_of_an_option_that_is_fixed() -> None:
     assert not [option.key for option in OPTIONS.values() if option.immutable and option.per_call]
 
 
-def test_a_key_that_lacks_a_partition_column_has_fixed_buckets_as_in_paimon_since_1_4() -> None:
-    columns, key = "id INT, p STRING, v INT", ["id"]
+def test_a_key_that_lacks_a_partition_column_has_fixed_buckets_where_an_option_says_that_it_is_meant() -> None:
+    columns, key, meant = "id INT, p STRING, v INT", ["id"], {"bucket": "2", "lakelsm.key-per-partition": "true"}
     schema = create_schema(columns, key, ["p"], {"bucket": "2"})
     assert schema.cross_partition
-    assert validate_table(schema).bucket == validate_existing_table(schema).bucket == 2
+    with pytest.raises(InvalidInputError, match=r"lacks the partition columns \['p'\].*lakelsm.key-per-partition"):
+        validate_table(schema)
+    assert validate_existing_table(schema).bucket == 2
+    assert with_dynamic_options(schema, {"target-file-size": "1 mb"})[1].target_file_size == 1 << 20
+    validate_changed_table(schema, {"target-file-size": "1 mb"})
+    assert validate_table(create_schema(columns, key, ["p"], meant)).bucket == 2
     with pytest.raises(InvalidInputError, match=r"'sequence\.field' = 'v' cannot be used"):
-        validate_table(create_schema(columns, key, ["p"], {"bucket": "2", "sequence.field": "v"}))
+        validate_table(create_schema(columns, key, ["p"], {**meant, "sequence.field": "v"}))
     with pytest.raises(UnsupportedFeatureError, match="cross-partition update"):
         validate_table(create_schema(columns, key, ["p"]))
 
