@@ -19,6 +19,7 @@ from lakelsm.errors import (
     UnsupportedFeatureError,
 )
 from lakelsm.failures import Failure, after_commit_step, note_commit
+from lakelsm.format.file_names import SCHEMA_PREFIX
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import BASE_PROPERTY, Snapshot
@@ -28,6 +29,7 @@ from lakelsm.snapshots.inheritance import inherited_statistics, with_total_bucke
 from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.maintenance_record import with_maintenance_records
 from lakelsm.snapshots.manifest_scan import read_manifest, read_manifest_metas
+from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES, SnapshotManager
 from lakelsm.storage import FileIO
@@ -40,6 +42,8 @@ _LOST_RACE = (
     "Table.snapshots() whether the snapshot is there."
 )
 _NO_HINT = "Nothing to do: readers find the snapshot without the hint, and the next commit writes it."
+#: Of so many older schemas a snapshot keeps the checksums.
+_MOST_SCHEMAS = 100
 
 
 @dataclass(frozen=True)
@@ -336,6 +340,7 @@ class CommitRun:
 
     def _prepare(self, latest: Snapshot | None) -> tuple[Snapshot, set[str | None]]:
         """Write the metadata files of an attempt; return its snapshot, unpublished, and the names it uses."""
+        SchemaStore(self._env.file_io, self._env.paths).check_newest(self._env.schema, latest)
         changes = self._attempt.on(latest)
         step = self._env.step
         base_metas = self._base_metas(latest)
@@ -361,11 +366,16 @@ class CommitRun:
         return snapshot, used
 
     def _sealed(self, snapshot: Snapshot, latest: Snapshot | None) -> Snapshot:
-        """The snapshot with its checksums. Its index manifest may be the last snapshot's."""
+        """The snapshot with its checksums. Its index manifest and its schema may be the last snapshot's."""
         checksums = {name: self._files.checksum(name) for name in snapshot.metadata_files}
-        index = snapshot.index_manifest
-        if index is not None and latest is not None and checksums[index] is None:
-            checksums[index] = latest.checksum_of(index)
+        schema = self._env.schema
+        if latest is not None:
+            index = snapshot.index_manifest
+            if index is not None and checksums[index] is None:
+                checksums[index] = latest.checksum_of(index)
+            checksums.update({name: latest.checksum_of(name) for name in latest.schema_files[-_MOST_SCHEMAS:]})
+        if schema.file_checksum is not None:
+            checksums[f"{SCHEMA_PREFIX}{schema.id}"] = schema.file_checksum
         return snapshot.signed().sealed(checksums)
 
     def _write_lists(self, entries: Sequence[ManifestEntry], what: str) -> _Lists:

@@ -271,7 +271,7 @@ class Compactor:
     ) -> TaskMessages:
         store = self._store
         used = (file.schema_id for unit in units for part in unit.sections for file in part.files)
-        schemas = store.schemas_of([store.schema.id, *used])
+        schemas = store.schemas_of([store.schema.id, *used], plan.snapshot)
         reader = RunReader(
             store.file_io, store.schema, schemas=schemas, columns=store.schema.field_names, memory_bytes=task_memory // 2
         )

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
-from lakelsm.format.file_names import check_name
+from lakelsm.format.file_names import check_name, schema_id_of
 from lakelsm.json_document import parse_object
 
 #: ``version`` of the snapshots that lakelsm writes. Persisted: do not change
@@ -156,11 +156,20 @@ class Snapshot:
             self, changelog_manifest_list=None, changelog_manifest_list_size=None, changelog_record_count=None
         )
         kept = self._kept_checksums()
-        return bare.sealed({name: self.checksum_of(name) for name in bare.metadata_files}) if kept else bare
+        names = [*bare.metadata_files, *self.schema_files]
+        return bare.sealed({name: self.checksum_of(name) for name in names}) if kept else bare
+
+    @property
+    def schema_files(self) -> list[str]:
+        """The names of the schema files that it has checksums of: its own schema, and those of snapshots before it."""
+        return [name for name in self._kept_checksums() if schema_id_of(name) is not None]
 
     def _kept_checksums(self) -> Mapping[str, object]:
+        """Those of its writer. A copy that another engine made another snapshot of has a uuid of its own."""
         kept = self.extra.get(CHECKSUMS_KEY)
-        return kept if isinstance(kept, dict) else {}
+        signed, _, _ = (self.properties or {}).get(SIGNATURE_PROPERTY, "").partition(" ")
+        is_copy = bool(signed) and self.uuid not in (None, signed)
+        return kept if isinstance(kept, dict) and not is_copy else {}
 
     def _own_checksums(self) -> dict[str, str]:
         """CRC-32 of what decides rows, and of the properties where it has some."""

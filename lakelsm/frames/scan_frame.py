@@ -95,7 +95,7 @@ def scan_frame(
     ``columns`` are those that will be asked for (None: perhaps all).
     """
     files = [*plan.raw_files, *plan.merged_files]
-    schemas = store.schemas_of(file.schema_id for file in files)
+    schemas = store.schemas_of((file.schema_id for file in files), plan.snapshot)
     raw = [file for file in plan.raw_files if file.vector is None]
     parts = file_scans(spark, store, schemas, raw, snapshot=plan.snapshot)
     masked = [file for file in plan.raw_files if file.vector is not None]

@@ -119,7 +119,7 @@ class ArrowScan:
         spec = MergeSpec.of(store.schema, store.options).of_columns(wanted)
         needed = () if spec.keeps_rows and not self.ordered else spec.read_columns
         files = [*self.plan.raw_files, *self.plan.merged_files]
-        schemas = store.schemas_of(file.schema_id for file in files)
+        schemas = store.schemas_of((file.schema_id for file in files), self.plan.snapshot)
         reader = RunReader(
             store.file_io,
             store.schema,

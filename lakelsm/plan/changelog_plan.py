@@ -95,6 +95,7 @@ def plan_changelog(
     keep = partition_filter(store, predicate)
     snapshots = list(_between(store, start, end, mode))
     oldest = snapshots[0] if snapshots else None
+    store.check_schema(snapshots[-1] if snapshots else None)
     with store.while_read(oldest, changes=True):
         if mode is ChangelogMode.CHANGELOG:
             plan = ChangelogPlan(scanned=tuple(_changelog_files(store, snapshots, keep)))
@@ -112,6 +113,7 @@ def plan_difference(
 ) -> ChangelogPlan:
     """Plan the comparison of two snapshots (None: an empty table); ``only`` has the buckets looked at (None: all)."""
     keep, oldest = partition_filter(store, predicate), before or after
+    store.check_schema(after)
     with store.while_read(oldest):
         old, new = (live_files(store, snapshot, keep, only) for snapshot in (before, after))
     alike = shown_alike(store, old, new)

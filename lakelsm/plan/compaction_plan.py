@@ -101,6 +101,7 @@ def plan_table(
     ``now_millis`` is the local wall clock in milliseconds, as files' creation times are; ``epoch_millis`` the time since
     1970, by which rows expire (None: the same).
     """
+    store.check_schema(snapshot)
     entries = read_live_entries(
         store.file_io,
         store.paths,

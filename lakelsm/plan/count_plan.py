@@ -54,6 +54,7 @@ def metadata_count(
         return None
     if snapshot is None:
         return 0
+    store.check_schema(snapshot)
     found = read_live_counts(store.file_io, store.paths, snapshot, partition_filter(store, predicate))
     vectors = deletion_vectors(store, snapshot)
     parts = [_shown(store, batch, rows, fresh) for batch, rows in found]

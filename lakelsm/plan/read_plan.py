@@ -78,6 +78,7 @@ def plan_read(
     """
     if snapshot is None:
         return ReadPlan(None, raw_files=(), merged_files=(), units=(), files_live=0)
+    store.check_schema(snapshot)
     prunes_files = predicate is not None and bool(columns(predicate) - set(store.schema.partition_keys))
     entries = read_live_entries(
         store.file_io,

@@ -54,7 +54,8 @@ def rows_less_hidden(runner: Runner, store: TableStore, plan: ReadPlan) -> int |
     rows = sum(file.row_count for file in files) - sum(filter(None, masked))
     if not plan.units:
         return rows
-    task = HiddenCount(StaleRows.of(store, store.schemas_of(file.schema_id for file in plan.merged_files)))
+    schemas = store.schemas_of((file.schema_id for file in plan.merged_files), plan.snapshot)
+    task = HiddenCount(StaleRows.of(store, schemas))
     units = packed_for_tasks(store.options, plan.units, lambda unit: unit.files)
     found = runner.batches(units, task, HIDDEN_COUNT_SCHEMA, store.paths)
     hidden: list[int] = [number for batch in found for number in batch.column(0).to_pylist()]

@@ -55,6 +55,13 @@ class TableSchema:
     comment: str | None = None
     time_millis: int = 0
     version: int = SCHEMA_VERSION
+    #: The id and the checksum of the schema file that this was read from.
+    read_from: tuple[int, int] | None = field(default=None, compare=False)
+
+    @property
+    def file_checksum(self) -> int | None:
+        """The checksum of what its schema file says; None for a schema that was not read from a file of its id."""
+        return None if self.read_from is None or self.read_from[0] != self.id else self.read_from[1]
 
     @staticmethod
     def from_json(text: str | bytes, source: str = "schema file") -> TableSchema:

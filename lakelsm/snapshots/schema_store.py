@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Callable
+from dataclasses import replace
 
 from lakelsm.errors import CommitConflictError, CorruptTableError, TableAlreadyExistsError, TableNotFoundError
-from lakelsm.format.file_names import schema_id_of
+from lakelsm.format.file_names import SCHEMA_PREFIX, schema_id_of
 from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.json_document import parse_object
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
@@ -95,7 +100,26 @@ class SchemaStore:
         schema = TableSchema.from_json(data, path)
         if schema.id != schema_id:
             raise CorruptTableError(f"{path} holds schema {schema.id}")
-        return schema
+        return replace(schema, read_from=(schema_id, _checksum(data, path)))
+
+    def check_newest(self, schema: TableSchema, snapshot: Snapshot | None) -> None:
+        """As `check_file`. Raises CorruptTableError too where the schema of the snapshot itself is missing."""
+        self.check_file(schema, snapshot)
+        if snapshot is not None and snapshot.schema_id > schema.id:
+            self.get(snapshot.schema_id)
+
+    def check_file(self, schema: TableSchema, snapshot: Snapshot | None) -> None:
+        """Compare the file of a schema with the checksum that the writer of a snapshot kept, if any.
+
+        Raises CorruptTableError where it is another file.
+        """
+        known = None if snapshot is None else snapshot.checksum_of(f"{SCHEMA_PREFIX}{schema.id}")
+        found = schema.file_checksum
+        if snapshot is not None and known is not None and found is not None and known != found:
+            raise CorruptTableError(
+                f"{self._paths.schema_file(schema.id)} is not the file that snapshot {snapshot.id} was written with: its "
+                f"CRC-32 is {found:08x}, and the snapshot says {known:08x}. Restore the file."
+            )
 
     def create_table(self, schema: TableSchema) -> None:
         """Write the first schema. Raises TableAlreadyExistsError when the table has one."""
@@ -126,3 +150,8 @@ class SchemaStore:
         path = self._paths.schema_file(schema.id)
         data = checked_bytes(schema, path, _MAX_BYTES)
         return publish(self._file_io, path, data, self._surroundings.sleep, _RERUN)
+
+
+def _checksum(data: bytes, path: str) -> int:
+    """The CRC-32 of what a schema file says, in whatever order and form. Persisted: do not change"""
+    return zlib.crc32(json.dumps(parse_object(data, path), sort_keys=True).encode("ascii"))

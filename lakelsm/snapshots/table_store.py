@@ -142,9 +142,21 @@ class TableStore:
         """The table's schema files."""
         return SchemaStore(self.file_io, self.paths)
 
-    def schemas_of(self, ids: Iterable[int]) -> dict[int, TableSchema]:
-        """The schemas of files by their ids, read from storage where they are not the table's own."""
-        return {key: self.schema if key == self.schema.id else self.schemas.get(key) for key in set(ids)}
+    def check_schema(self, snapshot: Snapshot | None) -> None:
+        """Raise CorruptTableError where the file of the table's schema is not the one that a snapshot was written with,
+        or the schema of the snapshot is missing.
+        """
+        self.schemas.check_newest(self.schema, snapshot)
+
+    def schemas_of(self, ids: Iterable[int], snapshot: Snapshot | None = None) -> dict[int, TableSchema]:
+        """The schemas of files by their ids, read from storage where they are not the table's own.
+
+        Raises CorruptTableError as `check_schema` where they are those of a snapshot's files.
+        """
+        found = {key: self.schema if key == self.schema.id else self.schemas.get(key) for key in set(ids)}
+        for schema in found.values():
+            self.schemas.check_file(schema, snapshot)
+        return found
 
     @property
     def snapshots(self) -> SnapshotManager:

@@ -25,7 +25,7 @@ def test_a_damaged_table_gives_the_right_rows_or_a_typed_error(tmp_path: Path) -
         done, findings = run(samples[number % len(samples)], tmp_path, Random(number))
         counts.update(finding.verdict for finding in findings)
         for finding in findings:
-            if finding.verdict not in ("right", "refused", "explained"):
+            if finding.verdict not in ("right", "refused"):
                 faults.append(f"trial {number}, {done}: {finding.verdict} {finding.step}: {finding.said[:300]}")
     print(f"{len(_TRIALS)} damaged tables: {dict(counts)}")
     assert not faults, "\n".join(faults)

@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
 
 from lakelsm.errors import LakelsmError
-from tests.damage.damages import DAMAGES, delete, empty
+from tests.damage.damages import DAMAGES
 from tests.damage.samples import SAMPLES, Answer, SampleTable, batch, questions
 from tests.time_limit import time_limit
 
 _KINDS = ("manifest-list", "index-manifest", "manifest", "snapshot", "schema", "tag", "changelog", "index", "data")
-
-_EXPLAINED = {"silent": "explained"}
 
 #: Longest time of one step in seconds.
 _PATIENCE = 300
@@ -40,11 +38,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of one step of a trial: 'right', 'refused', 'explained', or a fault.
-
-    'explained': other rows, because a schema file says something else that is legal too. Paimon's format keeps nothing
-    beside it that could tell (docs/integrity.md).
-    """
+    """What became of one step of a trial: 'right', 'refused', or a fault."""
 
     verdict: str
     step: str
@@ -96,8 +90,6 @@ def run(sample: Sample, folder: Path, chance: Random) -> tuple[str, list[Finding
     kind = chance.choice(sorted(sample.kinds))
     target = chance.choice(sample.kinds[kind])
     damage = chance.choice(DAMAGES)
-    if damage is delete and kind == "snapshot" and target == max(sample.kinds[kind]):
-        damage = empty  # Without its newest snapshot a table is as after a rollback.
     data = (root / target).read_bytes()
     others = [(root / other).read_bytes() for other in sample.kinds[kind] if other != target]
     damaged = damage(data, [other for other in others if other != data], chance)
@@ -115,8 +107,6 @@ def run(sample: Sample, folder: Path, chance: Random) -> tuple[str, list[Finding
         (root / target).write_bytes(data)
         once_more = [_judged("read when restored", table.answer, rows["read"]) for rows in (sample.before, sample.after)]
         findings.append(min(once_more, key=lambda finding: finding.verdict != "right"))
-    if kind == "schema":
-        findings = [replace(finding, verdict=_EXPLAINED.get(finding.verdict, finding.verdict)) for finding in findings]
     return done, findings
 
 

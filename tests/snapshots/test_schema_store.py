@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pyarrow as pa
 import pytest
 
+from lakelsm import AddColumn, Catalog, Table
 from lakelsm.errors import (
     CommitConflictError,
     CorruptTableError,
@@ -17,6 +20,7 @@ from lakelsm.errors import (
     TableNotFoundError,
 )
 from lakelsm.format.paths import TablePaths
+from lakelsm.format.snapshot import Snapshot
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.storage import LocalFileIO
@@ -146,3 +150,108 @@ def test_the_newest_snapshot_says_where_to_look_for_the_newest_schema(tmp_path: 
     Unlisted.lists.clear()
     assert table.schemas.latest().id == 13
     assert Unlisted.lists == []
+
+
+def altered(tmp_path: Path) -> Table:
+    """A table with two schemas, whose snapshots were written in both."""
+    catalog = Catalog(str(tmp_path))
+    options = {"bucket": "1", "write-only": "true"}
+    table = catalog.create_table("db.t", "id INT, v INT", primary_key=["id"], options=options)
+    table.write(pa.table({"id": pa.array([1], pa.int32()), "v": pa.array([1], pa.int32())}))
+    catalog.alter_table("db.t", AddColumn("w", "STRING"))
+    table.write(pa.table({"id": pa.array([2], pa.int32()), "v": pa.array([2], pa.int32()), "w": ["x"]}))
+    return table
+
+
+def uses(table: Table) -> list[Callable[[], object]]:
+    """What reads or changes a table, from its opening on."""
+    path = str(table._opened.paths.root)
+    rows = pa.table({"id": pa.array([3], pa.int32()), "v": pa.array([3], pa.int32()), "w": ["y"]})
+    return [
+        lambda: Table.for_path(path).to_arrow(),
+        lambda: Table.for_path(path).count(engine="local"),
+        lambda: Table.for_path(path).changelog_arrow(1, 2),
+        lambda: Table.for_path(path).write(rows),
+        lambda: Table.for_path(path).overwrite(rows),
+        lambda: Table.for_path(path).delete("id = 1", engine="local"),
+        lambda: Table.for_path(path).compact(full=True, engine="local"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema_id", "damage"),
+    [
+        (1, lambda text: text.replace('"INT"', '"DATE"')),
+        (1, lambda text: text.replace('"v"', '"u"')),
+        (1, lambda text: text.replace('"bucket" : "1"', '"bucket" : "1", "merge-engine" : "first-row"')),
+        (1, None),
+        (0, lambda text: text.replace('"v"', '"u"')),
+    ],
+    ids=["type", "name", "option", "missing", "older"],
+)
+def test_a_schema_file_that_is_not_what_snapshots_were_written_with_is_damage(
+    tmp_path: Path, schema_id: int, damage: Callable[[str], str] | None
+) -> None:
+    table = altered(tmp_path)
+    file = Path(table._opened.paths.schema_file(schema_id))
+    content = file.read_text()
+    if damage is None:
+        file.unlink()
+    else:
+        assert damage(content) != content
+        file.write_text(damage(content))
+    refused = uses(table) if schema_id else [uses(table)[place] for place in (0, 6)]
+    for use in refused:
+        with pytest.raises((CorruptTableError, InvalidInputError), match=rf"schema-{schema_id} is|[Cc]olumn|first-row"):
+            use()
+    for use in refused[:3]:  # Rows to write are compared with the columns first.
+        with pytest.raises(CorruptTableError, match=f"schema-{schema_id} is"):
+            use()
+    assert len(snapshots_of(table)) == 2
+    if schema_id:
+        findings = table.check(data="none", engine="local").findings
+        assert "schema-unreadable" in {finding.rule for finding in findings}
+    file.write_text(content)
+    for use in uses(table):
+        use()
+    assert table.check(data="full", engine="local").findings == ()
+
+
+def test_schemas_are_checked_for_snapshots_of_their_writer_alone(tmp_path: Path) -> None:
+    """Java leaves the checksums out; an engine that kept them in a snapshot of its own would name another schema."""
+    table = altered(tmp_path)
+    paths = table._opened.paths
+    file = Path(paths.schema_file(1))
+    file.write_text(file.read_text().replace('"STRING"', '"VARCHAR(9)"'))
+    newest = Path(paths.snapshot_file(snapshots_of(table)[-1].id))
+    document = json.loads(newest.read_text())
+    document["uuid"] = "another"
+    newest.write_text(json.dumps(document))
+    assert Table.for_path(paths.root).to_arrow().num_rows == 2
+    del document["lakelsm.checksums"], document["properties"]
+    newest.write_text(json.dumps(document))
+    assert Table.for_path(paths.root).to_arrow().num_rows == 2
+
+
+def snapshots_of(table: Table) -> Sequence[Snapshot]:
+    return table._opened.snapshots.list()
+
+
+def test_a_branch_keeps_the_schema_files_that_its_snapshots_know(tmp_path: Path) -> None:
+    """Formatted as another engine formats them: a fast-forward brings in the very files."""
+    table = altered(tmp_path)
+    paths = table._opened.paths
+    for number in (0, 1):
+        file = Path(paths.schema_file(number))
+        file.write_text(json.dumps(json.loads(file.read_text())))
+    for snapshot in snapshots_of(table):
+        Path(paths.snapshot_file(snapshot.id)).write_text(replace(snapshot, extra={}).to_json())
+    table.create_tag("t")
+    table.create_branch("b", "t")
+    Catalog(str(tmp_path)).alter_table("db.t$branch_b", AddColumn("z", "INT"))
+    branch = Catalog(str(tmp_path)).table("db.t$branch_b")
+    one = pa.array([9], pa.int32())
+    branch.write(pa.table({"id": one, "v": one, "w": ["w"], "z": one}))
+    table.fast_forward("b")
+    for opened in (branch, Table.for_path(paths.root)):
+        assert opened.to_arrow().num_rows == 3 and opened.check(data="full", engine="local").findings == ()

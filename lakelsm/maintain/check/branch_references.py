@@ -244,6 +244,8 @@ class BranchReferences:
             path = self._store.paths.schema_file(snapshot.schema_id)
             if snapshot.schema_id not in self._schema_ids:
                 self._findings.add(SCHEMA_UNREADABLE, path, "it does not exist, but a snapshot names it", owner)
+        for schema in self.schemas.values():
+            self._check_schema(schema, snapshot, owner)
         listed = _Listed(
             self._list(snapshot, snapshot.base_manifest_list, snapshot.base_manifest_list_size, owner),
             self._list(snapshot, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size, owner),
@@ -265,6 +267,17 @@ class BranchReferences:
         state.index_entries = self._follow_index_manifest(snapshot, owner)
         self._follow_statistics(snapshot, owner)
         return state
+
+    def _check_schema(self, schema: TableSchema, snapshot: Snapshot, owner: str) -> None:
+        """Compare a schema file with what a snapshot knows of it, until one finds a fault."""
+        path = self._store.paths.schema_file(schema.id)
+        if path in self._seen:
+            return
+        try:
+            self._store.schemas.check_file(schema, snapshot)
+        except LakelsmError as error:
+            self._seen.add(path)
+            self._findings.add(SCHEMA_UNREADABLE, path, str(error), owner)
 
     def _list(self, snapshot: Snapshot, name: str, size: int | None, owner: str) -> list[ManifestFileMeta] | None:
         path = self._store.paths.manifest(name)

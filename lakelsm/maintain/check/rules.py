@@ -48,7 +48,9 @@ def _warning(name: str, holds: str, remedy: str) -> Rule:
 
 
 SCHEMA_UNREADABLE = _error(
-    "schema-unreadable", "every schema file, and each that a snapshot or a data file names, is there and parses", _RESTORE
+    "schema-unreadable",
+    "every schema file, and each that a snapshot or a data file names, is there, parses, and is what snapshots know",
+    _RESTORE,
 )
 SNAPSHOT_UNREADABLE = _error("snapshot-unreadable", "every snapshot file parses and has the id of its name", _RESTORE)
 SNAPSHOT_GAP = _error(

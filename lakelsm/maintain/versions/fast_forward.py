@@ -147,8 +147,9 @@ class _FastForward:
                 i for i, found in self._main.snapshots.items() if i not in self._kept and found.schema_id >= first
             )
         for schema_id, schema in sorted(self._branch.schemas.items()):
-            if self._main.schemas.get(schema_id) != schema:
-                self._file_io.write(self._paths.schema_file(schema_id), schema.to_json().encode())
+            if self._main.schemas.get(schema_id) != schema:  # As it is: snapshots of the branch have its checksum.
+                data = self._file_io.read(self._source.paths.schema_file(schema_id))
+                self._file_io.write(self._paths.schema_file(schema_id), data)
 
     def _take_snapshots(self) -> None:
         newest = max(self._main.snapshots, default=0)
