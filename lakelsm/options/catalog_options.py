@@ -12,7 +12,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.options.table_options import OPTIONS
 
 #: The options of tables that a catalog can have.
-CATALOG_KEYS = ("lakelsm.time-zone",)
+CATALOG_KEYS: tuple[str, ...] = ("lakelsm.time-zone",)
 
 
 @dataclass(frozen=True, kw_only=True)
