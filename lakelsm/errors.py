@@ -7,6 +7,7 @@
 * :class:`CorruptTableError` — metadata or data on storage is missing or damaged; report it.
 * :class:`LookupServiceError` — a server of lookups does not answer; look up again, or start one.
 * :class:`StorageError` — the file system refused a write; mend that (space, permission) and run again.
+* :class:`StorageUnavailableError` — the store cannot be reached or answers by errors of its own; run it again later.
 * :class:`OutOfMemoryError` — the machine has not the memory that the work needs; give its tasks less, or run fewer.
 * :class:`SparkUnavailableError` — no Spark session runs lakelsm's tasks; install or set what the message names.
 
@@ -24,7 +25,7 @@ from typing import ClassVar
 class ErrorKind(Enum):
     """What the caller of a failed operation must do. Schedulers depend on the texts: do not change them."""
 
-    #: Others came first, and nothing of the operation is visible: run the same again.
+    #: Others came first, or the store is away for now; no commit of the operation is visible: run the same again.
     RETRY = "retry"
     #: Mend what the message names (the call, an option, the disk, the session), then run it again.
     FIX = "fix"
@@ -125,6 +126,12 @@ class StorageError(LakelsmError, OSError):
     """The file system refused a write or a read. What a file that was written belonged to is not committed."""
 
     kind = ErrorKind.FIX
+
+
+class StorageUnavailableError(StorageError):
+    """The store or the way to it failed for now, also after waits: run the same again later. Nothing is committed."""
+
+    kind = ErrorKind.RETRY
 
 
 class OutOfMemoryError(LakelsmError, MemoryError):

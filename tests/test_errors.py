@@ -18,6 +18,7 @@ KINDS = {
     "SnapshotNotFoundError": ErrorKind.FIX,
     "BatchHistoryExpiredError": ErrorKind.FIX,
     "StorageError": ErrorKind.FIX,
+    "StorageUnavailableError": ErrorKind.RETRY,
     "OutOfMemoryError": ErrorKind.FIX,
     "SparkUnavailableError": ErrorKind.FIX,
     "CommitConflictError": ErrorKind.RETRY,

@@ -6,7 +6,8 @@ import errno
 
 import pyarrow as pa
 
-from lakelsm.errors import CorruptTableError, LakelsmError, OutOfMemoryError, StorageError, UnsupportedFeatureError
+from lakelsm.errors import CorruptTableError, LakelsmError, OutOfMemoryError, UnsupportedFeatureError
+from lakelsm.storage.refused_writes import storage_error
 
 _FULL = {errno.ENOSPC: "free space there", errno.EDQUOT: "free space there, or raise the quota"}
 
@@ -28,9 +29,10 @@ def known_failure(error: BaseException, table: str) -> BaseException:
         return UnsupportedFeatureError(f"Table {table}: Arrow cannot work on these rows: {reason}.")
     if isinstance(error, OSError):
         remedy = _FULL.get(error.errno or 0, "mend what the file system says")
-        return StorageError(
+        return storage_error(
             f"Table {table}: the file system refused a task ({reason}): {remedy}, and run it again. Scratch files lie in "
-            "the directory that TMPDIR names."
+            "the directory that TMPDIR names.",
+            error,
         )
     if isinstance(error, pa.ArrowException):
         return CorruptTableError(f"Table {table}: a task met rows that Arrow takes for damaged: {reason}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakelsm.errors import CommitOutcomeUnknownError, InvalidInputError, LakelsmError
+from lakelsm.errors import CommitOutcomeUnknownError, InvalidInputError, LakelsmError, StorageUnavailableError
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.storage import FileIO
@@ -80,6 +80,8 @@ def publish(
             continue
         except Exception as error:  # noqa: BLE001
             failure = failure or error
+            if isinstance(error, StorageUnavailableError):
+                break  # It was asked for again and again already.
     raise CommitOutcomeUnknownError(
         f"{path}: publishing failed and the outcome cannot be read back ({failure}). No file was deleted. {rerun}"
     ) from failure

@@ -23,6 +23,7 @@ from lakelsm.errors import (
     LakelsmError,
     SparkUnavailableError,
     StorageError,
+    StorageUnavailableError,
 )
 from lakelsm.schema.row_rules import refused_rows
 from lakelsm.spark.session import python_remedy
@@ -113,6 +114,11 @@ def lakelsm_error(text: str, root: str) -> LakelsmError | None:
                 "a snapshot from before it."
             )
     answered = _STORE_ANSWERS.search(text)
+    if answered is not None and (answered[2] == "429" or answered[2].startswith("5")):
+        return StorageUnavailableError(
+            f"{answered[1]}: the store answered Spark's connector with an error of its own ({answered[2]}). Run it again "
+            "later."
+        )
     if answered is not None:
         return StorageError(
             f"{answered[1]}: the store answered Spark's connector with an error ({answered[2]}). Give the credentials "

@@ -15,7 +15,7 @@ from pyarrow import fs as arrow_fs
 from lakelsm.arguments import LONGEST_NAME
 from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, StorageError, UnsupportedFeatureError
 from lakelsm.storage.file_io import FileEntry
-from lakelsm.storage.refused_writes import refused_deletion, refused_write
+from lakelsm.storage.refused_writes import refused_deletion, refused_write, storage_error
 from lakelsm.surroundings import SYSTEM
 
 # What link(2) says where it surely made no name.
@@ -291,9 +291,10 @@ def _opened(path: str) -> int:
 
 
 def _refused_read(path: str, error: OSError) -> StorageError:
-    return StorageError(
+    return storage_error(
         f"{path} cannot be read: {error.strerror}. Give this process the permission to read there, or mend what the file "
-        "system says."
+        "system says.",
+        error,
     )
 
 

@@ -15,6 +15,8 @@ from lakelsm.storage.object_place import StoreKind
 from lakelsm.storage.store_failures import is_out_of_range
 
 if TYPE_CHECKING:
+    from obstore import WritableFile
+
     from lakelsm.storage.object_store import ObjectFileIO
 
 #: The end of a file is read first, as Parquet needs it: smaller files are read whole by this one request.
@@ -215,18 +217,16 @@ class _ObjectWriter:
     """A file object that becomes an object when it is closed: by one request, or in parts where it is long."""
 
     def __init__(self, file_io: ObjectFileIO, path: str) -> None:
-        from obstore import open_writer
-
         self._file_io = file_io
         self._path = path
         self._position = 0
         #: What readers of a new file begin with, and its writer for its footer.
         self._end = bytearray()
-        key = file_io.key(path)
+        #: All that was written, until it is longer than a part: one request can be sent again as a whole.
+        self._start: bytearray | None = bytearray()
+        self._sink: WritableFile | None = None
+        file_io.key(path)
         file_io.forget(path)
-        self._sink = file_io.ask(
-            path, lambda: open_writer(file_io.store, key, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE)
-        )
         self.closed = False
 
     def readable(self) -> bool:
@@ -243,12 +243,35 @@ class _ObjectWriter:
 
     def write(self, data: Any) -> int:
         octets = memoryview(data).cast("B")
-        self._file_io.ask(self._path, lambda: self._sink.write(octets))
         self._position += len(octets)
+        if self._start is not None:
+            self._start += octets
+            if len(self._start) > _PART:
+                octets_so_far, self._start = self._start, None
+                self._sink = self._opened()
+                self._send(memoryview(octets_so_far))
+        else:
+            self._send(octets)
         self._end += octets[-_TAIL:]
         if len(self._end) > 2 * _TAIL:
             del self._end[:-_TAIL]
         return len(octets)
+
+    def _opened(self) -> WritableFile:
+        from obstore import open_writer
+
+        file_io, key = self._file_io, self._file_io.key(self._path)
+        return file_io.ask(
+            self._path,
+            lambda: open_writer(file_io.patient_store, key, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE),
+            again=False,
+        )
+
+    def _send(self, octets: memoryview) -> None:
+        """Hand bytes to the library, which sends a part again by itself, and not those of an answer that is cut."""
+        sink = self._sink
+        assert sink is not None
+        self._file_io.ask(self._path, lambda: sink.write(octets), again=False)
 
     def flush(self) -> None:
         """What is written is visible once the object is closed, not before."""
@@ -256,5 +279,8 @@ class _ObjectWriter:
     def close(self) -> None:
         if not self.closed:
             self.closed = True
-            self._file_io.ask(self._path, self._sink.close)
+            if self._start is not None:
+                self._file_io.write(self._path, bytes(self._start))
+            elif self._sink is not None:
+                self._file_io.ask(self._path, self._sink.close, again=False)
             self._file_io.keep_end(self._path, self._position, bytes(self._end[-_TAIL:]))

@@ -17,17 +17,25 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pyarrow import fs as arrow_fs
 
-from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, StorageError, UnsupportedFeatureError
+from lakelsm.cancellation import end_if_cancelled
+from lakelsm.errors import (
+    CorruptTableError,
+    InvalidInputError,
+    LakelsmError,
+    StorageUnavailableError,
+    UnsupportedFeatureError,
+)
 from lakelsm.storage.file_io import FileEntry
 from lakelsm.storage.kept_objects import KeptObjects
 from lakelsm.storage.local import temporary_name
 from lakelsm.storage.object_filesystem import object_filesystem
 from lakelsm.storage.object_place import ObjectPlace, StoreKind
 from lakelsm.storage.storage_options import StoreOptions
-from lakelsm.storage.store_failures import OpenOutcomeError, is_certain, told
+from lakelsm.storage.store_failures import RETRIES, OpenOutcomeError, is_certain, told, waits
 from lakelsm.surroundings import SYSTEM
 
 if TYPE_CHECKING:
+    from obstore import ObjectMeta
     from obstore.store import ObjectStore
 
 Answer = TypeVar("Answer")
@@ -36,15 +44,19 @@ Answer = TypeVar("Answer")
 _Keys: TypeAlias = list[str]
 _Failures: TypeAlias = list[OSError]
 
-#: A request that fails on the way, or by the store's own fault, is sent again so often and for so long.
-_RETRIES = {
-    "max_retries": 8,
+#: What the library itself sends again. Of most requests nothing: `ObjectFileIO.ask` does, also where an answer is cut.
+_ASKED_ONCE = {"max_retries": 0, "retry_timeout": timedelta(seconds=60)}
+#: Parts of long files and creations, which cannot be sent again from here. The library's waits are random.
+_ASKED_AGAIN = {
+    "max_retries": RETRIES,
     "retry_timeout": timedelta(seconds=60),
-    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2},
+    "backoff": {"init_backoff": timedelta(milliseconds=500), "max_backoff": timedelta(seconds=8), "base": 2},
 }
 _TIMEOUTS = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(minutes=2)}
+#: How long an answer may stop; long contents take that long to be sent.
+_SILENCE = {"read_timeout": timedelta(seconds=30)}
 #: Larger contents are sent in parts.
-_ONE_REQUEST = 64 << 20
+_ONE_REQUEST = 8 << 20
 #: Keys that S3 deletes by one request.
 _DELETED_AT_ONCE = 1000
 #: What stores say that do not know the condition.
@@ -134,7 +146,10 @@ class ObjectFileIO:
         """Create or replace an object: a reader sees the old content or the new."""
         key = self.key(path)
         self.forget(path)
-        self.ask(path, lambda: self.store.put(key, data, use_multipart=len(data) > _ONE_REQUEST))
+        if len(data) > _ONE_REQUEST:
+            self.ask(path, lambda: self.patient_store.put(key, data, use_multipart=True), again=False)
+        else:
+            self.ask(path, lambda: self.store.put(key, data, use_multipart=False))
         self._keep(path, data)
 
     def make_durable(self, directory: str, names: Sequence[str]) -> None:
@@ -192,24 +207,18 @@ class ObjectFileIO:
     def store(self) -> ObjectStore:
         """The library's store, the same for all that ask for this place with these options in this process.
 
+        It sends a request once. Raises as `patient_store`.
+        """
+        return self._opened(patient=False)
+
+    @property
+    def patient_store(self) -> ObjectStore:
+        """The library's store that sends requests again by itself: for what `ask` cannot repeat.
+
         Raises UnsupportedFeatureError in a process that was forked from one that has asked a store: requests of the
         library are carried out by threads, which such a process has not, nor can begin, and would wait for ever.
         """
-        if _first_process() != os.getpid():
-            raise UnsupportedFeatureError(
-                f"{self.place.root}: this process ({os.getpid()}) was forked from one ({_first_process()}) that had used "
-                "object stores, whose threads it lacks. Start processes by 'spawn' or 'forkserver' "
-                "(multiprocessing.get_context), or fork before a table on an object store is opened."
-            )
-        try:
-            return _opened_store(self.place, self.options)
-        except _library_errors():
-            names = ", ".join(name for name, _ in self.options.settings) or "none"
-        # Without what the library says: it may show what it was given.
-        raise InvalidInputError(
-            f"{self.place.root}: a store cannot be opened with these settings ({names}), whether they come from "
-            "storage_options, the environment or Spark: one of them has no right form (docs/object-stores.md)."
-        )
+        return self._opened(patient=True)
 
     def key(self, path: str) -> str:
         """The key of a path. Raises CorruptTableError where it leaves the root."""
@@ -221,22 +230,49 @@ class ObjectFileIO:
             )
         return self.place.key(path)
 
-    def ask(self, path: str, request: Callable[[], Answer]) -> Answer:
-        """Do what asks the store. Errors are told in lakelsm's words: the library's own may hold credentials."""
+    def ask(self, path: str, request: Callable[[], Answer], *, again: bool = True) -> Answer:
+        """Do what asks the store; what fails on the way or by the store's own fault is done again after waits.
+
+        Errors are told in lakelsm's words: the library's own may hold credentials. ``again`` is False for what must not
+        or cannot be repeated: a request that another answer can follow on.
+        """
+        waiting = waits(SYSTEM) if again else iter(())
+        while True:
+            try:
+                return request()
+            except LakelsmError:
+                raise
+            except _library_errors() as error:
+                failure = told(path, self.place.bucket, error)
+            wait = next(waiting, None) if isinstance(failure, StorageUnavailableError) else None
+            if wait is None:
+                raise failure
+            SYSTEM.sleep(wait)
+            end_if_cancelled()
+
+    def _opened(self, *, patient: bool) -> ObjectStore:
+        if _first_process() != os.getpid():
+            raise UnsupportedFeatureError(
+                f"{self.place.root}: this process ({os.getpid()}) was forked from one ({_first_process()}) that had used "
+                "object stores, whose threads it lacks. Start processes by 'spawn' or 'forkserver' "
+                "(multiprocessing.get_context), or fork before a table on an object store is opened."
+            )
         try:
-            return request()
-        except LakelsmError:
-            raise
-        except _library_errors() as error:
-            failure = told(path, self.place.bucket, error)
-        raise failure
+            return _opened_store(self.place, self.options, patient)
+        except _library_errors():
+            names = ", ".join(name for name, _ in self.options.settings) or "none"
+        # Without what the library says: it may show what it was given.
+        raise InvalidInputError(
+            f"{self.place.root}: a store cannot be opened with these settings ({names}), whether they come from "
+            "storage_options, the environment or Spark: one of them has no right form (docs/object-stores.md)."
+        )
 
     def _create(self, path: str, data: bytes) -> bool:
         from obstore.exceptions import AlreadyExistsError
 
         key = self.key(path)
         try:
-            self.store.put(key, data, mode="create", use_multipart=False)
+            self.patient_store.put(key, data, mode="create", use_multipart=False)
             return True
         except LakelsmError:
             raise
@@ -282,12 +318,18 @@ class ObjectFileIO:
             failures.append(error)
 
     def _keys_below(self, path: str, key: str) -> Iterator[str]:
-        stream = iter(self.store.list(f"{key}/" if key else None, chunk_size=_DELETED_AT_ONCE))
-        while True:
-            part = self.ask(path, lambda: next(stream, None))
-            if part is None:
+        last: str | None = None
+
+        def part() -> Sequence[ObjectMeta]:
+            """What is listed after the last key: a listing that broke off is not gone on with."""
+            stream = self.store.list(f"{key}/" if key else None, offset=last, chunk_size=_DELETED_AT_ONCE)
+            return next(iter(stream), ())
+
+        while found := self.ask(path, part):
+            yield from (each["path"] for each in found)
+            if len(found) < _DELETED_AT_ONCE:
                 return
-            yield from (each["path"] for each in part)
+            last = found[-1]["path"]
 
 
 def _name(key: str) -> str:
@@ -307,14 +349,14 @@ def _first_process() -> int:
 
 
 @lru_cache(maxsize=64)
-def _opened_store(place: ObjectPlace, options: StoreOptions) -> ObjectStore:
+def _opened_store(place: ObjectPlace, options: StoreOptions, patient: bool) -> ObjectStore:
     """A store, with its connections. Opening asks nothing of it."""
     from obstore.store import AzureStore, GCSStore, S3Store
 
     settings: Any = dict(options.settings)
     common: dict[str, Any] = {
-        "client_options": {**_TIMEOUTS, "allow_http": options.allows_http},
-        "retry_config": _RETRIES,
+        "client_options": {**_TIMEOUTS, **({} if patient else _SILENCE), "allow_http": options.allows_http},
+        "retry_config": _ASKED_AGAIN if patient else _ASKED_ONCE,
     }
     if place.kind is StoreKind.GCS:
         return GCSStore(place.bucket, config=settings, **common)
@@ -354,7 +396,7 @@ def _prove_conditions(file_io: ObjectFileIO, path: str) -> None:
         file_io._create(spare, b"")
         keeps = not file_io._create(spare, b"")
     except OpenOutcomeError as error:
-        raise StorageError(str(error)) from None  # Of what is to be created nothing was sent.
+        raise StorageUnavailableError(str(error)) from None  # Of what is to be created nothing was sent.
     finally:
         with suppress(OSError):  # What stays is taken by the removal of orphans.
             file_io.delete(spare)

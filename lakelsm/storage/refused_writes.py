@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 
-from lakelsm.errors import StorageError
+from lakelsm.errors import StorageError, StorageUnavailableError
 
 _REMEDIES = {
     errno.EACCES: "Give this process the permission to write there",
@@ -20,6 +20,20 @@ _REMEDIES = {
 }
 
 
+#: A network file system or its server is away for now; EIO, a failing disk, is none of these.
+_PASSING = frozenset(
+    {
+        *(errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),
+        *(errno.ECONNRESET, errno.ECONNREFUSED, errno.ECONNABORTED, errno.ENOTCONN, errno.EAGAIN),
+    }
+)
+
+
+def storage_error(text: str, error: OSError) -> StorageError:
+    """The error with a text for what the file system refuses: StorageUnavailableError where that may pass by itself."""
+    return (StorageUnavailableError if error.errno in _PASSING else StorageError)(text)
+
+
 def refused_write(
     path: str, error: OSError, needed: int | None = None, lost: str = "Nothing of this commit is visible"
 ) -> StorageError:
@@ -29,14 +43,14 @@ def refused_write(
     """
     size = "" if needed is None else f" ({needed} bytes)"
     free = f"; {_free(path)} bytes are free there" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    return StorageError(
-        f"{path} cannot be written{size}: {_reason(error)}{free}. {lost}. {_remedy(error)}, and run it again."
+    return storage_error(
+        f"{path} cannot be written{size}: {_reason(error)}{free}. {lost}. {_remedy(error)}, and run it again.", error
     )
 
 
 def refused_deletion(path: str, error: OSError) -> StorageError:
     """Return the error for a file or directory that cannot be deleted."""
-    return StorageError(f"{path} cannot be deleted: {_reason(error)}. {_remedy(error)}, and run it again.")
+    return storage_error(f"{path} cannot be deleted: {_reason(error)}. {_remedy(error)}, and run it again.", error)
 
 
 def _reason(error: OSError) -> str:

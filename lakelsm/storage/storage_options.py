@@ -85,6 +85,14 @@ def store_options(place: ObjectPlace, given: Mapping[str, str], session: Mapping
     credentials = _s3_credentials(sources) if kind is StoreKind.S3 else None
     if kind is StoreKind.S3:
         found = _s3_settings({name: value for name, value in found.items() if name not in _S3_CREDENTIALS})
+    sent = [*found.items(), *zip(_S3_CREDENTIALS, credentials or ())]
+    unsendable = [name for name, value in sent if not _is_sendable(value)]
+    if unsendable:
+        raise InvalidInputError(
+            f"A setting for {place.root}, from storage_options, the environment or Spark, has characters that no request "
+            f"can have (a line break or another one that is not plain ASCII): {', '.join(unsendable)}. Pass it without "
+            "them."
+        )
     endpoint = found.get("endpoint") or found.get("base_url")
     if endpoint is not None and not _is_address(endpoint):
         raise InvalidInputError(
@@ -97,6 +105,11 @@ def store_options(place: ObjectPlace, given: Mapping[str, str], session: Mapping
         is_own_endpoint=endpoint is not None,
         allows_http=endpoint is not None and endpoint.lower().startswith("http://"),
     )
+
+
+def _is_sendable(value: str | None) -> bool:
+    """Whether a setting can be part of a request; the library ends in a panic for another. JSON may have line breaks."""
+    return value is None or value.lstrip().startswith("{") or (value.isascii() and value.isprintable())
 
 
 def _is_address(endpoint: str) -> bool:

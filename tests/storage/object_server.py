@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import struct
 import threading
 import time
 from collections import Counter
@@ -25,6 +26,7 @@ class Fault:
 
     'refuse': the request is not carried out, and answered with ``status`` and ``body``. 'drop': carried out, then the
     connection ends without an answer. 'drop before': it ends before. 'truncate': half of the answer's body comes.
+    'cut': not carried out, answered with ``status`` and a body that ends half-way. 'reset': it is reset before.
     'delay': the answer comes ``seconds`` late. 'land then fail': carried out, answered with ``status``.
     'ignore condition': carried out as if it had no `If-None-Match`.
     """
@@ -113,6 +115,12 @@ class ObjectServer:
             return self._carried_out(environ, body, start_response)
         if fault.kind == "refuse":
             return _answered(fault, start_response)
+        if fault.kind == "cut":
+            start_response(fault.status, [("Content-Length", str(2 * len(fault.body) + 100))])
+            return _truncated(environ, 2 * fault.body)
+        if fault.kind == "reset":
+            environ["werkzeug.socket"].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return _dropped(environ)
         if fault.kind == "drop before":
             return _dropped(environ)
         if fault.kind == "ignore condition":

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from lakelsm import Catalog
 from lakelsm.arguments import option_texts
-from lakelsm.errors import LakelsmError, StorageError
-from lakelsm.storage import open_storage
+from lakelsm.errors import (
+    ErrorKind,
+    InvalidInputError,
+    LakelsmError,
+    StorageError,
+    StorageUnavailableError,
+)
+from lakelsm.snapshots.json_file import publish
+from lakelsm.storage import FileIO, object_store, open_storage
+from lakelsm.storage.store_failures import waits
+from lakelsm.surroundings import SYSTEM
 from tests.storage.object_server import ObjectServer
 
 SECRETS = ("test-access", "test-secret", "AKIASECRET")
@@ -45,13 +57,6 @@ def test_each_answer_is_one_clear_error(object_server: ObjectServer, status: str
             assert not [secret for secret in SECRETS if secret in told]
 
 
-def test_a_server_that_is_not_there_is_told_by_its_place() -> None:
-    options = {"s3.endpoint": "http://127.0.0.1:1", "s3.access-key": "a", "s3.secret-key": "b"}
-    file_io, root = open_storage("s3://bucket", option_texts("o", options))
-    with pytest.raises(StorageError, match=r"s3://bucket/x: the store cannot be reached.*endpoint"):
-        file_io.read(f"{root}/x")
-
-
 def test_a_storm_of_refusals_is_waited_out(object_server: ObjectServer) -> None:
     file_io, root = open_storage(object_server.new_bucket(), option_texts("o", object_server.options))
     with object_server.fault("refuse", lambda *_: True, times=3) as fault:
@@ -81,3 +86,216 @@ def test_settings_without_the_right_form_are_told_by_name_alone(uri: str, given:
             call()
         told = "".join(traceback.format_exception(raised.value))
         assert root.removesuffix("/x") in told and "secretword" not in told
+
+
+@dataclass
+class Waits:
+    """The waits between requests, which take no time here."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+    def monotonic(self) -> float:
+        return sum(self.seconds)
+
+
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waits]:
+    """No request waits: neither ours nor those that the library sends again."""
+    found = Waits()
+    quick = {"init_backoff": timedelta(milliseconds=1), "max_backoff": timedelta(milliseconds=2), "base": 2}
+    surroundings = replace(SYSTEM, sleep=found.sleep, monotonic=found.monotonic, chance=lambda: 0.5)
+    with monkeypatch.context() as patched:
+        patched.setattr(object_store, "SYSTEM", surroundings)
+        patched.setattr(object_store, "_ASKED_AGAIN", {**object_store._ASKED_AGAIN, "backoff": quick})
+        patched.setattr(object_store, "_SILENCE", {"read_timeout": timedelta(milliseconds=300)})
+        object_store._opened_store.cache_clear()
+        yield found
+    object_store._opened_store.cache_clear()
+
+
+CONTENT = b"0123456789" * 1000
+
+#: What is asked of a store, and what it answers where nothing fails.
+REQUESTS: dict[str, Callable[[FileIO, str], object]] = {
+    "GET": lambda file_io, root: file_io.read(f"{root}/a"),
+    "GET of nothing": lambda file_io, root: _missing(file_io, f"{root}/none"),
+    "range": lambda file_io, root: _opened(file_io, f"{root}/long").read_at(10, 20),
+    "HEAD": lambda file_io, root: file_io.size(f"{root}/a"),
+    "LIST": lambda file_io, root: sorted(file_io.list(root)),
+    "PUT": lambda file_io, root: file_io.write(f"{root}/a", CONTENT),
+    "parts": lambda file_io, root: _written(file_io, f"{root}/parts", 20 << 20),
+    "small file": lambda file_io, root: _written(file_io, f"{root}/small", 1000),
+    "DELETE": lambda file_io, root: file_io.delete(f"{root}/gone"),
+    "bulk": lambda file_io, root: file_io.delete_files([f"{root}/gone", f"{root}/gone too"]),
+    "below": lambda file_io, root: file_io.delete_dir(f"{root}/nowhere"),
+}
+
+
+def _missing(file_io: FileIO, path: str) -> str:
+    with pytest.raises(FileNotFoundError):
+        file_io.read(path)
+    return "missing"
+
+
+def _opened(file_io: FileIO, path: str) -> Any:
+    return file_io.filesystem().open_input_file(path)
+
+
+def _written(file_io: FileIO, path: str, size: int) -> None:
+    with file_io.filesystem().open_output_stream(path) as sink:
+        for start in range(0, size, 1 << 20):
+            sink.write(bytes(min(size - start, 1 << 20)))
+
+
+#: What happens to a request; each passes by itself.
+PASSING: list[tuple[str, dict[str, Any]]] = [
+    *(("refuse", {"status": status}) for status in ("500 Internal Server Error", "502 Bad Gateway", "503 Slow Down")),
+    ("refuse", {"status": "429 Too Many Requests", "body": b""}),
+    ("refuse", {"status": "400 Bad Request", "body": b"<Error><Code>RequestTimeout</Code></Error>"}),
+    ("cut", {"status": "503 Slow Down"}),
+    ("cut", {"status": "404 Not Found", "body": b"<Error><Code>NoSuchKey</Code></Error>"}),
+    ("truncate", {}),
+    ("reset", {}),
+    ("drop before", {}),
+    ("drop", {}),
+    ("delay", {"seconds": 0.6}),
+]
+#: What the library itself cannot send again of a file in parts, the cause of which it does not see.
+_OF_PARTS = ("cut", "truncate", "delay")
+
+
+@pytest.fixture
+def bucket(object_server: ObjectServer, waited: Waits) -> tuple[FileIO, str]:
+    file_io, root = open_storage(object_server.new_bucket(), option_texts("o", object_server.options))
+    file_io.write(f"{root}/a", CONTENT)
+    file_io.write(f"{root}/long", bytes(3 << 20))
+    return file_io.fresh(), root
+
+
+def test_a_request_that_fails_for_a_while_is_sent_again(
+    object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str]
+) -> None:
+    for name, request in REQUESTS.items():
+        expected = request(*bucket)
+        for kind, more in PASSING:
+            for times in (1, 3):
+                if times > 1 and (kind == "delay" or name == "parts"):
+                    continue
+                if name == "HEAD" and b"<Error>" in more.get("body", b""):
+                    continue  # Its answer has no body to say more.
+                with object_server.fault(kind, lambda *_: True, times=times, **more) as fault:
+                    try:
+                        assert request(*bucket) == expected, (name, kind, more)
+                    except StorageUnavailableError:
+                        assert name == "parts" and (kind in _OF_PARTS or "400" in str(more)), (name, kind, more)
+                assert fault.met == times or (kind == "truncate" and fault.met == 1)  # Of no effect without a body.
+                assert request(*bucket) == expected
+    assert (bucket[0].size(f"{bucket[1]}/small"), bucket[0].size(f"{bucket[1]}/parts")) == (1000, 20 << 20)
+
+
+def test_what_fails_for_long_is_an_error_of_kind_retry_after_waits_that_double(
+    object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str]
+) -> None:
+    for name, request in REQUESTS.items():
+        for kind, more in PASSING:
+            if kind in ("delay", "truncate") or (name == "parts" and kind != "refuse"):
+                continue
+            if name == "HEAD" and b"<Error>" in more.get("body", b""):
+                continue
+            waited.seconds.clear()
+            with (
+                object_server.counted() as counts,
+                object_server.fault(kind, lambda *_: True, times=1000, **more) as fault,
+                pytest.raises(StorageUnavailableError, match=r"[Rr]un it again later") as raised,
+            ):
+                request(*bucket)
+            assert raised.value.kind is ErrorKind.RETRY
+            if name != "parts":
+                assert waited.seconds == [0.25, 0.5, 1, 2, 4, 8, 8, 8], (name, kind, more)
+                assert fault.met >= 9 and sum(counts.values()) <= 9 * 2  # The server's connection may be tried twice.
+            told = "".join(traceback.format_exception(raised.value))
+            assert bucket[1] in told and not [secret for secret in SECRETS if secret in told]
+
+
+def test_what_will_not_pass_is_asked_once_and_is_of_kind_fix(
+    object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str]
+) -> None:
+    answers = (
+        ("403 Forbidden", b"<Error><Code>AccessDenied</Code></Error>"),
+        ("403 Forbidden", b"<Error><Code>SignatureDoesNotMatch</Code></Error>"),
+        ("403 Forbidden", b"<Error><Code>ExpiredToken</Code></Error>"),
+        ("401 Unauthorized", b""),
+        ("400 Bad Request", b"<Error><Code>AuthorizationHeaderMalformed</Code></Error>"),
+        ("404 Not Found", b"<Error><Code>NoSuchBucket</Code></Error>"),
+        ("501 Not Implemented", b"<Error><Code>NotImplemented</Code></Error>"),
+        ("301 Moved Permanently", b"<Error><Code>PermanentRedirect</Code></Error>"),
+    )
+    for status, body in answers:
+        for name in ("GET", "LIST", "PUT", "small file", "bulk"):
+            waited.seconds.clear()
+            with (
+                object_server.fault("refuse", lambda *_: True, times=100, status=status, body=body) as fault,
+                pytest.raises(StorageError) as raised,
+            ):
+                REQUESTS[name](*bucket)
+            assert raised.value.kind is ErrorKind.FIX, (name, status, body)
+            assert (waited.seconds, fault.met) == ([], 1)
+
+
+def test_a_deletion_of_many_is_told_by_what_the_store_says_of_one_of_them(
+    object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str]
+) -> None:
+    file_io, root = bucket
+    answer = b"<DeleteResult><Error><Key>%s</Key><Code>%s</Code><Message>m</Message></Error></DeleteResult>"
+    for code, kind in ((b"AccessDenied", ErrorKind.FIX), (b"InternalError", ErrorKind.RETRY)):
+        body = answer % (b"gone", code)
+        with (
+            object_server.fault("refuse", lambda *_: True, times=100, status="200 OK", body=body),
+            pytest.raises(StorageError) as raised,
+        ):
+            file_io.delete_files([f"{root}/gone", f"{root}/gone too"])
+        assert raised.value.kind is kind
+
+
+def test_a_listing_that_breaks_off_goes_on_where_it_was(
+    object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_io, root = bucket
+    monkeypatch.setattr(object_store, "_DELETED_AT_ONCE", 4)
+    for number in range(10):
+        file_io.write(f"{root}/d/dt=a b%3Aé{number}/x", b"1")
+    with object_server.fault("truncate", lambda method, _: method == "LIST", times=2):
+        file_io.delete_dir(f"{root}/d")
+    assert file_io.list(f"{root}/d") == [] and file_io.exists(f"{root}/a")
+
+
+def test_a_dead_store_is_given_up_after_the_waits(waited: Waits) -> None:
+    options = {"s3.endpoint": "http://127.0.0.1:1", "s3.access-key": "a", "s3.secret-key": "b"}
+    file_io, root = open_storage("s3://bucket", option_texts("o", options))
+    with pytest.raises(StorageUnavailableError, match=r"s3://bucket/x: the store cannot be reached.*endpoint"):
+        file_io.read(f"{root}/x")
+    assert sum(waited.seconds) > 30
+    with pytest.raises(StorageUnavailableError, match="snapshot-1"):  # Of the snapshot itself nothing was sent yet.
+        publish(file_io, f"{root}/snapshot-1", b"x", waited.sleep)
+
+
+def test_waits_end_a_minute_after_the_first_failure() -> None:
+    now = [0.0]
+    slow = replace(SYSTEM, monotonic=lambda: now[0], chance=lambda: 0.5)
+    found = []
+    for wait in waits(slow):
+        found.append(wait)
+        now[0] += wait + 20
+    assert found == [0.25, 0.5, 1]
+
+
+def test_credentials_that_no_request_can_have_are_refused_by_name() -> None:
+    for key in ("s3.session-token", "s3.access-key", "s3.secret-key"):
+        for value in ("hid\nden", "hidden\x00", "hiddén"):
+            given = {"s3.access-key": "a", "s3.secret-key": "b", "s3.endpoint": "http://127.0.0.1:1", key: value}
+            with pytest.raises(InvalidInputError, match="that no request can have") as raised:
+                open_storage("s3://bucket", given)
+            assert "hid" not in str(raised.value)
