@@ -42,6 +42,8 @@ BRANCH_PREFIX = "branch-"
 _LONGEST_LOCATION = 2048
 #: The longest age: 10,000 years.
 _MOST_SECONDS = 10_000 * 366 * 86_400
+#: How users may get TIMESTAMP(7..9) in Arrow: as nanoseconds (the years 1678 to 2261 alone), microseconds, or text.
+TIMESTAMP_FORMS = ("ns", "us", "text")
 #: What an age must be, and one that may be a moment.
 _AGE = "a duration such as '7 days' of at most 10,000 years, a timedelta or seconds"
 _MOMENT = f"or {MOMENT_FORMS}"
@@ -80,6 +82,13 @@ def checked_choice(argument: str, value: Given, choices: Sequence[str]) -> Given
     if value is None or (isinstance(value, str) and value in choices):  # Other values may not even be compared.
         return value
     raise wrong_argument(argument, value, f"one of {', '.join(map(repr, choices))}, or left out")
+
+
+def checked_timestamps(argument: str, value: object) -> str:
+    """A form of TIMESTAMP(7..9) in Arrow."""
+    if isinstance(value, str) and value in TIMESTAMP_FORMS:  # Other values may not even be compared.
+        return value
+    raise wrong_argument(argument, value, f"one of {', '.join(map(repr, TIMESTAMP_FORMS))}")
 
 
 def checked_file_name(argument: str, value: Given, wanted: str, *, affix: str = "", optional: bool = False) -> Given:

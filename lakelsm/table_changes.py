@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakelsm.arguments import checked_condition, checked_consumer, checked_flag, checked_name, checked_point
+from lakelsm.arguments import (
+    checked_condition,
+    checked_consumer,
+    checked_flag,
+    checked_name,
+    checked_point,
+    checked_timestamps,
+)
 from lakelsm.engine import Engine, chosen_engine, local_engine
 from lakelsm.maintain.opened_table import OpenedTable
 from lakelsm.maintain.versions.consumers import ConsumedChanges, consumer_start
@@ -64,12 +71,14 @@ class TableChanges(OpenedTable):
         kind_column: str = "rowkind",
         positions: bool = False,
         consumer_id: str | None = None,
+        timestamps: str = "ns",
     ) -> pa.Table:
         """The changes that `changelog` gives as an Arrow table, read in this process; see `changelog_reader`.
 
         What was handed over is not known to be worked off: say so with `record_consumer`.
         """
-        return self._read_changes(start, end, where, mode, kind_column, positions, consumer_id)[0].read_all()
+        reader, _ = self._read_changes(start, end, where, mode, kind_column, positions, consumer_id, timestamps)
+        return reader.read_all()
 
     def changelog_reader(
         self,
@@ -81,6 +90,7 @@ class TableChanges(OpenedTable):
         kind_column: str = "rowkind",
         positions: bool = False,
         consumer_id: str | None = None,
+        timestamps: str = "ns",
     ) -> pa.RecordBatchReader:
         """The changes that `changelog` gives as a stream of Arrow record batches, read in this process as in `to_reader`.
 
@@ -88,7 +98,9 @@ class TableChanges(OpenedTable):
         the consumer's progress is recorded when the stream is asked for more after its last batch: who works each batch
         off before the next gets every change at least once. A stream that is dropped half-way records nothing.
         """
-        reader, consumed = self._read_changes(start, end, where, mode, kind_column, positions, consumer_id)
+        reader, consumed = self._read_changes(
+            start, end, where, mode, kind_column, positions, consumer_id, timestamps
+        )
         return reader if consumed is None else pa.RecordBatchReader.from_batches(reader.schema, consumed.of(reader))
 
     # -- inside ----------------------------------------------------------------------------------------------------
@@ -102,13 +114,17 @@ class TableChanges(OpenedTable):
         kind_column: str,
         positions: bool,
         consumer_id: str | None,
+        timestamps: str,
     ) -> tuple[pa.RecordBatchReader, ConsumedChanges | None]:
         from lakelsm.local.arrow_changes import changes_reader
 
+        form = checked_timestamps("timestamps", timestamps)
         engine = local_engine()
         store, plan, consumed = self._changes(engine, start, end, where, mode, kind_column, positions, consumer_id)
         predicate = engine.exact(store, where)
-        reader = changes_reader(engine.runner, store, plan, predicate, kind_column=kind_column, positions=positions)
+        reader = changes_reader(
+            engine.runner, store, plan, predicate, kind_column=kind_column, positions=positions, timestamps=form
+        )
         return reader, consumed
 
     def _changes(

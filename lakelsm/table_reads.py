@@ -18,6 +18,7 @@ from lakelsm.arguments import (
     checked_snapshot_id,
     checked_tag,
     checked_time,
+    checked_timestamps,
 )
 from lakelsm.engine import Engine, chosen_engine, local_engine
 from lakelsm.maintain.opened_table import OpenedTable
@@ -75,15 +76,19 @@ class TableReads(OpenedTable):
         timestamp: str | datetime | None = None,
         tag: str | None = None,
         fresh: bool = False,
+        timestamps: str = "ns",
     ) -> pa.RecordBatchReader:
         """The rows that `read` gives as a stream of Arrow record batches, read in this process: no session is needed.
 
         ``where`` is judged here, so each part of it must be one that lakelsm understands: columns and literals compared,
         IN, BETWEEN, LIKE, IS NULL, joined by AND, OR and NOT. ``limit`` ends the stream after so many rows, whichever
-        come first; ``ordered`` gives them in the order of the primary key. The other arguments are as in `read`. Memory
-        does not follow the table's size. A stream that is dropped
-        half-way stops its work; its ``close`` alone does not. It is for one thread. Raises UnsupportedFeatureError for a
-        part of ``where`` that is not understood, and, while rows are taken, CorruptTableError for a damaged file.
+        come first; ``ordered`` gives them in the order of the primary key. ``timestamps`` is the Arrow type of
+        TIMESTAMP(7..9), nested ones too: 'ns' (nanoseconds, which hold the years 1678 to 2261 alone), 'us' (microseconds,
+        rounded down) or 'text' ('0001-01-01 00:00:00.000000000', those WITH LOCAL TIME ZONE in UTC). The other arguments
+        are as in `read`. Memory does not follow the table's size. A stream that is dropped half-way stops its work; its
+        ``close`` alone does not. It is for one thread. Raises UnsupportedFeatureError for a part of ``where`` that is not
+        understood, and, while rows are taken, CorruptTableError for a damaged file and UnsupportedFeatureError for a time
+        that ``timestamps`` 'ns' cannot hold.
         """
         from lakelsm.local.arrow_scan import ArrowScan, chained_reader
 
@@ -91,12 +96,21 @@ class TableReads(OpenedTable):
         most = None if limit is None else checked_number("limit", limit, least=0)
         checked_flag("ordered", ordered)
         checked_flag("fresh", fresh)
+        form = checked_timestamps("timestamps", timestamps)
         engine = local_engine()
         states = self._states(engine, where, snapshot_id, timestamp, tag)
         if ordered:
             refuse_fallback(self._store(), "ordered=True")
         scans = [
-            ArrowScan.of(it.store, it.snapshot, names, engine.exact(it.store, where), ordered=ordered, fresh=fresh)
+            ArrowScan.of(
+                it.store,
+                it.snapshot,
+                names,
+                engine.exact(it.store, where),
+                ordered=ordered,
+                fresh=fresh,
+                timestamps=form,
+            )
             for it in states
         ]
         return chained_reader(scans, engine.runner, most, names)
@@ -112,6 +126,7 @@ class TableReads(OpenedTable):
         timestamp: str | datetime | None = None,
         tag: str | None = None,
         fresh: bool = False,
+        timestamps: str = "ns",
     ) -> pa.Table:
         """The rows of `to_reader` as one Arrow table, in memory."""
         return self.to_reader(
@@ -123,6 +138,7 @@ class TableReads(OpenedTable):
             timestamp=timestamp,
             tag=tag,
             fresh=fresh,
+            timestamps=timestamps,
         ).read_all()
 
     def to_pandas(
@@ -136,6 +152,7 @@ class TableReads(OpenedTable):
         timestamp: str | datetime | None = None,
         tag: str | None = None,
         fresh: bool = False,
+        timestamps: str = "ns",
     ) -> pandas.DataFrame:
         """The rows of `to_reader` as a pandas DataFrame. Raises UnsupportedFeatureError for values that pandas lacks."""
         from lakelsm.local.shown_rows import as_pandas
@@ -150,6 +167,7 @@ class TableReads(OpenedTable):
                 timestamp=timestamp,
                 tag=tag,
                 fresh=fresh,
+                timestamps=timestamps,
             )
         )
 

@@ -185,7 +185,7 @@ _UNWRITABLE: tuple[tuple[str, str, type[LakelsmError]], ...] = (
     ("metadata.iceberg.storage", "table-location", UnsupportedFeatureError),
     ("file.compression.zstd-level", "-3", InvalidInputError),
     ("file.block-size", "lots", InvalidInputError),
-    ("num-levels", "1", InvalidInputError),
+    ("num-sorted-run.stop-trigger", "0", InvalidInputError),
     ("target-file-size", "0", InvalidInputError),
     ("metadata.stats-mode", "truncate(0)", InvalidInputError),
     ("fields.v.stats-mode", "some", InvalidInputError),

@@ -50,6 +50,7 @@ class ChangesTask:
     _: KW_ONLY
     predicate: Predicate | None
     positions: bool
+    timestamps: str = "ns"
 
     @property
     def memory_bytes(self) -> int:
@@ -77,7 +78,8 @@ class ChangesTask:
         if not len(rows):
             return
         columns = [pa.array(ROW_KINDS).take(rows.column(VALUE_KIND).combine_chunks())]
-        columns += shown_rows(rows, shown_schema(self.reader.schema.fields, all_nullable=True)).columns
+        shown = shown_schema(self.reader.schema.fields, all_nullable=True, timestamps=self.timestamps)
+        columns += shown_rows(rows, shown).columns
         if self.positions:
             columns += [pa.repeat(pa.scalar(snapshot, pa.int64()), len(rows)), rows.column(SEQUENCE_NUMBER)]
         yield from pa.Table.from_arrays(columns, schema=self.schema).to_batches()
@@ -93,11 +95,11 @@ def _allowance() -> int:
     return _SCAN_BYTES
 
 
-def _changes_schema(store: TableStore, kind_column: str, positions: bool) -> pa.Schema:
+def _changes_schema(store: TableStore, kind_column: str, positions: bool, timestamps: str) -> pa.Schema:
     """The columns of changes as users get them; a retraction may have its key alone."""
     last = [pa.field(name, pa.int64()) for name in POSITION_COLUMNS] if positions else []
     kind = pa.field(kind_column, pa.string(), False)
-    return pa.schema([kind, *shown_schema(store.schema.fields, all_nullable=True), *last])
+    return pa.schema([kind, *shown_schema(store.schema.fields, all_nullable=True, timestamps=timestamps), *last])
 
 
 def changes_reader(
@@ -108,12 +110,13 @@ def changes_reader(
     *,
     kind_column: str,
     positions: bool,
+    timestamps: str = "ns",
 ) -> pa.RecordBatchReader:
     """The changes of a plan for which the predicate, if any, is TRUE: their kind, the table's columns, then positions.
 
-    Changes of a key come in their order.
+    Changes of a key come in their order. Users get TIMESTAMP(7..9) as ``timestamps`` says (`TIMESTAMP_FORMS`).
     """
-    schema = _changes_schema(store, kind_column, positions)
+    schema = _changes_schema(store, kind_column, positions, timestamps)
     units: list[_Unit] = [ScannedChanges(snapshot, file) for snapshot, files in plan.scanned for file in files]
     units += [*plan.merged, *plan.compared]
     files = [file for _, files in plan.scanned for file in files]
@@ -127,7 +130,7 @@ def changes_reader(
         memory_bytes=TASK_MEMORY,
     )
     spec = MergeSpec.of(store.schema, store.options)
-    task = ChangesTask(reader, spec, schema, predicate=predicate, positions=positions)
+    task = ChangesTask(reader, spec, schema, predicate=predicate, positions=positions, timestamps=timestamps)
 
     def batches() -> Iterator[pa.RecordBatch]:
         with store.while_read(plan.oldest, not plan.of_states):

@@ -38,7 +38,7 @@ def stored_schema(store: TableStore, names: Iterable[str]) -> pa.Schema:
 class ArrowScan:
     """The rows of a plan, with the columns ``names``: those for which the ``predicate``, if any, is TRUE.
 
-    ``ordered``: in the order of the primary key.
+    ``ordered``: in the order of the primary key. Users get TIMESTAMP(7..9) as ``timestamps`` says (`TIMESTAMP_FORMS`).
     """
 
     store: TableStore
@@ -47,6 +47,7 @@ class ArrowScan:
     _: KW_ONLY
     predicate: Predicate | None = None
     ordered: bool = False
+    timestamps: str = "ns"
 
     @staticmethod
     def of(
@@ -57,17 +58,18 @@ class ArrowScan:
         *,
         ordered: bool = False,
         fresh: bool = False,
+        timestamps: str = "ns",
     ) -> ArrowScan:
         """The read of a snapshot (None: an empty table); ``names`` as users write them (None: all columns)."""
         found = [store.schema.column_name(name) for name in names or store.schema.field_names]
         with store.while_read(snapshot):
             plan = plan_read(store, snapshot, predicate, fresh)
-        return ArrowScan(store, plan, tuple(found), predicate=predicate, ordered=ordered)
+        return ArrowScan(store, plan, tuple(found), predicate=predicate, ordered=ordered, timestamps=timestamps)
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The schema of what users get."""
-        return shown_schema([self.store.schema.field(name) for name in self.names])
+        return shown_schema([self.store.schema.field(name) for name in self.names], timestamps=self.timestamps)
 
     def batches(self, runner: Runner) -> Iterator[pa.RecordBatch]:
         """Yield the rows as users get them."""

@@ -15,9 +15,14 @@ if TYPE_CHECKING:
     import pandas
 
 
-def shown_schema(fields: Sequence[DataField], all_nullable: bool = False) -> pa.Schema:
-    """The schema of rows with these columns; ``all_nullable``: retractions may have their key alone."""
-    return pa.schema([pa.field(f.name, shown_arrow(f.type), f.type.nullable or all_nullable) for f in fields])
+def shown_schema(fields: Sequence[DataField], all_nullable: bool = False, timestamps: str = "ns") -> pa.Schema:
+    """The schema of rows with these columns; ``all_nullable``: retractions may have their key alone.
+
+    TIMESTAMP(7..9) have the form ``timestamps`` (`TIMESTAMP_FORMS`).
+    """
+    return pa.schema(
+        [pa.field(f.name, shown_arrow(f.type, timestamps), f.type.nullable or all_nullable) for f in fields]
+    )
 
 
 def shown_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakelsm.arguments import checked_timestamps
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.lookup.fresh_table import FreshTable, OpenedTable, Opener
@@ -65,22 +66,23 @@ class Lookup:
             rows = face.found(key, named)
         return [face.shown(row) for row in rows]
 
-    def get_many(self, keys: object, how: str = "left") -> pa.Table:
+    def get_many(self, keys: object, how: str = "left", timestamps: str = "ns") -> pa.Table:
         """The rows of many keys, in their order: the columns of the keys as they are given, then those looked up.
 
         ``keys`` are rows of the key's columns, found in any case: a pyarrow Table, RecordBatch, RecordBatchReader or
         dataset, a pandas or Polars DataFrame, anything with the Arrow C stream interface. A key with several rows comes
         as often. ``how`` says what becomes of a key without a row, as is one with NULL: 'left' gives NULL in the columns
-        looked up, 'inner' leaves it out. Columns of the key are not given again. Raises InvalidInputError for other
-        columns or types than the key's.
+        looked up, 'inner' leaves it out. Columns of the key are not given again. ``timestamps`` is the type of the
+        TIMESTAMP(7..9) looked up, as in `Table.to_reader`. Raises InvalidInputError for other columns or types than the
+        key's.
         """
-        is_inner = checked_inner(how)
+        is_inner, form = checked_inner(how), checked_timestamps("timestamps", timestamps)
         with self._table.current() as opened:
             face = self._face_of(opened)
             given = face.keys.many(keys)
             found = opened.find(given.stored)
         places = found.probes if given.places is None else given.places[found.probes]
-        rows = shown_rows(found.rows, face.columns).rename_columns(face.column_labels)
+        rows = shown_rows(found.rows, face.columns(form)).rename_columns(face.column_labels)
         return _joined(given.rows, places, rows, is_inner)
 
     def refresh(self) -> None:
@@ -146,9 +148,13 @@ class _Face:
         self.one_row = defined.one_row_a_key
         self.labels = defined.labels
         others = [(name, label) for name, label in zip(defined.columns, defined.labels) if name not in defined.key]
-        self.columns = shown_schema([schema.field(name) for name, _ in others], all_nullable=True)
+        self._fields = [schema.field(name) for name, _ in others]
         self.column_labels = [label for _, label in others]
         self._nested = any(pa.types.is_nested(to_arrow(schema.field(name).type)) for name in defined.columns)
+
+    def columns(self, timestamps: str) -> pa.Schema:
+        """The columns looked up, without those of the key."""
+        return shown_schema(self._fields, all_nullable=True, timestamps=timestamps)
 
     def found(self, values: tuple[Any, ...], named: dict[str, Any]) -> Rows:
         """The rows of a key."""

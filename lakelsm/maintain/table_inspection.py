@@ -14,6 +14,7 @@ from lakelsm.arguments import (
     checked_seconds,
     checked_snapshot_id,
     checked_tag,
+    checked_timestamps,
 )
 from lakelsm.errors import CorruptTableError
 from lakelsm.maintain.check.audit_plan import CheckedData
@@ -58,10 +59,16 @@ class TableInspection(OpenedTable):
         table, state = self._system(name, snapshot_id, tag)
         return table.frame(self.spark, state)
 
-    def system_arrow(self, name: str, *, snapshot_id: int | None = None, tag: str | None = None) -> pa.Table:
-        """The rows of `system` as an Arrow table: no session is needed."""
+    def system_arrow(
+        self, name: str, *, snapshot_id: int | None = None, tag: str | None = None, timestamps: str = "ns"
+    ) -> pa.Table:
+        """The rows of `system` as an Arrow table: no session is needed.
+
+        ``timestamps`` is the type of TIMESTAMP(7..9) in audit_log, binlog and ro, as in `to_reader`.
+        """
+        form = checked_timestamps("timestamps", timestamps)
         table, state = self._system(name, snapshot_id, tag)
-        return table.rows(state)
+        return table.rows(replace(state, timestamps=form))
 
     def _system(self, name: str, snapshot_id: int | None, tag: str | None) -> tuple[AnySystemTable, TableState]:
         table = checked_system_table(name)

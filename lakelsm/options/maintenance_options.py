@@ -23,7 +23,12 @@ class MaintenanceOptions:
         fallback_keys=("write.compaction-skip",),
     )
     num_sorted_run_compaction_trigger: int = option(
-        "num-sorted-run.compaction-trigger", INT, 5, "Sorted runs of a bucket that start a compaction.", low=1
+        "num-sorted-run.compaction-trigger",
+        INT,
+        5,
+        "Sorted runs of a bucket that start a compaction.",
+        low=1,
+        for_writes=False,  # The number of levels follows from it, and the system table `ro` reads the highest one.
     )
     num_sorted_run_stop_trigger: int = option(
         "num-sorted-run.stop-trigger",
@@ -40,6 +45,7 @@ class MaintenanceOptions:
         "Levels of a bucket, level 0 included.",
         default_text="num-sorted-run.compaction-trigger + 1",
         low=2,
+        for_writes=False,
     )
     compaction_max_size_amplification_percent: int = option(
         "compaction.max-size-amplification-percent",

@@ -77,22 +77,27 @@ def python_arrow(data_type: DataType) -> pa.DataType:
     return pa.timestamp("us", _zone(data_type))
 
 
-def shown_arrow(data_type: DataType) -> pa.DataType:
-    """The Arrow type in which users get values of the type: as `to_arrow`, and TIMESTAMP(7..9) as Arrow's nanoseconds."""
+def shown_arrow(data_type: DataType, timestamps: str = "ns") -> pa.DataType:
+    """The Arrow type in which users get values of the type: as `to_arrow`, and TIMESTAMP(7..9) as ``timestamps`` says.
+
+    It is one of `arguments.TIMESTAMP_FORMS`: Arrow's nanoseconds, Arrow's microseconds, or text.
+    """
+
+    def part(name: str, of: DataType) -> pa.Field:
+        return pa.field(name, shown_arrow(of, timestamps), of.nullable)
+
     if isinstance(data_type, ArrayType):
-        return pa.list_(_shown_part("element", data_type.element))
+        return pa.list_(part("element", data_type.element))
     if isinstance(data_type, MapType):
-        return pa.map_(shown_arrow(data_type.key), _shown_part("value", data_type.value))
+        return pa.map_(shown_arrow(data_type.key, timestamps), part("value", data_type.value))
     if isinstance(data_type, MultisetType):
-        return pa.map_(shown_arrow(data_type.element), _shown_part("value", AtomicType("INT", nullable=False)))
+        return pa.map_(shown_arrow(data_type.element, timestamps), part("value", AtomicType("INT", nullable=False)))
     if isinstance(data_type, RowType):
-        return pa.struct([_shown_part(member.name, member.type) for member in data_type.fields])
+        return pa.struct([part(member.name, member.type) for member in data_type.fields])
     kind = to_arrow(data_type)
-    return pa.timestamp("ns", _zone(data_type)) if kind == NANO_TIMESTAMP and isinstance(data_type, AtomicType) else kind
-
-
-def _shown_part(name: str, data_type: DataType) -> pa.Field:
-    return pa.field(name, shown_arrow(data_type), data_type.nullable)
+    if kind != NANO_TIMESTAMP or not isinstance(data_type, AtomicType):
+        return kind
+    return pa.string() if timestamps == "text" else pa.timestamp(timestamps, _zone(data_type))
 
 
 def contiguous(column: pa.Array | pa.ChunkedArray) -> pa.Array:

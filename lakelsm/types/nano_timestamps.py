@@ -76,13 +76,25 @@ def without_nanoseconds(times: pa.Array, target: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(target, len(values), [buffer, pa.py_buffer(values)])
 
 
+def texts_of(times: pa.Array) -> pa.Array:
+    """`NANO_TIMESTAMP` as text, '0001-01-01 00:00:00.000000000': ISO 8601 with a space, always nine digits."""
+    if not len(times):
+        return pa.array([], pa.string())
+    micros, nanos = micros_and_nanos(times)
+    is_null = times.is_null().to_numpy(zero_copy_only=False)
+    clock = np.datetime_as_string(np.where(is_null, 0, micros).astype("datetime64[us]"), unit="us")
+    digits = pc.utf8_lpad(pa.array(np.where(is_null, 0, nanos)).cast(pa.string()), 3, "0")
+    texts = pc.binary_join_element_wise(pc.replace_substring(pa.array(clock, pa.string()), "T", " "), digits, "")
+    return pc.if_else(pa.array(is_null), pa.scalar(None, pa.string()), texts)
+
+
 def _nanoseconds(micros: Longs, nanos: Longs, times: pa.Array) -> Longs:
     if times.null_count:
         micros = np.where(times.is_valid().to_numpy(zero_copy_only=False), micros, 0)
     if len(micros) and (int(micros.max()) > _MOST_MICROS or int(micros.min()) < -_MOST_MICROS):
         raise UnsupportedFeatureError(
             "a timestamp lies outside the years 1678 to 2261, which Arrow's nanoseconds can hold: leave the column out, "
-            "or read it with Spark (Table.read), which cuts times to microseconds"
+            "or pass timestamps='us' (microseconds) or timestamps='text' to a call that gives Arrow"
         )
     return micros * 1_000 + nanos
 
@@ -112,6 +124,7 @@ __all__ = [
     "nano_timestamps",
     "nanos_of",
     "outside_microseconds",
+    "texts_of",
     "validity_buffer",
     "with_nanoseconds",
     "without_nanoseconds",

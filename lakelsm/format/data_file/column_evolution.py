@@ -12,7 +12,13 @@ import pyarrow.compute as pc
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.data_file.int96_timestamps import INT96, from_int96, to_int96
 from lakelsm.types import ArrayType, DataType, MapType, MultisetType, RowType, python_arrow, same_layout, to_arrow
-from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, outside_microseconds, with_nanoseconds, without_nanoseconds
+from lakelsm.types.nano_timestamps import (
+    NANO_TIMESTAMP,
+    outside_microseconds,
+    texts_of,
+    with_nanoseconds,
+    without_nanoseconds,
+)
 
 #: Digits up to which Paimon keeps a decimal as one 64-bit number.
 _COMPACT_DIGITS = 18
@@ -23,7 +29,8 @@ _UNITS = {"s": "second", "ms": "millisecond", "us": "microsecond"}
 def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.Array | pa.ChunkedArray:
     """Cast to the wanted type: the same values in another layout, Paimon's widening, or coarser timestamps (floor).
 
-    Times may also be `NANO_TIMESTAMP`, or INT96 as files have it, where times are wanted. Raises
+    Times may also be `NANO_TIMESTAMP`, or INT96 as files have it, where times are wanted; `NANO_TIMESTAMP` also becomes
+    text (`texts_of`). Raises
     UnsupportedFeatureError for a time that 64-bit microseconds cannot hold.
     """
     if column.type.equals(target):
@@ -33,7 +40,7 @@ def cast_column(column: pa.Array | pa.ChunkedArray, target: pa.DataType) -> pa.A
     source = column.type
     if pa.types.is_date(source) and _is_time(target):
         column, source = _midnights(column), pa.timestamp("us")
-    if _is_time(source) and _is_time(target):
+    if _is_time(source) and (_is_time(target) or (source == NANO_TIMESTAMP and pa.types.is_string(target))):
         return _cast_time(column, target)
     if pa.types.is_struct(source) and source.num_fields == target.num_fields:
         children = [cast_column(column.field(at), target.field(at).type) for at in range(source.num_fields)]
@@ -95,7 +102,7 @@ def _cast_time(column: pa.Array, target: pa.DataType) -> pa.Array:
     if target == NANO_TIMESTAMP:
         return column if column.type == NANO_TIMESTAMP else with_nanoseconds(column)
     if column.type == NANO_TIMESTAMP:
-        return without_nanoseconds(column, target)
+        return texts_of(column) if pa.types.is_string(target) else without_nanoseconds(column, target)
     if target.unit in _UNITS:
         column = pc.floor_temporal(column, unit=_UNITS[target.unit])
     try:

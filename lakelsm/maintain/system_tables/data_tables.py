@@ -45,7 +45,14 @@ class AuditLog:
 
         store, plan = state.store, plan_state(state.store, state.snapshot)
         heads = _heads(store)
-        reader = changes_reader(local_engine().runner, store, plan, kind_column=ROW_KIND, positions=len(heads) > 1)
+        reader = changes_reader(
+            local_engine().runner,
+            store,
+            plan,
+            kind_column=ROW_KIND,
+            positions=len(heads) > 1,
+            timestamps=state.timestamps,
+        )
         rows = reader.read_all().select([*heads, *store.schema.field_names])
         return _listed(rows, len(heads)) if self.lists else rows
 
@@ -67,7 +74,8 @@ class ReadOptimized:
         """The rows, read in this process."""
         from lakelsm.local.arrow_scan import ArrowScan
 
-        scan = ArrowScan(state.store, self._plan(state), state.store.schema.field_names)
+        names = state.store.schema.field_names
+        scan = ArrowScan(state.store, self._plan(state), names, timestamps=state.timestamps)
         return scan.reader(local_engine().runner).read_all()
 
     def _plan(self, state: TableState) -> ReadPlan:

@@ -27,11 +27,15 @@ _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_800
 
 @dataclass(frozen=True)
 class TableState:
-    """A table as a system table shows it: ``snapshot`` is the newest or a chosen one, None where there is none."""
+    """A table as a system table shows it: ``snapshot`` is the newest or a chosen one, None where there is none.
+
+    In Arrow TIMESTAMP(7..9) of its rows have the form ``timestamps`` (`TIMESTAMP_FORMS`).
+    """
 
     store: TableStore
     snapshot: Snapshot | None
     surroundings: Surroundings = SYSTEM
+    timestamps: str = "ns"
 
     def wall_clock(self, epoch_millis: int) -> int:
         """A time as Paimon shows it: the local clock, in milliseconds."""
