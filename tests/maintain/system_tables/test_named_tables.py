@@ -80,7 +80,7 @@ def test_every_system_table_of_every_golden_table_has_rows_of_its_columns(versio
         except UnsupportedFeatureError:
             continue
         for name, system in SYSTEM_TABLES.items():
-            if path.name == "all_orc" and not isinstance(system, SystemTable):
+            if path.name == "all_orc" and name in ("audit_log", "binlog"):
                 with pytest.raises(UnsupportedFeatureError, match="has the format ORC"):
                     table.system_arrow(name)
                 continue
