@@ -262,6 +262,15 @@ _FILE_NAME_KEYS = (
     "statistics",
 )
 _MAP_KEYS = {"log_offsets": int, "properties": str}
+#: The least number that a writer gives.
+_LEAST = {
+    "id": 1,
+    "schema_id": 0,
+    "base_manifest_list_size": 0,
+    "delta_manifest_list_size": 0,
+    "changelog_manifest_list_size": 0,
+    "next_row_id": 0,
+}
 #: The years 1 to 9999.
 _FIRST_MILLIS, _LAST_MILLIS = -62_135_596_800_000, 253_402_300_799_999
 #: What a snapshot is of, and who made it, in the order of both that follow. Persisted: do not change
@@ -316,6 +325,9 @@ def _snapshot(values: Mapping[str, Any], source: str) -> Snapshot:
         expected = str if name in _TEXT_KEYS else dict if name in _MAP_KEYS else int
         if value is not None and (not isinstance(value, expected) or isinstance(value, bool)):
             raise CorruptTableError(f"{source} has {value!r} under {_JSON_KEYS[name]}.")
+    for name, least in _LEAST.items():
+        if known[name] is not None and known[name] < least:
+            raise CorruptTableError(f"{source} has {known[name]} under {_JSON_KEYS[name]}, which no snapshot can have.")
     for name, kind in _MAP_KEYS.items():
         wrong = next((value for value in (known[name] or {}).values() if type(value) is not kind), None)
         if wrong is not None:

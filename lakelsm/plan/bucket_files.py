@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
@@ -31,6 +32,11 @@ def by_bucket(store: TableStore, entries: Sequence[ManifestEntry]) -> dict[Bucke
     buckets: dict[BucketId, list[FileRange]] = {}
     for index, (entry, low, high) in enumerate(zip(entries, ranks, ranks[len(entries) :])):
         file = entry.file
+        if low > high:
+            raise CorruptTableError(
+                f"Table {store.name}: the manifest entry of data file {file.file_name} has a _MIN_KEY above its "
+                "_MAX_KEY: the manifest was damaged. Restore it, or read an older snapshot."
+            )
         view = FileRange(
             index,
             file.level,

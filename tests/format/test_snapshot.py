@@ -152,6 +152,12 @@ def test_a_damaged_tag_is_named() -> None:
         ("logOffsets", {"0": True}),
         ("timeMillis", 1 << 62),
         ("timeMillis", -(1 << 62)),
+        ("id", 0),
+        ("schemaId", -1),
+        ("baseManifestListSize", -1),
+        ("deltaManifestListSize", -1),
+        ("changelogManifestListSize", -1),
+        ("nextRowId", -1),
     ],
 )
 def test_a_value_that_no_writer_writes_is_refused_with_its_key(key: str, value: object) -> None:

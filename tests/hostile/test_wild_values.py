@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import pytest
 from hypothesis import event, given, note
 from hypothesis import strategies as st
 
+from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro.container import read_container, read_records, write_container
 from tests.examples import examples
 from tests.hostile.hostile_table import HostileTable
@@ -158,3 +160,17 @@ def test_whatever_the_metadata_say_every_operation_ends_with_a_typed_error_or_no
         tell_manifest_sizes(table.root)
     outcomes = table.judge()
     event(f"{kind}: {sum(error is not None for error in outcomes.values())} refused")
+
+
+@pytest.mark.parametrize(("field", "value"), [("_LEVEL", -1), ("_LEVEL", 2**31 - 1), ("_ROW_COUNT", -1)])
+def test_a_number_that_no_writer_writes_is_damage_to_reads_and_compactions(make: Make, field: str, value: int) -> None:
+    table = make()
+    path = table.kinds["manifest"]
+    container = read_container(path.read_bytes(), path.name)
+    records = read_records(container)
+    records[0]["_FILE"][field] = value
+    path.write_bytes(write_container(fastavro.schema.parse_schema(dict(container.schema)), records, "zstd"))
+    tell_manifest_sizes(table.root)
+    for error in table.refused("read", "compact", "count"):
+        assert isinstance(error, CorruptTableError)
+        assert path.name in str(error) and f"{field} {value}" in str(error)

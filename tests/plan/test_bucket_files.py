@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lakelsm.errors import CorruptTableError
 from lakelsm.format.paths import TablePaths
 from lakelsm.options import TableOptions
 from lakelsm.plan.bucket_files import by_bucket, is_shown, partition_filter
@@ -97,3 +98,9 @@ def test_no_condition_and_no_partition_columns_leave_all(store: TableStore, tmp_
     assert partition_filter(store, None) is None
     plain = LocalTable(tmp_path).store
     assert partition_filter(plain, parse_where("id = 1", plain.schema.fields)) is None
+
+
+def test_a_file_whose_least_key_is_above_its_greatest_is_damage() -> None:
+    entries = [add(file("fine", keys=(5, 5))), add(file("upside-down", keys=(9, 5)))]
+    with pytest.raises(CorruptTableError, match="data file upside-down has a _MIN_KEY above its _MAX_KEY"):
+        by_bucket(store_of(), entries)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
+from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro.container import decode_records, read_container, write_container
 from lakelsm.format.file_names import check_names
 from lakelsm.format.manifest.avro_schemas import INDEX_MANIFEST_SCHEMA, INDEX_MANIFEST_VERSION
@@ -82,10 +83,34 @@ def decode_index_manifest(data: bytes, source: str) -> list[IndexManifestEntry]:
     container = read_container(data, source)
     entries = decode_records(container, INDEX_MANIFEST_VERSION, _from_record, "index manifest")
     check_names([entry.file.file_name for entry in entries], "_FILE_NAME", source)
+    for entry in entries:
+        _check_numbers(entry, source)
     checksums = checksums_of(container, len(entries))
     return [
         replace(entry, file=replace(entry.file, checksum=checksum)) for entry, checksum in zip(entries, checksums)
     ]
+
+
+def _check_numbers(entry: IndexManifestEntry, source: str) -> None:
+    """Refuse numbers that no writer writes."""
+    file = entry.file
+    least: list[tuple[str, object, int]] = [
+        ("_BUCKET", entry.bucket, -2),
+        ("_FILE_SIZE", file.file_size, 0),
+        ("_ROW_COUNT", file.row_count, 0),
+    ]
+    for item in file.dv_ranges or ():
+        least += [("f1", item.offset, 0), ("f2", item.length, 0)]
+        least += [] if item.cardinality is None else [("_CARDINALITY", item.cardinality, 0)]
+    if file.global_index is not None:
+        start, end = file.global_index.row_range_start, file.global_index.row_range_end
+        least += [("_ROW_RANGE_START", start, 0), ("_ROW_RANGE_END", end, start if type(start) is int else 0)]
+    for name, value, bound in least:
+        if type(value) is not int or value < bound:
+            raise CorruptTableError(
+                f"{source}: the entry of index file {file.file_name} has {name} {value!r}, which no table can have: the "
+                "index manifest was damaged. Restore it, or read an older snapshot."
+            )
 
 
 def _to_record(entry: IndexManifestEntry) -> dict[str, Any]:

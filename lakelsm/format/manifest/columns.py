@@ -16,12 +16,13 @@ import pyarrow.compute as pc
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro.container import Container, refuse_version
-from lakelsm.format.avro.lanes import decode_columns
+from lakelsm.format.avro.lanes import DecodedColumns, ListColumn, LongColumn, decode_columns
 from lakelsm.format.file_names import check_names
 from lakelsm.format.manifest.avro_schemas import DATA_FILE_SCHEMA, MANIFEST_VERSION
 from lakelsm.format.manifest.data_file_meta import EMPTY_STATS, DataFileMeta, SimpleStats
 from lakelsm.format.manifest.decoded_fields import DecodedFields, Longs
 from lakelsm.format.manifest.entry import EntryIdentity, FileKind, ManifestEntry
+from lakelsm.format.manifest.entry_numbers import NUMBERS, EntryNumbers
 from lakelsm.format.manifest.file_checksums import checksums_of
 from lakelsm.format.manifest.file_table import FILE_TABLE, TABLE_LONGS, TABLE_OPTIONAL_LONGS, TABLE_TEXT_LISTS
 
@@ -91,9 +92,24 @@ class EntryColumns:
             raise CorruptTableError(f"{self._source} has an entry that neither adds nor deletes.")
         self.buckets = self._fields.longs("_BUCKET")
         self.total_buckets = self._fields.longs("_TOTAL_BUCKETS")
+        self._numbers(decoded).check()
         coded = self._fields.binary("_PARTITION", np.arange(self.count)).dictionary_encode()
         self.partition_codes: Longs = coded.indices.to_numpy().astype(np.int64)
         self.partitions: list[bytes] = coded.dictionary.to_pylist()
+
+    def _numbers(self, decoded: DecodedColumns) -> EntryNumbers:
+        columns = decoded.columns
+        return EntryNumbers(
+            {path: column for path in NUMBERS if isinstance(column := columns.get(path), LongColumn)},
+            {path: column for path, column in columns.items() if isinstance(column, ListColumn)},
+            self._place,
+        )
+
+    def _place(self, row: int) -> str:
+        """Where an entry is, for errors."""
+        ends = np.cumsum([container.record_count for container in self._containers])
+        source = self._containers[int(np.searchsorted(ends, row, side="right"))].source
+        return f"{source}: the entry of data file {self.file_names(np.array([row]))[0]}"
 
     def file_names(self, rows: Longs) -> list[str]:
         """Return the file names of the entries ``rows``."""

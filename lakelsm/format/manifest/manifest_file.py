@@ -18,6 +18,7 @@ from lakelsm.format.manifest.avro_schemas import MANIFEST_SCHEMA, MANIFEST_VERSI
 from lakelsm.format.manifest.columns import ALL_FIELDS, EntryColumns, FileCounts
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.manifest.entry import EntryIdentity, ManifestEntry
+from lakelsm.format.manifest.entry_numbers import check_entries
 from lakelsm.format.manifest.file_checksums import checksum_header, checksums_of
 from lakelsm.format.manifest.file_table import file_table
 from lakelsm.format.manifest.record import entry_from_record, entry_to_record
@@ -197,6 +198,7 @@ def _open(containers: Sequence[Container], fields: frozenset[str]) -> EntryBatch
     for container in containers:
         found = decode_records(container, MANIFEST_VERSION, entry_from_record, "manifest")
         check_names([entry.file.file_name for entry in found], "_FILE_NAME", container.source)
+        check_entries(found, container.source)
         for entry, checksum in zip(found, checksums_of(container, len(found))):
             entry.file.footer_checksum = checksum
         entries += found

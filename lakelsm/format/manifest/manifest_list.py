@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lakelsm.errors import CorruptTableError
 from lakelsm.format.avro.container import decode_records, read_container, write_container
 from lakelsm.format.file_names import check_names
 from lakelsm.format.manifest.avro_schemas import MANIFEST_LIST_SCHEMA, MANIFEST_VERSION
@@ -65,7 +66,32 @@ def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
         container, MANIFEST_VERSION, lambda record: _from_record(record, next(checksums)), "manifest list"
     )
     check_names([meta.file_name for meta in metas], "_FILE_NAME", source)
+    for meta in metas:
+        _check_numbers(meta, source)
     return metas
+
+
+def _check_numbers(meta: ManifestFileMeta, source: str) -> None:
+    """Refuse numbers that no writer writes: scans leave manifests out by them."""
+    counts = (meta.file_size, meta.num_added_files, meta.num_deleted_files, meta.schema_id)
+    ranges = (
+        (meta.min_bucket, meta.max_bucket, -2),
+        (meta.min_level, meta.max_level, 0),
+        (meta.min_row_id, meta.max_row_id, 0),
+    )
+    known = [(low, high, least) for low, high, least in ranges if low is not None and high is not None]
+    numbers = (*counts, *(bound for low, high, _ in known for bound in (low, high)))
+    if (
+        any(type(number) is not int for number in numbers)
+        or min(counts) < 0
+        or any(low < least or high < low for low, high, least in known)
+    ):
+        raise CorruptTableError(
+            f"{source}: the entry of {meta.file_name} has numbers that no manifest can have: size {meta.file_size}, "
+            f"{meta.num_added_files} and {meta.num_deleted_files} entries, schema {meta.schema_id}, buckets "
+            f"{meta.min_bucket} to {meta.max_bucket}, levels {meta.min_level} to {meta.max_level}, row ids "
+            f"{meta.min_row_id} to {meta.max_row_id}. The list was damaged: restore it, or read an older snapshot."
+        )
 
 
 def summarize(

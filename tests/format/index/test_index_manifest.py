@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import fastavro
@@ -122,3 +123,26 @@ def test_another_version_is_refused() -> None:
 def test_a_damaged_index_manifest_is_named() -> None:
     with pytest.raises(CorruptTableError, match="index-manifest-x"):
         decode_index_manifest(encode_index_manifest(ENTRIES)[:-1], "index-manifest-x")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"_BUCKET": -3}, "_BUCKET -3"),
+        ({"_FILE_SIZE": -1}, "_FILE_SIZE -1"),
+        ({"_ROW_COUNT": -1}, "_ROW_COUNT -1"),
+        ({"f1": -1}, "f1 -1"),
+        ({"f2": -1}, "f2 -1"),
+        ({"_CARDINALITY": -1}, "_CARDINALITY -1"),
+    ],
+)
+def test_a_number_that_no_writer_writes_is_refused(change: dict[str, int], told: str) -> None:
+    [record] = fastavro.reader(io.BytesIO(encode_index_manifest([replace(ENTRIES[1], file=_MASKS)])))
+    target = record if next(iter(change)) in record else record["_DELETIONS_VECTORS_RANGES"][0]
+    target.update(change)
+    data = write_container(INDEX_MANIFEST_SCHEMA, [record], "null")
+    with pytest.raises(CorruptTableError, match=f"^index-manifest-x: the entry of index file masks has {told}, which no"):
+        decode_index_manifest(data, "index-manifest-x")
+
+
+_MASKS = IndexFileMeta("DELETION_VECTORS", "masks", 0, 0, dv_ranges=(DeletionVectorRange("data-a", 0, 0, 0),))

@@ -150,3 +150,28 @@ def test_a_summary_has_row_ids_only_if_every_entry_has() -> None:
     assert (meta.min_row_id, meta.max_row_id) == (50, 109)
     meta = summarize("m", 1, [*tracked, entry()], [])
     assert (meta.min_row_id, meta.max_row_id) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"file_size": -1},
+        {"num_added_files": -1},
+        {"num_deleted_files": -1},
+        {"schema_id": -1},
+        {"min_bucket": 4},
+        {"min_bucket": -3},
+        {"min_level": -1},
+        {"max_level": -1},
+        {"min_row_id": 5, "max_row_id": 4},
+    ],
+)
+def test_a_number_that_no_writer_writes_is_refused(change: dict[str, int]) -> None:
+    data = encode_manifest_list([META, replace(META, file_name="manifest-u-1", **change)])
+    with pytest.raises(CorruptTableError, match=r"^list-x: the entry of manifest-u-1 has numbers that no manifest"):
+        decode_manifest_list(data, "list-x")
+
+
+def test_a_manifest_of_a_postponed_bucket_is_listed() -> None:
+    meta = replace(META, min_bucket=-2, max_bucket=-2)
+    assert decode_manifest_list(encode_manifest_list([meta]), "list-x") == [meta]
