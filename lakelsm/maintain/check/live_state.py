@@ -105,12 +105,8 @@ class LiveState:
             if file.schema_id not in self._schemas:
                 path = self._store.paths.schema_file(file.schema_id)
                 self._add(SCHEMA_UNREADABLE, path, f"data file {self._path(entry)} is of it, and it cannot be read")
-            elif not 0 <= (file.delete_row_count or 0) <= file.row_count or file.row_count == 0:
-                problem = f"it is said to have {file.row_count} rows, of which {file.delete_row_count} are retractions"
-                self._add(FILE_ENTRY, self._path(entry), problem)
-            elif file.level < 0 or file.min_sequence_number > file.max_sequence_number or file.min_sequence_number < 0:
-                problem = f"it is said to lie on level {file.level}, with sequence numbers "
-                problem += f"{file.min_sequence_number} to {file.max_sequence_number}"
+            elif file.row_count == 0 or file.min_sequence_number < 0:
+                problem = f"its entry has {file.row_count} rows and sequence numbers from {file.min_sequence_number}"
                 self._add(FILE_ENTRY, self._path(entry), problem)
             else:
                 sound.append(entry)

@@ -126,7 +126,9 @@ MANIFEST_LIST_UNREADABLE = _error(
     "manifest-list-unreadable", "every manifest list of a retained state is there, has its size and parses", _RESTORE
 )
 MANIFEST_UNREADABLE = _error(
-    "manifest-unreadable", "every manifest of a retained state is there, has its size and parses", _RESTORE
+    "manifest-unreadable",
+    "every manifest of a retained state is there, has its size, parses, and its numbers can be",
+    _RESTORE,
 )
 MANIFEST_TWICE = _error("manifest-twice", "a snapshot's lists name a manifest once", _RESTORE)
 MANIFEST_COUNTS = _error(
@@ -144,7 +146,9 @@ FILE_NOT_ADDED = _warning(
     "file-not-added", "a state deletes only files that it adds", "Restore the manifests; readers pass over the deletion."
 )
 FILE_ENTRY = _error(
-    "file-entry", "an entry's counts, level and keys are possible, and its file lies in the table's directory", _RESTORE
+    "file-entry",
+    "an entry has rows, sequence numbers from 0 and keys in order, and its file lies in the table's directory",
+    _RESTORE,
 )
 DATA_FILE_MISSING = _error("data-file-missing", "every data file of a retained state is there", _RESTORE)
 DATA_FILE_SIZE = _error("data-file-size", "a data file has the size that its entry says", _RESTORE)

@@ -22,7 +22,7 @@ def table(tmp_path: Path) -> CommitTable:
 
 def test_each_live_file_has_paimons_columns(table: CommitTable) -> None:
     told = file("a.orc", level=3, rows=7, seq=(20, 29), creation_time_millis=1234, file_source=FileSource.COMPACT)
-    table.append(add(told, dt="x=1", bucket=1), add(file("b.parquet", file_source=9), dt=None))
+    table.append(add(told, dt="x=1", bucket=1), add(file("b.parquet"), dt=None))
     second, first = sorted(shown(table, FILES), key=lambda row: row["level"])
     root = str(table.root)
     assert first == {
