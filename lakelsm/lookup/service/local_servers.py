@@ -17,7 +17,7 @@ from lakelsm.lookup.service.service_addresses import ServerAddress
 from lakelsm.lookup.service.service_run import Addresses
 
 #: Seconds that a server has to end by itself.
-_LONGEST_END = 15.0
+_LONGEST_END = 3.0
 #: Ends a process without a word: calls of clients that hold on to them are not waited for.
 _ended_at_once = os._exit
 

@@ -7,10 +7,11 @@ The action `open` answers with the snapshot alone, `refresh` goes on to the newe
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -25,14 +26,16 @@ from lakelsm.lookup.service.lookup_request import (
     encoded_error,
     encoded_snapshot,
 )
-from lakelsm.lookup.service.served_table import ServedTable
+from lakelsm.lookup.service.open_calls import CALLS, OpenCalls, close_connections
+from lakelsm.lookup.service.served_table import ServedTable, check_key_columns
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_addresses import ServerAddress
 
 #: Bytes of rows that are written at a time, about.
 _ANSWER_BYTES = 4 << 20
-#: Seconds that the end of a server waits for calls that are under way.
-_LONGEST_END = 5.0
+#: Seconds that the end of a server waits for calls that are under way, and then for their threads.
+_GRACE = 0.5
+_LONGEST_END = 0.3
 
 
 class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
@@ -50,9 +53,12 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
         self._identity = TableIdentity.of(served.store)
         self._number, self._servers = number, servers
         self._stopping = threading.Event()
+        options = served.store.options
+        self._most_bytes = options.lakelsm_lookup_service_max_request_size
+        self._calls = OpenCalls(access, options)
         location = f"{access.scheme}://{ServerAddress(host, 0)}"
         try:
-            super().__init__(location, **access.server_options())
+            super().__init__(location, middleware={CALLS: self._calls}, **access.server_options())
         except (pa.ArrowException, flight.FlightError, OSError) as error:
             raise InvalidInputError(
                 f"No server can be started at {host}: {_first_line(error)}. Name an address of this machine as host, and "
@@ -61,32 +67,43 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
         self.address = ServerAddress(host, self.port)
         self._refresher = threading.Thread(target=self._keep_fresh, args=(refresh,), daemon=True)
         self._refresher.start()
+        threading.Thread(target=self._close_overdue, daemon=True).start()
 
     def stop(self) -> bool:
-        """Answer no more, and close the caches; False where a client still holds on to a call after some seconds."""
+        """Answer no more, and close the caches, within a second; False where a call or a refresh is still under way."""
         self._stopping.set()
         ending = threading.Thread(target=self.shutdown, daemon=True)  # It waits for all calls.
         ending.start()
-        ending.join(_LONGEST_END)
+        ending.join(_GRACE)
+        if ending.is_alive():
+            close_connections(self.address.port)
+            ending.join(_LONGEST_END)
         self._refresher.join(_LONGEST_END)
         self._served.close()
-        return not ending.is_alive()
+        return not (ending.is_alive() or self._refresher.is_alive())
 
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """A lookup."""
+        call = context.get_middleware(CALLS)
+        call.handled(context.peer())
         with _told():
             request = self._request(descriptor.command or b"")
-            keys = _checked_batch(reader)
+            wanted = self._served.key_schema(request.schema)
+            with call.waiting():
+                keys = _checked_batch(reader, wanted, self._most_bytes)
             found, snapshot = self._served.find(request.schema, request.columns, keys)
             batches = _answer(found, request.columns)
             first = next(batches)
-            writer.begin(first.schema)
-            writer.write_with_metadata(first, encoded_snapshot(snapshot))
+            with call.waiting():
+                writer.begin(first.schema)
+                writer.write_with_metadata(first, encoded_snapshot(snapshot))
             for batch in batches:
-                writer.write_batch(batch)
+                with call.waiting():
+                    writer.write_batch(batch)
 
     def do_action(self, context: Any, action: Any) -> list[flight.Result]:
         """The snapshot that answers."""
+        context.get_middleware(CALLS).handled(context.peer())
         with _told():
             if action.type not in ("open", "refresh"):
                 raise InvalidInputError(f"Action {action.type!r} is none of 'open' and 'refresh'.")
@@ -107,13 +124,39 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
             )
         return request
 
+    def _close_overdue(self) -> None:
+        idle, answered = self._calls.idle_seconds, 0
+        while not self._stopping.wait(min(1.0, idle / 4)):
+            if self._calls.started != answered and not len(self._calls):
+                answered = self._calls.started
+                _release_memory()
+            with suppress(OSError):  # No descriptor is left to look at the others by: clients that end give some back.
+                closed = self._calls.close_overdue(self.address.port)
+                if closed:
+                    self._warn(
+                        f"its query service closed {closed} connections: their clients sent no keys or took no rows for "
+                        f"{idle:g} s ('lakelsm.lookup-service.idle-timeout')"
+                    )
+
     def _keep_fresh(self, interval: float) -> None:
         while not self._stopping.wait(interval):
             try:
                 self._served.refresh()
             except (LakelsmError, pa.ArrowException, OSError) as error:
                 # It goes on to answer from the snapshot before, whose age clients see, and tries again.
-                warnings.warn(f"Table {self._served.store.name}: no refresh of its query service: {error}", stacklevel=2)
+                self._warn(f"no refresh of its query service: {error}")
+
+    def _warn(self, text: str) -> None:
+        with suppress(UserWarning):  # Where warnings are errors the server goes on too.
+            warnings.warn(f"Table {self._served.store.name}: {text}", stacklevel=2)
+
+
+def _release_memory() -> None:
+    """Give memory that large requests and answers took back to the system."""
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # That of gRPC; glibc alone keeps it.
+    if trim is not None:
+        trim(0)
 
 
 @contextmanager
@@ -134,16 +177,26 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {text[0] if text else 'no message'}"
 
 
-def _checked_batch(reader: Any) -> pa.Table:
-    """The keys of a call. Their buffers come from outside: each offset is looked at before anything follows it."""
+def _checked_batch(reader: Any, wanted: pa.Schema, most_bytes: int) -> pa.Table:
+    """The keys of a call. They come from outside: no batch of another schema is read, and each offset is looked at before
+    anything follows it.
+    """
     try:
+        check_key_columns(reader.schema, wanted)
         batch = reader.read_chunk().data
         if batch is None:
             raise InvalidInputError("The request has no keys.")
         if batch.num_rows > MOST_KEYS:
             raise InvalidInputError(f"The request has {batch.num_rows} keys, and {MOST_KEYS} are the most.")
+        size = batch.get_total_buffer_size()
+        if size > most_bytes:
+            raise InvalidInputError(
+                f"The request has keys of {size} bytes, and {most_bytes} are the most "
+                "('lakelsm.lookup-service.max-request-size'): look up shorter keys, or raise the option and start the "
+                "service again."
+            )
         batch.validate(full=True)
-    except (StopIteration, pa.ArrowException) as error:
+    except (StopIteration, pa.ArrowException, flight.FlightError, OSError) as error:
         raise InvalidInputError(f"The request has no keys that can be read: {_first_line(error)}") from error
     return pa.Table.from_batches([batch])
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,6 +29,8 @@ Answer = TypeVar("Answer")
 
 #: Servers that are asked at a time.
 _MOST_ASKED = 16
+#: Bytes of keys of a request: what servers write of an answer at a time.
+_REQUEST_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,9 @@ class RemoteCache:
 
     def find(self, keys: pa.Table) -> FoundRows:
         """The rows of some keys, in the order of the keys."""
-        parts = [self._found(keys.slice(start, MOST_KEYS)) for start in range(0, max(len(keys), 1), MOST_KEYS)]
-        starts = range(0, len(parts) * MOST_KEYS, MOST_KEYS)
+        slices = list(_slices(keys))
+        starts = accumulate((len(part) for part in slices), initial=0)
+        parts = [self._found(part) for part in slices]
         probes = np.concatenate([part.probes + start for part, start in zip(parts, starts)])
         return self._kept(FoundRows(probes, pa.concat_tables([part.rows for part in parts])))
 
@@ -192,6 +196,20 @@ class RemoteCache:
         mask = matching(self._spec.predicate, found.rows)
         rows = found.rows.filter(mask).select(list(self._spec.columns))
         return FoundRows(found.probes[mask.to_numpy(zero_copy_only=False)], rows)
+
+
+def _slices(keys: pa.Table) -> Iterator[pa.Table]:
+    """The keys in requests: no more than a server takes, and of `_REQUEST_BYTES` at most where they are several."""
+    for start in range(0, max(len(keys), 1), MOST_KEYS):
+        yield from _halved(keys.slice(start, MOST_KEYS))
+
+
+def _halved(keys: pa.Table) -> Iterator[pa.Table]:
+    if len(keys) > 1 and keys.nbytes > _REQUEST_BYTES:
+        yield from _halved(keys.slice(0, len(keys) // 2))
+        yield from _halved(keys.slice(len(keys) // 2))
+    else:
+        yield keys
 
 
 def _bucket(buckets: Numbers | None, at: int) -> int | None:

@@ -23,6 +23,9 @@ Opened = Callable[[LookupSpec], LookupTable]
 
 #: Schemas that clients may have at a time. The one not asked for longest goes first.
 _MOST_SCHEMAS = 4
+#: Columns, and characters of them, that messages show: they may come from outside.
+_MOST_LISTED = 100
+_SHOWN = 1000
 
 
 class _Cache:
@@ -49,6 +52,11 @@ class ServedTable:
         self._lock = threading.Lock()
         self._caches: OrderedDict[int, _Cache] = OrderedDict()
         self._closed = False
+
+    def key_schema(self, schema: int) -> pa.Schema:
+        """The columns of the keys that clients with a schema look up by. Raises InvalidInputError where there is none."""
+        cache = self._caches.get(schema)
+        return key_schema(self._store_with(schema).schema if cache is None else cache.schema)
 
     def find(self, schema: int, columns: Sequence[str], keys: pa.Table) -> tuple[FoundRows, Snapshot | None]:
         """The rows of some keys, and a snapshot of which they are or that is older.
@@ -128,17 +136,20 @@ class ServedTable:
     def _open(self, schema_id: int, before: tuple[str, ...], columns: Sequence[str]) -> _Cache:
         if self._closed:
             raise LookupServiceError(f"The query service of table {self.store.name} has ended: start it again.")
-        store = self.store
-        if schema_id != store.schema.id:
-            if schema_id not in store.schemas.ids():
-                raise InvalidInputError(f"Table {store.name} has no schema {schema_id}: open the table again.")
-            store = store.with_schema(store.schemas.get(schema_id))
+        store = self._store_with(schema_id)
         known = store.schema.field_names
         for name in columns:
             if name not in known:
                 raise InvalidInputError(f"Table {store.name} has no column {name!r} in schema {schema_id}.")
         wanted = tuple(name for name in known if name in {*before, *columns})
         return _Cache(self._opened(LookupSpec(store, tuple(store.schema.primary_keys), wanted)), store.schema, wanted)
+
+    def _store_with(self, schema_id: int) -> TableStore:
+        if schema_id == self.store.schema.id:
+            return self.store
+        if schema_id not in self.store.schemas.ids():
+            raise InvalidInputError(f"Table {self.store.name} has no schema {schema_id}: open the table again.")
+        return self.store.with_schema(self.store.schemas.get(schema_id))
 
     def _retire(self, schema: int) -> None:
         with self._lock:
@@ -161,16 +172,21 @@ class ServedTable:
             cache.table.close()
 
 
+def check_key_columns(given: pa.Schema, wanted: pa.Schema) -> None:
+    """Raise InvalidInputError for keys of other columns than a cache takes."""
+    if given.names != wanted.names or given.types != wanted.types:
+        raise InvalidInputError(
+            f"The keys have the columns {_listed(given)}, and those of the table have {_listed(wanted)}."
+        )
+
+
 def _check_keys(keys: pa.Table, wanted: pa.Schema) -> None:
     """Raise InvalidInputError for keys that a cache does not take; they come from outside."""
-    if keys.schema.names != wanted.names or keys.schema.types != wanted.types:
-        raise InvalidInputError(
-            f"The keys have the columns {_listed(keys.schema)}, and those of the table have {_listed(wanted)}."
-        )
+    check_key_columns(keys.schema, wanted)
     for name in wanted.names:
         if keys.column(name).null_count:
             raise InvalidInputError(f"A key has no value in column {name!r}: NULL is no key.")
 
 
 def _listed(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {field.type}" for field in schema)
+    return ", ".join(f"{field.name} {field.type}" for field in list(schema)[:_MOST_LISTED])[:_SHOWN]

@@ -57,12 +57,17 @@ class ServerAccess:
 
     def server_options(self) -> dict[str, Any]:
         """What Flight's server is told."""
-        options: dict[str, Any] = {}
-        if self.token is not None:
-            options["middleware"] = {"token": _TokenCheck(self.token)}
-        if self.certificate is not None:
-            options["tls_certificates"] = [(self.certificate, self.private_key)]
-        return options
+        return {} if self.certificate is None else {"tls_certificates": [(self.certificate, self.private_key)]}
+
+    def check_token(self, headers: dict[str, list[str | bytes]]) -> None:
+        """Raise FlightUnauthenticatedError unless a call with these headers may be made."""
+        if self.token is None:
+            return
+        expected = f"{_SCHEME}{self.token}".encode()
+        for shown in headers.get(_HEADER, ()):
+            if hmac.compare_digest(shown if isinstance(shown, bytes) else shown.encode(), expected):
+                return
+        raise flight.FlightUnauthenticatedError("the token is missing or another one")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,21 +97,6 @@ class ClientAccess:
         """What each call is told."""
         headers = [] if self.token is None else [(_HEADER.encode(), f"{_SCHEME}{self.token}".encode())]
         return flight.FlightCallOptions(timeout=self.timeout, headers=headers)
-
-
-class _TokenCheck(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Lets a call in that shows the token."""
-
-    def __init__(self, token: str) -> None:
-        super().__init__()
-        self._expected = f"{_SCHEME}{token}".encode()
-
-    def start_call(self, info: Any, headers: dict[str, list[str | bytes]]) -> None:
-        """Raise FlightUnauthenticatedError unless the call has the token."""
-        for shown in headers.get(_HEADER, ()):
-            if hmac.compare_digest(shown if isinstance(shown, bytes) else shown.encode(), self._expected):
-                return
-        raise flight.FlightUnauthenticatedError("the token is missing or another one")
 
 
 def token_of(path: str) -> str:
