@@ -141,7 +141,7 @@ class _Scope:
                     continue
                 known = ", ".join(one.name for one in self.fields)
                 raise InvalidInputError(
-                    f"column '{'.'.join(parts)}' of the predicate does not exist; available columns: {known}"
+                    f"column '{'.'.join(parts)[:_SHOWN]}' of the predicate does not exist; available columns: {known}"
                 )
 
     def convert(self, node: Node) -> Predicate:
