@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from lakelsm.maintain.system_tables.system_table import SystemTable, TableState, columns_of
+from lakelsm.options.other_keys import holds_secret
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.secret_values import HIDDEN
 from lakelsm.types import field_to_json
 
 
@@ -18,7 +20,7 @@ def _schemas(state: TableState) -> Sequence[Sequence[Any]]:
             _json([field_to_json(field) for field in schema.fields]),
             _json(list(schema.partition_keys)),
             _json(list(schema.primary_keys)),
-            _json(dict(schema.options)),
+            _json(_shown(schema)),
             schema.comment,
             state.wall_clock(schema.time_millis),
         )
@@ -36,7 +38,12 @@ SCHEMAS = SystemTable(
 
 
 def _options(state: TableState) -> Sequence[Sequence[Any]]:
-    return columns_of(state.store.schema.options.items(), 2)
+    return columns_of(_shown(state.store.schema).items(), 2)
+
+
+def _shown(schema: TableSchema) -> dict[str, str]:
+    """The options, without the value of an unknown key that may be that of a secret."""
+    return {key: HIDDEN if holds_secret(key) else text for key, text in schema.options.items()}
 
 
 OPTIONS = SystemTable("options", "key STRING NOT NULL, value STRING NOT NULL", _options)

@@ -52,3 +52,14 @@ def test_each_column_has_the_options_that_name_it(tmp_path: Path) -> None:
     }
     assert (value["function"], value["comment"]) == ("[sum, true]", "ü")
     assert value["function_options"] == "[fields.v.aggregate-function, fields.v.ignore-retract]"
+
+
+def test_a_secret_that_another_engine_put_among_the_options_is_not_shown(tmp_path: Path) -> None:
+    store = Catalog(str(tmp_path)).create_table("db.t", "k INT", primary_key=["k"])._opened
+    stored = {**store.schema.options, "s3.secret-key": "hunter2", "bucket-key": "k", "bucket": "1"}
+    path = store.paths.schema_file(0)
+    store.file_io.write(path, store.schema.with_options(stored).to_json().encode())
+    state = TableState(TableStore.open(store.paths.root), None, AT_UTC)
+    shown = {row["key"]: row["value"] for row in OPTIONS.rows(state).to_pylist()}
+    assert (shown["s3.secret-key"], shown["bucket-key"]) == ("…", "k")
+    assert "hunter2" not in str(SCHEMAS.rows(state).to_pylist()) + repr(state.store) + repr(state.store.schema)
