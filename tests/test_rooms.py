@@ -30,6 +30,7 @@ _SPANNING = frozenset(
         "lookup/store/stores_on_a_full_disk",
         "lsm/conformance_planning",
         "maintain/check/damaged_tables",
+        "maintain/missing_snapshots",
         "maintain/check/random_damage",
         "maintain/check/sound_tables",
         "maintain/orphans/leftovers_of_kills",

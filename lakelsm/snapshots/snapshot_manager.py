@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
+from itertools import pairwise
 
 from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
 from lakelsm.format.file_names import snapshot_id_of
@@ -81,11 +82,41 @@ class SnapshotManager:
         )
 
     def get(self, snapshot_id: int) -> Snapshot:
-        """Return one snapshot. Raises SnapshotNotFoundError, which says if it expired and what there is."""
+        """Return one snapshot. Raises SnapshotNotFoundError, which says if it expired and what there is, and
+        CorruptTableError where its file is missing between others.
+        """
         snapshot = self.try_get(snapshot_id)
         if snapshot is None:
+            ids = self.ids()
+            if ids and ids[0] < snapshot_id < ids[-1]:
+                self._check_missing(snapshot_id, ids[-1])
             raise SnapshotNotFoundError(self._why_missing(snapshot_id))
         return snapshot
+
+    def check_complete(self) -> None:
+        """Raise CorruptTableError where a snapshot file is missing: one between others, or the newest that LATEST names.
+
+        What expired, and what a rollback removed or removes, is not missing.
+        """
+        self._listed_newest()
+        for before, after in pairwise(self.ids()):
+            for snapshot_id in range(before + 1, after):
+                self._check_missing(snapshot_id, after)
+
+    def _check_missing(self, snapshot_id: int, later: int) -> None:
+        """Raise CorruptTableError where a snapshot below a later one is not there, unless it expired or was rolled back.
+
+        A rollback points LATEST below what it removes. What is left above then was published beside it, and goes.
+        """
+        told = self.told_latest_id()
+        is_named = told is None or told >= snapshot_id
+        if self._exists(snapshot_id) or not is_named or self.is_expiring(snapshot_id):
+            return
+        if not ConsumerStore(self._file_io, self._paths).is_rolled_back(later) and self._exists(later):
+            raise CorruptTableError(
+                f"Table {self._paths.name}: {self._paths.snapshot_file(snapshot_id)} is missing, and later snapshots are "
+                "there. Restore the file, or roll the table back to an older snapshot, which removes the later ones."
+            )
 
     def try_get(self, snapshot_id: int) -> Snapshot | None:
         """Return one snapshot, or None when there is none. Raises CorruptTableError when it is damaged."""

@@ -56,7 +56,8 @@ SNAPSHOT_UNREADABLE = _error("snapshot-unreadable", "every snapshot file parses 
 SNAPSHOT_GAP = _error(
     "snapshot-gap",
     "the ids of snapshots have no gap",
-    "Restore the missing snapshot files; else roll back to a snapshot below the gap, or expire those below it.",
+    "Restore the missing snapshot files; else roll back to a snapshot below the gap, or write the id above it to the "
+    "EARLIEST hint and expire snapshots, which removes those below.",
 )
 LATEST_HINT = _error(
     "latest-hint",

@@ -44,10 +44,11 @@ def expire_snapshots(
 ) -> ExpiryResult:
     """Expire snapshots of a branch by ``retention``, and its long-lived changelogs by the table's options.
 
-    Raises CorruptTableError, with nothing deleted, where anything that the table retains cannot be read, and
-    CommitConflictError where others remove the same snapshots again and again.
+    Raises CorruptTableError, with nothing deleted, where anything that the table retains is missing or cannot be read,
+    and CommitConflictError where others remove the same snapshots again and again.
     """
     started = surroundings.monotonic()
+    store.snapshots.check_complete()
     for attempt in range(_TRIES):
         going = expiry_range(store, retention, surroundings.clock())
         if going is None or going.is_empty:

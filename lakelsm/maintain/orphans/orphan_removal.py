@@ -33,6 +33,7 @@ from lakelsm.maintain.orphans.retained_files import (
 from lakelsm.maintain.orphans.unnamed_files import Orphans, UnnamedFiles
 from lakelsm.maintenance_results import OrphanResult
 from lakelsm.runner.runner import Runner, Task
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 
@@ -62,7 +63,8 @@ def remove_orphans(
     """Remove files that were last changed before ``bound`` (epoch milliseconds, see `age_bound`) and that nothing names.
 
     Raises InvalidInputError as `age_bound`, and CorruptTableError where a snapshot, tag, changelog, list or manifest
-    cannot be read. After ``deadline`` seconds no more is looked for; what is not proven to be an orphan by then stays.
+    is missing or cannot be read. After ``deadline`` seconds no more is looked for; what is not proven to be an orphan by
+    then stays.
     """
     started = surroundings.monotonic()
     before = age_bound(store, bound, surroundings, force=force, dry_run=dry_run)
@@ -71,6 +73,7 @@ def remove_orphans(
     def in_time() -> bool:
         return deadline is None or surroundings.monotonic() - started <= deadline
 
+    _check_complete(store)
     search = _Search(runner, store, surroundings, in_time)
     try:
         for files in search.listed(before):
@@ -86,6 +89,18 @@ def remove_orphans(
     except _DeadlinePassed:
         result = replace(result, complete=False)
     return replace(result, seconds=surroundings.monotonic() - started)
+
+
+def _check_complete(store: TableStore) -> None:
+    """Raise CorruptTableError where a snapshot file of a branch is missing: nothing names its files, and they are needed
+    where it is restored. A branch whose deletion was cut off needs none.
+    """
+    for paths in store.branches.paths():
+        try:
+            SnapshotManager(store.file_io, paths).check_complete()
+        except CorruptTableError:
+            if store.branches.is_whole(paths.branch):
+                raise
 
 
 class _DeadlinePassed(Exception):

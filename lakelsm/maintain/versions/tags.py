@@ -317,6 +317,7 @@ def _held(store: TableStore, snapshot: Snapshot, what: str, surroundings: Surrou
     try:
         _publish(store, holder, _new_tag(store, snapshot, _HELD_SECONDS, surroundings), surroundings)
         if not _is_kept(store, snapshot):
+            store.snapshots.check_complete()
             raise SnapshotNotFoundError(
                 f"Table {store.name}: snapshot {snapshot.id} expired, or was rolled back, while {what}. Nothing was "
                 "changed: choose a snapshot that is retained."

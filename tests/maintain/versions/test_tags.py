@@ -46,7 +46,11 @@ def file_of(table: Table, name: str) -> Path:
 
 
 def lose_snapshot(table: Table, number: int) -> None:
-    Path(store_of(table).paths.snapshot_file(number)).unlink()
+    """It expires, or is rolled back: LATEST names an older one before the newest goes."""
+    store = store_of(table)
+    if number == store.snapshots.latest_id():
+        store.file_io.write(store.paths.latest_hint, str(number - 1).encode())
+    Path(store.paths.snapshot_file(number)).unlink()
 
 
 class Interrupted(LocalFileIO):

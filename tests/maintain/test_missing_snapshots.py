@@ -1,0 +1,116 @@
+"""A snapshot file is missing, the newest or one below it: every call says so, and none makes it worse."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog, Table
+from lakelsm.cli.main import main
+from lakelsm.errors import CorruptTableError, ErrorKind, SnapshotNotFoundError
+
+ROWS = pa.table({"k": pa.array(range(4), pa.int32()), "p": ["a", "b"] * 2, "v": ["x"] * 4})
+OPTIONS = {"bucket": 1, "write-only": True, "commit.min-retry-wait": "1 ms"}
+
+CHANGES: dict[str, Callable[[Table], object]] = {
+    "write": lambda table: table.write(ROWS),
+    "overwrite": lambda table: table.overwrite(ROWS),
+    "delete": lambda table: table.delete("k = 1", engine="local"),
+    "compact": lambda table: table.compact(full=True, engine="local"),
+    "expire": lambda table: table.expire_snapshots(retain_last=1),
+    "expire dry": lambda table: table.expire_snapshots(retain_last=1, dry_run=True),
+    "orphans": lambda table: table.remove_orphans(0, force=True, engine="local"),
+    "tag": lambda table: table.create_tag("kept"),
+    "drop": lambda table: table.drop_partitions("p = 'a'"),
+    "analyze": lambda table: table.analyze(engine="local"),
+    "changelog": lambda table: table.changelog_arrow(1, 5),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six writes."""
+    warehouse = tmp_path_factory.mktemp("made")
+    table = Catalog(str(warehouse)).create_table(
+        "db.t", "k INT, p STRING, v STRING", primary_key=["k", "p"], partition_by=["p"], options=OPTIONS
+    )
+    for _ in range(6):
+        table.write(ROWS)
+    return warehouse / "db.db" / "t"
+
+
+@pytest.fixture(params=[5, 6])
+def damaged(made: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Path, int, bytes]]:
+    """A copy without a snapshot file, and what the file held."""
+    root = Path(shutil.copytree(made, tmp_path / "t"))
+    file = root / "snapshot" / f"snapshot-{request.param}"
+    content = file.read_bytes()
+    file.unlink()
+    yield root, request.param, content
+    file.write_bytes(content)
+    table = Table.for_path(str(root))
+    assert table.to_arrow().num_rows == 4 and table.check(data="full", engine="local").findings == ()
+
+
+def files(root: Path) -> set[str]:
+    """All but the records of maintenance runs, which failed ones have too."""
+    found = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+    return {name for name in found if not name.startswith("service/")}
+
+
+def test_every_change_names_the_missing_file_and_deletes_nothing(damaged: tuple[Path, int, bytes]) -> None:
+    root, gone, _ = damaged
+    before = files(root)
+    for name, change in CHANGES.items():
+        with pytest.raises(CorruptTableError, match=f"snapshot-{gone}[ ,].*[Rr]oll") as caught:
+            change(Table.for_path(str(root)))
+        assert caught.value.kind is ErrorKind.CORRUPT, name
+    assert files(root) == before
+    rules = {finding.rule for finding in Table.for_path(str(root)).check(data="none", engine="local").findings}
+    assert rules == ({"latest-hint"} if gone == 6 else {"snapshot-gap"})
+
+
+def test_commands_end_with_the_status_of_damage(damaged: tuple[Path, int, bytes]) -> None:
+    root, gone, _ = damaged
+    for command in (["compact"], ["expire", "--retain-last", "1"]):
+        assert main([command[0], "--path", str(root), *command[1:]]) == 5, command
+    if gone == 6:
+        with pytest.raises(CorruptTableError, match="snapshot-6 is missing"):
+            Table.for_path(str(root)).to_arrow()
+    else:
+        assert Table.for_path(str(root)).to_arrow().num_rows == 4, "the newest is whole"
+
+
+@pytest.mark.parametrize("gone", [5, 6])
+def test_a_rollback_accepts_the_loss(made: Path, tmp_path: Path, gone: int) -> None:
+    root = Path(shutil.copytree(made, tmp_path / "t"))
+    (root / "snapshot" / f"snapshot-{gone}").unlink()
+    table = Table.for_path(str(root))
+    table.rollback(gone - 1)
+    table.write(ROWS)
+    assert table.check(data="full", engine="local").findings == ()
+
+
+def test_earliest_above_a_gap_accepts_the_loss_of_what_is_below(made: Path, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(made, tmp_path / "t"))
+    (root / "snapshot" / "snapshot-5").unlink()
+    (root / "snapshot" / "EARLIEST").write_text("6")
+    table = Table.for_path(str(root))
+    table.expire_snapshots(retain_last=1)
+    table.write(ROWS)
+    assert table.check(data="full", engine="local").findings == ()
+    assert table.to_arrow().num_rows == 4
+
+
+def test_the_oldest_snapshot_that_is_missing_is_taken_for_expired(made: Path, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(made, tmp_path / "t"))
+    (root / "snapshot" / "snapshot-1").unlink()
+    table = Table.for_path(str(root))
+    with pytest.raises(SnapshotNotFoundError, match="has expired"):
+        table.to_arrow(snapshot_id=1)
+    table.write(ROWS)
+    table.expire_snapshots(retain_last=1)
