@@ -119,7 +119,8 @@ def random_values(kind: str, chance: Random) -> list[Any]:
         elif isinstance(base, int):
             bits = {"TINYINT": 8, "SMALLINT": 16, "INT": 32}.get(kind, 64)
             moved = base + chance.choice([-1, 1, chance.getrandbits(bits - 1)])
-            found.append(max(-(2 ** (bits - 1)), min(moved, 2 ** (bits - 1) - 1)))
+            most = 9 * 10**18 if kind.startswith("TIMESTAMP") else 2 ** (bits - 1) - 1  # Nanoseconds: up to 2255.
+            found.append(max(-most, min(moved, most)))
         elif isinstance(base, float):
             drawn = chance.choice([chance.uniform(-2, 2), chance.expovariate(1) * 10 ** chance.randint(-30, 30)])
             found.append(struct.unpack("f", struct.pack("f", drawn))[0] if kind == "FLOAT" else drawn)
@@ -196,24 +197,30 @@ class FilterTable:
     """Rows of columns of every type, in partitions ``p`` that are a file each when compacted.
 
     Partition 0 has all values but some, 1 has one value, 2 and 3 the lower and the upper half, 4 NULL alone (keys: one
-    value), 5 the extremes. ``id`` is unique. With ``keys`` the columns of types are part of the primary key. With
-    ``chance`` there are random values beside the known ones.
+    value), 5 the extremes. ``id`` is unique. ``role`` is what the columns of types are: values, keys (a part of the
+    primary key), or partitions (partition columns in place of ``p``, with the rows of partition 0). With ``chance`` there
+    are random values beside the known ones.
     """
 
-    def __init__(self, keys: bool, chance: Random | None = None) -> None:
-        types = [*VALUES, *({} if keys else NESTED)]
-        self.keys = keys
+    def __init__(self, role: str = "values", chance: Random | None = None) -> None:
+        types = [*VALUES, *(NESTED if role == "values" else {})]
+        if role == "partitions":  # Paimon has no partitions of binaries.
+            types = [kind for kind in types if not kind.startswith(("BINARY", "VARBINARY", "BYTES"))]
+        self.keys = role != "values"
         self._values: dict[str, Sequence[Any]] = {**VALUES, **NESTED}
         if chance is not None:
             self._values |= {kind: [*known, *random_values(kind, chance)] for kind, known in VALUES.items()}
         self.columns = ", ".join(["p INT", "id INT", *(f"{column_name(kind)} {kind}" for kind in types)])
         self.fields = parse_columns(self.columns)
-        self.primary_key = ["p", *(column_name(kind) for kind in types), "id"] if keys else ["p", "id"]
+        columns = [column_name(kind) for kind in types] if self.keys else []
+        self.partition_by = columns if role == "partitions" else ["p"]
+        self.primary_key = [*dict.fromkeys([*self.partition_by, *columns, "id"])]
         self._types = types
 
     def rows(self) -> pa.Table:
         """The rows that are written first."""
-        return self._rows([row for p in range(6) for row in self._partition(p)], first=0)
+        partitions = range(6) if self.partition_by == ["p"] else [0]
+        return self._rows([row for p in partitions for row in self._partition(p)], first=0)
 
     def later_rows(self) -> pa.Table:
         """Rows that are written afterwards: of keys, new ones; of values, other values of keys that there are."""
