@@ -293,7 +293,7 @@ def _opened(path: str) -> int:
 def _refused_read(path: str, error: OSError) -> StorageError:
     return storage_error(
         f"{path} cannot be read: {error.strerror}. Give this process the permission to read there, or mend what the file "
-        "system says.",
+        "system says, and run it again.",
         error,
     )
 

@@ -58,6 +58,8 @@ def _reason(error: OSError) -> str:
 
 
 def _remedy(error: OSError) -> str:
+    if error.errno in _PASSING:
+        return "Wait until the file system answers again"
     return _REMEDIES.get(error.errno or 0, "Mend what the file system says")
 
 

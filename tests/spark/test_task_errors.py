@@ -120,3 +120,10 @@ def test_the_first_line_of_a_syntax_error_is_not_the_blank_one_that_it_begins_wi
     assert first_line(PySparkException("\n[PARSE_SYNTAX_ERROR] at 'n'.\n\n== SQL ==\nn n n")) == (
         "[PARSE_SYNTAX_ERROR] at 'n'."
     )
+
+
+@pytest.mark.parametrize(("status", "kind"), [("403", "StorageError"), ("503", "StorageUnavailableError")])
+def test_what_a_store_answers_the_connector_is_told_with_its_kind(status: str, kind: str) -> None:
+    text = f"java.nio.file.AccessDeniedException: s3a://b/w/d.db/t/x.parquet: getFileStatus (Status Code: {status}; X)"
+    error = lakelsm_error(text, "s3://b/w/d.db/t")
+    assert type(error).__name__ == kind and f"({status})" in str(error)

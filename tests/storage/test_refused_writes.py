@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm.errors import StorageError
+from lakelsm.errors import ErrorKind, StorageError
 from lakelsm.storage.refused_writes import refused_deletion, refused_write
 
 #: What a reader of the refusal looks for in its remedy.
@@ -23,6 +23,9 @@ REMEDIES = {
     errno.EDQUOT: "quota",
     errno.EFBIG: "ulimit -f",
     errno.EIO: "what the file system says",
+    errno.ESTALE: "answers again",
+    errno.ETIMEDOUT: "answers again",
+    errno.EHOSTUNREACH: "answers again",
 }
 
 
@@ -31,6 +34,8 @@ def test_each_refusal_has_its_remedy(tmp_path: Path, code: int) -> None:
     path = str(tmp_path / "not" / "yet" / "there")
     error = refused_write(path, OSError(code, "as some library says it"), 12)
     assert isinstance(error, StorageError)
+    passes = REMEDIES[code] == "answers again"
+    assert error.kind is (ErrorKind.RETRY if passes else ErrorKind.FIX)
     free = r"; \d+ bytes are free there" if code in (errno.ENOSPC, errno.EDQUOT) else ""
     text = rf"{path} cannot be written \(12 bytes\): {re.escape(os.strerror(code))}{free}\. Nothing of this commit is "
     found = re.fullmatch(rf"{text}visible\. ([^.]+), and run it again\.", str(error))

@@ -6,7 +6,7 @@ would make fresh files old. So the time of a file written just now is asked, and
 
 from __future__ import annotations
 
-from lakelsm.errors import InvalidInputError, StorageError
+from lakelsm.errors import InvalidInputError, StorageUnavailableError
 from lakelsm.maintain.deletion.file_deletion import delete_unneeded
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage.local import temporary_name
@@ -42,5 +42,5 @@ def _written_now(store: TableStore, surroundings: Surroundings) -> int:
     finally:
         delete_unneeded(store.file_io, [path])
     if not times:
-        raise StorageError(f"{path} was just written, and the store does not list it: try again.")
+        raise StorageUnavailableError(f"{path} was just written, and the store does not list it: run it again later.")
     return times[0]
