@@ -18,12 +18,13 @@ from lakelsm.options.maintenance_options import MaintenanceOptions
 from lakelsm.options.option import Option
 from lakelsm.options.option_enums import ChangelogProducer, MergeEngine, SortOrder
 from lakelsm.options.partition_options import PartitionOptions
+from lakelsm.options.query_server_options import QueryServerOptions
 from lakelsm.options.tag_options import TagOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions(
-    LayoutOptions, EngineOptions, MaintenanceOptions, PartitionOptions, TagOptions, LookupOptions
+    LayoutOptions, EngineOptions, MaintenanceOptions, PartitionOptions, TagOptions, LookupOptions, QueryServerOptions
 ):
     """All options of a table, parsed. An attribute is its key with '_' for '.' and '-'.
 

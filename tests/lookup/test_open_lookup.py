@@ -187,6 +187,7 @@ def test_a_table_that_was_made_anew_is_looked_up_by_its_own_options(tmp_path: Pa
         ({"refresh": True}, "refresh is True"),
         ({"cache": "rocks"}, "cache is 'rocks'; it must be one of 'auto', 'full', 'partial', 'memory'"),
         ({"options": {"bucket": 2}}, "'bucket' is none"),
+        ({"options": {"lakelsm.lookup-service.max-calls": 2}}, "'lakelsm.lookup-service.max-calls' is none"),
         ({"options": {"lookup.cache-rows": "many"}}, "option 'lookup.cache-rows' cannot be 'many'"),
         ({"options": {"scan.partitions": "q=1"}}, "'q' is no partition column"),
         ({"options": {"lookup.cache": "full"}, "cache": "full"}, "without 'lookup.cache' where cache is given"),

@@ -27,6 +27,9 @@ from lakelsm.surroundings import SYSTEM, Surroundings
 CALLS = "calls"
 _METHODS = (flight.FlightMethod.DO_EXCHANGE, flight.FlightMethod.DO_ACTION)
 
+#: Seconds that a call may wait for its client while there is no room for others.
+_IDLE_WHEN_FULL = 1.0
+
 #: A client's IP address and port.
 Peer = tuple[str, int]
 
@@ -98,14 +101,16 @@ class OpenCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             self._calls.discard(call)
 
     def close_overdue(self, port: int) -> int:
-        """Close the connections to a port of calls that have waited for longer than `idle_seconds`; how many those are.
+        """Close the connections to a port of calls that have waited for longer than `idle_seconds`, or for a second while
+        no call is let in; how many those are.
 
         Whose call it is becomes known with its first message. For one without, the connections of all clients are closed
         that have no other call: their next one makes a new connection.
         """
-        oldest = self.now() - self.idle_seconds
         with self._lock:
             calls = list(self._calls)
+        is_full = len(calls) >= self._most
+        oldest = self.now() - (min(self.idle_seconds, _IDLE_WHEN_FULL) if is_full else self.idle_seconds)
         late = [call for call in calls if call.waiting_since is not None and call.waiting_since < oldest]
         peers = {call.peer for call in late}
         others = {call.peer for call in calls} - peers

@@ -83,6 +83,21 @@ def test_the_connections_of_calls_that_wait_too_long_are_closed_and_no_others(ho
         assert len(calls) == 1 and calls.close_overdue(port) == 0
 
 
+def test_a_call_waits_for_a_second_while_there_is_no_room_for_others() -> None:
+    now = [0.0]
+    calls = calls_of(now, **{"lakelsm.lookup-service.max-calls": "2"})
+    with connected(2, "127.0.0.1") as (port, clients):
+        first, second = (calls.start_call(EXCHANGE, {}) for _ in clients)
+        first.handled(peer_of(clients[0]))
+        now[0] = 1.5
+        assert calls.close_overdue(port) == 1
+        assert [is_closed(client) for client in clients] == [False, True]
+        second.call_completed(None)
+        with first.waiting():
+            now[0] = 3.0
+            assert calls.close_overdue(port) == 0
+
+
 def test_for_a_call_without_a_message_the_connections_without_another_call_are_closed() -> None:
     now = [0.0]
     calls = calls_of(now)
