@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import parse_columns
 from tests.interop.engine_cases import CASES, EngineCase
 from tests.interop.file_tables import write
@@ -78,7 +79,7 @@ def test_both_tell_the_same_difference_of_two_snapshots(
 def test_deltas_differ_from_java_as_documented(
     ours: LakelsmTables, peers: Callable[[str], Peer], path: Path
 ) -> None:
-    """docs/differences.md: Java tells the rows of each commit, and of `first-row` none."""
+    """docs/differences.md: Java tells the rows of each commit, and none where it does not show level 0."""
     java = peers("java-paimon")
     assert isinstance(java, JavaPaimon)
     columns = "k INT, v STRING"
@@ -86,15 +87,54 @@ def test_deltas_differ_from_java_as_documented(
         (rows_of(columns, {"k": [1, 2], "v": ["a", "a"]}), None),
         (rows_of(columns, {"k": [1, 3], "v": ["b", "b"]}), None),
     ]
-    told_by_java = {"deduplicate": [("+I", 1, "a"), ("+I", 1, "b"), ("+I", 2, "a"), ("+I", 3, "b")], "first-row": []}
-    kept = {"deduplicate": "b", "first-row": "a"}
-    for engine in kept:
-        table = path.with_name(engine)
-        java.create(table, columns, ["k"], options={"bucket": "1", "merge-engine": engine})
+    each_row = [("+I", 1, "a"), ("+I", 1, "b"), ("+I", 2, "a"), ("+I", 3, "b")]
+    cases: dict[str, tuple[dict[str, str], list[Any], str]] = {
+        "deduplicate": ({}, each_row, "b"),
+        "first-row": ({"merge-engine": "first-row"}, [], "a"),
+        "vectors": ({"deletion-vectors.enabled": "true"}, [], "b"),
+    }
+    for name, (options, told_by_java, kept) in cases.items():
+        table = path.with_name(name)
+        java.create(table, columns, ["k"], options={"bucket": "1", **options})
         java.write_all(table, batches, {"write-only": "true"})
-        assert in_order(java.changes(table, 0, 2, "delta")) == told_by_java[engine]
+        assert in_order(java.changes(table, 0, 2, "delta")) == told_by_java, name
         found = ours.changes(table, 0, 2, mode="delta")
-        assert in_order(found) == [("+I", 1, kept[engine]), ("+I", 2, "a"), ("+I", 3, "b")]
+        assert in_order(found) == [("+I", 1, kept), ("+I", 2, "a"), ("+I", 3, "b")], name
+
+
+@pytest.mark.parametrize("producer", ["lookup", "full-compaction"])
+def test_equal_floats_differ_from_java_as_documented(
+    ours: LakelsmTables, peers: Callable[[str], Peer], path: Path, producer: str
+) -> None:
+    """docs/differences.md: with `row-deduplicate` Java's NaN is always a change, and a zero's sign never is."""
+    java = peers("java-paimon")
+    assert isinstance(java, JavaPaimon)
+    columns = "k INT, d DOUBLE, f FLOAT, a ARRAY<DOUBLE>"
+    options = {"bucket": "1", "changelog-producer": producer, "changelog-producer.row-deduplicate": "true"}
+    theirs = path.with_name(f"{path.name}_of_java")
+    nan = float("nan")
+
+    def rows(one: float, zero: float) -> pa.Table:
+        values = [nan, zero, 1.0, 2.0]
+        lists = [*([each] for each in values[:3]), [one]]
+        return rows_of(columns, {"k": [1, 2, 3, 4], "d": values, "f": values, "a": lists})
+
+    batches = [(rows(1.0, 0.0), None), (rows(1.0, -0.0), None), (rows(3.0, -0.0), None)]
+    java.create(theirs, columns, ["k"], options=options)
+    java.write_all(theirs, batches, full=producer == "full-compaction")
+    ours.create(path, columns, ["k"], options={**options, "write-only": "true"})
+    for batch, _ in batches:
+        ours.write(path, batch)
+        ours.compact(path)
+    told = [(kind, key) for kind, key, *_ in ours.changes(path, 0, _newest(path))]
+    told_by_java = [(kind, key) for kind, key, *_ in java.changes(theirs, 0, _newest(theirs))]
+    added, last = [("+I", key) for key in (1, 2, 3, 4)], [("-U", 4), ("+U", 4)]
+    assert in_order(told) == in_order([*added, ("-U", 2), ("+U", 2), *last])
+    assert in_order(told_by_java) == in_order([*added, *[("-U", 1), ("+U", 1)] * 2, *last])
+
+
+def _newest(path: Path) -> int:
+    return TableStore.open(str(path)).snapshots.latest_id() or 0
 
 
 def changes_of(case: EngineCase, producer: str, folder: Path) -> list[Changes]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lakelsm.errors import InvalidInputError
 from lakelsm.snapshots.table_store import TableStore
 from tests.interop.arrow_merge import file_levels
 from tests.interop.lakelsm_tables import LakelsmTables
@@ -75,3 +76,24 @@ def test_a_named_partition_that_is_overwritten_by_no_rows(either: LakelsmTables,
     assert java.read(path) == [("y", 1)]
     either.overwrite(path, rows.slice(0, 0), {"dt": "y"})
     assert either.read(path) == java.read(path) == []
+
+
+def test_rows_for_a_part_of_a_partition_replace_all_that_it_names(
+    either: LakelsmTables, java: JavaPaimon, path: Path
+) -> None:
+    """Java's API replaces the partitions of the rows where they are dynamic; lakelsm, as SQL, what the call names."""
+    columns = "dt STRING NOT NULL, h INT NOT NULL, k INT"
+    before = rows_of(columns, {"dt": ["x", "x", "y"], "h": [1, 2, 1], "k": [1, 1, 1]})
+    rows = rows_of(columns, {"dt": ["x"], "h": [3], "k": [9]})
+    theirs = path.with_name(f"{path.name}_of_java")
+    for where in (path, theirs):
+        java.create(where, columns, ["dt", "h", "k"], ["dt", "h"], options={"bucket": "1"})
+        java.write(where, before)
+    java.overwrite(theirs, rows, {"dt": "x"})
+    assert java.read(theirs) == [("x", 1, 1), ("x", 2, 1), ("x", 3, 9), ("y", 1, 1)]
+    java.overwrite(theirs, rows, {"dt": "x"}, {"dynamic-partition-overwrite": "false"})
+    either.overwrite(path, rows, {"dt": "x"})
+    assert either.read(path) == java.read(path) == java.read(theirs) == [("x", 3, 9), ("y", 1, 1)]
+    with pytest.raises(InvalidInputError, match="a row's 'dt' is not the overwritten partition's 'x'"):
+        either.overwrite(path, rows_of(columns, {"dt": ["y"], "h": [1], "k": [9]}), {"dt": "x"})
+    assert either.read(path) == [("x", 3, 9), ("y", 1, 1)]

@@ -47,6 +47,27 @@ def test_an_overwrite_replaces_the_partition_that_is_named(table: Table) -> None
     assert rows_of(table) == [(1, DAYS[1], "c")]
 
 
+@pytest.mark.parametrize("dynamic", ["true", "false"])
+def test_a_partition_that_is_named_in_part_is_replaced_whole_and_other_rows_are_refused(
+    tmp_path: Path, dynamic: str
+) -> None:
+    columns, key = "k INT, dt STRING, hh INT", ["k", "dt", "hh"]
+    options = {"bucket": "1", "dynamic-partition-overwrite": dynamic}
+    made = Catalog(str(tmp_path)).create_table("d.p", columns, primary_key=key, partition_by=key[1:], options=options)
+
+    def rows(*given: tuple[int, str, int]) -> pa.Table:
+        keys, days, hours = zip(*given)
+        return pa.table({"k": pa.array(keys, pa.int32()), "dt": days, "hh": pa.array(hours, pa.int32())})
+
+    made.write(rows((1, "x", 1), (1, "x", 2), (1, "y", 1)))
+    made.overwrite(rows((9, "x", 3)), {"dt": "x"})
+    assert rows_of(made) == [(1, "y", 1), (9, "x", 3)]
+    with pytest.raises(InvalidInputError, match="a row's 'dt' is not the overwritten partition's 'x'"):
+        made.overwrite(rows((5, "x", 3), (5, "y", 1)), {"dt": "x"})
+    made.overwrite(rows((7, "y", 1)), {"hh": 1})
+    assert rows_of(made) == [(7, "y", 1), (9, "x", 3)]
+
+
 def test_an_overwrite_replaces_the_partitions_of_its_rows_or_all(table: Table) -> None:
     table.overwrite(frame((7, DAYS[1], "y")))
     assert rows_of(table) == [(1, DAYS[0], "a"), (2, DAYS[0], "b"), (7, DAYS[1], "y")]
