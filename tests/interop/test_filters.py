@@ -6,7 +6,7 @@ dictionaries of Parquet, indexes. A row that another engine loses in our files a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +17,13 @@ import pytest
 
 from lakelsm import Table
 from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.format.manifest.data_file_meta import SimpleStats
+from lakelsm.format.row.binary_row import decode_row
+from lakelsm.format.row.binary_row_slots import is_row_type
 from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER
 from lakelsm.schema.file_index_rules import can_have_index
 from lakelsm.types import AtomicType, DataField, parse_columns
+from tests.compact.local_table import LocalTable
 from tests.engines import TableEngine
 from tests.examples import examples
 from tests.interop.filter_questions import VALUES, FilterTable, Question, matches, python_of, sql_of
@@ -201,6 +205,42 @@ def is_known(table: FilterTable, question: Question) -> bool:
         return bool({"0.0", "-0.0"} & {*question.operands})
     # A bitmap has microseconds.
     return question.column.startswith("timestamp_9") and question.method in ("not_equal", "not_in", "not_in_set")
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.state == "compacted" and not case.indexes])
+def test_manifests_tell_of_columns_what_javas_tell(java: JavaPaimon, made: Callable[[str], Written], name: str) -> None:
+    written = made(name)
+    ours, theirs = (statements(path) for path in (written.path, written_by_java(java, written)))
+    assert len(ours) > 20
+    assert {key: (ours[key], theirs[key]) for key in ours if ours[key] != theirs[key]} == {}
+
+
+def statements(path: Path) -> dict[tuple[bytes, str, str], str]:
+    """What the entry of the file of each partition tells of keys and columns."""
+    table = LocalTable(path)
+    schema = table.store.schema
+    keys = [schema.field(name) for name in schema.trimmed_primary_keys]
+    found: dict[tuple[bytes, str, str], str] = {}
+    for entry in table.live():
+        file, values = entry.file, schema.fields
+        if file.value_stats_cols is not None:
+            values = tuple(schema.field(name) for name in file.value_stats_cols)
+        ends = zip(*(decode_row(end, [key.type for key in keys]) for end in (file.min_key, file.max_key)))
+        for key, both in zip(keys, ends):
+            found[entry.partition, "range", key.name] = repr(both)
+        for about, stats, fields in (("key", file.key_stats, keys), ("value", file.value_stats, values)):
+            for name, told in columns_told(stats, fields):
+                found[entry.partition, about, name] = told
+    return found
+
+
+def columns_told(stats: SimpleStats, fields: Sequence[DataField]) -> Iterator[tuple[str, str]]:
+    """Null count and bounds of each column; of those whose bounds differ (docs/differences.md), the count alone."""
+    types = [each.type if is_row_type(each.type) else AtomicType("BIGINT") for each in fields]
+    bounds = zip(*(decode_row(row, types) for row in (stats.min_values, stats.max_values)))
+    for each, known, nulls in zip(fields, bounds, stats.null_counts or (), strict=True):
+        differ = each.name in ("float", "double") or each.name.startswith("timestamp_9")
+        yield each.name, f"{nulls} {'' if differ else repr(known)}"
 
 
 @pytest.mark.parametrize("name", ["values", "keys"])
