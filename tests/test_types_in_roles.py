@@ -106,12 +106,14 @@ def test_a_column_of_any_type_is_a_partition_or_a_key(tmp_path: Path, typed: Typ
 class _AllTypes:
     """One table with a partition column, a key column and a value of every type, and a number n."""
 
-    def __init__(self, warehouse: Path, engine: TableEngine, types: Sequence[TypedValues] = TYPED_VALUES) -> None:
+    def __init__(
+        self, warehouse: Path, engine: TableEngine, types: Sequence[TypedValues] = TYPED_VALUES, buckets: str = "2"
+    ) -> None:
         columns = {f"{role}{at}": typed for role in "pkv" for at, typed in enumerate(types)}
         self.columns, self.engine, self.root = columns, engine, warehouse / "db.db" / "t"
         self.ddl = ", ".join([*(f"{name} {typed.sql}" for name, typed in columns.items()), "n INT"])
         partition, key = ([name for name in columns if name[0] == role] for role in "pk")
-        options = {**_OPTIONS, "partition.legacy-name": "false"}
+        options = {**_OPTIONS, "partition.legacy-name": "false", "bucket": buckets}
         self.table = engine.create(warehouse, self.ddl, [*partition, *key], partition, options)
         self.rows: list[Row] = [(*(typed.values[at] for typed in columns.values()), at) for at in range(3)]
         self.rows.append((*[None] * len(columns), 3))
@@ -183,7 +185,7 @@ def test_spark_writes_and_changes_tables_of_every_type_as_this_process_does(engi
 
 @ON_SPARK
 def test_spark_updates_and_deletes_rows_of_every_type_without_nanoseconds(engine: TableEngine, tmp_path: Path) -> None:
-    made = _AllTypes(tmp_path, engine, [typed for typed in TYPED_VALUES if "(9)" not in typed.sql])
+    made = _AllTypes(tmp_path, engine, [typed for typed in TYPED_VALUES if "(9)" not in typed.sql], buckets="-1")
     table, rows = made.table, made.rows
     table.write(made.frame(rows))
     table.update({"n": "n + 10"}, f"({made.condition(1)}) OR ({made.condition(3)})")

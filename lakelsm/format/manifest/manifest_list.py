@@ -79,7 +79,9 @@ def _check_numbers(meta: ManifestFileMeta, source: str) -> None:
         (meta.min_level, meta.max_level, 0),
         (meta.min_row_id, meta.max_row_id, 0),
     )
-    known = [(low, high, least) for low, high, least in ranges if low is not None and high is not None]
+    # Ranges over no entry have no order.
+    told = [(low, high, least) for low, high, least in ranges if low is not None and high is not None]
+    known = told if meta.num_added_files or meta.num_deleted_files else []
     numbers = (*counts, *(bound for low, high, _ in known for bound in (low, high)))
     if (
         any(type(number) is not int for number in numbers)

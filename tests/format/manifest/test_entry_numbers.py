@@ -28,7 +28,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
     ({"delete_row_count": -1}, "_DELETE_ROW_COUNT -1"),
     ({"delete_row_count": 11}, "_DELETE_ROW_COUNT 11, more than its _ROW_COUNT 10"),
     ({"schema_id": -1}, "_SCHEMA_ID -1"),
-    ({"file_source": 2}, "_FILE_SOURCE 2"),
+    ({"file_source": 128}, "_FILE_SOURCE 128"),
     ({"file_source": -1}, "_FILE_SOURCE -1"),
     ({"first_row_id": -1}, "_FIRST_ROW_ID -1"),
     ({"min_sequence_number": 10}, "_MIN_SEQUENCE_NUMBER 10, more than its _MAX_SEQUENCE_NUMBER 9"),
@@ -39,7 +39,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], str]] = [
 POSSIBLE: list[dict[str, Any]] = [
     {"level": MOST - 1},
     {"bucket": -2, "total_buckets": -2},
-    {"total_buckets": -1},
+    {"total_buckets": -1, "file_source": 2},
     {"file_size": 0, "row_count": 0, "delete_row_count": 0, "min_sequence_number": 5, "max_sequence_number": 5},
     {"delete_row_count": 10, "file_source": 1, "first_row_id": 0},
     {"delete_row_count": None, "file_source": None, "first_row_id": None},

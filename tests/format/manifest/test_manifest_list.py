@@ -172,6 +172,7 @@ def test_a_number_that_no_writer_writes_is_refused(change: dict[str, int]) -> No
         decode_manifest_list(data, "list-x")
 
 
-def test_a_manifest_of_a_postponed_bucket_is_listed() -> None:
-    meta = replace(META, min_bucket=-2, max_bucket=-2)
-    assert decode_manifest_list(encode_manifest_list([meta]), "list-x") == [meta]
+def test_ranges_of_postponed_buckets_and_of_no_entries_are_read() -> None:
+    postponed = replace(META, min_bucket=-2, max_bucket=-2)
+    empty = replace(META, num_added_files=0, num_deleted_files=0, min_bucket=2**31 - 1, max_bucket=-(2**31))
+    assert decode_manifest_list(encode_manifest_list([postponed, empty]), "list-x") == [postponed, empty]
