@@ -107,19 +107,19 @@ def test_rows_with_null_keys_are_written_merged_found_and_deleted(tmp_path: Path
 
 @ON_SPARK
 def test_spark_masks_deletes_and_finds_null_keys(engine: TableEngine, tmp_path: Path) -> None:
-    for number, key in enumerate(_keys(3)[1:]):
-        model = _Model(tmp_path / str(number), KINDS[0], key)
-        model.write(0)
-        model.write(10)
-        on_spark = engine.opened(tmp_path / str(number) / "db.db" / "t")
-        on_spark.compact(full=False, engine="spark")
-        assert model.read() == model.rows
-        assert {row.v for row in on_spark.read().collect()} == set(model.rows.values())
-        # With deletion vectors the rows are shown from the compaction on.
-        changed = sorted((row.rowkind, row.v) for row in on_spark.changelog(2, 3, mode="diff").collect())
-        assert changed == [("+I", value) for value in sorted(model.rows.values())]
-        found = {row.v for row in on_spark.read("a IS NULL").collect()}
-        assert found == {value for known, value in model.rows.items() if known[list(key).index("a")] is None}
-        on_spark.delete("a IS NULL", engine="spark")
-        on_spark.compact(full=True, engine="spark")
-        assert model.read("a IS NULL") == {}
+    key = _keys(3)[2]
+    model = _Model(tmp_path, KINDS[0], key)
+    model.write(0)
+    model.write(10)
+    on_spark = engine.opened(tmp_path / "db.db" / "t")
+    on_spark.compact(full=False, engine="spark")
+    assert model.read() == model.rows
+    assert {row.v for row in on_spark.read().collect()} == set(model.rows.values())
+    # With deletion vectors the rows are shown from the compaction on.
+    changed = sorted((row.rowkind, row.v) for row in on_spark.changelog(2, 3, mode="diff").collect())
+    assert changed == [("+I", value) for value in sorted(model.rows.values())]
+    found = {row.v for row in on_spark.read("a IS NULL").collect()}
+    assert found == {value for known, value in model.rows.items() if known[list(key).index("a")] is None}
+    on_spark.delete("a IS NULL", engine="spark")
+    on_spark.compact(full=True, engine="spark")
+    assert model.read("a IS NULL") == {}

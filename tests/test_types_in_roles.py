@@ -39,27 +39,25 @@ def _plain(rows: pa.Table) -> list[Row]:
 
 
 class _OneType:
-    """A table with a column c in a role, an INT column k, and a value v of the same type."""
+    """A table with a partition column p, a key c and a value v of one type, and a number k."""
 
-    def __init__(self, warehouse: Path, typed: TypedValues, partitioned: bool) -> None:
+    def __init__(self, warehouse: Path, typed: TypedValues) -> None:
         last = [] if typed.sql == "BOOLEAN" else [typed.values[2]]
-        self.values: list[Any] = [None, *typed.values[:2], *last]
+        values: list[Any] = [None, *typed.values[:2], *last]
         self.literals = [None, *typed.literals]
-        self.typed, self.partitioned = typed, partitioned
-        self.ddl = f"c {typed.sql}, k INT, v {typed.sql}"
+        self.typed = typed
+        self.ddl = f"p {typed.sql}, c {typed.sql}, k INT, v {typed.sql}"
         options = dict(_OPTIONS)
-        if partitioned and typed.type.root in ("BINARY", "VARBINARY"):
+        if typed.type.root in ("BINARY", "VARBINARY"):
             options["partition.legacy-name"] = "false"
-        key = ["c", "k"] if partitioned else ["c"]
-        partition = ["c"] if partitioned else []
         self.table = Catalog(str(warehouse)).create_table(
-            "db.t", self.ddl, primary_key=key, partition_by=partition, options=options
+            "db.t", self.ddl, primary_key=["p", "c"], partition_by=["p"], options=options
         )
-        self.rows: list[Row] = [(value, at, value) for at, value in enumerate(self.values)]
+        self.rows: list[Row] = [(value, value, at, value) for at, value in enumerate(values)]
 
     def write(self) -> None:
         """Every key twice: the first time without a value."""
-        self.table.write(_arrow(self.ddl, [(*row[:2], None) for row in self.rows]))
+        self.table.write(_arrow(self.ddl, [(*row[:-1], None) for row in self.rows]))
         self.table.write(_arrow(self.ddl, self.rows))
 
     def check(self, *rows: Row) -> None:
@@ -67,17 +65,16 @@ class _OneType:
 
     def conditions(self) -> list[tuple[str, Row]]:
         """Conditions that this process judges, and the row that each finds."""
-        found = [("c IS NULL", self.rows[0]), ("v IS NULL", self.rows[0])]
+        found = [(f"{name} IS NULL", self.rows[0]) for name in "pcv"]
         if self.typed.type.root not in _SPARKS_CONDITIONS:
             for literal, row in zip(self.literals[1:], self.rows[1:]):
-                found += [(f"c = {literal}", row), (f"v = {literal} AND k >= 0", row)]
+                found += [(f"{name} = {literal}", row) for name in "pcv"]
         return found
 
 
-@pytest.mark.parametrize("partitioned", [True, False], ids=["partition", "key"])
 @pytest.mark.parametrize("typed", TYPED_VALUES, ids=lambda typed: typed.sql)
-def test_a_column_of_any_type_is_a_partition_or_a_key(tmp_path: Path, typed: TypedValues, partitioned: bool) -> None:
-    made = _OneType(tmp_path, typed, partitioned)
+def test_a_column_of_any_type_is_a_partition_a_key_and_a_value(tmp_path: Path, typed: TypedValues) -> None:
+    made = _OneType(tmp_path, typed)
     table, rows = made.table, made.rows
     made.write()
     made.check(*rows)
@@ -88,17 +85,16 @@ def test_a_column_of_any_type_is_a_partition_or_a_key(tmp_path: Path, typed: Typ
         assert int(table.count(condition, engine="local")) == 1, condition
     changes = table.changelog_arrow()
     assert changes["rowkind"].to_pylist() == ["+I"] * len(rows)
-    assert _plain(changes.select(["c", "k", "v"])) == _plain(_arrow(made.ddl, rows))
+    assert _plain(changes.drop_columns(["rowkind"])) == _plain(_arrow(made.ddl, rows))
     with table.lookup() as lookup:
         for row in rows[1:]:
-            found = lookup.get(*(row[:2] if partitioned else row[:1]))
+            found = lookup.get(*row[:2])
             assert found is not None and tuple(found.values()) == row
-        keys = changes.select(["c", "k"] if partitioned else ["c"])
-        assert len(lookup.get_many(keys)) == len(rows)
-    table.delete(keys=_arrow(made.ddl, rows[:2]).select(["c", "k"] if partitioned else ["c"]))
+        assert len(lookup.get_many(changes.select(["p", "c"]))) == len(rows)
+    table.delete(keys=_arrow(made.ddl, rows[:2]).select(["p", "c"]))
     made.check(*rows[2:])
-    if partitioned and not typed.sql.startswith(_NO_DROP):
-        assert len(table.drop_partitions(f"c = {made.literals[2]}").partitions) == 1
+    if not typed.sql.startswith(_NO_DROP):
+        assert len(table.drop_partitions(f"p = {made.literals[2]}").partitions) == 1
         made.check(*rows[3:])
     assert not table.check().findings
 

@@ -54,7 +54,7 @@ def _times(precision: int, word: str, zone: dt.tzinfo | None) -> TypedValues:
 def _clock(precision: int) -> TypedValues:
     last = dt.time(23, 59, 59, 999_000 if precision else 0)
     values = (dt.time(), dt.time(1, 2, 3), last)
-    return TypedValues(f"TIME({precision})", values, tuple(str(millis_of(value)) for value in values))  # type: ignore
+    return TypedValues(f"TIME({precision})", values, tuple(str(millis_of(value)) for value in values))  # type: ignore[arg-type]
 
 
 def millis_of(value: dt.time) -> int:
