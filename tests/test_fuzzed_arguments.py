@@ -124,7 +124,12 @@ def right_values(
     path = str(warehouse / "db.db" / "t")
     column: dict[str, list[Any]] = {"name": ["v"]}
     return {
-        "Catalog": {"warehouse": [str(warehouse)], "spark": [spark], "storage_options": [None, {}]},
+        "Catalog": {
+            "warehouse": [str(warehouse)],
+            "spark": [spark],
+            "storage_options": [None, {}],
+            "options": [None, {}, {"lakelsm.time-zone": "Asia/Tokyo"}],
+        },
         "Catalog.create_table": {
             "name": ["db.new", "db.t"],
             "schema": ["k INT"],
