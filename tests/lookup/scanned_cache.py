@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,7 +76,7 @@ class Opened:
 
     def __call__(self, spec: LookupSpec) -> OpenedCache:
         self.caches.append(ScannedCache(spec))
-        return OpenedCache("full", self.caches[-1], CacheDirectory.shared(Path(tempfile.gettempdir())))
+        return OpenedCache("full", self.caches[-1], CacheDirectory.private())
 
 
 def _empty(spec: LookupSpec, names: tuple[str, ...]) -> pa.Table:
