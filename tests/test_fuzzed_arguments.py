@@ -105,7 +105,8 @@ COMMIT = {"commit_user": [None, "u"], "batch_id": [None, 3]}
 WHERE = {"where": [None, "dt = 'a'"]}
 ENGINE = {"engine": ["local", "spark", None]}
 SHOWN = {"columns": [None, ["k"]], "limit": [None, 1], "ordered": [False, True]}
-ARROW = {**WHERE, **SHOWN, **TRAVEL, "fresh": [False, True]}
+TIMES = {"timestamps": ["ns", "us", "text"]}
+ARROW = {**WHERE, **SHOWN, **TRAVEL, "fresh": [False, True], **TIMES}
 CHANGELOG = {
     "start": [None, 1],
     "end": [None, 2],
@@ -171,15 +172,15 @@ def right_values(
         },
         "Lookup.get": {"key": ["a"], "named": [{"k": 1}]},
         "Lookup.get_all": {"key": ["a"], "named": [{"k": 1}]},
-        "Lookup.get_many": {"keys": [pa.table({"dt": ["a"], "k": [1]})], "how": ["left", "inner"]},
+        "Lookup.get_many": {"keys": [pa.table({"dt": ["a"], "k": [1]})], "how": ["left", "inner"], **TIMES},
         "Table.plan": {**WHERE, **TRAVEL, "fresh": [False, True]},
         "Table.to_reader": ARROW,
         "Table.to_arrow": ARROW,
         "Table.to_pandas": ARROW,
         "Table.count": {**WHERE, **TRAVEL, "fresh": [False, True], **ENGINE},
         "Table.changelog": CHANGELOG,
-        "Table.changelog_arrow": CHANGELOG,
-        "Table.changelog_reader": CHANGELOG,
+        "Table.changelog_arrow": {**CHANGELOG, **TIMES},
+        "Table.changelog_reader": {**CHANGELOG, **TIMES},
         "Table.compact": {
             "full": [False, True],
             **WHERE,
@@ -234,7 +235,7 @@ def right_values(
         "Table.status": {"most_buckets": [0, 3]},
         "Table.analyze": {"columns": [None, ["k"], []], **DRY_RUN, "commit_user": [None, "u"], **ENGINE},
         "Table.system": {"name": ["files", "snapshots"], "snapshot_id": [None, 1], "tag": [None]},
-        "Table.system_arrow": {"name": ["files", "PARTITIONS"], "snapshot_id": [None, 1], "tag": [None]},
+        "Table.system_arrow": {"name": ["files", "PARTITIONS"], "snapshot_id": [None, 1], "tag": [None], **TIMES},
         "Table.files": {"snapshot_id": [None, 1]},
         "Table.buckets": {"snapshot_id": [None, 1]},
         "AddColumn": {
