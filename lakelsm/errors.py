@@ -25,7 +25,7 @@ from typing import ClassVar
 class ErrorKind(Enum):
     """What the caller of a failed operation must do. Schedulers depend on the texts: do not change them."""
 
-    #: Others came first, or the store is away for now; no commit of the operation is visible: run the same again.
+    #: Others came first, or a store or server is away for now; no commit of the operation is visible: run the same again.
     RETRY = "retry"
     #: Mend what the message names (the call, an option, the disk, the session), then run it again.
     FIX = "fix"
@@ -122,6 +122,12 @@ class LookupServiceError(LakelsmError):
     kind = ErrorKind.RETRY
 
 
+class LookupServiceSetupError(LookupServiceError):
+    """A table has no query service, or the service refuses the client's token: start one, or set what the text names."""
+
+    kind = ErrorKind.FIX
+
+
 class StorageError(LakelsmError, OSError):
     """The file system refused a write or a read. What a file that was written belonged to is not committed."""
 
@@ -148,8 +154,16 @@ class SparkUnavailableError(LakelsmError):
 
 @contextmanager
 def told_of(subject: str) -> Iterator[None]:
-    """Errors of lakelsm that are raised within begin with what they are about; their class and kind stay."""
+    """Errors of lakelsm that are raised within begin with what they are about; their class, attributes and cause stay."""
     try:
         yield
     except LakelsmError as error:
-        raise type(error)(f"{subject}: {error}") from error
+        raise _with_text(error, f"{subject}: {error}") from (error.__cause__ or error)
+
+
+def _with_text(error: LakelsmError, text: str) -> LakelsmError:
+    """A copy of an error with another text. The error itself may be kept somewhere and raised again."""
+    told = type(error).__new__(type(error), text)
+    told.args = (text, *error.args[1:])
+    vars(told).update(vars(error))
+    return told

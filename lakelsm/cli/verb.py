@@ -134,7 +134,7 @@ def _run_on_one(arguments: Namespace, passed: float) -> Report:
 
 def _failures() -> tuple[type[Exception], ...]:
     """What is a failure of the work; all else is a fault of the program."""
-    return (LakelsmError, ArrowException, OSError, *spark_errors())
+    return (LakelsmError, ArrowException, OSError, MemoryError, *spark_errors())
 
 
 def _failed(error: Exception, arguments: Namespace) -> Report:

@@ -9,6 +9,7 @@ other writers, and of page headers, decoding finds the rest.
 
 from __future__ import annotations
 
+import errno
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,16 +19,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs as arrow_fs
 
-from lakelsm.errors import CorruptTableError, StorageError
+from lakelsm.errors import CorruptTableError, LakelsmError, StorageError
 from lakelsm.format.data_file.parquet_footer import read_footer
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 from lakelsm.format.row.binary_row import decode_rows
+from lakelsm.storage.refused_writes import storage_error
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField
 
 #: What pyarrow raises on damaged Parquet bytes.
 PARQUET_ERRORS = (OSError, ValueError, OverflowError, pa.ArrowException)
+
+#: What the operating system says where it refuses to read, whatever is in the file, and what to do.
+_REFUSALS = {
+    errno.EACCES: "Give this process the permission to read there",
+    errno.EPERM: "Give this process the permission to read there",
+    errno.EMFILE: "Raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "Raise the system's limit of open files",
+    errno.ENOMEM: "Leave this process more memory",
+    errno.EIO: "Look after the disk",
+    errno.ESTALE: "Mount the file system again",
+    errno.ETIMEDOUT: "Look after the file system's server",
+}
 
 #: Types whose Parquet statistics compare as keys do.
 RANGED_ROOTS = (*INTEGER_ROOTS, "VARCHAR", "DATE")
@@ -137,10 +151,27 @@ class FileCheck:
                 raise _replaced(path, f"{name} from {found[0]!r} to {found[1]!r}", f"{wanted[0]!r} to {wanted[1]!r}")
 
 
-def unreadable(path: str, error: BaseException) -> CorruptTableError:
-    """The error for a data file that is missing or cannot be decoded."""
+def unreadable(path: str, error: BaseException) -> LakelsmError:
+    """The error for a data file that is missing or cannot be decoded: CorruptTableError.
+
+    StorageError if the operating system refused, which says nothing of the file's content.
+    """
+    refused = refused_read(f"Data file {path}", error)
+    if refused is not None:
+        return refused
     reason = "does not exist" if isinstance(error, FileNotFoundError) else f"is damaged or cannot be read: {error}"
     return CorruptTableError(f"Data file {path}, which the table names, {reason.rstrip('.')}. {_REMEDY}")
+
+
+def refused_read(what: str, error: BaseException) -> StorageError | None:
+    """The error for a file that the operating system did not let this process read; None if it says another thing."""
+    if not isinstance(error, OSError):
+        return None
+    remedy = _REFUSALS.get(error.errno or 0)
+    if remedy is None:
+        return None
+    reason = " ".join(str(error).split()).rstrip(".")
+    return storage_error(f"{what} cannot be read: {reason}. {remedy}, and run it again.", error)
 
 
 def _known_ranges(files: Sequence[ExpectedFile], schema: TableSchema) -> list[list[ColumnRange]]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
 from lakelsm.errors import CorruptTableError, StorageError
+from lakelsm.format.data_file.file_check import refused_read
 from lakelsm.format.file_names import check_name, file_index_among
 from lakelsm.format.index.file_index.container import check_seal
 from lakelsm.format.index.file_index.file_index import FileIndex
@@ -72,6 +73,7 @@ class FileIndexPlace:
         except FileNotFoundError as error:
             raise CorruptTableError(f"{self.source} does not exist. {_REMEDY}") from error
         except (OSError, pa.ArrowException) as error:
-            raise CorruptTableError(f"{self.source} cannot be read: {error}. {_REMEDY}") from error
+            unread = CorruptTableError(f"{self.source} cannot be read: {error}. {_REMEDY}")
+            raise refused_read(self.source, error) or unread from error
         check_seal(data, self.data_file.rsplit("/", 1)[-1], self.source, needed=self.sealed)
         return FileIndex(data, self.row_count, self.source)

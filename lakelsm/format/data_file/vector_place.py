@@ -14,6 +14,7 @@ from pyarrow import fs as arrow_fs
 from pyroaring import BitMap
 
 from lakelsm.errors import CorruptTableError, StorageError
+from lakelsm.format.data_file.file_check import refused_read
 from lakelsm.format.index.deletion_vectors import AROUND, VERSION, decode_vector
 
 #: Size of the largest index file that is read.
@@ -137,7 +138,7 @@ def _stored(filesystem: arrow_fs.FileSystem, places: Sequence[VectorPlace]) -> l
         raise
     except (OSError, pa.ArrowException) as error:
         reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
-        raise first.wrong(f"the index file {reason}") from error
+        raise refused_read("A file of deletion vectors", error) or first.wrong(f"the index file {reason}") from error
 
 
 def _checksum(source: pa.NativeFile) -> int:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.errors import InvalidInputError, LookupServiceError
+from lakelsm.errors import InvalidInputError, LookupServiceError, LookupServiceSetupError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.lookup_spec import LookupSpec
@@ -173,7 +173,7 @@ class RemoteCache:
         store = self._spec.store
         addresses = published_addresses(store)
         if addresses is None:
-            raise LookupServiceError(
+            raise LookupServiceSetupError(
                 f"Table {store.name} has no query service ({store.paths.lookup_service} does not exist): start one with "
                 "'lakelsm query-service', or set 'lookup.cache' = 'partial' or 'full'."
             )

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import flight
 
-from lakelsm.errors import LookupServiceError, told_of
+from lakelsm.errors import LookupServiceError, LookupServiceSetupError, told_of
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.service.lookup_request import LookupRequest, decoded_error, decoded_snapshot
@@ -108,7 +108,7 @@ class ServerConnection:
         except LookupServiceError as error:
             raise LookupServiceError(f"{server} fails: {error}. {_REMEDY}") from error
         except flight.FlightUnauthenticatedError as error:
-            raise LookupServiceError(
+            raise LookupServiceSetupError(
                 f"{server} does not let this client in: set 'lakelsm.lookup-service.token-file' to a file with its token."
             ) from error
         except flight.FlightTimedOutError as error:

@@ -16,7 +16,6 @@ from lakelsm.errors import (
     CommitConflictError,
     CorruptTableError,
     InvalidInputError,
-    SnapshotNotFoundError,
     TableNotFoundError,
 )
 from lakelsm.format.file_names import schema_id_of
@@ -180,13 +179,15 @@ def _copy_tag(store: TableStore, branch: TablePaths, name: str, tag: Tag) -> Non
     store.file_io.create_if_absent(snapshot_file, snapshot.to_json().encode())
     if store.tags.try_get(name) != tag or restorable(store, tag.snapshot) != snapshot:
         store.file_io.delete_dir(branch.branch_root)
-        raise SnapshotNotFoundError(
-            f"Tag {name!r} of table {store.name} was deleted or replaced meanwhile, or its snapshot expired: try again."
+        raise CommitConflictError(
+            f"Table {store.name}: tag {name!r} was deleted or replaced while branch {branch.branch!r} was made of it, or "
+            "its snapshot expired. There is no such branch; run it again."
         )
     tags, snapshots = TagStore(store.file_io, branch).all(), SnapshotManager(store.file_io, branch).list()
     if tags != {name: tag} or list(snapshots) != [snapshot]:
-        raise CommitConflictError(
-            f"Table {store.name}: branch {branch.branch!r} is being made of something else too: delete it and try again."
+        raise InvalidInputError(
+            f"Table {store.name}: another process makes branch {branch.branch!r} of something else. Delete "
+            "the branch, then make it again."
         )
 
 
@@ -199,9 +200,11 @@ def _read(store: TableStore, path: str) -> bytes:
 
 
 def _put(store: TableStore, target: str, data: bytes) -> None:
-    """Put a file in a free place. Raises CommitConflictError where somebody else put another one there."""
+    """Put a file in a free place. Raises InvalidInputError where somebody else put another one there."""
     if not store.file_io.create_if_absent(target, data) and store.file_io.read(target) != data:
-        raise CommitConflictError(f"{target} is being made by another process too: delete the branch and try again.")
+        raise InvalidInputError(
+            f"{target} was made by another process at the same time. Delete the branch, then make it again."
+        )
 
 
 def _remove(store: TableStore, branch: TablePaths) -> None:

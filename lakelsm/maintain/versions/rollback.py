@@ -217,7 +217,7 @@ def _restore(store: TableStore, target: Snapshot, surroundings: Surroundings) ->
     if not target.is_same(store.snapshots.try_get(target.id)) or store.snapshots.is_expiring(target.id):
         raise CommitConflictError(
             f"Table {store.name}: snapshot {target.id} expires, or was removed, while the table is rolled back to it. "
-            "Nothing later was removed: choose another snapshot."
+            "Nothing later was removed. Run it again; if the snapshot is gone then, choose another one."
         )
 
 
