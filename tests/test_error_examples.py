@@ -210,5 +210,6 @@ def test_an_error_that_is_retold_keeps_attributes_and_cause() -> None:
     ],
 )
 def test_a_file_that_the_system_refuses_to_read_is_not_called_damaged(number: int, kind: ErrorKind) -> None:
-    assert unreadable("/wh/d.db/t/bucket-0/data-0.parquet", OSError(number, os.strerror(number))).kind is kind
-    assert unreadable("/wh/d.db/t/bucket-0/data-0.parquet", OSError("Couldn't deserialize thrift")).kind is ErrorKind.CORRUPT
+    path = "/wh/d.db/t/bucket-0/data-0.parquet"
+    assert unreadable(path, OSError(number, os.strerror(number))).kind is kind
+    assert unreadable(path, OSError("Couldn't deserialize thrift")).kind is ErrorKind.CORRUPT

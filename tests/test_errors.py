@@ -29,6 +29,7 @@ KINDS = {
     "CorruptTableError": ErrorKind.CORRUPT,
     "CorruptStoreError": ErrorKind.CORRUPT,
     "LookupServiceError": ErrorKind.RETRY,
+    "LookupServiceSetupError": ErrorKind.FIX,
     "UnsupportedFeatureError": ErrorKind.UNSUPPORTED,
     "CommitOutcomeUnknownError": ErrorKind.UNKNOWN,
 }
