@@ -47,6 +47,9 @@ _READER_OPTIONS = {
     "int96RebaseMode": "CORRECTED",
 }
 
+#: Names that Spark resolves to their own column and to nothing else.
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
 _PATTERN_CHARACTERS = re.compile(r"([{}\[\]*?\\])")
 
 
@@ -114,9 +117,12 @@ def _name_of(task: Callable[..., object]) -> str:
 def map_in_arrow(
     frame: DataFrame, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: StructType | str
 ) -> DataFrame:
-    """``frame.mapInArrow(task, schema)`` for columns of any names: PySpark's own fails where a name has a dot."""
+    """``frame.mapInArrow(task, schema)`` for columns of any names.
+
+    PySpark's own resolves them as ``frame[name]``, which fails on a dot and a backtick, and takes ``*`` for all columns.
+    """
     names = frame.columns
-    plain = not any(character in name for name in names for character in ".`")
+    plain = all(_IDENTIFIER.fullmatch(name) for name in names)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _exempt_modules_from_collection()
