@@ -163,7 +163,6 @@ def told_of(subject: str) -> Iterator[None]:
 
 def _with_text(error: LakelsmError, text: str) -> LakelsmError:
     """A copy of an error with another text. The error itself may be kept somewhere and raised again."""
-    told = type(error).__new__(type(error), text)
-    told.args = (text, *error.args[1:])
+    told = type(error)(text)
     vars(told).update(vars(error))
     return told

@@ -20,6 +20,8 @@ from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.errors import ErrorKind, told_of
 from lakelsm.format.data_file.file_check import unreadable
 from lakelsm.format.snapshot import CommitKind
+from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.store.open_file import opened
 from lakelsm.spark.task_errors import error_text, lakelsm_error
 from lakelsm.storage import LocalFileIO
@@ -118,15 +120,18 @@ def full_disk(root: Path, number: int = errno.ENOSPC) -> object:
         return table.write(ROWS)
 
 
-def with_server(root: Path, then: Callable[[Path], object]) -> object:
+def no_server(root: Path) -> object:
     """A lookup of a table whose only server does not answer."""
     table = made(root)
     path = Path(table._store().paths.lookup_service)
     path.parent.mkdir(exist_ok=True)
     path.write_text('["127.0.0.1:1"]')
     with table.lookup() as lookup:
-        then(path)
         return lookup.get(1)
+
+
+def no_service(root: Path) -> object:
+    return RemoteCache.open(LookupSpec(made(root)._store(), ("id",), ("id", "v")))
 
 
 def too_much_memory(root: Path) -> object:
@@ -165,8 +170,8 @@ EXAMPLES: dict[str, tuple[ErrorKind, ExitStatus, Callable[[Path], object]]] = {
     "VectorsChangedError": (ErrorKind.RETRY, ExitStatus.CONFLICT, vectors_changed),
     "CorruptTableError": (ErrorKind.CORRUPT, ExitStatus.FINDINGS, damaged),
     "CorruptStoreError": (ErrorKind.CORRUPT, ExitStatus.FINDINGS, lambda root: opened(root)),
-    "LookupServiceError": (ErrorKind.RETRY, ExitStatus.CONFLICT, lambda root: with_server(root, Path.exists)),
-    "LookupServiceSetupError": (ErrorKind.FIX, ExitStatus.FAILED, lambda root: with_server(root, Path.unlink)),
+    "LookupServiceError": (ErrorKind.RETRY, ExitStatus.CONFLICT, no_server),
+    "LookupServiceSetupError": (ErrorKind.FIX, ExitStatus.FAILED, no_service),
     "UnsupportedFeatureError": (ErrorKind.UNSUPPORTED, ExitStatus.FAILED, lambda root: made(root).to_arrow("v + 1 = 2")),
     "CommitOutcomeUnknownError": (ErrorKind.UNKNOWN, ExitStatus.FAILED, lost_answer),
 }
