@@ -13,6 +13,7 @@ from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.row.binary_row_slots import Longs, Mask, is_row_type
 from lakelsm.format.row.row_bytes import RowBytes, check_rows, load_numbers
 from lakelsm.format.row.slot_columns import Slots, slot_column
+from lakelsm.format.row_kinds import ROW_KINDS
 from lakelsm.types import DataType, to_arrow
 
 _ARITY_BYTES = 4
@@ -67,6 +68,11 @@ def _open(rows: Sequence[bytes] | pa.Array, fields: int) -> _Rows:
     check_rows(arity > fields, f"has more than the {fields} fields of its schema")
     header_bytes = ((arity + (8 + 63)) // 64) * 8
     check_rows(bare.lengths < header_bytes + 8 * arity, "ends before its last field")
+    check_rows(stored.buffer[bare.starts] >= len(ROW_KINDS), "begins with no row kind")
+    # Rows of metadata are compared as bytes: equal values in other bytes would be another partition or key.
+    unused = load_numbers(stored.buffer, bare.starts + header_bytes - 8, "<u8")
+    used = (arity + 8 - 8 * (header_bytes - 8)).astype(np.uint64)
+    check_rows((used < 64) & (unused >> np.minimum(used, 63) != 0), "marks fields as NULL that it does not have")
     return _Rows(bare, arity, header_bytes)
 
 
