@@ -279,7 +279,7 @@ def test_equalities_look_into_the_bucket_that_a_key_is_in(java: JavaPaimon, tmp_
         for question, (_, left, _) in zip(asked, java.ask(path, asked), strict=True):
             wanted = {one for value, one in rows if matches(question, value, key)}
             assert wanted and wanted <= {*left}, (kind, question)
-        for question in asked[::4]:
+        for question in asked[::8]:
             found = found_by(table, sql_of(question, key))
             assert found in (None, {one for value, one in rows if matches(question, value, key)}), (kind, question)
 
@@ -360,9 +360,9 @@ def test_our_filters_on_spark_find_the_rows_of_our_files(
     table = written.case.table
     rows = cut_to_micros(written.rows, table.fields)
     opened = LakelsmTables(TableEngine("spark", spark)).table(written.path)
-    asked = conditions(table, table.sample(examples(24).max_examples, Random(name)))
-    for at in range(0, len(asked), 30):
-        some = asked[at : at + 30]
+    asked = conditions(table, table.sample(examples(16).max_examples, Random(name)))
+    for at in range(0, len(asked), 16):
+        some = asked[at : at + 16]
         frames = [
             opened.read(where=where).select(F.lit(number).alias("question"), "id")
             for number, (_, where) in enumerate(some)
