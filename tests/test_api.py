@@ -123,6 +123,12 @@ def test_every_parameter_is_told_of_where_its_method_is(kind: type, name: str, e
     assert sorted(parameter for parameter in parameters if f"`{parameter}`" not in told) == []
 
 
+@pytest.mark.parametrize(("kind", "name", "each"), METHODS)
+def test_every_method_says_what_its_errors_are(kind: type, name: str, each: Any) -> None:
+    told = "\n".join(section(kind, name).splitlines()[1:])
+    assert re.search(r"\b[Ee]rrors?\b|`\w+Error`", told), "say 'Errors: ...', or whose errors they are"
+
+
 @pytest.mark.parametrize(("kind", "name", "each"), FACE)
 def test_every_type_that_a_public_method_takes_or_returns_is_exported(kind: type, name: str, each: Any) -> None:
     function = each.fget if isinstance(each, property) else each

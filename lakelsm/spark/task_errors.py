@@ -41,6 +41,13 @@ _FAILING_EXPRESSION = re.compile(
     r"(\[[A-Z_.]+\] .*?) *SQLSTATE: (?:22|P0)|(\[INVALID_FORMAT\S*\] .*?) *SQLSTATE|(PatternSyntaxException: .*)"
 )
 _DISK_FULL = re.compile(r"java\.io\.\w+: .*?(No space left on device|Disk quota exceeded)")
+#: What the operating system says where it keeps a file from Java, and what to do.
+_REFUSALS = {
+    "Permission denied": "give Spark's processes the permission to read it",
+    "Too many open files": "raise the limit of open files (ulimit -n) of Spark's processes",
+    "Input/output error": "look after the disk",
+}
+_REFUSED = re.compile(rf"java\.io\.\w+: (\S+ \(({'|'.join(_REFUSALS)})\))")
 _UNREADABLE = re.compile(
     r"\[(FAILED_READ_FILE|PATH_NOT_FOUND)\S*\] .*?(?:reading file|does not exist:) (?:file:)?((?:s3a:/)?/.+?)\."
     r"(?: File does not exist| +SQLSTATE|\s*$)",
@@ -104,6 +111,15 @@ def lakelsm_error(text: str, root: str) -> LakelsmError | None:
             f"Spark met a full disk ({full[1]}), and nothing of this commit is visible: free space below "
             "spark.local.dir, where it keeps shuffled and sorted rows, or name another directory, and run it again."
         )
+    # Spark also calls a file unreadable that the system or the store keeps from it: that says nothing of the file.
+    refused = _REFUSED.search(text)
+    if refused is not None:
+        return StorageError(
+            f"The operating system kept a file from Spark ({refused[1]}): {_REFUSALS[refused[2]]}, and run it again."
+        )
+    answered = _STORE_ANSWERS.search(text)
+    if answered is not None and answered[2] != "404":
+        return _refused_by_store(answered[1], answered[2])
     for kind_of_failure, found in _UNREADABLE.findall(text):
         # Spark writes file:/x and file:///x, encodes the names of files that it reads, and knows S3's objects as s3a's.
         written = unquote(found) if kind_of_failure == "FAILED_READ_FILE" else found
@@ -113,22 +129,25 @@ def lakelsm_error(text: str, root: str) -> LakelsmError | None:
                 f"Data file {path} is missing or cannot be read, but the table names it: restore the file, or read "
                 "a snapshot from before it."
             )
-    answered = _STORE_ANSWERS.search(text)
-    if answered is not None and (answered[2] == "429" or answered[2].startswith("5")):
-        return StorageUnavailableError(
-            f"{answered[1]}: the store answered Spark's connector with an error of its own ({answered[2]}). Run it again "
-            "later."
-        )
     if answered is not None:
-        return StorageError(
-            f"{answered[1]}: the store answered Spark's connector with an error ({answered[2]}). Give the credentials "
-            "(docs/object-stores.md) the permission to list and read there, or mend what it says, and run it again."
-        )
+        return _refused_by_store(answered[1], answered[2])
     failing = _FAILING_EXPRESSION.search(text)
     if failing is not None:
         reason = next(filter(None, failing.groups()))
         return InvalidInputError(f"An expression fails on a row of the DataFrame, and nothing is visible: {reason}")
     return None
+
+
+def _refused_by_store(path: str, status: str) -> StorageError:
+    """The error for what the store answered Spark's connector."""
+    if status == "429" or status.startswith("5"):
+        return StorageUnavailableError(
+            f"{path}: the store answered Spark's connector with an error of its own ({status}). Run it again later."
+        )
+    return StorageError(
+        f"{path}: the store answered Spark's connector with an error ({status}). Give the credentials "
+        "(docs/object-stores.md) the permission to list and read there, or mend what it says, and run it again."
+    )
 
 
 def first_line(error: PySparkException | Py4JJavaError) -> str:

@@ -67,6 +67,24 @@ def test_a_spill_that_finds_no_room_names_sparks_directory(reason: str) -> None:
     assert reason in str(error) and "spark.local.dir" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("cause", "kind"),
+    [
+        ("java.io.FileNotFoundException: /wh/db.db/t/bucket-0/data-1.parquet (Permission denied)", "fix"),
+        ("java.io.FileNotFoundException: /wh/db.db/t/bucket-0/data-1.parquet (Too many open files)", "fix"),
+        ("com.x.S3Exception: s3a://b/t/data-1.parquet: open: Slow down (Status Code: 503)", "retry"),
+        ("com.x.S3Exception: s3a://b/t/data-1.parquet: open: Forbidden (Status Code: 403)", "fix"),
+        ("java.io.FileNotFoundException: /wh/db.db/t/bucket-0/data-1.parquet (No such file or directory)", "corrupt"),
+        ("java.lang.RuntimeException: data-1.parquet is not a Parquet file", "corrupt"),
+    ],
+)
+def test_a_file_that_the_system_or_the_store_keeps_from_spark_is_not_called_damaged(cause: str, kind: str) -> None:
+    file = "file:///wh/db.db/t/bucket-0/data-1.parquet"
+    text = f"[FAILED_READ_FILE.NO_HINT] Encountered error while reading file {file}.  SQLSTATE: KD001\nCaused by: {cause}"
+    error = lakelsm_error(text, "/wh/db.db/t")
+    assert error is not None and error.kind.value == kind
+
+
 @pytest.mark.parametrize("error", [StorageError("full"), UnsupportedFeatureError("two\n  lines: of 'text'")], ids=repr)
 def test_an_error_that_is_handed_over_as_text_is_known_again(error: LakelsmError) -> None:
     text = error_text(error)
