@@ -18,6 +18,16 @@ from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.storage import FileIO
 from lakelsm.surroundings import SYSTEM, Surroundings
 
+#: What the checksum of a schema file is of: parts of the document, and options that decide which rows are read. Others
+#: say how later files are written. Persisted: do not change
+_DECIDING_KEYS = ("fields", "highestFieldId", "partitionKeys", "primaryKeys")
+_DECIDING_OPTIONS = (
+    "bucket", "bucket-function.type", "bucket-key", "deletion-vectors.enabled", "ignore-delete", "merge-engine",
+    "partition.default-name", "partition.legacy-name", "rowkind.field", "sequence.field", "sequence.field.sort-order",
+)  # fmt: skip
+_DECIDING_PREFIXES = ("aggregation.", "deduplicate.", "first-row.", "partial-update.")
+_DECIDING_FIELD_OPTIONS = ("aggregate-function", "default-aggregate-function", "ignore-retract", "sequence-group")
+
 _RETRIES = 20
 #: So many ids after one that is there are probed one by one before the directory is listed.
 _PROBES = 8
@@ -153,5 +163,14 @@ class SchemaStore:
 
 
 def _checksum(data: bytes, path: str) -> int:
-    """The CRC-32 of what a schema file says, in whatever order and form. Persisted: do not change"""
-    return zlib.crc32(json.dumps(parse_object(data, path), sort_keys=True).encode("ascii"))
+    """The CRC-32 of what decides rows in a schema file, in whatever order and form. Persisted: do not change"""
+    document = parse_object(data, path)
+    options = document.get("options")
+    deciding = {key: options[key] for key in options if _decides_rows(key)} if isinstance(options, dict) else options
+    parts = [*(document.get(key) for key in _DECIDING_KEYS), deciding]
+    return zlib.crc32(json.dumps(parts, sort_keys=True).encode("ascii"))
+
+
+def _decides_rows(option: str) -> bool:
+    of_field = option.startswith("fields.") and option.rpartition(".")[2] in _DECIDING_FIELD_OPTIONS
+    return option in _DECIDING_OPTIONS or option.startswith(_DECIDING_PREFIXES) or of_field

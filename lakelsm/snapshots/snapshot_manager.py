@@ -23,6 +23,8 @@ _LATEST_WAIT = 0.1
 #: Sizes that no snapshot, tag or hint file has.
 MAX_SNAPSHOT_BYTES = 16 << 20
 _MAX_HINT_BYTES = 64
+#: Ids are of 64 bits.
+_MOST_ID = (1 << 63) - 1
 
 
 class SnapshotManager:
@@ -306,7 +308,7 @@ class SnapshotManager:
             text = self._file_io.read(path, _MAX_HINT_BYTES).decode("ascii").strip()
         except (OSError, UnicodeDecodeError, CorruptTableError):
             return None
-        return int(text) if text.isdecimal() and int(text) > 0 else None
+        return int(text) if text.isdecimal() and 0 < int(text) <= _MOST_ID else None
 
     def _why_missing(self, snapshot_id: int) -> str:
         ids = self.ids()

@@ -98,3 +98,20 @@ def test_java_and_ours_fall_back_to_the_same_partitions(ours: LakelsmTables, jav
     assert java.read(path) == held(table) == [("x", 1, "a"), ("y", 1, "b"), ("z", 2, "shown")]
     table.drop_partitions("dt = 'x'")
     assert java.read(path) == held(table) == [("x", 2, "hidden"), ("y", 1, "b"), ("z", 2, "shown")]
+
+
+def test_a_fast_forward_of_java_below_earliest_is_no_unfinished_expiry(
+    ours: LakelsmTables, java: JavaPaimon, path: Path
+) -> None:
+    """It leaves EARLIEST of the main branch above the oldest snapshot that it copies."""
+    table = made(ours, path)
+    table.create_branch("b", "t1")
+    ours.write(path, one("x", "lost"))  # type: ignore[arg-type]
+    table.expire_snapshots(retain_last=1)
+    earliest = table._store().snapshots.earliest_id() or 0
+    for _ in range(earliest + 1):
+        table.branch("b").write(one("x", "branch"), options={"write-only": "true"})  # Without an expiry, and its hint.
+    java.branch(path, "forward", "b")
+    assert table._store().snapshots.ids()[0] < earliest == int((path / "snapshot" / "EARLIEST").read_text())
+    assert table.check(data="full", engine="local").findings == ()
+    assert java.read(path) == ours.read(path)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from greenlet import GreenletExit
 
 from lakelsm.commit.commit_message import CommitOutcome
+from lakelsm.commit.manifest_writer import ManifestFiles
 from lakelsm.compact.compactor import Compactor
 from lakelsm.errors import (
     BatchHistoryExpiredError,
@@ -28,6 +30,7 @@ from lakelsm.maintain.versions.tags import create_tag, delete_tags, rename_tag, 
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.results import CompactionStatus
+from lakelsm.snapshots.manifest_scan import read_manifest_metas
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.batch_write import BatchWriter
 from tests.simulation.ledger import Effect, Intent, Ledger, Violation
@@ -213,6 +216,43 @@ class ActorRun:
             raise CommitConflictError("a compaction lost")
         if result.status is CompactionStatus.DONE and not result.snapshot_ids and not self._process.was_hurt:
             raise Violation("a compaction says that it is done, and published nothing")
+
+    def _java(self, action: Action) -> None:
+        """What Java's compaction of manifests does: one base list, an empty delta, the newest snapshot's properties."""
+        store, surroundings = self._table, self._process.surroundings
+        latest = store.snapshots.latest()
+        if latest is None:
+            return
+        files = ManifestFiles(
+            store.file_io,
+            store.paths,
+            partition_types=store.partition_types,
+            compression="none",
+            target_size=1 << 20,
+            uuid=surroundings.new_uuid(),
+        )
+        base, _ = files.write_list(read_manifest_metas(store.file_io, store.paths, latest))
+        delta, _ = files.write_list([])
+        copied = replace(
+            latest,
+            id=latest.id + 1,
+            base_manifest_list=base,
+            base_manifest_list_size=None,
+            delta_manifest_list=delta,
+            delta_manifest_list_size=None,
+            uuid=surroundings.new_uuid(),
+            commit_user="java",
+            commit_identifier=BATCH_COMMIT_IDENTIFIER,
+            commit_kind=CommitKind.COMPACT,
+            delta_record_count=0,
+            writer_version="1.4.2",
+            operation=None,
+            extra={},
+        )
+        data = copied.to_json().encode()
+        if not store.file_io.create_if_absent(store.paths.snapshot_file(copied.id), data):
+            raise CommitConflictError("Java came second")
+        store.file_io.write(store.paths.latest_hint, str(copied.id).encode())
 
     def _read(self, action: Action) -> None:
         snapshots = self._table.snapshots

@@ -25,6 +25,7 @@ from lakelsm.commit.live_files import LiveFiles
 from lakelsm.commit.manifest_writer import ManifestFiles
 from lakelsm.commit.replay import ReplayCheck
 from lakelsm.errors import CommitOutcomeUnknownError
+from lakelsm.format.snapshot import Snapshot
 from lakelsm.maintain.deletion.needed_files import file_key
 from lakelsm.maintain.expiry.expired_files import ExpiredFiles
 from lakelsm.maintain.orphans import orphan_removal
@@ -333,6 +334,11 @@ def _tags_expire_too() -> Planted:
     return [(ExpiredFiles, "_keep_own_tags", _nothing)]
 
 
+def _copied_properties_believed() -> Planted:
+    """Properties that Java copied into a snapshot of its own are taken for those of lakelsm's."""
+    return [(Snapshot, "own_properties", property(lambda snapshot: snapshot.properties or {}))]
+
+
 def _branches_expire_too() -> Planted:
     return [(ExpiredFiles, "_keep_branch", _nothing)]
 
@@ -385,6 +391,7 @@ PLANTED_FAULTS: Mapping[str, Callable[[], Planted]] = {
     "a new tag is not looked at again": _tags_not_looked_at_again,
     "expiry ignores tags": _tags_expire_too,
     "expiry ignores branches": _branches_expire_too,
+    "properties that Java copied are believed": _copied_properties_believed,
     "expiry is not announced": _expiry_not_announced,
     "a moved file is deleted by expiry": _moved_files_expire,
     "orphan removal without an age bound": _orphans_of_any_age,

@@ -119,12 +119,16 @@ def scenario(seed: int) -> Scenario:
         kinds += [chance.choice(_KEEPERS) for _ in range(chance.choice((1, 1, 2)))]
     if chance.random() < 0.15:
         kinds.append("cleaner")
-    kinds += chance.choice(_TAKERS)
+    kinds += (takers := chance.choice(_TAKERS))
     actors = [_actor(chance, kind, at, faulty) for at, kind in enumerate(kinds)]
     named = [actor for actor in actors if actor.user is not None]
     if named and chance.random() < 0.2:  # The same job twice: one that was taken for dead, and its successor.
         twin = chance.choice(named)
         actors.append(replace(twin, name=f"{twin.name}-twin", faults=_faults(chance, faulty)))
+    java = Random(f"java {seed}")
+    if not takers and java.random() < 0.5:  # It does not look whether what it goes on from was rolled back.
+        actions = tuple(Action("java", number, reruns=3) for number in range(1, java.randint(2, 4)))
+        actors.append(Actor("java", actions, steady=java.choice((0.0, 0.5, 0.95))))
     founder = None
     if chance.random() < 0.6:
         kinds = [chance.choice(("writer", "writer", "compactor", "tagger")) for _ in range(chance.randint(2, 5))]

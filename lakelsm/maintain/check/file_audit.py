@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lakelsm.errors import LakelsmError
 from lakelsm.format.data_file.column_evolution import cast_column
-from lakelsm.format.data_file.file_check import FileCheck
+from lakelsm.format.data_file.file_check import PARQUET_ERRORS, FileCheck
 from lakelsm.format.data_file.file_index_place import FileIndexPlace
 from lakelsm.format.data_file.vector_place import read_vectors
 from lakelsm.format.index.file_index.file_index import FileIndex
@@ -128,6 +129,7 @@ class FileAudit:
                     self._audit_rows(file, place, report)
                 else:
                     self._audit_footer(file, check, report)
+                self._audit_ids(file, report)
             report.count(files_opened=len(bucket.files))
             yield report.batch()
 
@@ -145,6 +147,22 @@ class FileAudit:
             check.stored(self.file_io.filesystem(), file.file.path)
         except LakelsmError as error:
             report.find(DATA_FILE_FOOTER, file.file.path, str(error))
+
+    def _audit_ids(self, file: AuditedFile, report: AuditReport) -> None:
+        """Compare the ids of a file's columns with its schema's. Reads of later schemas find columns by them."""
+        schema, path = self.schemas[file.file.schema_id], file.file.path
+        try:
+            with self.file_io.filesystem().open_input_file(path) as source:
+                stored = pq.read_metadata(source).schema.to_arrow_schema()
+        except (LakelsmError, *PARQUET_ERRORS):
+            return  # It is a finding already.
+        for column in schema.fields:
+            at = stored.get_field_index(column.name)
+            said = None if at < 0 else (stored.field(at).metadata or {}).get(b"PARQUET:field_id")
+            if said is not None and int(said) != column.id:
+                problem = f"its column {column.name!r} has id {int(said)}, and schema-{schema.id} says {column.id}"
+                report.find(DATA_FILE_FOOTER, path, problem)
+                return
 
     def _audit_rows(self, file: AuditedFile, place: PlaceOfRows, report: AuditReport) -> None:
         schema, path = self.schemas[file.file.schema_id], file.file.path

@@ -30,7 +30,11 @@ class Hints:
             self._findings.add(STALE_HINT, paths.latest_hint, f"it says {latest}, and the newest is {ids[-1]}")
 
     def kept(self, ids: Sequence[int]) -> Sequence[int]:
-        """The snapshots from the one that EARLIEST names on: those below it expire, and their files may be gone."""
+        """The snapshots from the one that EARLIEST names on: those below it expire, and their files may be gone.
+
+        Unless all of them are newer than the hint: Java's fast-forward copies a branch's snapshots below the EARLIEST of
+        the main branch, which it leaves as it is.
+        """
         paths = self._store.paths
         earliest = self._hint(paths.earliest_hint)
         if earliest is None or not ids or earliest == ids[0]:
@@ -39,9 +43,18 @@ class Hints:
             if not self._store.file_io.exists(paths.snapshot_file(earliest)):
                 self._findings.add(STALE_HINT, paths.earliest_hint, f"it says {earliest}, and the oldest is {ids[0]}")
             return ids
+        if self._are_newer([snapshot_id for snapshot_id in ids if snapshot_id < earliest]):
+            return ids
         problem = f"snapshots from {ids[0]} on are there, and EARLIEST says that {earliest} is the oldest that stays"
         self._findings.add(EXPIRY_UNFINISHED, paths.snapshot_dir, problem, paths.snapshot_file(ids[0]))
         return [snapshot_id for snapshot_id in ids if snapshot_id >= earliest]
+
+    def _are_newer(self, below: Sequence[int]) -> bool:
+        """Whether the files of all these snapshots were written after EARLIEST."""
+        paths = self._store.paths
+        times = {entry.name: entry.modified for entry in self._store.file_io.entries(paths.snapshot_dir)}
+        hint, files = _name(paths.earliest_hint), [_name(paths.snapshot_file(snapshot_id)) for snapshot_id in below]
+        return hint in times and all(times.get(file, 0) > times[hint] for file in files)
 
     def _hint(self, path: str) -> int | None:
         try:
@@ -54,3 +67,7 @@ class Hints:
         except (LakelsmError, OSError, UnicodeDecodeError) as error:
             self._findings.add(STALE_HINT, path, str(error))
             return None
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

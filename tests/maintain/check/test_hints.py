@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,16 @@ def test_a_hint_names_what_is_there_or_is_told(
     assert list(hints.kept(ids)) == kept
     hints.check_latest(ids)
     assert [rule for rule, _ in findings._found] == rules
+
+
+def test_snapshots_below_earliest_that_are_newer_than_it_are_no_leftovers_of_an_expiry(tmp_path: Path) -> None:
+    """Java's fast-forward copies snapshots of a branch to the main branch, and leaves EARLIEST."""
+    store = versioned_table(tmp_path, 3)._store()
+    hint = Path(store.paths.earliest_hint)
+    hint.write_text("3")
+    os.utime(hint, (1_500_000_000, 1_500_000_000))
+    findings = Findings()
+    assert list(Hints(store, findings).kept(store.snapshots.ids())) == [1, 2, 3] and not findings._found
+    os.utime(store.paths.snapshot_file(1), (1_400_000_000, 1_400_000_000))
+    assert list(Hints(store, findings).kept(store.snapshots.ids())) == [3]
+    assert [rule for rule, _ in findings._found] == ["expiry-unfinished"]
