@@ -22,7 +22,7 @@ from lakelsm.format.manifest.avro_schemas import DATA_FILE_SCHEMA, MANIFEST_VERS
 from lakelsm.format.manifest.data_file_meta import EMPTY_STATS, DataFileMeta, SimpleStats
 from lakelsm.format.manifest.decoded_fields import DecodedFields, Longs
 from lakelsm.format.manifest.entry import EntryIdentity, FileKind, ManifestEntry
-from lakelsm.format.manifest.entry_numbers import NUMBERS, EntryNumbers
+from lakelsm.format.manifest.entry_numbers import NUMBERS, EntryNumbers, check_partitions
 from lakelsm.format.manifest.file_checksums import checksums_of
 from lakelsm.format.manifest.file_table import FILE_TABLE, TABLE_LONGS, TABLE_OPTIONAL_LONGS, TABLE_TEXT_LISTS
 
@@ -96,6 +96,7 @@ class EntryColumns:
         coded = self._fields.binary("_PARTITION", np.arange(self.count)).dictionary_encode()
         self.partition_codes: Longs = coded.indices.to_numpy().astype(np.int64)
         self.partitions: list[bytes] = coded.dictionary.to_pylist()
+        check_partitions(self.partitions, self._source)
 
     def _numbers(self, decoded: DecodedColumns) -> EntryNumbers:
         columns = decoded.columns

@@ -6,7 +6,7 @@ The bounds are those of what Java Paimon and pypaimon write, not of what one tab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,8 @@ _ORDERED = (
     ("_FILE._MIN_SEQUENCE_NUMBER", "_FILE._MAX_SEQUENCE_NUMBER"),
 )
 _NULL_COUNTS = ("_FILE._KEY_STATS._NULL_COUNTS", "_FILE._VALUE_STATS._NULL_COUNTS")
+#: Place of a row's kind in its bytes, behind the arity.
+_ROW_KIND_AT = 4
 #: The numbers that are checked, by path.
 NUMBERS = (*_BOUNDS, "_FILE._MIN_SEQUENCE_NUMBER", "_FILE._MAX_SEQUENCE_NUMBER")
 
@@ -124,7 +126,22 @@ def check_entries(entries: Sequence[ManifestEntry], source: str) -> None:
         lists = [one.null_counts or () for one in stats]
         items = column(path, [count for counts in lists for count in counts], True)
         null_counts[path] = ListColumn(np.cumsum([0, *map(len, lists)]), None, items)
+    check_partitions({entry.partition for entry in entries}, source)
     EntryNumbers(numbers, null_counts, lambda at: f"{source}: the entry of data file {files[at].file_name}").check()
+
+
+def check_partitions(partitions: Iterable[bytes], source: str) -> None:
+    """Refuse a partition whose row has another kind than +I in its header.
+
+    Partitions are one where their bytes are, so the same values would be of two partitions in one directory.
+    """
+    for partition in partitions:
+        header = partition[_ROW_KIND_AT : _ROW_KIND_AT + 1]
+        if header not in (b"", b"\0"):
+            raise CorruptTableError(
+                f"{source} has an entry whose _PARTITION has row kind {header[0]}, which no table can have: the manifest "
+                "was damaged. Restore it, or read an older snapshot."
+            )
 
 
 _ATTRIBUTES = {
@@ -145,4 +162,4 @@ def _name(path: str) -> str:
     return path.removeprefix("_FILE.").replace("._", " ").replace("STATS NULL", "STATS _NULL")
 
 
-__all__ = ["NUMBERS", "EntryNumbers", "check_entries"]
+__all__ = ["NUMBERS", "EntryNumbers", "check_entries", "check_partitions"]

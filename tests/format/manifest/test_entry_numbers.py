@@ -13,7 +13,14 @@ from lakelsm.format.manifest import ManifestEntry, decode_manifest
 from lakelsm.format.manifest.data_file_meta import SimpleStats
 from lakelsm.format.manifest.entry_numbers import check_entries
 from lakelsm.format.row.binary_row import EMPTY_ROW
-from tests.format.manifest.manifest_samples import entry, golden_files, in_lanes, manifest_of_small_blocks, one_by_one
+from tests.format.manifest.manifest_samples import (
+    entry,
+    golden_files,
+    in_lanes,
+    int_row,
+    manifest_of_small_blocks,
+    one_by_one,
+)
 
 MOST = 2**31 - 1
 COUNTS = SimpleStats(EMPTY_ROW, EMPTY_ROW, (None, 11))
@@ -86,3 +93,12 @@ def test_the_numbers_of_manifests_that_java_wrote_pass(tmp_path: Path) -> None:
         if "list" not in path.name
     ]
     assert found
+
+
+@pytest.mark.parametrize("decode", [in_lanes, one_by_one], ids=["columns", "records"])
+def test_a_partition_of_another_row_kind_is_damage(decode: Callable[[bytes], list[ManifestEntry]]) -> None:
+    partition = int_row(7)
+    odd = partition[:4] + b"\xff" + partition[5:]
+    entries = [entry("first", partition=partition), entry("second", partition=odd)]
+    with pytest.raises(CorruptTableError, match=r"^manifest-x has an entry whose _PARTITION has row kind 255"):
+        decode(manifest_of_small_blocks(entries))
