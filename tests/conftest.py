@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,9 @@ chance.fix()
 _SETTINGS = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS")
 for _name in [name for name in os.environ if name.startswith(_SETTINGS)]:
     del os.environ[_name]
+# The other engines of tests/interop are in UTC as well. A test of another zone sets it.
+os.environ["TZ"] = "UTC"
+time.tzset()
 
 
 def _synced(descriptor: int) -> None:
