@@ -211,7 +211,7 @@ def test_failures_beside_commits_are_recorded_in_the_history(tmp_path: Path, mon
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert table.write(BATCH).after_commit_failures == ()
-    for _ in range(2000):
+    for _ in range(30_000):  # Five minutes.
         if found := [run for run in table.history() if run.operation == "expire_snapshots"]:
             break
         time.sleep(0.01)

@@ -57,10 +57,12 @@ def test_what_is_kept_is_bounded_by_the_table_and_the_oldest_goes_first(spark: S
     for snapshot in (2, 3, 2):
         assert table.read(snapshot_id=snapshot).count() == 10
     assert kept() == [3, 2]
-    before = spark.sparkContext._jsc.getPersistentRDDs().size()
+    before = {state: hidden_rows._kept[state].frame for state in _kept_of(local.root)}
     assert table.read(snapshot_id=5).count() == 10
     assert kept() == [2, 5]
-    assert spark.sparkContext._jsc.getPersistentRDDs().size() == before
+    now = _kept_of(local.root)
+    assert all(_is_persisted(hidden_rows._kept[state].frame) for state in now)
+    assert [_is_persisted(frame) for state, frame in before.items() if state not in now] == [False]
     assert _most_bytes(table.plan().units, ()) <= 9300
     unkept = LocalTable(tmp_path / "u", write_only="true", **{"lakelsm.hidden-rows.max-memory": "0 b"})
     for _ in range(2):
