@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from lakelsm.commit.attempt_changes import AttemptChanges
+from lakelsm.commit.commit_environment import CommitEnvironment
 from lakelsm.commit.commit_message import CommitOutcome, CommitRequest
-from lakelsm.commit.manifest_merge import MergePolicy, merge_manifests
+from lakelsm.commit.manifest_merge import merge_manifests
 from lakelsm.commit.manifest_writer import ManifestFiles
 from lakelsm.commit.replay import ReplayCheck
 from lakelsm.errors import (
@@ -21,9 +22,7 @@ from lakelsm.errors import (
 from lakelsm.failures import Failure, after_commit_step, note_commit
 from lakelsm.format.file_names import SCHEMA_PREFIX
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
-from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import BASE_PROPERTY, Snapshot
-from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.consumer_store import ConsumerStore
 from lakelsm.snapshots.inheritance import inherited_statistics, with_total_buckets
 from lakelsm.snapshots.json_file import checked_bytes, publish
@@ -32,8 +31,6 @@ from lakelsm.snapshots.manifest_scan import read_manifest, read_manifest_metas
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.sequence_base import NO_SEQUENCE, table_max_sequence, with_max_sequence
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES, SnapshotManager
-from lakelsm.storage import FileIO
-from lakelsm.surroundings import Surroundings
 
 #: Seconds before it is looked again whether a published snapshot is in the history, where the store failed.
 _LOOK_WAITS = (0.1, 0.2)
@@ -44,36 +41,6 @@ _LOST_RACE = (
 _NO_HINT = "Nothing to do: readers find the snapshot without the hint, and the next commit writes it."
 #: Of so many older schemas a snapshot keeps the checksums.
 _MOST_SCHEMAS = 100
-
-
-@dataclass(frozen=True)
-class RetryPolicy:
-    """Times in milliseconds; ``timeout`` None: no limit. Waits double from ``min_wait`` to ``max_wait``."""
-
-    max_retries: int
-    timeout: int | None
-    min_wait: int
-    max_wait: int
-
-    def wait_seconds(self, retry: int, chance: float) -> float:
-        """Return the wait before a retry (counted from 0); ``chance`` in [0, 1) adds up to a fifth."""
-        wait = min(self.min_wait * 2.0 ** min(retry, 40), float(self.max_wait))
-        return wait * (1 + 0.2 * chance) / 1000
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommitEnvironment:
-    """What a commit needs: the table, its policies, and what is around them."""
-
-    file_io: FileIO
-    paths: TablePaths
-    schema: TableSchema
-    merging: MergePolicy
-    retrying: RetryPolicy
-    compression: str
-    writer_version: str
-    surroundings: Surroundings
-    step: Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from lakelsm.commit.commit_environment import CommitEnvironment, RetryPolicy
 from lakelsm.commit.commit_identity import checked_batch_id, checked_commit_user
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome, CommitRequest
-from lakelsm.commit.commit_run import CommitEnvironment, CommitRun, RetryPolicy
+from lakelsm.commit.commit_run import CommitRun
 from lakelsm.commit.manifest_merge import MergePolicy
 from lakelsm.commit.replay import ReplayCheck
 from lakelsm.errors import InvalidInputError

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from lakelsm.commit.commit_message import CommitMessage
-from lakelsm.commit.commit_run import RetryPolicy
 from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptTableError, SequenceConflictError
 from lakelsm.format.snapshot import CommitKind
 from tests.commit.commit_table import CommitTable, add, delete, file, hash_index, interfering
@@ -85,14 +84,6 @@ def test_a_commit_gives_up_after_its_timeout(tmp_path: Path) -> None:
     with pytest.raises(CommitConflictError, match="came first 2 times"):
         committer = table.committer(interfering(rival, at="base-list-written", times=99))
         committer.commit(APPEND, CommitMessage([add()], base_snapshot_id=1), "u")
-
-
-def test_waits_double_up_to_the_longest_and_chance_adds_at_most_a_fifth() -> None:
-    policy = RetryPolicy(max_retries=9, timeout=None, min_wait=10, max_wait=100)
-    assert [policy.wait_seconds(retry, 0.0) for retry in range(5)] == [0.01, 0.02, 0.04, 0.08, 0.1]
-    assert policy.wait_seconds(10**9, 0.0) == 0.1
-    assert policy.wait_seconds(0, 0.5) == pytest.approx(0.011)
-    assert policy.wait_seconds(9, 0.999999) < 0.12
 
 
 @pytest.mark.parametrize("failing", ["base-list-written", "delta-list-written", "index-manifest-written"])

@@ -126,7 +126,8 @@ def rename_tag(
             if not _publish(store, new_name, tag, surroundings):
                 raise taken
             _check_held(store, new_name, holder)
-            store.file_io.delete(store.paths.tag(name))
+            with after_commit_step(store.name, f"the deletion of tag {name!r}", f"Table.delete_tag({name!r}) does it."):
+                store.file_io.delete(store.paths.tag(name))
     return tag_info(new_name, tag)
 
 
