@@ -76,11 +76,12 @@ class Catalog:
         checked_flag("if_not_exists", if_not_exists)
         with told_of(f"Table {name}"):
             created = create_schema(_columns(schema), primary_key, partition_by, options, comment, SYSTEM.clock())
-            validate_table(created)
-            check_fallback(paths, BranchStore(self._file_io, paths), {}, created.options)
         file_io = self._file_io.within(paths.root)
         if if_not_exists and SchemaStore(file_io, paths).ids():
-            return self.table(name)
+            return self.table(name)  # Also one that is no longer created so.
+        with told_of(f"Table {name}"):
+            validate_table(created)
+            check_fallback(paths, BranchStore(self._file_io, paths), {}, created.options)
         try:
             file_io.mkdirs(paths.schema_dir)
         except OSError as error:

@@ -20,6 +20,7 @@ from lakelsm.errors import (
 from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
 from lakelsm.types import parse_type
 from tests.compact.local_table import LocalTable
+from tests.table_files import root_of
 
 COLUMNS = "id INT, v STRING, dt DATE"
 
@@ -267,3 +268,22 @@ def test_a_table_is_named_in_one_way_by_what_opened_it(catalog: Catalog, tmp_pat
         for wrong in wrongs:
             with pytest.raises(InvalidInputError, match=rf"[Tt]able {table.name}\b"):
                 wrong(table)
+
+
+def test_a_table_that_is_there_is_returned_though_its_like_is_no_longer_created(tmp_path: Path) -> None:
+    catalog, meant = Catalog(str(tmp_path)), {"bucket": "1", "lakelsm.key-per-partition": "true"}
+    made = catalog.create_table("db.t", "k INT, p INT", primary_key=["k"], partition_by=["p"], options=meant)
+    path = root_of(made) / "schema" / "schema-0"
+    path.write_text(path.read_text().replace("lakelsm.key-per-partition", "of.another.engine"))
+
+    def create(if_not_exists: bool, name: str = "db.t") -> Table:
+        keys = {"primary_key": ["k"], "partition_by": ["p"], "options": {"bucket": 1}}
+        return catalog.create_table(name, "k INT, p INT", **keys, if_not_exists=if_not_exists)  # type: ignore[arg-type]
+
+    table = create(if_not_exists=True)
+    for partition in (1, 2):
+        table.write(pa.table({"k": pa.array([1], pa.int32()), "p": pa.array([partition], pa.int32())}))
+    assert table.to_arrow().num_rows == 2
+    for wrong in (lambda: create(if_not_exists=False), lambda: create(True, "db.other")):
+        with pytest.raises(InvalidInputError, match=r"lacks the partition columns \['p'\]"):
+            wrong()
