@@ -102,15 +102,18 @@ class Waits:
 
 
 @pytest.fixture
-def waited(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waits]:
-    """No request waits: neither ours nor those that the library sends again."""
+def waited(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Waits]:
+    """No request waits: neither ours nor those that the library sends again. A store is silent for a minute, or for as
+    many milliseconds as the parameter says.
+    """
+    silence = timedelta(milliseconds=getattr(request, "param", 60_000))
     found = Waits()
     quick = {"init_backoff": timedelta(milliseconds=1), "max_backoff": timedelta(milliseconds=2), "base": 2}
     surroundings = replace(SYSTEM, sleep=found.sleep, monotonic=found.monotonic, chance=lambda: 0.5)
     with monkeypatch.context() as patched:
         patched.setattr(object_store, "SYSTEM", surroundings)
         patched.setattr(object_store, "_ASKED_AGAIN", {**object_store._ASKED_AGAIN, "backoff": quick})
-        patched.setattr(object_store, "_SILENCE", {"read_timeout": timedelta(milliseconds=300)})
+        patched.setattr(object_store, "_SILENCE", {"read_timeout": silence})
         object_store._opened_store.cache_clear()
         yield found
     object_store._opened_store.cache_clear()
@@ -161,10 +164,9 @@ PASSING: list[tuple[str, dict[str, Any]]] = [
     ("reset", {}),
     ("drop before", {}),
     ("drop", {}),
-    ("delay", {"seconds": 0.6}),
 ]
 #: What the library itself cannot send again of a file in parts, the cause of which it does not see.
-_OF_PARTS = ("cut", "truncate", "delay")
+_OF_PARTS = ("cut", "truncate")
 
 
 @pytest.fixture
@@ -182,7 +184,7 @@ def test_a_request_that_fails_for_a_while_is_sent_again(
         expected = request(*bucket)
         for kind, more in PASSING:
             for times in (1, 3):
-                if times > 1 and (kind == "delay" or name == "parts"):
+                if times > 1 and name == "parts":
                     continue
                 if name == "HEAD" and b"<Error>" in more.get("body", b""):
                     continue  # Its answer has no body to say more.
@@ -196,12 +198,26 @@ def test_a_request_that_fails_for_a_while_is_sent_again(
     assert (bucket[0].size(f"{bucket[1]}/small"), bucket[0].size(f"{bucket[1]}/parts")) == (1000, 20 << 20)
 
 
+@pytest.mark.parametrize("waited", [500], indirect=True)
+def test_a_request_that_is_not_answered_is_sent_again(
+    object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str]
+) -> None:
+    for name, request in REQUESTS.items():
+        expected = request(*bucket)
+        with object_server.fault("delay", lambda *_: True, times=1, seconds=1.0) as fault:
+            try:
+                assert request(*bucket) == expected, name
+            except StorageUnavailableError:
+                assert name == "parts", name
+        assert fault.met == 1
+
+
 def test_what_fails_for_long_is_an_error_of_kind_retry_after_waits_that_double(
     object_server: ObjectServer, waited: Waits, bucket: tuple[FileIO, str]
 ) -> None:
     for name, request in REQUESTS.items():
         for kind, more in PASSING:
-            if kind in ("delay", "truncate") or (name == "parts" and kind != "refuse"):
+            if kind == "truncate" or (name == "parts" and kind != "refuse"):
                 continue
             if name == "HEAD" and b"<Error>" in more.get("body", b""):
                 continue

@@ -28,7 +28,7 @@ from tests.lookup.service.test_remote_cache import spec_of
 from tests.lookup.service.whole_table import service
 
 EXCHANGE = SimpleNamespace(method=flight.FlightMethod.DO_EXCHANGE)
-IDLE = {"lakelsm.lookup-service.idle-timeout": "200 ms"}
+IDLE = {"lakelsm.lookup-service.idle-timeout": "2 s"}
 
 
 def calls_of(now: list[float], **options: str) -> OpenCalls:
@@ -131,7 +131,7 @@ def test_silent_calls_end_after_the_timeout_and_others_are_answered(tmp_path: Pa
 def test_a_client_that_takes_no_rows_does_not_keep_its_call(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", **IDLE)
     table.write((1, "x" * (32 << 20)), (2, "two"))
-    warned = pytest.warns(UserWarning, match="closed 1 connections: their clients sent no keys or took no rows for 0.2 s")
+    warned = pytest.warns(UserWarning, match="closed 1 connections: their clients sent no keys or took no rows for 2 s")
     with warned, service(table.store) as (server,), flight.FlightClient(f"grpc://{server.address}") as client:
         request = request_of(table).encoded()
         writer, _reader = client.do_exchange(flight.FlightDescriptor.for_command(request))
