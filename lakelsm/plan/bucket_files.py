@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import CorruptTableError, LakelsmError, UnsupportedFeatureError
 from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
@@ -33,10 +33,7 @@ def by_bucket(store: TableStore, entries: Sequence[ManifestEntry]) -> dict[Bucke
     for index, (entry, low, high) in enumerate(zip(entries, ranks, ranks[len(entries) :])):
         file = entry.file
         if low > high:
-            raise CorruptTableError(
-                f"Table {store.name}: the manifest entry of data file {file.file_name} has a _MIN_KEY above its "
-                "_MAX_KEY: the manifest was damaged. Restore it, or read an older snapshot."
-            )
+            raise _descending_keys(store, file)
         view = FileRange(
             index,
             file.level,
@@ -52,6 +49,17 @@ def by_bucket(store: TableStore, entries: Sequence[ManifestEntry]) -> dict[Bucke
         )
         buckets.setdefault((entry.partition, entry.bucket), []).append(view)
     return buckets
+
+
+def _descending_keys(store: TableStore, file: DataFileMeta) -> LakelsmError:
+    """The error of a file whose _MIN_KEY is above its _MAX_KEY in lakelsm's order of keys (docs/keys.md)."""
+    subject = f"Table {store.name}: the manifest entry of data file {file.file_name} has a _MIN_KEY above its _MAX_KEY"
+    if any(data_type.root in ("FLOAT", "DOUBLE") for data_type in key_types(store.schema)):
+        return UnsupportedFeatureError(
+            f"{subject}, as Java sorts -0.0 before 0.0 and lakelsm takes them for one key. Write these keys with one of "
+            "the zeros alone, or read the table with Java Paimon."
+        )
+    return CorruptTableError(f"{subject}: the manifest was damaged. Restore it, or read an older snapshot.")
 
 
 def is_shown(options: TableOptions, level: int, fresh: bool = False) -> bool:

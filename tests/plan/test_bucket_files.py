@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.paths import TablePaths
+from lakelsm.format.row.binary_row import encode_row
 from lakelsm.options import TableOptions
 from lakelsm.plan.bucket_files import by_bucket, is_shown, partition_filter
 from lakelsm.predicate.parser import parse_where
@@ -104,3 +105,12 @@ def test_a_file_whose_least_key_is_above_its_greatest_is_damage() -> None:
     entries = [add(file("fine", keys=(5, 5))), add(file("upside-down", keys=(9, 5)))]
     with pytest.raises(CorruptTableError, match="data file upside-down has a _MIN_KEY above its _MAX_KEY"):
         by_bucket(store_of(), entries)
+
+
+def test_a_file_in_javas_order_of_zeros_is_refused_by_name() -> None:
+    schema = create_schema("f DOUBLE, k INT", ["f", "k"], (), {"bucket": "2"})
+    types = [field.type for field in schema.fields]
+    low, high = (encode_row(values, types) for values in ([-0.0, 9], [0.0, 5]))
+    store = replace(store_of(), schema=schema)
+    with pytest.raises(UnsupportedFeatureError, match="as Java sorts"):
+        by_bucket(store, [add(replace(file("both-zeros"), min_key=low, max_key=high))])
