@@ -16,6 +16,7 @@ from pyarrow import flight
 from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, LookupServiceError
 from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.service import query_server
 from lakelsm.lookup.service.lookup_request import (
     MOST_KEYS,
     LookupRequest,
@@ -181,7 +182,8 @@ def test_an_error_of_a_server_is_its_clients_without_a_traceback(
     server.stop()
 
 
-def test_a_stop_waits_for_lookups_that_are_under_way(table: LocalTable) -> None:
+def test_a_stop_waits_for_lookups_that_are_under_way(table: LocalTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query_server, "_GRACE", PATIENCE)
     server = QueryServer(
         ServedTable(table.store, Pausing), number=0, servers=1, host="127.0.0.1", access=OPEN, refresh=600.0
     )
