@@ -181,11 +181,12 @@ class CommitRun:
 
     def _finish(self, snapshot: Snapshot, used: set[str | None], failures: list[Failure]) -> None:
         """What follows a commit that stands. No Exception leaves it."""
-        step = f"the LATEST hint of snapshot {snapshot.id}"
-        with after_commit_step(self._env.paths.name, step, _NO_HINT) as failed:
-            self._snapshots.write_latest_hint(snapshot.id)
-            self._env.step("hint-written")
-        failures += failed
+        if not failures:  # A hint to a snapshot that a rollback may have removed would be taken for damage.
+            step = f"the LATEST hint of snapshot {snapshot.id}"
+            with after_commit_step(self._env.paths.name, step, _NO_HINT) as failed:
+                self._snapshots.write_latest_hint(snapshot.id)
+                self._env.step("hint-written")
+            failures += failed
         self._files.delete_except(used)
 
     def _is_in_history(self, base: Snapshot | None, published: Snapshot) -> bool:

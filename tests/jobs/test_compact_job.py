@@ -70,7 +70,7 @@ def test_spark_submit_returns_the_exit_status_of_the_job(local: TableEngine, tmp
     assert set(table.levels()) == {5}
 
     out, err = broken.communicate(timeout=600)
-    assert broken.returncode == 1, err
+    assert broken.returncode == 5, err
     assert last_object(out)["status"] == "failed"
     # spark-submit joins the standard error of a Python program to its own standard output.
     (line,) = [line for line in out.splitlines() if line.startswith("compact.py: ")]
