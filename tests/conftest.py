@@ -26,8 +26,9 @@ chance.fix()
 _SETTINGS = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS")
 for _name in [name for name in os.environ if name.startswith(_SETTINGS)]:
     del os.environ[_name]
-# The other engines of tests/interop are in UTC as well. A test of another zone sets it.
-os.environ["TZ"] = "UTC"
+# The other engines of tests/interop are in UTC as well. A test of another zone sets it. A JVM opens no file with another
+# name than ASCII in the locale C.
+os.environ |= {"TZ": "UTC", "LC_ALL": "C.UTF-8"}
 time.tzset()
 
 

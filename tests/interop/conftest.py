@@ -114,7 +114,7 @@ def _pypaimon(scratch: Path) -> Peer:
 def _java_paimon(scratch: Path) -> Peer:
     jars = environments.root() / "jars"
     command = [sys.executable, str(SIDES / "java_side.py"), JAVA_PAIMON, str(jars)]
-    side = Side(command, scratch / "java-paimon.log", {"TZ": "UTC", "LC_ALL": "C.UTF-8", "JDK_JAVA_OPTIONS": jvm_options()})
+    side = Side(command, scratch / "java-paimon.log", {"TZ": "UTC", "JDK_JAVA_OPTIONS": jvm_options()})
     _await(side, "java-paimon", JAVA_PAIMON, lambda: side.call("ready"))
     return JavaPaimon("java-paimon", side)
 
