@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.config import ENGINE_OPERATIONS, KEY, WHERE, BenchConfig
-from benchmarks.names import DEDUPLICATE, ENGINE, first, merging, smaller
+from benchmarks.names import ENGINE, first, merging, smaller
 from benchmarks.timing import Contender
 from benchmarks.workspace import build, check_count, copy_table, remove
 
@@ -90,24 +90,14 @@ class Engine:
         list_live_files(self.config)
 
     def prepare_merge_engines(self) -> None:
-        """Build the tables of ENGINE_OPERATIONS, one for each merge engine in the shape of ``state``.
-
-        Compacted rows of single changes are alike under all of them, so the first one's base is the others' too.
-        """
+        """Build the tables of ENGINE_OPERATIONS, one for each merge engine in the shape of ``state``."""
         from benchmarks.merge_engines import ENGINE_SCHEMA, MERGE_ENGINES
 
-        base = self.config.table(f"{DEDUPLICATE}-base")
-
         def make(options: Mapping[str, str], target: Path) -> None:
-            copy_table(base, target)
-            schema = target / "schema" / "schema-0"
-            document = json.loads(schema.read_text(encoding="utf-8"))
-            document["options"].update(options)
-            schema.write_text(json.dumps(document), encoding="utf-8")
+            self.load(target, self._versioned("base", 0), options, ENGINE_SCHEMA)
             for number in range(self.config.runs):
                 open_table(target).write(self._versioned(f"run-{number}", number + 1))
 
-        build(base, lambda path: self.load(path, self._versioned("base", 0), schema=ENGINE_SCHEMA))
         for engine, options in MERGE_ENGINES.items():
             build(self.config.table(engine), lambda path, options=options: make(options, path))  # type: ignore[misc]
 

@@ -133,6 +133,7 @@ class CommitOutcome:
     snapshot: Snapshot | None
     already_committed: bool = False
     attempts: int = 0
+    _: KW_ONLY
     files_published: bool = True
     failures: tuple[Failure, ...] = ()
 

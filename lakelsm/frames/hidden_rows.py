@@ -75,7 +75,13 @@ def hidden_rows(
     if size > most:
         return HiddenRows(_found(spark, store, schemas, units, masked, snapshot), found_before=False)
     owner = _Owner(ref(spark), store.paths.branch_root)
-    state = _State(owner, tuple(units), tuple(masked), MergeSpec.of(store.schema, store.options), store.schema.id)
+    state = _State(
+        owner=owner,
+        units=tuple(units),
+        masked=tuple(masked),
+        spec=MergeSpec.of(store.schema, store.options),
+        schema_id=store.schema.id,
+    )
     with _lock:
         _drop([state for state, kept in _kept.items() if state.owner.session() is None or not _runs(kept.context)])
         known = _kept.pop(state, None)
@@ -105,7 +111,7 @@ class _Owner:
     branch_root: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _State:
     """All that hidden rows follow from. A file's name is never given twice, so its path stands for its rows."""
 
