@@ -130,7 +130,10 @@ def test_a_location_with_a_user_or_a_signed_query_is_refused_and_not_shown(capsy
                 call(uri)
             check_hidden(call, uri)
             check_hidden(call, uri * 60)
-        assert main(["status", "--path", uri]) == 1
+        for more in ([], ["--report", "json"]):
+            assert main(["status", "--path", uri, *more]) == 1
+            assert main(["status", "--warehouse", uri, "--table", "d.t", *more]) == 1
+            assert main(["status", "--warehouse", uri, "--database", "d", *more]) == 1
         with pytest.raises(SystemExit):
             main(["status", "--pathh", uri])
         told = capsys.readouterr()

@@ -11,6 +11,7 @@ from lakelsm.cli.exit_status import ExitStatus, gravest, status_of
 from lakelsm.errors import CommitConflictError, LakelsmError
 from lakelsm.failures import Failure
 from lakelsm.results import CompactionStatus
+from lakelsm.secret_values import shown_uri
 
 #: The exit status of each outcome. A run that its deadline stopped has done what it could: run it again for the rest.
 OUTCOME_STATUS = {
@@ -56,12 +57,17 @@ def failure_lines(error: Failure | None, after_commit: Sequence[Failure]) -> lis
 
 
 def failure_report(error: Exception, table: str | None) -> Report:
-    """The report of a failure; its text is one line."""
+    """The report of a failure; its text is one line. ``table`` is its name or location."""
     message = _one_line(error)
     kind = error.kind.value if isinstance(error, LakelsmError) else None
     outcome = "conflict" if isinstance(error, CommitConflictError) else "failed"
-    told = {"error": message, "error_class": type(error).__name__, "error_kind": kind}
-    values = {"table": table, "status": outcome, **told}
+    values = {
+        "table": None if table is None else shown_uri(table),
+        "status": outcome,
+        "error": message,
+        "error_class": type(error).__name__,
+        "error_kind": kind,
+    }
     return Report(status_of(error), message, values, raised=True)
 
 

@@ -13,6 +13,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 _INT_LIMIT = 2**31
 #: An offset from UTC, with or without a name of UTC before it.
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
+#: Names of files beside the zones: the machine's own zone, and zones with leap seconds.
+_NO_ZONE = re.compile(r"localtime|posixrules|Factory|(?:posix|right)/.*", re.DOTALL)
 _LARGEST_OFFSET = timedelta(hours=18)
 _LONG_LIMIT = 2**63
 
@@ -158,6 +160,8 @@ def parse_zone(text: str) -> tzinfo:
         return timezone.utc
     offset = _OFFSET.fullmatch(name)
     try:
+        if _NO_ZONE.fullmatch(name) is not None:
+            raise ValueError("no zone of the database")
         if offset is None:
             return ZoneInfo(name)
     except (ValueError, OSError, ZoneInfoNotFoundError):

@@ -6,6 +6,7 @@ Nothing of them is ever written into a table, a log or an error: `StoreOptions` 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -52,6 +53,10 @@ _PREFIXES = {
     StoreKind.AZURE: ("fs.azure.", "azure."),
 }
 _BOOLEANS = {"true": True, "false": False}
+#: Settings that are part of a server's address, and the characters of such a part and of a whole address.
+_IN_ADDRESSES = ("region", "tenant_id")
+_ADDRESS_PART = re.compile(r"[A-Za-z0-9._-]*")
+_ADDRESS = re.compile(r"[A-Za-z0-9._~:/\[\]%!$&'()*+,;=@-]+")
 _FLAGS = ("path_style", "ssl", "skip_signature")
 
 
@@ -86,18 +91,18 @@ def store_options(place: ObjectPlace, given: Mapping[str, str], session: Mapping
     if kind is StoreKind.S3:
         found = _s3_settings({name: value for name, value in found.items() if name not in _S3_CREDENTIALS})
     sent = [*found.items(), *zip(_S3_CREDENTIALS, credentials or ())]
-    unsendable = [name for name, value in sent if not _is_sendable(value)]
+    unsendable = [name for name, value in sent if not _is_sendable(name, value)]
     if unsendable:
         raise InvalidInputError(
             f"A setting for {place.root}, from storage_options, the environment or Spark, has characters that no request "
-            f"can have (a line break or another one that is not plain ASCII): {', '.join(unsendable)}. Pass it without "
-            "them."
+            f"can have there (a line break, one that is not plain ASCII, a blank in a region): {', '.join(unsendable)}. "
+            "Pass it without them."
         )
     endpoint = found.get("endpoint") or found.get("base_url")
     if endpoint is not None and not _is_address(endpoint):
         raise InvalidInputError(
             f"The endpoint for {place.root}, from storage_options, the environment or Spark, is no address of a server: "
-            "write it as http://host:port or https://host, without a user in it."
+            "write it as http://host:port or https://host, without a user, a query or blanks in it."
         )
     return StoreOptions(
         settings=tuple(sorted(found.items())),
@@ -107,13 +112,19 @@ def store_options(place: ObjectPlace, given: Mapping[str, str], session: Mapping
     )
 
 
-def _is_sendable(value: str | None) -> bool:
+def _is_sendable(name: str, value: str | None) -> bool:
     """Whether a setting can be part of a request; the library ends in a panic for another. JSON may have line breaks."""
-    return value is None or value.lstrip().startswith("{") or (value.isascii() and value.isprintable())
+    if value is None or value.lstrip().startswith("{"):
+        return True
+    if name in _IN_ADDRESSES:
+        return _ADDRESS_PART.fullmatch(value) is not None
+    return value.isascii() and value.isprintable()
 
 
 def _is_address(endpoint: str) -> bool:
     """Whether an endpoint is a URL of a server; it is not shown where it is none, as it may hold a password."""
+    if _ADDRESS.fullmatch(endpoint) is None:
+        return False
     try:
         parts = urlsplit(endpoint)
         return parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc and (

@@ -98,8 +98,23 @@ def test_azure_and_google_have_their_own() -> None:
         store_options(google, {"s3.endpoint": "x"}, {})
 
 
-@pytest.mark.parametrize("endpoint", ["http://h:port", "http://h:99999", "ftp://h", "http://", "http://user:word@h", "http://["])
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "http://h:port", "http://h:99999", "ftp://h", "http://", "http://user:word@h", "http://[", "http://h word",
+        "http://h/wo rd", "http://h?sig=word", "http://h#word", "http://h\"", "http://h/<word>", "http://h\\word",
+    ],
+)  # fmt: skip
 def test_an_endpoint_that_is_no_address_is_refused_and_not_shown(endpoint: str) -> None:
     with pytest.raises(InvalidInputError, match="is no address of a server") as raised:
         store_options(S3, {"s3.endpoint": endpoint}, {})
     assert "word" not in str(raised.value)
+
+
+@pytest.mark.parametrize("value", ["eu west", "eu/west", "eu?", "eu@x", 'eu"'])
+def test_a_setting_that_is_part_of_an_address_has_the_characters_of_one(value: str) -> None:
+    azure = object_location("abfss://c@account.dfs.core.windows.net/x")[0]
+    for place, key, name in ((S3, "s3.region", "region"), (azure, "azure.tenant.id", "tenant_id")):
+        with pytest.raises(InvalidInputError, match=f"no request can have there .*: {name}"):
+            store_options(place, {key: value}, {})
+        assert dict(store_options(place, {key: "eu-west_1.x"}, {}).settings)[name] == "eu-west_1.x"
