@@ -25,7 +25,7 @@ from typing import ClassVar
 class ErrorKind(Enum):
     """What the caller of a failed operation must do. Schedulers depend on the texts: do not change them."""
 
-    #: Others came first, or a store or server is away for now; no commit of the operation is visible: run the same again.
+    #: Others came first, or a store or server is unavailable; no commit of the operation is visible: run the same again.
     RETRY = "retry"
     #: Mend what the message names (the call, an option, the disk, the session), then run it again.
     FIX = "fix"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from lakelsm.failures import Failure
 from lakelsm.results import CompactionStatus
 from lakelsm.secret_values import shown_uri
 
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 #: The exit status of each outcome. A run that its deadline stopped has done what it could: run it again for the rest.
 OUTCOME_STATUS = {
     CompactionStatus.DONE: ExitStatus.DONE,
@@ -85,12 +87,16 @@ def print_report(report: Report, status: ExitStatus, form: str) -> None:
 
 def print_failure(report: Report, program: str) -> None:
     """Print the line of a failure on standard error."""
-    print(f"{program}: {report.text}", file=sys.stderr, flush=True)
+    print(f"{program}: {printable(report.text)}", file=sys.stderr, flush=True)
 
 
 def printable(text: str) -> str:
-    """A text as standard output can show it: what its encoding lacks is escaped, as names may have any character."""
+    """A text as standard output can show it: control characters and what its encoding lacks are escaped.
+
+    Names may have any character, and a terminal obeys some.
+    """
     encoding = sys.stdout.encoding or "utf-8"
+    text = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 

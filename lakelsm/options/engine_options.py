@@ -162,8 +162,8 @@ class EngineOptions:
         "lakelsm.time-zone",
         ZONE,
         None,
-        "The time zone of times that are passed as texts without one, and of partitions' values where these tell their "
-        "age. Without it that of the catalog's option; else such texts are UTC, and such values this machine's time.",
+        "The time zone of times passed as text without a zone, and of partition values that are times. By default that "
+        "of the catalog's option; without both, such texts are in UTC, and partition values in this machine's time zone.",
         per_call=False,
     )
     scan_mode: ScanMode = option(

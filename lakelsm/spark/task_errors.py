@@ -146,7 +146,7 @@ def _refused_by_store(path: str, status: str) -> StorageError:
         )
     return StorageError(
         f"{path}: the store answered Spark's connector with an error ({status}). Give the credentials "
-        "(docs/object-stores.md) the permission to list and read there, or mend what it says, and run it again."
+        "(docs/object-stores.md) the permission to list and read there, or correct the request, and run it again."
     )
 
 

@@ -20,7 +20,7 @@ _REMEDIES = {
 }
 
 
-#: A network file system or its server is away for now; EIO, a failing disk, is none of these.
+#: A network file system or its server is unavailable; EIO, a failing disk, is none of these.
 _PASSING = frozenset(
     {
         *(errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),

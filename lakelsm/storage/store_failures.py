@@ -72,7 +72,7 @@ def told(uri: str, bucket: str, error: BaseException) -> OSError:
     status, code = _STATUS.search(text), _CODE.search(text)
     reason = " ".join([*([status[1]] if status else []), *([code[1]] if code else [])])
     if code is not None and code[1] in _NO_BUCKET:
-        return StorageError(f"{uri}: there is no bucket or container {bucket!r} ({reason}). Create it, or mend the name.")
+        return StorageError(f"{uri}: there is no bucket or container {bucket!r} ({reason}). Create it, or fix the name.")
     if isinstance(error, FileNotFoundError):
         return FileNotFoundError(f"{uri} does not exist")
     passes = _passes(error, status and status[1], code and code[1])
@@ -102,8 +102,8 @@ def told(uri: str, bucket: str, error: BaseException) -> OSError:
     if "redirect" in text.lower() and not reason:
         return StorageError(f"{uri}: the store answers with a redirection. Set the bucket's own region and endpoint.")
     if not reason:
-        return StorageError(f"{uri}: the request is refused ({_last_words(text)}). Mend what it says, and run it again.")
-    return StorageError(f"{uri}: the store answered with an error ({reason}). Mend what it says, and run it again.")
+        return StorageError(f"{uri}: the request is refused ({_last_words(text)}). Fix what it names, and run it again.")
+    return StorageError(f"{uri}: the store answered with an error ({reason}). Fix what it names, and run it again.")
 
 
 def _passes(error: BaseException, status: str | None, code: str | None) -> bool:

@@ -92,3 +92,15 @@ def test_the_lines_of_a_failure_say_the_error_and_the_remedy_and_each_step_after
         "  remedy     Free space.",
         "  warning    the LATEST hint failed: OSError: full. Free space.",
     ]
+
+
+def test_control_characters_of_names_never_reach_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Partition values and messages may have any character; lines of a report stay lines."""
+    name = "p=\x1b]0;x\x07\r\x9b2J\té"
+    shown = "p=\\x1b]0;x\\x07\\r\\x9b2J\\té"
+    print_report(Report(ExitStatus.DONE, f"{name}\nnext", {}), ExitStatus.DONE, "text")
+    assert capsys.readouterr().out == f"{shown}\nnext\n"
+    print_failure(Report(ExitStatus.FAILED, name, {}), "lakelsm")
+    assert capsys.readouterr().err == f"lakelsm: {shown}\n"
+    print_report(Report(ExitStatus.DONE, "", {"p": name}), ExitStatus.DONE, "json")
+    assert "\x9b" not in capsys.readouterr().out

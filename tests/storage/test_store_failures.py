@@ -36,7 +36,7 @@ ANSWER = b"<Error><Code>%s</Code><AWSAccessKeyId>AKIASECRET</AWSAccessKeyId><X>t
         ("403 Forbidden", b"SignatureDoesNotMatch", "does not accept the credentials"),
         ("401 Unauthorized", b"No", "does not accept the credentials"),
         ("403 Forbidden", b"AccessDenied", "denies this .403 AccessDenied.*permission"),
-        ("404 Not Found", b"NoSuchBucket", "there is no bucket or container 'bucket-.*Create it, or mend the name"),
+        ("404 Not Found", b"NoSuchBucket", "there is no bucket or container 'bucket-.*Create it, or fix the name"),
         ("400 Bad Request", b"AuthorizationHeaderMalformed", "answered with an error .400 AuthorizationHeaderMalformed"),
     ],
 )

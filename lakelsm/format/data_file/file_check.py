@@ -38,9 +38,9 @@ _REFUSALS = {
     errno.EMFILE: "Raise the limit of open files (ulimit -n)",
     errno.ENFILE: "Raise the system's limit of open files",
     errno.ENOMEM: "Leave this process more memory",
-    errno.EIO: "Look after the disk",
+    errno.EIO: "Check the disk",
     errno.ESTALE: "Mount the file system again",
-    errno.ETIMEDOUT: "Look after the file system's server",
+    errno.ETIMEDOUT: "Check the file system's server",
 }
 
 #: Types whose Parquet statistics compare as keys do.
