@@ -123,7 +123,7 @@ def _collected(
     told = {column.name: _statistics(column, found, summary.rows) for column, found in zip(columns, summary.summaries)}
     return TableStatistics(
         snapshot_id=snapshot.id,
-        schema_id=snapshot.schema_id,
+        schema_id=store.schema.id,  # That of the columns: Java looks them up in it, and fails on one that it lacks.
         merged_record_count=summary.rows,
         merged_record_size=int(size * summary.rows / total) if total > 0 else 0,
         columns=told,

@@ -138,3 +138,13 @@ def test_the_tables_of_rows_have_javas_rows_before_and_after_compactions(
     assert_rows()
     java.compact(path)
     assert_rows()
+
+
+def test_java_reads_statistics_of_columns_that_came_after_the_newest_snapshot(
+    ours: LakelsmTables, java: JavaPaimon, path: Path
+) -> None:
+    ours.create(path, "k INT, v INT, w STRING", ["k"], options={"bucket": "1"})
+    ours.write(path, rows_of("k INT, v INT, w STRING", {"k": [1], "v": [2], "w": ["a"]}))
+    java.alter(path, ("add", "x", "INT"), ("rename", "v", "y"), ("drop", "w"))
+    assert ours.table(path).analyze(engine="local").rows == 1
+    assert_equal(java, path)

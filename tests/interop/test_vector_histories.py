@@ -20,16 +20,20 @@ from lakelsm.plan.compaction_trigger import scope_after_write
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.deletion_vectors import deletion_vectors
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import parse_columns
 from tests.chance import seeds
 from tests.compact.local_table import LocalTable
+from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import Changes, JavaPaimon, Peer
 from tests.interop.random_tables import NESTED
+from tests.interop.samples import rows_of
 from tests.interop.value_form import Rows, in_order, rows_of_arrow, unordered_of_arrow
 from tests.interop.vector_histories import ENGINES, History, Step, random_history
 from tests.oracle import KINDS
 from tests.read.file_engine import FileTable
 
+_VECTORS = {"bucket": "1", "deletion-vectors.enabled": "true"}
 NAMES = {code: kind for kind, code in KINDS.items()}
 
 
@@ -181,3 +185,32 @@ def test_a_table_that_both_write_and_compact_is_as_if_java_had_done_it_all(
     # pypaimon refuses most options of the other engines, and vectors of the 64-bit layout.
     if engine == "deduplicate" and history.options["deletion-vectors.bitmap64"] == "false":
         assert turns.plain(peers("pypaimon").read(turns.shared)) == turns.plain(java.read(turns.alone))
+
+
+@pytest.mark.parametrize("bitmap64", ["true", "false"])
+def test_vectors_that_java_leaves_without_their_files_are_no_finding(
+    peers: Callable[[str], Peer], ours: LakelsmTables, path: Path, bitmap64: str
+) -> None:
+    """Java's full compaction of a bucket's only file keeps the vector of the file that it replaces."""
+    java, columns = peers("java-paimon"), "k INT, v STRING"
+    java.create(path, columns, ["k"], options={**_VECTORS, "deletion-vectors.bitmap64": bitmap64})
+
+    def vectors_without_files() -> int:
+        store = TableStore.open(str(path))
+        table = ours.table(path)
+        live = {each.rpartition("/")[2] for each in table.system_arrow("files")["file_path"].to_pylist()}
+        assert table.check(data="full", engine="local").findings == ()
+        assert java.read(path) == ours.read(path)
+        places = deletion_vectors(store, store.snapshots.latest()).places.values()
+        return sum(name not in live for bucket in places for name in bucket)
+
+    java.write(path, rows_of(columns, {"k": [0, 1], "v": ["a", "b"]}))
+    java.compact(path)
+    for left, key in ((1, 1), (2, 2)):
+        java.write(path, rows_of(columns, {"k": [key], "v": [None]}), ["-D"])
+        java.compact(path)
+        assert vectors_without_files() == left
+        java.write(path, rows_of(columns, {"k": [2], "v": ["c"]}))
+        java.compact(path)
+    ours.write(path, rows_of(columns, {"k": [2], "v": ["ours"]}))
+    assert vectors_without_files() == 0

@@ -162,3 +162,15 @@ def test_statistics_are_inherited_until_the_schema_changes_and_a_missing_file_is
     Catalog(str(tmp_path)).alter_table("db.t", AddColumn("z", parse_type("INT")))
     table.write(rows(3).append_column("z", pa.array([1], pa.int32())))
     assert table.system_arrow("statistics").num_rows == 0
+
+
+def test_statistics_name_the_schema_that_has_their_columns(tmp_path: Path) -> None:
+    """Java finds the types of the columns in it, and plans no query of the table where one is missing."""
+    table = table_of(tmp_path)
+    table.write(rows(1, 2))
+    table = Catalog(str(tmp_path)).alter_table("db.t", AddColumn("z", parse_type("INT")))
+    assert table.analyze(engine="local").snapshot_id == 2
+    found = statistics_of(store_in(tmp_path), store_in(tmp_path).snapshots.latest())
+    assert found is not None and (found.schema_id, "z" in found.columns) == (1, True)
+    table.write(rows(3).append_column("z", pa.array([1], pa.int32())))
+    assert table.system_arrow("statistics")["schema_id"].to_pylist() == [1], "inherited: the schema is the same"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +75,8 @@ class LiveState:
         for (partition, bucket), places in found.places.items():
             for name, place in places.items():
                 count = rows.get((partition, bucket, name))
+                if count is None and not self._is_written_by_lakelsm_alone:
+                    continue  # Java leaves the vector of a file that it rewrites alone, and its writers keep it.
                 if count is None:
                     problem = f"it has a vector of data file {name}, which the bucket has not"
                     self._add(VECTOR_WITHOUT_FILE, place.index_path, problem)
@@ -198,6 +201,14 @@ class LiveState:
                 problem = f"it has sequence numbers up to {entry.file.max_sequence_number}, and snapshot "
                 problem += f"{self._snapshot.id} records {recorded} as the largest"
                 self._add(SEQUENCE_RANGE, self._path(entry), problem)
+
+    @cached_property
+    def _is_written_by_lakelsm_alone(self) -> bool:
+        """Whether all retained snapshots are of lakelsm, as far as they can be read."""
+        try:
+            return all(snapshot.is_ours for snapshot in self._store.snapshots.list())
+        except LakelsmError:
+            return self._snapshot.is_ours
 
     def _recorded(self, rule: Rule, read: Callable[[Snapshot], int | None]) -> int | None:
         try:

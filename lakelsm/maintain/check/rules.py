@@ -202,7 +202,9 @@ VECTOR_PLACE = _error(
     "vector-place", "the index manifest says of each data file one possible place of its deletion vector", _RESTORE
 )
 VECTOR_WITHOUT_FILE = _warning(
-    "vector-without-file", "a deletion vector is of a live data file", "Compact the bucket, which writes its vectors."
+    "vector-without-file",
+    "where all retained snapshots are of lakelsm, a deletion vector is of a live data file (Java leaves others)",
+    "Roll back where replaced rows are shown again; else the next compaction that masks rows of the bucket removes it.",
 )
 HASH_INDEX_PLACE = _error(
     "hash-index-place", "dynamic buckets have one HASH index each, and no other buckets have one", _OVERWRITE

@@ -332,3 +332,14 @@ def test_damage_of_metadata_is_found_by_its_rule_alone(
     result = table.check()
     assert [finding.rule for finding in result.findings] == [rule], result.as_text()
     assert result.ok == (result.findings[0].severity == "warning")
+
+
+def test_a_vector_of_no_file_is_no_finding_where_another_engine_has_written(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Java leaves the vector of a file that it rewrites alone, and its later writers keep it."""
+    table = edited_table(tmp_path, tmp_path_factory.getbasetemp(), "vectors")
+    table.edit_index(vector_of_nobody)
+    assert [finding.rule for finding in table.check().findings] == ["vector-without-file"]
+    table.edit_snapshot(commitUser="java")
+    assert not table.check().findings
