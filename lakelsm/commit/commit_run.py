@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from lakelsm.commit.attempt_changes import AttemptChanges
@@ -19,7 +18,7 @@ from lakelsm.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from lakelsm.failures import Failure, after_commit_step, note_commit
+from lakelsm.failures import Failure, after_commit_step, error_text, note_commit
 from lakelsm.format.file_names import SCHEMA_PREFIX
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.snapshot import BASE_PROPERTY, Snapshot
@@ -34,10 +33,6 @@ from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES, SnapshotManag
 
 #: Seconds before it is looked again whether a published snapshot is in the history, where the store failed.
 _LOOK_WAITS = (0.1, 0.2)
-_LOST_RACE = (
-    "Nothing to do, unless a rollback or an expiry of all older snapshots ran at the same time: then see in "
-    "Table.snapshots() whether the snapshot is there."
-)
 _NO_HINT = "Nothing to do: readers find the snapshot without the hint, and the next commit writes it."
 #: Of so many older schemas a snapshot keeps the checksums.
 _MOST_SCHEMAS = 100
@@ -123,11 +118,9 @@ class CommitRun:
                 continue
             if self._publish(snapshot):
                 self._env.step("snapshot-published")
-                failures: list[Failure] = []
-                if self._stands(latest, snapshot, failures):
+                if self._stands(latest, snapshot):
                     self._committed = snapshot
-                    self._finish(snapshot, used, failures)
-                    return CommitOutcome(snapshot, attempts=self._attempts, failures=tuple(failures))
+                    return CommitOutcome(snapshot, attempts=self._attempts, failures=self._finish(snapshot, used))
                 self._take_back(snapshot)
                 raise CommitConflictError(
                     f"Table {self._env.paths.name}: the snapshot before {snapshot.id} was rolled back or expired while "
@@ -155,39 +148,38 @@ class CommitRun:
         self._may_be_visible = published
         return published
 
-    def _stands(self, base: Snapshot | None, published: Snapshot, failures: list[Failure]) -> bool:
+    def _stands(self, base: Snapshot | None, published: Snapshot) -> bool:
         """Whether a snapshot just published is the table's: False where `_take_back` has to remove it.
 
-        Readers see it already, so a store that fails while this is looked at does not make it fail: it stands, and a
-        rollback that removes its base at this moment removes it as it does any later commit. Only a snapshot that was
-        sent twice may have lost its files; of that one the outcome is unknown.
+        A rollback that ended before the publication leaves it above a gap, where no reader finds it. So it is only
+        acknowledged once the look succeeds: a look that the store fails is repeated, then the outcome is unknown.
         """
-        for wait in _LOOK_WAITS:
-            with suppress(Exception):
+        for wait in (*_LOOK_WAITS, None):
+            try:
                 return self._is_kept(base, published)
-            self._env.surroundings.sleep(wait)
-        if self._sent_again:
-            return self._is_kept(base, published)
-        step = f"the check whether a rollback removed the one before snapshot {published.id}"
-        stands = True
-        with after_commit_step(self._env.paths.name, step, _LOST_RACE) as failed:
-            stands = self._is_kept(base, published)
-        failures += failed
-        return stands
+            except Exception as error:
+                if wait is None:
+                    raise CommitOutcomeUnknownError(
+                        f"Table {self._env.paths.name}: snapshot {published.id} was published, but the store failed when "
+                        "the commit checked that no rollback had removed the snapshot before it "
+                        f"({error_text(error)}). Rerun with the same commit user and batch id, which does nothing if the "
+                        f"commit is visible; without a batch id, see first whether Table.snapshots() has {published.id}."
+                    ) from error
+                self._env.surroundings.sleep(wait)
+        raise AssertionError("the last look returns or raises")
 
     def _is_kept(self, base: Snapshot | None, published: Snapshot) -> bool:
         has_files = not self._sent_again or self._has_its_list(published)
         return has_files and self._is_in_history(base, published)
 
-    def _finish(self, snapshot: Snapshot, used: set[str | None], failures: list[Failure]) -> None:
-        """What follows a commit that stands. No Exception leaves it."""
-        if not failures:  # A hint to a snapshot that a rollback may have removed would be taken for damage.
-            step = f"the LATEST hint of snapshot {snapshot.id}"
-            with after_commit_step(self._env.paths.name, step, _NO_HINT) as failed:
-                self._snapshots.write_latest_hint(snapshot.id)
-                self._env.step("hint-written")
-            failures += failed
+    def _finish(self, snapshot: Snapshot, used: set[str | None]) -> tuple[Failure, ...]:
+        """What follows a commit that stands, and what of it failed. No Exception leaves it."""
+        step = f"the LATEST hint of snapshot {snapshot.id}"
+        with after_commit_step(self._env.paths.name, step, _NO_HINT) as failures:
+            self._snapshots.write_latest_hint(snapshot.id)
+            self._env.step("hint-written")
         self._files.delete_except(used)
+        return tuple(failures)
 
     def _is_in_history(self, base: Snapshot | None, published: Snapshot) -> bool:
         """Whether readers come to a snapshot just published: the one that it goes on from may have gone meanwhile.
