@@ -15,6 +15,12 @@ SNAPSHOT_PREFIX, SCHEMA_PREFIX, BUCKET_PREFIX, CHANGELOG_PREFIX = "snapshot-", "
 #: How the names of records of maintenance begin. Persisted: do not change
 RECORD_PREFIX = "lakelsm-maintenance-"
 
+#: Name of the file that says which snapshot a table was last rolled back to. Persisted: do not change
+ROLLBACK_NAME = "lakelsm-rollback"
+
+#: How the names of manifest lists begin. Persisted: do not change
+MANIFEST_LIST_PREFIX = "manifest-list-"
+
 #: How the name of a data file's indexes ends. Persisted: do not change
 _FILE_INDEX_SUFFIX = ".index"
 

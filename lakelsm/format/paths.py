@@ -14,6 +14,7 @@ from lakelsm.format.file_names import (
     BUCKET_PREFIX,
     CHANGELOG_PREFIX,
     RECORD_PREFIX,
+    ROLLBACK_NAME,
     SCHEMA_PREFIX,
     SNAPSHOT_PREFIX,
     is_plain,
@@ -142,6 +143,11 @@ class TablePaths:
     def maintenance_record(self, started: int, run: str) -> str:
         """Return the path of the record of a run of maintenance; names ascend with the time that they are given."""
         return f"{self.service_dir}/{RECORD_PREFIX}{started:015d}-{run}"
+
+    @property
+    def last_rollback(self) -> str:
+        """File that holds the id and the mark of the snapshot that the branch was last rolled back to."""
+        return f"{self.service_dir}/{ROLLBACK_NAME}"
 
     def lookup_lease(self, uuid: str) -> str:
         """Return the path of the file for as long as which the servers of one service on a cluster run."""

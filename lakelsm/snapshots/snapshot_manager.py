@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 
 from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
-from lakelsm.format.file_names import snapshot_id_of
+from lakelsm.format.file_names import MANIFEST_LIST_PREFIX, snapshot_id_of
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.json_document import parse_object
 from lakelsm.snapshots.consumer_store import ConsumerStore
 from lakelsm.storage import FileIO
 from lakelsm.surroundings import SYSTEM
@@ -23,6 +25,7 @@ _LATEST_WAIT = 0.1
 #: Sizes that no snapshot, tag or hint file has.
 MAX_SNAPSHOT_BYTES = 16 << 20
 _MAX_HINT_BYTES = 64
+_MAX_ROLLBACK_BYTES = 4096
 #: Ids are of 64 bits.
 _MOST_ID = (1 << 63) - 1
 
@@ -180,8 +183,11 @@ class SnapshotManager:
             snapshot_id = max(self._listed(), default=snapshot_id)
 
     def told_latest_id(self) -> int | None:
-        """The id that the LATEST hint names, whether or not there is such a snapshot."""
-        return self._hint(self._paths.latest_hint)
+        """The id that the LATEST hint names, whether or not there is such a snapshot.
+
+        Raises what the store raises: a hint that cannot be read is not a missing one.
+        """
+        return self._told(self._paths.latest_hint)
 
     def told_earliest_id(self) -> int | None:
         """The oldest snapshot's id, which EARLIEST tells from then on: nobody has to list for it again."""
@@ -198,20 +204,33 @@ class SnapshotManager:
 
         Who comes to rely on an old snapshot (a tag) looks with `is_expiring` afterwards, so that one sees the other.
         """
-        hint = self._hint(self._paths.earliest_hint)
+        hint = self._told(self._paths.earliest_hint)
         if hint is None or hint < snapshot_id or not self._exists(hint):
             self._file_io.write(self._paths.earliest_hint, str(snapshot_id).encode("ascii"))
 
     def is_expiring(self, snapshot_id: int) -> bool:
-        """Whether a snapshot that is still there expires: EARLIEST names a later one, which is there."""
-        earliest = self._hint(self._paths.earliest_hint)
-        return earliest is not None and snapshot_id < earliest and self._exists(earliest)
+        """Whether a snapshot that is still there expires: EARLIEST names a later one, which is there.
+
+        Raises what the store raises: an EARLIEST that cannot be read may announce the expiry. Where what it names is
+        not there, it is read again: the next expiry moves EARLIEST on before it removes that one, a rollback does not.
+        """
+        known, earliest = None, self._told(self._paths.earliest_hint)
+        while earliest is not None and snapshot_id < earliest and earliest != known:
+            if self._exists(earliest):
+                return True
+            known, earliest = earliest, self._told(self._paths.earliest_hint)
+        return False
 
     def withdraw_earliest(self, snapshot_id: int) -> None:
         """Take an announcement back that names a later snapshot than this one: what it named was rolled back."""
-        hint = self._hint(self._paths.earliest_hint)
+        hint = self._told(self._paths.earliest_hint)
         if hint is not None and hint > snapshot_id:
             self._file_io.write(self._paths.earliest_hint, str(min(self._listed(), default=1)).encode("ascii"))
+
+    def record_rollback(self, target: Snapshot) -> None:
+        """Record that all snapshots above ``target`` were removed, before the rollback's consumer is deleted."""
+        content = json.dumps({"snapshot": target.id, "mark": target.mark}).encode()
+        self._file_io.write(self._paths.last_rollback, content)
 
     def is_linked(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot that was read goes on from the one that lies before it, or from one that has expired.
@@ -278,6 +297,7 @@ class SnapshotManager:
 
         LATEST is written after a snapshot is published, and before a rollback removes any. Only a commit beside a
         rollback may write it too late: the rollback, whose consumer is there, or the commit corrects it in a moment.
+        Where the commit died before it did, the rollback's record shows it.
         """
         for attempt in range(_LATEST_RETRIES):
             if attempt:
@@ -287,11 +307,47 @@ class SnapshotManager:
                 return newest or None
             if self._exists(told):
                 return told
+            if self._is_left_by_rollback(newest):
+                return newest
         remedy = f"or accept its loss: roll back to snapshot {newest}" if newest else "or delete the hint"
         raise CorruptTableError(
             f"Table {self._paths.name}: {self._paths.snapshot_file(told)} is missing, which the LATEST hint names; the "
             f"newest snapshot that is there is {newest or 'none'}. Restore the file, {remedy}."
         )
+
+    def _is_left_by_rollback(self, newest: int) -> bool:
+        """Whether LATEST, which names a later snapshot than the newest, names one that a rollback removed.
+
+        The last rollback went to the newest snapshot, and between its record and the writing of LATEST nobody wrote a
+        manifest list, so nobody published a snapshot. The times are the store's.
+        """
+        if not self._is_last_rollback_to(newest):
+            return False
+        files = (self._paths.service_dir, self._paths.snapshot_dir, self._paths.manifest_dir)
+        records, hints, manifests = map(self._modified, files)
+        recorded, hinted = records.get(self._paths.last_rollback), hints.get(self._paths.latest_hint)
+        if recorded is None or hinted is None:
+            return False
+        prefix = f"{self._paths.manifest_dir}/{MANIFEST_LIST_PREFIX}"
+        lists = (time for path, time in manifests.items() if path.startswith(prefix))
+        return not any(recorded <= time <= hinted for time in lists)
+
+    def _is_last_rollback_to(self, snapshot_id: int) -> bool:
+        """Whether the record of the last rollback names a snapshot that is there. A damaged record names none."""
+        snapshot = self.try_get(snapshot_id) if snapshot_id else None
+        if snapshot is None:
+            return False
+        path = self._paths.last_rollback
+        try:
+            values = parse_object(self._file_io.read(path, _MAX_ROLLBACK_BYTES), path)
+        except (FileNotFoundError, CorruptTableError):
+            return False
+        return (values.get("snapshot"), values.get("mark")) == (snapshot.id, snapshot.mark)
+
+    def _modified(self, directory: str) -> dict[str, int]:
+        """When the files of a directory were written (epoch milliseconds), by path."""
+        entries = self._file_io.entries(directory)
+        return {f"{directory}/{entry.name}": entry.modified for entry in entries if not entry.is_directory}
 
     def _exists(self, snapshot_id: int) -> bool:
         return self._file_io.exists(self._paths.snapshot_file(snapshot_id))
@@ -305,8 +361,15 @@ class SnapshotManager:
     def _hint(self, path: str) -> int | None:
         """Return a hint's number; None when it is missing, being replaced, no number or no readable file."""
         try:
+            return self._told(path)
+        except OSError:
+            return None
+
+    def _told(self, path: str) -> int | None:
+        """Return a hint's number; None when it is missing, being replaced or no number. Raises what the store raises."""
+        try:
             text = self._file_io.read(path, _MAX_HINT_BYTES).decode("ascii").strip()
-        except (OSError, UnicodeDecodeError, CorruptTableError):
+        except (FileNotFoundError, IsADirectoryError, UnicodeDecodeError, CorruptTableError):
             return None
         return int(text) if text.isdecimal() and 0 < int(text) <= _MOST_ID else None
 

@@ -22,6 +22,8 @@ from tests.simulation.memory_store import MemoryStore
 from tests.simulation.row_files import DoubledRowError, State, StoredRow, data_path, merged, shown, stored_rows
 from tests.simulation.version_entries import VersionEntries
 
+#: Files that hold what was last said, and are written over.
+_REWRITTEN = ("LATEST", "EARLIEST", "lakelsm-rollback")
 #: What a batch makes of the rows before it.
 Effect = Callable[[State], State]
 
@@ -208,7 +210,7 @@ class Ledger:
                 self._keep(path, Tag.from_json(data, path).snapshot.uuid or "")
             elif name == "EARLIEST" and "/snapshot/" in path:
                 self._announced(path.rsplit("/", 1)[0], int(data))
-            elif before is not None and before != data and name not in ("LATEST", "EARLIEST"):
+            elif before is not None and before != data and name not in _REWRITTEN:
                 raise Violation(f"{path} was written again with other content")
         except (Violation, DoubledRowError, LakelsmError) as error:
             self._stop(error)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +13,8 @@ import pytest
 
 from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
 from lakelsm.format.snapshot import CHECKSUMS_KEY
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
+from lakelsm.storage import LocalFileIO
 from tests.commit.commit_table import CommitTable, add, file
 
 
@@ -49,6 +53,82 @@ def test_a_hint_above_the_newest_snapshot_is_damage_unless_a_rollback_runs(table
             find()
     table.file_io.write(table.paths.consumer("lakelsm-rollback-to-12"), b'{"nextSnapshot": 12}')
     assert table.snapshots.latest_id() == 12
+
+
+def test_a_hint_of_a_snapshot_that_a_rollback_removed_is_no_damage(table: CommitTable) -> None:
+    """A commit wrote it after the rollback ended, and died before it looked whether its snapshot is there."""
+    kept, snapshots = table.snapshots.get(10), table.snapshots
+    table.expire(11, 12)
+    snapshots.record_rollback(kept)
+    table.file_io.write(table.paths.latest_hint, b"12")
+    written = Path(table.paths.manifest_dir) / "manifest-list-late-0"
+    written.write_bytes(b"")
+    record, hint = table.paths.last_rollback, table.paths.latest_hint
+    for recorded, listed, hinted, is_sound in ((5, 4, 6, True), (5, 7, 6, True), (5, 5, 6, False), (5, 6, 7, False)):
+        for path in Path(table.paths.manifest_dir).iterdir():
+            os.utime(path, (1, 1))
+        for name, second in ((record, recorded), (str(written), listed), (hint, hinted)):
+            os.utime(name, (second, second))
+        if is_sound:
+            assert snapshots.latest_id() == 10 and snapshots.latest() == kept
+            snapshots.check_complete()
+        else:  # A snapshot may have been published after the rollback.
+            with pytest.raises(CorruptTableError, match="snapshot-12 is missing"):
+                snapshots.latest_id()
+    os.utime(written, (1, 1))
+    for other in (replace(kept, base_manifest_list="another"), replace(kept, id=9)):
+        snapshots.record_rollback(other)
+        os.utime(record, (5, 5))
+        with pytest.raises(CorruptTableError, match="snapshot-12 is missing"):
+            snapshots.latest()
+    Path(record).write_bytes(b"{")
+    with pytest.raises(CorruptTableError, match="snapshot-12 is missing"):
+        snapshots.latest()
+
+
+class _MovedOn(LocalFileIO):
+    """An expiry announces a later snapshot, and removes those below, before the first look whether a file exists."""
+
+    table: CommitTable
+
+    def exists(self, path: str) -> bool:
+        if not self.table.file_io.exists(self.table.paths.snapshot_file(8)):
+            return super().exists(path)
+        self.table.snapshots.announce_earliest(9)
+        self.table.expire(*range(3, 9))
+        return super().exists(path)
+
+
+def test_an_expiry_that_moves_earliest_on_while_it_is_looked_at_is_seen(table: CommitTable) -> None:
+    table.snapshots.announce_earliest(6)
+    files = _MovedOn()
+    files.table = table
+    assert SnapshotManager(files, table.paths).is_expiring(2)
+
+
+class _NoHints(LocalFileIO):
+    """The store fails when a hint is read."""
+
+    def read(self, path: str, limit: int | None = None) -> bytes:
+        if path.endswith(("EARLIEST", "LATEST")):
+            raise TimeoutError(path)
+        return super().read(path, limit)
+
+
+def test_a_hint_that_the_store_fails_to_read_is_not_taken_for_a_missing_one(table: CommitTable) -> None:
+    table.snapshots.announce_earliest(6)
+    snapshots = SnapshotManager(_NoHints(), table.paths)
+    looks: tuple[Callable[[], object], ...] = (
+        lambda: snapshots.is_expiring(2),
+        lambda: snapshots.announce_earliest(3),
+        lambda: snapshots.withdraw_earliest(2),
+        snapshots.told_latest_id,
+        snapshots.latest_id,
+    )
+    for look in looks:
+        with pytest.raises(TimeoutError):
+            look()
+    assert snapshots.earliest_id() == 1, "it is listed"
 
 
 def test_a_table_all_of_whose_snapshots_are_missing_is_damaged(table: CommitTable) -> None:

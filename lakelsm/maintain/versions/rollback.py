@@ -238,6 +238,7 @@ def _remove_snapshots(store: TableStore, target: Snapshot, later: _Later) -> _La
         pairs = enumerate(zip([target, *present], present))
         late = (at for at, (before, each) in pairs if each.mark in removed or not _goes_on(each, before))
         doomed = present[next(late, len(present)) :]
+    store.snapshots.record_rollback(target)
     newest = store.snapshots.latest()
     if newest is not None and newest.id >= target.id:
         _point_latest(store, newest)

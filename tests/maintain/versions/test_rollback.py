@@ -274,6 +274,17 @@ def test_commits_that_come_in_between_go_where_their_base_went_and_stay_where_it
     assert values(table) == [*ROWS[3], "v8"], "it came after the rollback"
 
 
+def test_a_hint_that_a_commit_writes_after_a_rollback_is_no_damage_and_a_lost_commit_is(table: Table) -> None:
+    table.rollback(2)
+    latest = Path(table._store().paths.latest_hint)
+    latest.write_text("5")
+    assert values(table) == ROWS[2] and table.check() is not None
+    assert table.write(rows((3, "new"))).snapshot_id == 3 and latest.read_text() == "3"
+    Path(table._store().paths.snapshot_file(3)).unlink()
+    with pytest.raises(CorruptTableError, match="snapshot-3 is missing"):
+        values(table)
+
+
 def test_another_rollback_is_refused_and_the_killed_one_finishes(table: Table) -> None:
     store = table._store()
     held = f"{ROLLBACK_CONSUMER}4"
