@@ -80,10 +80,12 @@ def warn_committed(text: str) -> None:
 
 
 @contextmanager
-def after_commit_step(table: str, step: str, remedy: str) -> Iterator[list[Failure]]:
+def after_commit_step(
+    table: str, step: str, remedy: str, *, done: str = "the commit"
+) -> Iterator[list[Failure]]:
     """Take a step that follows a commit to a table: an Exception within is warned of and does not leave it.
 
-    The list that it hands in has the failure afterwards. ``remedy`` is a sentence.
+    The list that it hands in has the failure afterwards. ``remedy`` is a sentence; ``done`` is what succeeded.
     """
     failures: list[Failure] = []
     try:
@@ -91,7 +93,7 @@ def after_commit_step(table: str, step: str, remedy: str) -> Iterator[list[Failu
     except Exception as error:  # noqa: BLE001  The commit stands, whatever it is.
         failures.append(Failure.of(error, step, remedy))
         reason = failures[-1].text.rstrip(".")
-        warn_committed(f"Table {table}: the commit succeeded, and {step} after it failed: {reason}. {remedy}")
+        warn_committed(f"Table {table}: {done} succeeded, and {step} after it failed: {reason}. {remedy}")
 
 
 @contextmanager

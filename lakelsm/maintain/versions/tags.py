@@ -126,7 +126,8 @@ def rename_tag(
             if not _publish(store, new_name, tag, surroundings):
                 raise taken
             _check_held(store, new_name, holder)
-            with after_commit_step(store.name, f"the deletion of tag {name!r}", f"Table.delete_tag({name!r}) does it."):
+            step, remedy = f"the deletion of tag {name!r}", f"Call Table.delete_tag({name!r})."
+            with after_commit_step(store.name, step, remedy, done=f"the creation of tag {new_name!r}"):
                 store.file_io.delete(store.paths.tag(name))
     return tag_info(new_name, tag)
 
@@ -153,7 +154,8 @@ def replace_tag(
         store.file_io.write(store.paths.tag(name), _content(store, name, tag))
         _check_held(store, name, holder)
     if released is not None:
-        with after_commit_step(store.name, f"the deletion of the files that tag {name!r} alone kept", _ORPHANS):
+        step = "the deletion of the files that only the replaced tag kept"
+        with after_commit_step(store.name, step, _ORPHANS, done=f"the replacement of tag {name!r}"):
             released.keep_retained()
             released.delete()
     return tag_info(name, tag)
@@ -181,8 +183,9 @@ def delete_tags(store: TableStore, names: Sequence[str], *, dry_run: bool = Fals
         for name in names:
             store.file_io.delete(store.paths.tag(name))
         if released is not None:
-            with after_commit_step(store.name, "the deletion of the files that deleted tags kept", _ORPHANS) as failures:
-                # Looked at again: whoever came to rely on a tag meanwhile sees that it is gone, or is seen here.
+            step, done = "the deletion of the files that only deleted tags kept", "the deletion of tags"
+            with after_commit_step(store.name, step, _ORPHANS, done=done) as failures:
+                # Looked at again: an operation that needs a tag's files sees that the tag is deleted, or is seen here.
                 released.keep_retained()
                 deleted = released.delete()
             if failures:
@@ -339,7 +342,8 @@ def _is_kept(store: TableStore, snapshot: Snapshot) -> bool:
 def _check_held(store: TableStore, name: str, holder: str) -> None:
     """Take a tag back whose holder has gone: this process slept until the holder's time was over."""
     held = True
-    with after_commit_step(store.name, f"the check that tag {name!r} was made in time", _TAG_STANDS):
+    step = "the check that it was made in time"
+    with after_commit_step(store.name, step, _TAG_STANDS, done=f"the creation of tag {name!r}"):
         held = store.tags.try_get(holder) is not None
     if not held:
         store.file_io.delete(store.paths.tag(name))

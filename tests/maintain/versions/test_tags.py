@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -18,6 +21,7 @@ from lakelsm.snapshots.table_store import TableStore
 from lakelsm.snapshots.tag_store import HOLDING_TAG
 from lakelsm.storage import LocalFileIO
 from lakelsm.surroundings import Surroundings
+from tests.failing_file_io import Plan, failing_table
 
 SCHEMA = pa.schema([("id", pa.int32()), ("v", pa.string())])
 
@@ -328,3 +332,33 @@ def test_a_tag_is_deleted_and_an_unknown_one_lists_the_tags(table: Table) -> Non
     assert (done.tags, done.files, table.tags()) == (("q",), 0, [])
     with pytest.raises(SnapshotNotFoundError, match="no tag 'q'; its tags: none"):
         table.delete_tag("q")
+
+
+def test_a_warning_of_a_tag_says_what_succeeded_and_never_that_a_commit_did(table: Table, tmp_path: Path) -> None:
+    table.create_tag("a")
+    table.write(rows((4, "v4")))
+    table.compact(full=True, engine="local")
+    table.expire_snapshots(retain_last=1)
+    changes: dict[str, Callable[[Table], object]] = {
+        "the creation of tag 'new' succeeded, and the check": lambda table: table.create_tag("new"),
+        "the creation of tag 'new' succeeded, and the deletion of tag 'a'": lambda table: table.rename_tag("a", "new"),
+        "the replacement of tag 'a' succeeded": lambda table: table.replace_tag("a"),
+        "the deletion of tags succeeded": lambda table: table.delete_tag("a"),
+    }
+    for number, (text, change) in enumerate(changes.items()):
+        every = Plan(1 << 30, MemoryError, published=True)
+        shutil.copytree(tmp_path / "db.db" / "t", tmp_path / f"{number}")
+        change(failing_table(tmp_path / f"{number}", every))
+        found: list[str] = []
+        for first in range(every.seen, 0, -1):
+            root = tmp_path / f"{number}-{first}"
+            shutil.copytree(tmp_path / "db.db" / "t", root)
+            with warnings.catch_warnings(record=True) as warned, suppress(MemoryError):
+                warnings.simplefilter("always")
+                change(failing_table(root, Plan(first, MemoryError, 1, published=True)))
+            found += [str(each.message) for each in warned]
+            if any(text in each for each in found):
+                break
+        else:
+            pytest.fail(f"no warning that {text}: {found}")
+        assert not any("commit succeeded" in each for each in found)
