@@ -115,3 +115,22 @@ def test_a_fast_forward_of_java_below_earliest_is_no_unfinished_expiry(
     assert table._store().snapshots.ids()[0] < earliest == int((path / "snapshot" / "EARLIEST").read_text())
     assert table.check(data="full", engine="local").findings == ()
     assert java.read(path) == ours.read(path)
+
+
+def test_a_fast_forward_of_java_above_older_snapshots_is_no_unfinished_expiry(
+    ours: LakelsmTables, java: JavaPaimon, path: Path
+) -> None:
+    """It copies EARLIEST of the branch, and leaves the older snapshots of the main branch below it."""
+    table = made(ours, path)
+    ours.write(path, one("x", "second"))  # type: ignore[arg-type]
+    newest = table._store().snapshots.latest_id() or 0
+    java.version(path, "create", "t2", newest)
+    java.branch(path, "create", "b", "t2")
+    table.branch("b").write(one("x", "branch"))
+    java.branch(path, "forward", "b")
+    assert table._store().snapshots.ids()[0] < newest == int((path / "snapshot" / "EARLIEST").read_text())
+    assert table.check(data="full", engine="local").findings == ()
+    assert java.read(path) == ours.read(path)
+    table.expire_snapshots(retain_last=1)
+    assert table.check(data="full", engine="local").findings == ()
+    assert len(table._store().snapshots.ids()) == 1 and java.read(path) == ours.read(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lakelsm.errors import CorruptTableError, LakelsmError
+from lakelsm.format.paths import MAIN_BRANCH
 from lakelsm.maintain.check.findings import Findings
 from lakelsm.maintain.check.rules import EXPIRY_UNFINISHED, LATEST_HINT, STALE_HINT
 from lakelsm.snapshots.table_store import TableStore
@@ -33,7 +34,8 @@ class Hints:
         """The snapshots from the one that EARLIEST names on: those below it expire, and their files may be gone.
 
         Unless all of them are newer than the hint: Java's fast-forward copies a branch's snapshots below the EARLIEST of
-        the main branch, which it leaves as it is.
+        the main branch, which it leaves where the branch has none. A branch's EARLIEST it copies, above older snapshots
+        of the main branch.
         """
         paths = self._store.paths
         earliest = self._hint(paths.earliest_hint)
@@ -45,9 +47,12 @@ class Hints:
             return ids
         if self._are_newer([snapshot_id for snapshot_id in ids if snapshot_id < earliest]):
             return ids
+        kept = [snapshot_id for snapshot_id in ids if snapshot_id >= earliest]
+        if self._is_of_a_branch(earliest):
+            return kept
         problem = f"snapshots from {ids[0]} on are there, and EARLIEST says that {earliest} is the oldest that stays"
         self._findings.add(EXPIRY_UNFINISHED, paths.snapshot_dir, problem, paths.snapshot_file(ids[0]))
-        return [snapshot_id for snapshot_id in ids if snapshot_id >= earliest]
+        return kept
 
     def _are_newer(self, below: Sequence[int]) -> bool:
         """Whether the files of all these snapshots were written after EARLIEST."""
@@ -55,6 +60,21 @@ class Hints:
         times = {entry.name: entry.modified for entry in self._store.file_io.entries(paths.snapshot_dir)}
         hint, files = _name(paths.earliest_hint), [_name(paths.snapshot_file(snapshot_id)) for snapshot_id in below]
         return hint in times and all(times.get(file, 0) > times[hint] for file in files)
+
+    def _is_of_a_branch(self, earliest: int) -> bool:
+        """Whether the hint and its snapshot are those of a branch, from which a fast-forward has copied them."""
+        paths, file_io = self._store.paths, self._store.file_io
+        if paths.branch != MAIN_BRANCH:
+            return False
+        snapshot = file_io.read(paths.snapshot_file(earliest))
+        for branch in map(paths.of_branch, self._store.branches.names()):
+            try:
+                hint = file_io.read(branch.earliest_hint, _MAX_HINT_BYTES).strip()
+                if hint == str(earliest).encode() and file_io.read(branch.snapshot_file(earliest)) == snapshot:
+                    return True
+            except OSError:
+                continue
+        return False
 
     def _hint(self, path: str) -> int | None:
         try:

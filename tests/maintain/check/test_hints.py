@@ -52,3 +52,25 @@ def test_snapshots_below_earliest_that_are_newer_than_it_are_no_leftovers_of_an_
     os.utime(store.paths.snapshot_file(1), (1_400_000_000, 1_400_000_000))
     assert list(Hints(store, findings).kept(store.snapshots.ids())) == [3]
     assert [rule for rule, _ in findings._found] == ["expiry-unfinished"]
+
+
+def test_an_earliest_that_is_a_branchs_is_no_leftover_of_an_expiry(tmp_path: Path) -> None:
+    """Java's fast-forward copies EARLIEST of the branch, and keeps the older snapshots of the main branch."""
+    table = versioned_table(tmp_path, 3)
+    table.create_tag("t", snapshot_id=2)
+    table.create_branch("b", "t")
+    store = table._store()
+    copied = Path(store.paths.of_branch("b").earliest_hint)
+    hint = Path(store.paths.earliest_hint)
+    copied.write_text("2")
+    for text, kept, rules in (("2", [2, 3], []), ("3", [3], ["expiry-unfinished"])):
+        hint.write_text(text)
+        findings = Findings()
+        assert list(Hints(store, findings).kept(store.snapshots.ids())) == kept
+        assert [rule for rule, _ in findings._found] == rules
+    hint.write_text("2")
+    branch = Path(store.paths.of_branch("b").snapshot_file(2))
+    branch.write_text(branch.read_text() + " ")
+    findings = Findings()
+    assert list(Hints(store, findings).kept(store.snapshots.ids())) == [2, 3]
+    assert [rule for rule, _ in findings._found] == ["expiry-unfinished"], "another history's"
