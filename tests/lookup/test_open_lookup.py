@@ -77,6 +77,8 @@ def test_a_key_without_its_partition_column_has_a_row_in_each(tmp_path: Path) ->
         made.delete(where="p = 'b'", engine="local")
         assert [row["v"] for row in lookup.get_all(1)] == ["new"]
         assert (whole.get(1, "a"), whole.get(1, "b")) == ({"p": "a", "k": 1, "v": "new"}, None)
+    with pytest.raises(InvalidInputError, match=r"the primary key \(k\) lacks a partition column: set 'lookup.cache' to"):
+        made.lookup(cache="partial")
 
 
 def test_rows_that_a_condition_leaves_out_are_not_found(table: Table) -> None:

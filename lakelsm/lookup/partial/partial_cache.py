@@ -59,11 +59,7 @@ class PartialCache:
         Raises InvalidInputError unless the key is the table's primary key.
         """
         if not spec.by_primary_key:
-            keys = ", ".join(spec.store.schema.primary_keys)
-            raise InvalidInputError(
-                f"Table {spec.store.name}: a 'partial' cache answers lookups by the whole primary key ({keys}), not by "
-                f"({', '.join(spec.key)}): set 'lookup.cache' to 'full'."
-            )
+            raise InvalidInputError(f"Table {spec.store.name}: a 'partial' cache {spec.not_by_primary_key}")
         spec = followed(spec)
         format = store_format(spec.store.options) if format is None else format
         live = LiveBuckets.of(spec, spec.store.snapshots.latest())

@@ -67,10 +67,7 @@ class RemoteCache:
     def open(spec: LookupSpec) -> RemoteCache:
         """Connect to the servers of a table. Raises LookupServiceError where there are none, or they do not answer."""
         if not spec.by_primary_key:
-            raise InvalidInputError(
-                f"A query service finds rows by the primary key ({', '.join(spec.store.schema.primary_keys)}), not by "
-                f"{', '.join(spec.key)}: set 'lookup.cache' = 'full'."
-            )
+            raise InvalidInputError(f"Table {spec.store.name}: a query service {spec.not_by_primary_key}")
         cache = RemoteCache(spec, ClientAccess.of(spec.store.options))
         try:
             cache._told("open")

@@ -263,7 +263,7 @@ def test_what_is_no_server_of_lookups_is_told_as_such(tmp_path: Path) -> None:
 
 def test_other_keys_than_the_primary_key_need_a_full_cache(tmp_path: Path) -> None:
     table = simple(tmp_path / "t")
-    with service(table.store), pytest.raises(InvalidInputError, match=r"'lookup.cache' = 'full'"):
+    with service(table.store), pytest.raises(InvalidInputError, match=r"set 'lookup.cache' to 'full'"):
         RemoteCache.open(spec_of(table, key=["v"]))
 
 
