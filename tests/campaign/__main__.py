@@ -87,6 +87,7 @@ class _Campaign:
         for name, tally in self.tallies.items():
             counts = (f"{what} {count}" for what, count in sorted(tally.kills.items()))
             print(f"{name}: {tally.kills.total()} kills ({', '.join(counts)}), {tally.late.total()} came too late;")
+            print(f"    {tally.published} of them between the publication of a snapshot and the end of its operation;")
             print(f"    {tally.acknowledged} acknowledged batches; kills with leftovers: {dict(tally.with_leftovers)}")
             print(f"    leftovers: {dict(tally.leftovers)}")
             if tally.told:

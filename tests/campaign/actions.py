@@ -10,6 +10,8 @@ from uuid import uuid4
 import pyarrow as pa
 
 from lakelsm import Table, TableNotFoundError
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.storage import FileIO
 from tests.campaign.ledger import Batch
 from tests.campaign.places import TablePlace
 from tests.campaign.processes import CampaignError, Voice
@@ -33,10 +35,27 @@ class Action:
 
 
 def act(say: Voice, place: TablePlace, action: Action) -> None:
-    """An action in this process, without a JVM."""
+    """An action in this process, without a JVM. Each snapshot that it publishes is said at once, before anything else."""
     doer = Doer(say, place.opened(), None)
+    _say_publications(say, place.store().file_io)
     say("begin")
     doer.does(action)
+
+
+def _say_publications(say: Voice, file_io: FileIO) -> None:
+    """Say by 'published' the batch of each snapshot of the main branch that a store of this kind creates from now on."""
+    kind = type(file_io)
+    create = kind.create_if_absent
+
+    def create_and_say(self: FileIO, path: str, data: bytes) -> bool:
+        created = create(self, path, data)
+        folder, _, name = path.rpartition("/")
+        if created and name.startswith("snapshot-") and folder.endswith("/snapshot") and "/branch/" not in path:
+            snapshot = Snapshot.from_json(data)
+            say("published", (snapshot.commit_kind, (snapshot.commit_user, snapshot.commit_identifier)))
+        return created
+
+    kind.create_if_absent = create_and_say  # type: ignore[method-assign]
 
 
 @dataclass

@@ -12,6 +12,8 @@ from tests.campaign.places import TablePlace
 from tests.campaign.processes import CampaignError, Voice
 from tests.maintain.orphans.table_census import stored, unnamed_of
 
+_STRAY = {"manifest-stray"}
+
 
 def followed(say: Voice, place: TablePlace, ledger: Ledger) -> None:
     """The result is the ledger, with what snapshots, tags and branches tell, and the states; no row is read."""
@@ -29,7 +31,8 @@ def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: 
 
     Until the table is ``settled`` a check may tell of what a kill left half-way: a hint that is behind; an expiry, of
     which what EARLIEST gave up is not to be read; a rollback; and a branch that is being made or deleted, which nobody
-    can open. A hint stays behind until the next commit: a rerun that finds everything committed makes none.
+    can open. A hint stays behind until the next commit: a rerun that finds everything committed makes none. Manifests of
+    killed commits stay until orphans are removed.
     Raises CampaignError, or whatever a read raises that may not fail.
     """
     table, store = place.opened(), place.store()
@@ -46,13 +49,19 @@ def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: 
     check = table.check(data="full", engine="local")
     found = {finding.rule for finding in check.findings}
     # What held a snapshot for a tag stays for its time.
-    allowed = {"tag-unfinished", *(["stale-hint"] if ledger.left_behind == latest else [])}
+    allowed = {"tag-unfinished", "manifest-stray", *(["stale-hint"] if ledger.left_behind == latest else [])}
     if not settled:
         allowed |= {"expiry-unfinished", "rollback-unfinished", "branch-unfinished", "stale-hint"}
         ledger.left_behind = latest if "stale-hint" in found else None
     if found - allowed or not check.complete:
         raise CampaignError(check.as_text())
-    leftovers = _leftovers(table, store, remove)
+    left = unnamed_of(store, stored(store))
+    strays = {finding.thing.removeprefix(f"{store.paths.root}/") for finding in check.findings if finding.rule in _STRAY}
+    expected = {path for path in left if path.startswith("manifest/") and not path.endswith(".tmp")}
+    # Of an expiry, rollback or tag that is half-way it may not be known which are stray.
+    if strays - expected or (found <= _STRAY and strays != expected):
+        raise CampaignError(f"stray manifests: {sorted(strays ^ expected)[:10]}")
+    leftovers = _leftovers(table, store, left, remove)
     ledger.latest = latest
     say("result", (ledger, leftovers, states))
 
@@ -101,9 +110,8 @@ def _branches(table: Table | None, store: TableStore, ledger: Ledger) -> None:
     ledger.branches = found
 
 
-def _leftovers(table: Table, store: TableStore, remove: bool) -> Counter[str]:
+def _leftovers(table: Table, store: TableStore, left: set[str], remove: bool) -> Counter[str]:
     """Orphan removal finds what a plain count of names finds, and takes it where it is told to."""
-    left = unnamed_of(store, stored(store))
     planned = table.remove_orphans(0, force=True, dry_run=True, engine="local")
     if planned.files != len(left):
         raise CampaignError(f"orphans: {planned.files} of {len(left)}: {planned.examples}, {sorted(left)[:10]}")

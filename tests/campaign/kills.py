@@ -30,6 +30,8 @@ KINDS = {
     "delete_branch": 1,
     "fast_forward": 3,
 }
+#: What is killed after the publication of a snapshot, which hint, deletions, compaction and expiry follow.
+PUBLISHING = {"write": 3, "compact": 1}
 #: Kills that one table has to bear.
 ROUNDS = 10
 #: Requests that a killed process has sent may still be carried out by the server for so long.
@@ -41,6 +43,7 @@ _MOST_SNAPSHOTS = 12
 class Tally:
     """Kills by what was killed while it did what; ``late``: the process was done before; leftovers found by kind.
 
+    ``published``: those between the publication of a snapshot and the end of the operation that published it.
     ``told``: how actions ended whose JVM was killed.
     """
 
@@ -50,6 +53,7 @@ class Tally:
     leftovers: Counter[str] = field(default_factory=Counter)
     with_leftovers: Counter[str] = field(default_factory=Counter)
     acknowledged: int = 0
+    published: int = 0
     #: How long an action of a kind takes, about, by kind and place.
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -57,6 +61,7 @@ class Tally:
         for name in ("kills", "told", "late", "leftovers", "with_leftovers"):
             getattr(self, name).update(getattr(other, name))
         self.acknowledged += other.acknowledged
+        self.published += other.published
         self.seconds |= other.seconds
 
 
@@ -86,7 +91,7 @@ class Life:
         chance = random.Random(seed)
         layout = chance.choice(LAYOUTS)
         options = {**layout.options, "write-only": "true"}
-        if chance.random() < 0.4:  # Compactions follow commits, and expiry, which leaves what the ledger follows.
+        if chance.random() < 0.6:  # Compactions follow commits, and expiry, which leaves what the ledger follows.
             options |= {
                 "write-only": "false",
                 "num-sorted-run.compaction-trigger": "3",
@@ -106,10 +111,13 @@ class Life:
     def round(self, remove: bool) -> None:
         """One kill, whatever is needed before it, and all that must hold after it."""
         kinds = KINDS if self.driver is None else SPARK_KINDS
+        published = self.driver is None and self.chance.random() < 0.6  # Some come too late.
+        if published:
+            kinds = PUBLISHING
         kind = self.chance.choices(list(kinds), list(kinds.values()))[0]
         action = self.prepared(kind)
         self.begins(action)
-        if self.killed(action) if self.driver is None else self.killed_on_spark(action, self.driver):
+        if self.killed(action, published) if self.driver is None else self.killed_on_spark(action, self.driver):
             self.audited(remove=False, count=kind)
         self.finished(action)
         if kind == "write":
@@ -277,18 +285,27 @@ class Life:
                 else:
                     self.ledger.acknowledged(key, snapshot_id)
                     self.tally.acknowledged += 1
+            elif word == "published" and action.kind == "write" and not action.branch:
+                self.ledger.published(*value)
 
-    def killed(self, action: Action) -> bool:
-        """Begin an action in a process and kill it; False where it was done before, or raised."""
-        pace = f"{action.kind} {'local' if self.place.is_local else 'object store'}"
-        seconds = self.tally.seconds.setdefault(pace, 0.1 if self.place.is_local else 0.5)
+    def killed(self, action: Action, published: bool) -> bool:
+        """Begin an action in a process and kill it; False where it was done before, or raised.
+
+        ``published``: not before a snapshot of it is published.
+        """
+        pace = f"{action.kind}{' published' if published else ''} {'local' if self.place.is_local else 'object store'}"
+        usual = 0.02 if published else 0.1
+        seconds = self.tally.seconds.setdefault(pace, usual if self.place.is_local else 5 * usual)
         child = Child.of(act, self.place, action)
         begun = child.heard()
         if begun is None or begun[0] != "begin":
             raise CampaignError(f"{action.kind}: {begun}")
-        time.sleep(self.chance.uniform(0, seconds) * max(1, len(action.batches)))
+        words, count = [], max(1, len(action.batches))
+        if published:
+            words = child.heard_until("published", self.chance.randint(1, count))
+        time.sleep(self.chance.uniform(0, seconds) * (1 if published else count))
         child.kill()
-        words = child.all_heard()
+        words += child.all_heard()
         self.hear(action, words)
         if "raised" in dict(words):
             raise CampaignError(f"{action.kind}: {dict(words)['raised']}")
@@ -296,10 +313,13 @@ class Life:
             time.sleep(SERVER_SECONDS)
         if "done" in dict(words):
             self.tally.late[action.kind] += 1
-            self.tally.seconds[pace] = 0.9 * dict(words)["done"] / max(1, len(action.batches))
+            self.tally.seconds[pace] = 0.8 * seconds if published else 0.9 * dict(words)["done"] / count
             return False
+        ends = [word for word, _ in words if word in ("published", "acknowledged")]
+        within = ends[-1:] == ["published"]
         self.tally.kills[f"driver: {action.kind}"] += 1
-        self.tally.seconds[pace] = 1.05 * seconds
+        self.tally.published += within
+        self.tally.seconds[pace] = 0.8 * seconds if published and not within else 1.05 * seconds
         return True
 
     def killed_on_spark(self, action: Action, driver: SparkDriver) -> bool:

@@ -109,6 +109,11 @@ class Ledger:
             self.tried.discard(key)
             self.required.add(key)
 
+    def published(self, kind: CommitKind, key: Key) -> None:
+        """A snapshot was created: a batch that it is of is in, though nobody was told yet."""
+        if kind not in (CommitKind.COMPACT, CommitKind.ANALYZE):
+            self.acknowledged(key if key in self.batches else (key[0], -1), 0)
+
     def follow(self, store: TableStore) -> list[State]:
         """The states of the retained snapshots of a branch, oldest first; CampaignError for what cannot be.
 

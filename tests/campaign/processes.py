@@ -59,6 +59,14 @@ class Child:
             return None
         return word, value
 
+    def heard_until(self, word: str, times: int) -> list[tuple[str, Any]]:
+        """What it says until it has said a word so many times, or ends."""
+        found: list[tuple[str, Any]] = []
+        while times and (heard := self.heard()) is not None:
+            found.append(heard)
+            times -= heard[0] == word
+        return found
+
     def all_heard(self) -> list[tuple[str, Any]]:
         """What it still says until it ends."""
         found = []

@@ -85,6 +85,13 @@ def test_commands_end_with_the_status_of_damage(damaged: tuple[Path, int, bytes]
         assert Table.for_path(str(root)).to_arrow().num_rows == 4, "the newest is whole"
 
 
+def _has_leftovers_alone(table: Table) -> None:
+    """A lost snapshot's manifests stay, which nothing names any more, until orphans are removed."""
+    assert {finding.rule for finding in table.check(data="full", engine="local").findings} == {"manifest-stray"}
+    table.remove_orphans(0, force=True, engine="local")
+    assert table.check(data="full", engine="local").findings == ()
+
+
 @pytest.mark.parametrize("gone", [5, 6])
 def test_a_rollback_accepts_the_loss(made: Path, tmp_path: Path, gone: int) -> None:
     root = Path(shutil.copytree(made, tmp_path / "t"))
@@ -92,7 +99,7 @@ def test_a_rollback_accepts_the_loss(made: Path, tmp_path: Path, gone: int) -> N
     table = Table.for_path(str(root))
     table.rollback(gone - 1)
     table.write(ROWS)
-    assert table.check(data="full", engine="local").findings == ()
+    _has_leftovers_alone(table)
 
 
 def test_earliest_above_a_gap_accepts_the_loss_of_what_is_below(made: Path, tmp_path: Path) -> None:
@@ -102,7 +109,7 @@ def test_earliest_above_a_gap_accepts_the_loss_of_what_is_below(made: Path, tmp_
     table = Table.for_path(str(root))
     table.expire_snapshots(retain_last=1)
     table.write(ROWS)
-    assert table.check(data="full", engine="local").findings == ()
+    _has_leftovers_alone(table)
     assert table.to_arrow().num_rows == 4
 
 

@@ -93,6 +93,7 @@ class _Listed:
 class BranchReferences:
     """Follows the references of one branch. ``proceed`` is asked before each snapshot whether there is time left.
 
+    ``named`` takes the names of the metadata files that are read (`StrayManifests.named`).
     ``judge_tag`` is called with the state of each tag and ``judge_changelog`` with the entries of each changelog, where
     these are asked for.
     """
@@ -104,6 +105,7 @@ class BranchReferences:
         findings: Findings,
         proceed: Callable[[], bool],
         *,
+        named: set[str],
         judge_tag: Callable[[ReadState], None] | None = None,
         judge_changelog: Callable[[Sequence[ManifestEntry], str], None] | None = None,
     ) -> None:
@@ -111,6 +113,7 @@ class BranchReferences:
         self._stored = stored
         self._findings = findings
         self._proceed = proceed
+        self._named = named
         self._judge_tag = judge_tag
         self._judge_changelog = judge_changelog
         self._manifests = Manifests(store, stored, findings)
@@ -282,7 +285,9 @@ class BranchReferences:
     def _list(self, snapshot: Snapshot, name: str, size: int | None, owner: str) -> list[ManifestFileMeta] | None:
         path = self._store.paths.manifest(name)
         try:
-            return read_manifest_list(self._store.file_io, self._store.paths, snapshot, name, size)
+            metas = read_manifest_list(self._store.file_io, self._store.paths, snapshot, name, size)
+            self._named.update((name, *(meta.file_name for meta in metas)))
+            return metas
         except (LakelsmError, OSError) as error:
             self._findings.add(MANIFEST_LIST_UNREADABLE, path, str(error), owner)
             return None
@@ -342,6 +347,7 @@ class BranchReferences:
         name, paths = snapshot.index_manifest, self._store.paths
         if name is None:
             return ()
+        self._named.add(name)
         if name not in self._index_entries:
             self._index_entries[name] = None
             with self._findings.instead_of_errors(INDEX_MANIFEST_UNREADABLE, paths.manifest(name), owner):

@@ -142,6 +142,12 @@ MANIFEST_RANGES = _error(
     "the partitions, buckets and levels of a manifest lie in the ranges that its list gives, which scans go by",
     _RESTORE,
 )
+MANIFEST_STRAY = _warning(
+    "manifest-stray",
+    "a retained state names each manifest, manifest list and index manifest",
+    "None while a commit is under way, which names its files at its end. Else remove orphan files, once they are old "
+    "enough.",
+)
 FILE_TWICE = _error("file-twice", "a state adds a data file once", _RESTORE)
 FILE_NOT_ADDED = _warning(
     "file-not-added", "a state deletes only files that it adds", "Restore the manifests; readers pass over the deletion."

@@ -17,6 +17,7 @@ from lakelsm.maintain.check.findings import Findings
 from lakelsm.maintain.check.live_state import LiveState
 from lakelsm.maintain.check.rules import BRANCH_UNFINISHED, BRANCH_UNREADABLE
 from lakelsm.maintain.check.stored_files import StoredFiles
+from lakelsm.maintain.check.stray_manifests import StrayManifests
 from lakelsm.maintenance_results import CheckResult
 from lakelsm.plan.bucket_files import partition_filter
 from lakelsm.plan.count_plan import chooses_partitions
@@ -69,6 +70,7 @@ class _Check:
         self._began = surroundings.monotonic()
         self._complete = True
         self._findings = Findings()
+        self._strays = StrayManifests(store)
         self._unfinished: dict[str, str] = {}
         self._snapshots = self._tags = self._manifests = self._files = 0
         self._audit = DataAudit(
@@ -83,6 +85,8 @@ class _Check:
             branch = self._opened(each)
             if branch is not None:
                 self._check_branch(branch)
+        if self._proceed():
+            self._strays.tell(self._findings)
         findings, left_out = self._findings.told(self._store.file_io, self._gone(paths))
         return CheckResult(
             table=self._store.name,
@@ -138,6 +142,7 @@ class _Check:
             StoredFiles(store),
             self._findings,
             self._proceed,
+            named=self._strays.named,
             judge_tag=judge_tag if reads_all else None,
             judge_changelog=judge_changelog if reads_all else None,
         )

@@ -13,7 +13,7 @@ from tests.compact.local_table import LocalTable
 
 def followed(table: LocalTable, proceed: Callable[[], bool] = lambda: True) -> tuple[ReadState | None, list[str]]:
     store, findings = table.store, Findings()
-    state = BranchReferences(store, StoredFiles(store), findings, proceed).follow()
+    state = BranchReferences(store, StoredFiles(store), findings, proceed, named=set()).follow()
     return state, [found.rule for found in findings.told(store.file_io)[0]]
 
 

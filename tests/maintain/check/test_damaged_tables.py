@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -146,6 +147,8 @@ METADATA: dict[str, tuple[str, Damage, str]] = {
     "a manifest is gone": ("lookup", deleted(lambda t: t.delta_manifest), "manifest-unreadable"),
     "a manifest is noise": ("lookup", noise(lambda t: t.delta_manifest), "manifest-unreadable"),
     "a manifest is named twice": ("lookup", lambda t: t.edit_list(lambda metas: metas * 2), "manifest-twice"),
+    "a manifest is stray": ("lookup", written(f"manifest/manifest-{UUID(int=7)}-0", "Obj"), "manifest-stray"),
+    "a manifest list is stray": ("lookup", written(f"manifest/manifest-list-{UUID(int=7)}-0", ""), "manifest-stray"),
     "a list counts wrongly": ("lookup", of_list(num_added_files=7), "manifest-counts"),
     "a list's buckets": ("lookup", of_list(min_bucket=1, max_bucket=3), "manifest-ranges"),
     "a list's levels": ("lookup", of_list(min_level=4, max_level=4), "manifest-ranges"),

@@ -1,0 +1,111 @@
+"""Manifests that nothing retained names: a check warns of them, and of nothing that a state needs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog, Table
+from lakelsm.maintain.check.findings import Findings
+from lakelsm.maintain.check.stray_manifests import StrayManifests
+from lakelsm.maintenance_results import CheckResult
+
+OPTIONS = {"bucket": "-1", "changelog-producer": "lookup", "write-only": "true"}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    made = Catalog(str(tmp_path)).create_table("db.t", "k INT, v INT", primary_key=["k"], options=OPTIONS)
+    for number in range(3):
+        made.write(rows(number))
+        made.compact(full=True, engine="local")
+    return made
+
+
+def rows(number: int) -> pa.Table:
+    return pa.table({"k": pa.array([1, number + 2], pa.int32()), "v": pa.array([number, number], pa.int32())})
+
+
+def manifests(table: Table) -> Path:
+    return Path(table._store().paths.manifest_dir)
+
+
+def checked(table: Table) -> CheckResult:
+    return table.check(data="none", engine="local")
+
+
+def told(strays: StrayManifests, table: Table) -> set[str]:
+    findings = Findings()
+    strays.tell(findings)
+    return {finding.rule for finding in findings.told(table._store().file_io)[0]}
+
+
+@pytest.mark.parametrize("kind", ["manifest", "manifest-list", "index-manifest"])
+def test_a_stray_file_of_a_resting_table_is_a_warning_until_orphans_are_removed(table: Table, kind: str) -> None:
+    folder = manifests(table)
+    copied = next(path for path in folder.iterdir() if re.match(f"{kind}-[0-9a-f]", path.name))
+    stray = folder / f"{kind}-{uuid4()}-0"
+    shutil.copy(copied, stray)
+    result = checked(table)
+    assert result.ok and [(each.rule, each.thing) for each in result.findings] == [("manifest-stray", str(stray))]
+    assert table.remove_orphans(0, force=True, engine="local").files == 1
+    assert checked(table).findings == ()
+
+
+def test_what_tags_branches_and_changelogs_alone_name_is_no_stray(table: Table) -> None:
+    table.create_tag("kept", 3)
+    table.create_branch("b", "kept")
+    table.branch("b").write(rows(9))
+    table.branch("b").create_tag("there")
+    table.write(rows(4))
+    table.expire_snapshots(retain_last=1)
+    assert checked(table).findings == ()
+
+
+@pytest.mark.parametrize("producer", ["none", "input"])
+def test_what_long_lived_changelogs_name_is_no_stray(tmp_path: Path, producer: str) -> None:
+    options = {
+        "bucket": "1",
+        "changelog-producer": producer,
+        "changelog.num-retained.min": "50",
+        "changelog.num-retained.max": "60",
+        "write-only": "true",
+    }
+    table = Catalog(str(tmp_path)).create_table("db.t", "k INT, v INT", primary_key=["k"], options=options)
+    for number in range(5):
+        table.write(rows(number))
+        table.compact(full=True, engine="local")
+    table.create_tag("kept", 3)
+    table.expire_snapshots(retain_last=1)
+    assert list(Path(table._store().paths.changelog_dir).glob("changelog-*"))
+    assert checked(table).findings == ()
+
+
+def test_a_commit_that_is_published_while_the_check_runs_leaves_no_stray(table: Table) -> None:
+    published = Path(table._store().paths.snapshot_file(7))
+    table.write(rows(5))
+    hidden = published.rename(published.parent / ".hidden")
+    hint = Path(table._store().paths.latest_hint)
+    hint.write_text("6")
+    strays = StrayManifests(table._store())
+    assert told(strays, table) == {"manifest-stray"}
+    hidden.rename(published)
+    assert told(strays, table) == set()
+
+
+@pytest.mark.parametrize("lost", ["snapshot/snapshot-4", "snapshot/snapshot-6", "tag/tag-kept"])
+def test_what_a_missing_or_damaged_state_may_need_is_no_stray(table: Table, lost: str) -> None:
+    table.create_tag("kept", 1)
+    table.expire_snapshots(retain_last=4)
+    path = Path(table._store().paths.root) / lost
+    if lost.startswith("tag"):
+        path.write_bytes(b"{")
+    else:
+        path.unlink()
+    rules = {finding.rule for finding in Table.for_path(str(path.parents[1])).check(engine="local").findings}
+    assert rules and "manifest-stray" not in rules
