@@ -66,14 +66,14 @@ class Hints:
         paths, file_io = self._store.paths, self._store.file_io
         if paths.branch != MAIN_BRANCH:
             return False
-        snapshot = file_io.read(paths.snapshot_file(earliest))
         for branch in map(paths.of_branch, self._store.branches.names()):
             try:
                 hint = file_io.read(branch.earliest_hint, _MAX_HINT_BYTES).strip()
-                if hint == str(earliest).encode() and file_io.read(branch.snapshot_file(earliest)) == snapshot:
-                    return True
-            except OSError:
+                files = [file_io.read(of.snapshot_file(earliest)) for of in (paths, branch) if hint == b"%d" % earliest]
+            except (LakelsmError, OSError):  # The branch has none, or they went meanwhile.
                 continue
+            if files and files[0] == files[1]:
+                return True
         return False
 
     def _hint(self, path: str) -> int | None:
