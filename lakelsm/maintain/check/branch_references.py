@@ -7,7 +7,8 @@ file of a retained state is left out, and none is looked at for each snapshot th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
 
@@ -51,6 +52,7 @@ from lakelsm.maintain.check.stored_files import StoredFiles
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER
 from lakelsm.snapshots.manifest_scan import read_index_entries, read_manifest_list
+from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.snapshots.tag_store import HOLDING_TAG
 
@@ -118,6 +120,7 @@ class BranchReferences:
         self._judge_changelog = judge_changelog
         self._manifests = Manifests(store, stored, findings)
         self._seen: set[str] = set()
+        self._marks: dict[str, str] = {}
         self._schema_ids: Sequence[int] = ()
         self._index_entries: dict[str, Sequence[IndexManifestEntry] | None] = {}
         self.schemas: dict[int, TableSchema] = {}
@@ -127,6 +130,14 @@ class BranchReferences:
     def manifests(self) -> int:
         """How many manifests have been read."""
         return self._manifests.count
+
+    def replaced(self, owners: Collection[str]) -> Iterator[str]:
+        """Those of some snapshots and tags that are others now: after a rollback a commit takes a removed id again."""
+        for owner in self._marks.keys() & owners:
+            with suppress(LakelsmError, OSError):  # It is gone, or damaged by now.
+                found = Snapshot.from_json(self._store.file_io.read(owner, MAX_SNAPSHOT_BYTES), owner)
+                if found.mark != self._marks[owner]:
+                    yield owner
 
     def follow(self) -> ReadState | None:
         """Follow all references; return the newest snapshot of which all manifests can be read."""
@@ -243,6 +254,7 @@ class BranchReferences:
     def _follow_state(self, snapshot: Snapshot, owner: str, is_end: bool, keeps_batches: bool) -> ReadState:
         """Follow a snapshot; ``is_end``: all of its live files, else those that it adds."""
         state = ReadState(snapshot, owner)
+        self._marks[owner] = snapshot.mark
         if snapshot.schema_id not in self.schemas:
             path = self._store.paths.schema_file(snapshot.schema_id)
             if snapshot.schema_id not in self._schema_ids:

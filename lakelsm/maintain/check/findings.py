@@ -62,11 +62,16 @@ class Findings:
         """Whether something was found that is wrong with a thing."""
         return thing in self._things
 
+    @property
+    def owners(self) -> set[str]:
+        """The owners of what was found."""
+        return {found.owner for found in self._found.values() if found.owner is not None}
+
     def told(self, file_io: FileIO, gone: Collection[str] = ()) -> tuple[Sequence[CheckFinding], int]:
         """The findings, errors first, and how many more there are.
 
         A file that an expired snapshot named may be gone by now, which is no fault: findings go with their owner, and
-        with the directories that are ``gone``.
+        with the directories and files that are ``gone``.
         """
         left = [found for found in self._found.values() if not _is_within(found, gone)]
         owners = {found.owner for found in left if found.owner is not None}

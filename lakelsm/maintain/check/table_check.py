@@ -71,6 +71,7 @@ class _Check:
         self._complete = True
         self._findings = Findings()
         self._strays = StrayManifests(store)
+        self._references: list[BranchReferences] = []
         self._unfinished: dict[str, str] = {}
         self._snapshots = self._tags = self._manifests = self._files = 0
         self._audit = DataAudit(
@@ -87,7 +88,9 @@ class _Check:
                 self._check_branch(branch)
         if self._proceed():
             self._strays.tell(self._findings)
-        findings, left_out = self._findings.told(self._store.file_io, self._gone(paths))
+        owners = self._findings.owners
+        replaced = [owner for references in self._references for owner in references.replaced(owners)]
+        findings, left_out = self._findings.told(self._store.file_io, [*self._gone(paths), *replaced])
         return CheckResult(
             table=self._store.name,
             complete=self._complete,
@@ -146,6 +149,7 @@ class _Check:
             judge_tag=judge_tag if reads_all else None,
             judge_changelog=judge_changelog if reads_all else None,
         )
+        self._references.append(references)
         state = references.follow()
         self._snapshots += references.snapshots
         self._tags += references.tags
