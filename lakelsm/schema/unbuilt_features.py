@@ -147,9 +147,9 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
 )
 
 def refuse_unbuilt(schema: TableSchema, options: TableOptions, creating: bool) -> None:
-    """Raises UnsupportedFeatureError naming the first feature that lakelsm lacks to create the table, or to read it."""
+    """Raises UnsupportedFeatureError naming the first feature that lakelsm lacks to create the table or change it, or to read it."""
     if creating:
-        _refuse(schema, options, "create", tuple(_NeededBy))
+        _refuse(schema, options, "create or change", tuple(_NeededBy))
         check_unbuilt_keys(schema.options)
     else:
         _refuse(schema, options, "open", (_NeededBy.READS,))
