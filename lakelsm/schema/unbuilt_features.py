@@ -147,7 +147,7 @@ _UNBUILT: tuple[_Unbuilt, ...] = (
 )
 
 def refuse_unbuilt(schema: TableSchema, options: TableOptions, creating: bool) -> None:
-    """Raises UnsupportedFeatureError naming the first feature that lakelsm lacks to create the table or change it, or to read it."""
+    """Raises UnsupportedFeatureError naming the first feature that lakelsm lacks to create, change or read the table."""
     if creating:
         _refuse(schema, options, "create or change", tuple(_NeededBy))
         check_unbuilt_keys(schema.options)
