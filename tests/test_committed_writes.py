@@ -87,13 +87,19 @@ def newest(root: Path) -> int:
 def tried(base: Path, root: Path, action: str, plan: Plan) -> Any:
     """Do an action on a copy of a table as the plan says, and look at the table afterwards with sound storage."""
     shutil.rmtree(root, ignore_errors=True)
+    _await_upkeep()
     shutil.copytree(base, root)
     before = newest(root)
     result = ACTIONS[action](failing_table(root, plan))
-    after_commit._BESIDE._pool.submit(lambda: None).result()
+    _await_upkeep()
     ids = getattr(result, "snapshot_ids", None) or (result.snapshot_id,)
     assert before < ids[0] <= newest(root)
     return result
+
+
+def _await_upkeep() -> None:
+    """The upkeep that commits started beside them has ended."""
+    after_commit._BESIDE._pool.submit(lambda: None).result()
 
 
 @pytest.fixture(autouse=True)

@@ -113,7 +113,8 @@ def test_a_fast_forward_of_java_below_earliest_is_no_unfinished_expiry(
         table.branch("b").write(one("x", "branch"), options={"write-only": "true"})  # Without an expiry, and its hint.
     java.branch(path, "forward", "b")
     assert table._store().snapshots.ids()[0] < earliest == int((path / "snapshot" / "EARLIEST").read_text())
-    assert table.check(data="full", engine="local").findings == ()
+    # Java leaves the manifests of the snapshots that it deletes.
+    assert {finding.rule for finding in table.check(data="full", engine="local").findings} <= {"manifest-stray"}
     assert java.read(path) == ours.read(path)
 
 
