@@ -29,38 +29,37 @@ from lakelsm.errors import (
     UnsupportedFeatureError,
     VectorsChangedError,
 )
-from lakelsm.failures import Failure
-from lakelsm.maintenance_results import (
+from lakelsm.options import TableOptions
+from lakelsm.results import (
     AnalyzeResult,
     BranchInfo,
+    BucketStatus,
     CheckFinding,
     CheckResult,
+    CommitResult,
+    CompactionResult,
+    CompactionStatus,
     ConsumerExpiryResult,
     ConsumerInfo,
+    CountResult,
     ExpiryResult,
+    Failure,
     FastForwardResult,
     MaintenanceRun,
     OrphanResult,
     PartitionDropResult,
     PartitionExpiryResult,
     PartitionInfo,
-    RollbackResult,
-    TagDeletionResult,
-    TagInfo,
-)
-from lakelsm.options import TableOptions
-from lakelsm.results import (
-    BucketStatus,
-    CommitResult,
-    CompactionResult,
-    CompactionStatus,
-    CountResult,
     PlannedCompaction,
+    RollbackResult,
     Staleness,
     TableStatus,
+    TagDeletionResult,
+    TagInfo,
     UpkeepStatus,
 )
-from lakelsm.schema.changes import (
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema_changes import (
     AddColumn,
     DropColumn,
     MoveColumn,
@@ -73,7 +72,6 @@ from lakelsm.schema.changes import (
     UpdateColumnType,
     UpdateComment,
 )
-from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import DataField, DataType
 from lakelsm.version import VERSION as __version__
 

@@ -16,10 +16,10 @@ from lakelsm.format.table_name import TableName, checked_database
 from lakelsm.options.catalog_options import CatalogOptions
 from lakelsm.plan.fallback_branch import check_fallback
 from lakelsm.plan.vector_switch import check_vector_switch
-from lakelsm.schema.changes import SchemaChange, check_changes
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.validation import validate_table
+from lakelsm.schema_changes import SchemaChange, check_changes
 from lakelsm.snapshots.branch_store import BranchStore
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.table_store import TableStore

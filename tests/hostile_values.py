@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakelsm.schema.changes import SetOption
+from lakelsm.schema_changes import SetOption
 from lakelsm.types import parse_type
 
 

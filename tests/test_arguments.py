@@ -38,7 +38,7 @@ from lakelsm.arguments import (
     wrong_argument,
 )
 from lakelsm.errors import StorageError
-from lakelsm.schema.changes import SetOption
+from lakelsm.schema_changes import SetOption
 from lakelsm.types import DataField, parse_type
 from tests.hostile_values import plain_values
 

@@ -21,7 +21,7 @@ from lakelsm.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from lakelsm.schema.changes import SetOption
+from lakelsm.schema_changes import SetOption
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from tests.engines import LOCALLY, ON_SPARK, TableEngine, each_case
 

@@ -17,7 +17,7 @@ from lakelsm.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
+from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn, SetOption, UpdateColumnType
 from lakelsm.types import parse_type
 from tests.compact.local_table import LocalTable
 from tests.table_files import root_of

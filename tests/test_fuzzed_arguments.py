@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lakelsm import Catalog, LakelsmError, Lookup, Table
-from lakelsm.schema import changes
+from lakelsm import schema_changes as changes
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import parse_type
 from tests.engines import plain_rows

@@ -15,8 +15,8 @@ import pytest
 from lakelsm import Catalog, Table
 from lakelsm.arguments import wrong_argument
 from lakelsm.cli.main import main
-from lakelsm.schema.changes import SetOption
 from lakelsm.schema.table_schema import create_schema
+from lakelsm.schema_changes import SetOption
 from lakelsm.secret_values import HIDDEN, is_secret, shown_text, shown_uri
 
 SECRET = "hunter2Zq"

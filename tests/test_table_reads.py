@@ -15,7 +15,7 @@ import pytest
 
 from lakelsm import Table
 from lakelsm.errors import CorruptTableError, InvalidInputError, SnapshotNotFoundError
-from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from lakelsm.types import parse_type
 from tests.engines import TableEngine, in_order
 from tests.maintain.versioned_table import values, versioned_table

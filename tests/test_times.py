@@ -16,7 +16,7 @@ import pytest
 from lakelsm import Catalog, Table
 from lakelsm.cli.main import main
 from lakelsm.errors import InvalidInputError
-from lakelsm.schema.changes import RemoveOption, SetOption
+from lakelsm.schema_changes import RemoveOption, SetOption
 from tests.cli.fake_table import last_object
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.schema.changes import SchemaChange, UpdateColumnType
 from lakelsm.schema.type_widening import can_change
+from lakelsm.schema_changes import SchemaChange, UpdateColumnType
 from lakelsm.types import AtomicType, parse_type, shown_arrow
 from tests.typed_values import TYPED_VALUES
 

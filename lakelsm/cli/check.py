@@ -9,7 +9,7 @@ from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, outcome_report
 from lakelsm.cli.verb import EXIT_STATUSES, Verb
 from lakelsm.maintain.check.audit_plan import CheckedData
-from lakelsm.maintenance_results import CheckResult
+from lakelsm.results import CheckResult
 from lakelsm.table import Table
 
 _DETAILS = f"""\

@@ -9,7 +9,7 @@ from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, outcome_report
 from lakelsm.cli.text_table import aligned, moment, older_than_text
 from lakelsm.cli.verb import Verb, VerbGroup
-from lakelsm.maintenance_results import ConsumerExpiryResult
+from lakelsm.results import ConsumerExpiryResult
 from lakelsm.table import Table
 
 

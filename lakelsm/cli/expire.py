@@ -8,7 +8,7 @@ from lakelsm.cli.arguments import add_deadline, add_dry_run, add_older_than, che
 from lakelsm.cli.report import Report, outcome_report
 from lakelsm.cli.text_table import failures_text, older_than_text, size
 from lakelsm.cli.verb import Verb
-from lakelsm.maintenance_results import ExpiryResult
+from lakelsm.results import ExpiryResult
 from lakelsm.table import Table
 
 

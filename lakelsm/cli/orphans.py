@@ -8,7 +8,7 @@ from lakelsm.cli.arguments import add_deadline, add_dry_run, add_engine, add_old
 from lakelsm.cli.report import Report, outcome_report
 from lakelsm.cli.text_table import failures_text, size
 from lakelsm.cli.verb import Verb
-from lakelsm.maintenance_results import OrphanResult
+from lakelsm.results import OrphanResult
 from lakelsm.table import Table
 
 #: Files of this age go where nothing else is asked for.

@@ -9,9 +9,8 @@ from lakelsm.cli.exit_status import ExitStatus, status_of_kind
 from lakelsm.cli.report import Report, failure_lines, outcome_report
 from lakelsm.cli.text_table import aligned, moment, older_than_text, size
 from lakelsm.cli.verb import Verb, VerbGroup
-from lakelsm.maintenance_results import PartitionDropResult, PartitionExpiryResult
 from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
-from lakelsm.results import CompactionStatus
+from lakelsm.results import CompactionStatus, PartitionDropResult, PartitionExpiryResult
 from lakelsm.table import Table
 
 #: So many partitions are named in a text.

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from lakelsm.cli.exit_status import ExitStatus, gravest, status_of
 from lakelsm.errors import CommitConflictError, LakelsmError
-from lakelsm.failures import Failure
-from lakelsm.results import CompactionStatus
+from lakelsm.results import CompactionStatus, Failure
 from lakelsm.secret_values import shown_uri
 
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")

@@ -8,7 +8,7 @@ from lakelsm.cli.arguments import add_dry_run, add_timestamp, checked, positive
 from lakelsm.cli.report import Report, outcome_report
 from lakelsm.cli.text_table import failures_text, size
 from lakelsm.cli.verb import Verb
-from lakelsm.maintenance_results import RollbackResult
+from lakelsm.results import RollbackResult
 from lakelsm.table import Table
 
 

@@ -9,7 +9,7 @@ from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, outcome_report
 from lakelsm.cli.text_table import aligned, failures_text, moment, older_than_text, size
 from lakelsm.cli.verb import Verb, VerbGroup
-from lakelsm.maintenance_results import TagDeletionResult, TagInfo
+from lakelsm.results import TagDeletionResult, TagInfo
 from lakelsm.table import Table
 
 

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lakelsm.failures import Failure
 from lakelsm.format.index.index_manifest import (
     DELETION_VECTORS_INDEX,
     IndexManifestEntry,
@@ -18,6 +17,7 @@ from lakelsm.format.index.index_manifest import (
 )
 from lakelsm.format.manifest import FileKind, ManifestEntry, decode_entries, encode_entries
 from lakelsm.format.snapshot import CommitKind, Snapshot
+from lakelsm.results import Failure
 
 #: Names given to the ``step`` callback after each durable step of a commit, in order. Steps that a commit
 #: has no work for are left out; all but the last two may be repeated by a retry.

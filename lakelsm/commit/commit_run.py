@@ -18,10 +18,12 @@ from lakelsm.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from lakelsm.failures import Failure, after_commit_step, error_text, note_commit
+from lakelsm.failures import after_commit_step, note_commit
 from lakelsm.format.file_names import SCHEMA_PREFIX
 from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.snapshot import BASE_PROPERTY, Snapshot
+from lakelsm.results import Failure
+from lakelsm.results.failure import error_text
 from lakelsm.snapshots.consumer_store import ConsumerStore
 from lakelsm.snapshots.inheritance import inherited_statistics, with_total_buckets
 from lakelsm.snapshots.json_file import checked_bytes, publish

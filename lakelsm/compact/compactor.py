@@ -14,7 +14,7 @@ from lakelsm.compact.bucket_vectors import write_vectors
 from lakelsm.compact.remapped_marks import MarkRemapper, RemappedMarks
 from lakelsm.compact.rewrite_task import RewriteTask
 from lakelsm.errors import CommitConflictError, VectorsChangedError
-from lakelsm.failures import Failure, after_commit_step, commit_stands
+from lakelsm.failures import after_commit_step, commit_stands
 from lakelsm.format.data_file.key_value_file import FileLayout
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import FileKind, ManifestEntry
@@ -26,7 +26,7 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.compaction_plan import BucketCompaction, CompactionPlan, CompactionScope, plan_table
 from lakelsm.plan.compaction_trigger import FULL_COMPACTION_PROPERTY
 from lakelsm.plan.rewrite_units import RewriteUnit, changelog_rule, rewrite_units
-from lakelsm.results import CompactionResult, CompactionStatus
+from lakelsm.results import CompactionResult, CompactionStatus, Failure
 from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.maintenance_record import DONE, PARTIAL, MaintenanceRecord
 from lakelsm.snapshots.table_store import TableStore

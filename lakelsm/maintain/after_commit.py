@@ -11,13 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeAlias
 
-from lakelsm.failures import Failure, after_commit_step
+from lakelsm.failures import after_commit_step
 from lakelsm.maintain.expiry.snapshot_expiry import expire_after_commit
 from lakelsm.maintain.history import record_failure
 from lakelsm.maintain.partitions.partition_done import mark_done
 from lakelsm.maintain.partitions.partition_expiry import expire_partitions_after_commit
 from lakelsm.maintain.versions import consumers, tag_creation, tags
 from lakelsm.options import ExpireMode
+from lakelsm.results import Failure
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 

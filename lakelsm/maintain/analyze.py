@@ -27,11 +27,11 @@ from lakelsm.lsm.splits import pack_in_order
 from lakelsm.maintain.history import maintenance_record
 from lakelsm.maintain.system_tables.file_tables import live_bytes
 from lakelsm.maintain.system_tables.system_table import TableState
-from lakelsm.maintenance_results import AnalyzeResult
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.plan.count_plan import metadata_count
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.read.column_summary import SUMMARY_SCHEMA, ColumnSummary, RowSummary, SummaryTask
+from lakelsm.results import AnalyzeResult
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import AtomicType, DataField

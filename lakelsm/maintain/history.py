@@ -15,7 +15,7 @@ from lakelsm.epoch_time import utc_time
 from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, UnsupportedFeatureError
 from lakelsm.format.file_names import is_maintenance_record
 from lakelsm.maintain.deletion.file_deletion import delete_unneeded
-from lakelsm.maintenance_results import MaintenanceRun
+from lakelsm.results import MaintenanceRun
 from lakelsm.snapshots.maintenance_record import DONE, FAILED, PARTIAL, MaintenanceRecord, recorded_text, records_of
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings, login_and_host

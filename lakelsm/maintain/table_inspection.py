@@ -24,10 +24,9 @@ from lakelsm.maintain.system_tables.layout_tables import HISTORY, LAYOUT
 from lakelsm.maintain.system_tables.named_tables import AnySystemTable, check_travel, checked_system_table
 from lakelsm.maintain.system_tables.system_table import TableState
 from lakelsm.maintain.upkeep_status import upkeep_status
-from lakelsm.maintenance_results import CheckResult
 from lakelsm.plan.table_status import table_status
 from lakelsm.plan.time_travel import chosen_state
-from lakelsm.results import TableStatus
+from lakelsm.results import CheckResult, TableStatus
 from lakelsm.surroundings import SYSTEM
 
 if TYPE_CHECKING:

@@ -23,7 +23,9 @@ from lakelsm.maintain.partitions.partition_done import mark_partitions_done
 from lakelsm.maintain.partitions.partition_drop import drop_partitions
 from lakelsm.maintain.partitions.partition_expiry import expire_partitions
 from lakelsm.maintain.partitions.partition_list import partition_infos
-from lakelsm.maintenance_results import (
+from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
+from lakelsm.predicate.predicate import Predicate
+from lakelsm.results import (
     AnalyzeResult,
     MaintenanceRun,
     OrphanResult,
@@ -31,8 +33,6 @@ from lakelsm.maintenance_results import (
     PartitionExpiryResult,
     PartitionInfo,
 )
-from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
-from lakelsm.predicate.predicate import Predicate
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM
 

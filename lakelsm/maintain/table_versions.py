@@ -44,7 +44,8 @@ from lakelsm.maintain.versions.tags import (
     tag_infos,
     tagged_snapshot,
 )
-from lakelsm.maintenance_results import (
+from lakelsm.moment import Moment
+from lakelsm.results import (
     BranchInfo,
     ConsumerExpiryResult,
     ConsumerInfo,
@@ -54,7 +55,6 @@ from lakelsm.maintenance_results import (
     TagDeletionResult,
     TagInfo,
 )
-from lakelsm.moment import Moment
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM
 

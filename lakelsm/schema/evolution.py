@@ -11,7 +11,12 @@ from dataclasses import replace
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import TableOptions
 from lakelsm.options.option_change import check_option_change
-from lakelsm.schema.changes import (
+from lakelsm.schema.identifiers import check_new_name, hint
+from lakelsm.schema.renamed_options import rename_in_options
+from lakelsm.schema.table_schema import SCHEMA_VERSION, TableSchema, assign_field_ids, check_columns, check_new_names
+from lakelsm.schema.type_widening import can_change, can_widen
+from lakelsm.schema.validation import validate_changed_table
+from lakelsm.schema_changes import (
     AddColumn,
     ColumnChange,
     DropColumn,
@@ -25,11 +30,6 @@ from lakelsm.schema.changes import (
     UpdateComment,
     column_path,
 )
-from lakelsm.schema.identifiers import check_new_name, hint
-from lakelsm.schema.renamed_options import rename_in_options
-from lakelsm.schema.table_schema import SCHEMA_VERSION, TableSchema, assign_field_ids, check_columns, check_new_names
-from lakelsm.schema.type_widening import can_change, can_widen
-from lakelsm.schema.validation import validate_changed_table
 from lakelsm.types import UNASSIGNED_ID, ArrayType, DataField, DataType, MapType, MultisetType, RowType
 
 _Fields = tuple[DataField, ...]

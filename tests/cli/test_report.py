@@ -17,7 +17,7 @@ from lakelsm.cli.report import (
     print_report,
 )
 from lakelsm.errors import CommitConflictError, CorruptTableError, LookupServiceError
-from lakelsm.failures import Failure
+from lakelsm.results import Failure
 
 REPORT = Report(ExitStatus.NOTHING_TO_DO, "d.t: nothing", {"table": "d.t", "status": "nothing"})
 

@@ -14,8 +14,7 @@ from pyarrow import fs as arrow_fs
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import CommitConflictError
-from lakelsm.maintenance_results import CheckFinding
-from lakelsm.results import CompactionResult, CompactionStatus
+from lakelsm.results import CheckFinding, CompactionResult, CompactionStatus
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
 

@@ -31,10 +31,10 @@ from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.overwrite_upgrade import upgraded_for_overwrite
 from lakelsm.results import CompactionResult
 from lakelsm.runner.runner import Task
-from lakelsm.schema.changes import SchemaChange
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.schema_changes import SchemaChange
 from lakelsm.snapshots.hash_indexes import HashIndex, HashIndexes, hash_indexes
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.snapshots.schema_store import SchemaStore

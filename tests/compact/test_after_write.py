@@ -14,7 +14,7 @@ from lakelsm.compact.compactor import Compactor
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.results import CommitResult, CompactionResult, CompactionStatus
-from lakelsm.schema.changes import SetOption
+from lakelsm.schema_changes import SetOption
 from lakelsm.snapshots.manifest_scan import read_delta_entries
 from lakelsm.write.batch_write import BatchResult
 from tests.compact.local_table import LocalTable, Row

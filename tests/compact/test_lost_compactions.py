@@ -13,7 +13,7 @@ from lakelsm.compact.compactor import Compactor
 from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, StorageError
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.plan.compaction_plan import CompactionScope
-from lakelsm.schema.changes import AddColumn
+from lakelsm.schema_changes import AddColumn
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.storage import LocalFileIO
 from lakelsm.types import AtomicType

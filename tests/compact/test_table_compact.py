@@ -13,7 +13,7 @@ from lakelsm.compact import compactor
 from lakelsm.compact.rewrite_task import RewriteTask
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lakelsm.plan.compaction_plan import CompactionScope
-from lakelsm.schema.changes import AddColumn
+from lakelsm.schema_changes import AddColumn
 from lakelsm.types import AtomicType
 from tests.engines import TableEngine
 from tests.option_keys import option_keys

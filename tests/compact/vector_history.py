@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.plan.read_plan import plan_read
-from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, SchemaChange, UpdateColumnType
 from lakelsm.schema.table_schema import create_schema
+from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn, SchemaChange, UpdateColumnType
 from lakelsm.snapshots.deletion_vectors import deletion_vectors
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import parse_type

@@ -15,7 +15,7 @@ from lakelsm.plan.count_plan import metadata_count
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.plan.table_status import table_status
 from lakelsm.predicate.parser import parse_where
-from lakelsm.schema.changes import AddColumn
+from lakelsm.schema_changes import AddColumn
 from lakelsm.surroundings import SYSTEM
 from lakelsm.types import AtomicType
 from tests.compact.local_table import ADDED, Row

@@ -10,9 +10,9 @@ import pytest
 
 from lakelsm.frames.task_scan import nanosecond_files, parted_by_reader
 from lakelsm.merge.merge_unit import RunFile
-from lakelsm.schema.changes import DropColumn
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.schema_changes import DropColumn
 from lakelsm.storage import LocalFileIO
 from tests.merge.run_files import write_run
 

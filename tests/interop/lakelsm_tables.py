@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakelsm import Catalog, Table
 from lakelsm.format.data_file.key_value_file import cast_column
 from lakelsm.local.shown_rows import shown_schema
-from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, SchemaChange, UpdateColumnType
+from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn, SchemaChange, UpdateColumnType
 from lakelsm.types import DataField, parse_type
 from tests.engines import TableEngine
 from tests.interop.arrow_merge import merged_rows

@@ -11,7 +11,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.lookup.followed_schema import followed
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.predicate.predicate import IsNotNull
-from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, SchemaChange, SetOption, UpdateColumnType
+from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn, SchemaChange, SetOption, UpdateColumnType
 from tests.compact.local_table import LocalTable
 
 

@@ -16,7 +16,7 @@ from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, Corru
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.format.statistics import ColumnStatistics
 from lakelsm.maintain.system_tables.statistics_table import statistics_of
-from lakelsm.schema.changes import AddColumn
+from lakelsm.schema_changes import AddColumn
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import parse_type
 from tests.engines import TableEngine

@@ -22,10 +22,10 @@ from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.merge.streaming import merge_runs
-from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.system_columns import FILE_NUMBER, POSITION
 from lakelsm.schema.table_schema import create_schema
+from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from lakelsm.types import parse_type
 from tests.examples import examples
 from tests.merge.run_files import Row, read_unit, reader_of, write_run

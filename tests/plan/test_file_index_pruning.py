@@ -16,7 +16,7 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.plan.file_index_pruning import FileIndexPruning
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.predicate.parser import parse_where
-from lakelsm.schema.changes import AddColumn, RenameColumn, SetOption, UpdateColumnType
+from lakelsm.schema_changes import AddColumn, RenameColumn, SetOption, UpdateColumnType
 from lakelsm.types import parse_type
 from tests.compact.local_table import LocalTable
 from tests.examples import examples

@@ -16,8 +16,8 @@ from lakelsm.moment import Moment
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.plan.time_travel import ChangelogRange, changelog_range, chosen_snapshot, chosen_state
-from lakelsm.schema.changes import AddColumn
 from lakelsm.schema.evolution import apply_changes
+from lakelsm.schema_changes import AddColumn
 from lakelsm.snapshots.table_store import TableStore
 from tests.commit.commit_table import CommitTable, add, file
 

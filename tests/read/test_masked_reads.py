@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from lakelsm import Table
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.schema.changes import AddColumn
+from lakelsm.schema_changes import AddColumn
 from tests.commit.commit_table import upgrade
 from tests.compact.local_table import LocalTable
 from tests.engines import TableEngine, in_order

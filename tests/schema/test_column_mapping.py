@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import create_schema
+from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn
 from lakelsm.types import parse_type
 
 

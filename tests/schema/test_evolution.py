@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
-from lakelsm.schema.changes import (
+from lakelsm.schema.evolution import apply_changes
+from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.schema_changes import (
     AddColumn,
     DropColumn,
     MoveColumn,
@@ -18,8 +20,6 @@ from lakelsm.schema.changes import (
     UpdateColumnType,
     UpdateComment,
 )
-from lakelsm.schema.evolution import apply_changes
-from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.types import RowType, parse_type
 
 _INT = parse_type("INT")

@@ -6,11 +6,11 @@ import pytest
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER
-from lakelsm.schema.changes import DropColumn, RenameColumn
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.file_index_rules import can_have_index
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.schema.validation import validate_existing_table, validate_table
+from lakelsm.schema_changes import DropColumn, RenameColumn
 from lakelsm.types import parse_type
 
 _COLUMNS = "k INT, s STRING, y BYTES, d DECIMAL(9, 2), o BOOLEAN, m MAP<STRING, INT>"

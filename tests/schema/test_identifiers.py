@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from lakelsm.arguments import checked_file_name
 from lakelsm.errors import InvalidInputError
-from lakelsm.schema.changes import AddColumn, RenameColumn
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.identifiers import alike, check_new_name, folded, hint, match
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.validation import validate_existing_table, validate_table
+from lakelsm.schema_changes import AddColumn, RenameColumn
 from lakelsm.types import parse_columns, parse_type
 
 _OPTIONS = {"bucket": "1"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
-from lakelsm.schema.changes import SetOption
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.schema.validation import validate_existing_table, validate_table
+from lakelsm.schema_changes import SetOption
 
 _WRONG = [
     ("consumer.mode", "x", "exactly-once"),

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from lakelsm import Catalog, LakelsmError, Table
-from lakelsm.schema.changes import AddColumn, UpdateColumnType
+from lakelsm.schema_changes import AddColumn, UpdateColumnType
 from tests.spark_session import build_session
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, LakelsmError, Table
-from lakelsm.schema.changes import AddColumn
+from lakelsm.schema_changes import AddColumn
 from lakelsm.storage import FileIO
 from tests.storage.object_server import ObjectServer
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lakelsm.errors import LakelsmError
 from lakelsm.maintain.check.rules import Rule
-from lakelsm.maintenance_results import CheckFinding
+from lakelsm.results import CheckFinding
 from lakelsm.storage import FileIO
 
 #: Findings of one rule that are told one by one; the others are counted.

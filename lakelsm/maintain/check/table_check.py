@@ -18,10 +18,10 @@ from lakelsm.maintain.check.live_state import LiveState
 from lakelsm.maintain.check.rules import BRANCH_UNFINISHED, BRANCH_UNREADABLE
 from lakelsm.maintain.check.stored_files import StoredFiles
 from lakelsm.maintain.check.stray_manifests import StrayManifests
-from lakelsm.maintenance_results import CheckResult
 from lakelsm.plan.bucket_files import partition_filter
 from lakelsm.plan.count_plan import chooses_partitions
 from lakelsm.predicate.predicate import Predicate
+from lakelsm.results import CheckResult
 from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.deletion_vectors import DeletionVectors
 from lakelsm.snapshots.hash_indexes import HashIndexes

@@ -23,7 +23,7 @@ from lakelsm.maintain.deletion.released_files import are_retained
 from lakelsm.maintain.expiry.expired_files import ExpiredFiles
 from lakelsm.maintain.expiry.expiry_range import ExpiryRange, expiry_range, is_due
 from lakelsm.maintain.expiry.retention import Retention, limit_text, snapshot_retention
-from lakelsm.maintenance_results import ExpiryResult
+from lakelsm.results import ExpiryResult
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER
 from lakelsm.snapshots.table_store import TableStore

@@ -31,7 +31,7 @@ from lakelsm.maintain.orphans.retained_files import (
     kept_states,
 )
 from lakelsm.maintain.orphans.unnamed_files import Orphans, UnnamedFiles
-from lakelsm.maintenance_results import OrphanResult
+from lakelsm.results import OrphanResult
 from lakelsm.runner.runner import Runner, Task
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore

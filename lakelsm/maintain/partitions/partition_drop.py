@@ -6,12 +6,11 @@ from collections.abc import Collection
 
 from lakelsm.commit.commit_message import CommitMessage, CommitOutcome
 from lakelsm.commit.committer import Committer
-from lakelsm.failures import Failure
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.maintain.history import maintenance_record
-from lakelsm.maintenance_results import PartitionDropResult
 from lakelsm.plan.partition_files import chosen_partitions
 from lakelsm.predicate.predicate import Predicate
+from lakelsm.results import Failure, PartitionDropResult
 from lakelsm.snapshots.maintenance_record import MaintenanceRecord
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings

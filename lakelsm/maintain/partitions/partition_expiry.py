@@ -10,15 +10,15 @@ from lakelsm.commit.commit_identity import commit_identity
 from lakelsm.commit.commit_message import CommitOutcome
 from lakelsm.epoch_time import bound_time
 from lakelsm.errors import InvalidInputError, RowsChangedError, UnsupportedFeatureError
-from lakelsm.failures import Failure, after_commit_step, commit_stands
+from lakelsm.failures import after_commit_step, commit_stands
 from lakelsm.format.partition_path import partition_text
 from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.maintain.history import maintenance_record
 from lakelsm.maintain.partitions.partition_drop import commit_drop
 from lakelsm.maintain.partitions.partition_time import PartitionTimes
-from lakelsm.maintenance_results import PartitionExpiryResult
 from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
 from lakelsm.plan.partition_files import PartitionFiles, chosen_partitions
+from lakelsm.results import Failure, PartitionExpiryResult
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
 

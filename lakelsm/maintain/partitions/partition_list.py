@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.maintenance_results import PartitionInfo
 from lakelsm.plan.partition_files import chosen_partitions
 from lakelsm.predicate.predicate import Predicate
+from lakelsm.results import PartitionInfo
 from lakelsm.snapshots.table_store import TableStore
 
 

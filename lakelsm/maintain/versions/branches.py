@@ -22,7 +22,7 @@ from lakelsm.format.file_names import schema_id_of
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.format.snapshot import Tag
 from lakelsm.maintain.versions.tags import restorable
-from lakelsm.maintenance_results import BranchInfo
+from lakelsm.results import BranchInfo
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore

@@ -12,8 +12,8 @@ from lakelsm.epoch_time import bound_time, utc_time
 from lakelsm.errors import CommitConflictError, InvalidInputError, SnapshotNotFoundError
 from lakelsm.format.file_names import consumer_of
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.maintenance_results import ConsumerExpiryResult, ConsumerInfo
 from lakelsm.plan.time_travel import Point
+from lakelsm.results import ConsumerExpiryResult, ConsumerInfo
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, consumer_text
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings

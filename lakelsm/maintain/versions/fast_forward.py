@@ -15,7 +15,7 @@ from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.maintain.versions.branches import require_main
 from lakelsm.maintain.versions.consumers import reset_beyond
-from lakelsm.maintenance_results import FastForwardResult
+from lakelsm.results import FastForwardResult
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.manifest_scan import read_manifest_metas
 from lakelsm.snapshots.table_store import TableStore

@@ -31,7 +31,7 @@ from lakelsm.maintain.deletion.file_deletion import delete_unneeded
 from lakelsm.maintain.deletion.released_files import ReleasedFiles
 from lakelsm.maintain.versions.consumers import reset_beyond
 from lakelsm.maintain.versions.tags import restorable
-from lakelsm.maintenance_results import RollbackResult
+from lakelsm.results import RollbackResult
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER, consumer_text
 from lakelsm.snapshots.json_file import checked_bytes, publish

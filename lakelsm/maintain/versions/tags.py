@@ -17,7 +17,7 @@ from lakelsm.failures import after_commit_step
 from lakelsm.format.snapshot import Snapshot, Tag
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_unneeded
 from lakelsm.maintain.deletion.released_files import ReleasedFiles
-from lakelsm.maintenance_results import TagDeletionResult, TagInfo
+from lakelsm.results import TagDeletionResult, TagInfo
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.json_file import checked_bytes, publish
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES

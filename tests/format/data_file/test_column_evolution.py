@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.data_file.column_evolution import cast_column, evolve_array
-from lakelsm.schema.changes import AddColumn, ColumnChange, DropColumn, RenameColumn, UpdateColumnType
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema.table_schema import create_schema
+from lakelsm.schema_changes import AddColumn, ColumnChange, DropColumn, RenameColumn, UpdateColumnType
 from lakelsm.types import (
     ArrayType,
     AtomicType,

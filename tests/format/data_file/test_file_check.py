@@ -17,8 +17,8 @@ from lakelsm.frames.scan_frame import check_files
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import MergeUnits
-from lakelsm.schema.changes import AddColumn, RenameColumn
 from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.schema_changes import AddColumn, RenameColumn
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import AtomicType
 from tests.compact.local_table import LocalTable, Row

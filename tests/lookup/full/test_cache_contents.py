@@ -7,7 +7,7 @@ from pathlib import Path
 from lakelsm.lookup.full.cache_contents import CacheContents
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.predicate.predicate import Compare
-from lakelsm.schema.changes import AddColumn, SetOption
+from lakelsm.schema_changes import AddColumn, SetOption
 from tests.compact.local_table import LocalTable
 
 COLUMNS = "id INT NOT NULL, g INT, v STRING, w STRING"

@@ -17,7 +17,7 @@ from lakelsm.lookup.full.cache_state import STATE, CacheState
 from lakelsm.lookup.full.cache_upkeep import CacheUpkeep
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.lookup_table import Refreshed
-from lakelsm.schema.changes import SetOption
+from lakelsm.schema_changes import SetOption
 from tests.compact.local_table import LocalTable
 
 

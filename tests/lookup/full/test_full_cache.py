@@ -24,7 +24,7 @@ from lakelsm.lookup.full.full_cache import FullCache
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.store.piece_file import PieceWriter
 from lakelsm.predicate.predicate import Compare
-from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn
+from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import to_arrow
 from tests.lookup.full.table_histories import CASES, SCHEMA, Case, History

@@ -23,8 +23,8 @@ from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.predicate.parser import parse_where
-from lakelsm.schema.changes import AddColumn, RenameColumn, SetOption
 from lakelsm.schema.evolution import apply_changes
+from lakelsm.schema_changes import AddColumn, RenameColumn, SetOption
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from tests.chance import seeds
 from tests.lookup.partial.dict_store import DictFormat

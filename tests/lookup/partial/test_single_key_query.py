@@ -20,7 +20,7 @@ from lakelsm.lookup.partial.single_key_query import SingleKeyQuery
 from lakelsm.lookup.partial.store_build import StoredColumns
 from lakelsm.lookup.store.arrow_store import ArrowStoreFormat
 from lakelsm.predicate.predicate import IsNotNull
-from lakelsm.schema.changes import SetOption
+from lakelsm.schema_changes import SetOption
 from lakelsm.types import to_arrow
 from tests.compact.local_table import LocalTable
 

@@ -11,7 +11,7 @@ from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partial.live_buckets import LiveBuckets
 from lakelsm.lookup.partial.store_build import StoreBuild, StoredColumns
 from lakelsm.predicate.predicate import IsNotNull
-from lakelsm.schema.changes import AddColumn, DropColumn
+from lakelsm.schema_changes import AddColumn, DropColumn
 from tests.compact.local_table import LocalTable
 from tests.lookup.partial.dict_store import DictFormat
 

@@ -24,7 +24,7 @@ from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.served_table import ServedTable
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish, published_addresses
-from lakelsm.schema.changes import RenameColumn
+from lakelsm.schema_changes import RenameColumn
 from lakelsm.table import Table
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.test_local_servers import until

@@ -21,7 +21,7 @@ from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.server_connection import ServerConnection
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish
 from lakelsm.predicate.predicate import Compare
-from lakelsm.schema.changes import AddColumn, RenameColumn
+from lakelsm.schema_changes import AddColumn, RenameColumn
 from lakelsm.table import Table
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.whole_table import service, started

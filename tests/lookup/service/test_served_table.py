@@ -12,7 +12,7 @@ import pytest
 from lakelsm.errors import LookupServiceError
 from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.service.served_table import ServedTable
-from lakelsm.schema.changes import AddColumn
+from lakelsm.schema_changes import AddColumn
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.whole_table import WholeTable
 from tests.processes import PATIENCE

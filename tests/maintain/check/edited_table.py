@@ -18,7 +18,7 @@ from lakelsm.format.manifest import FileKind, ManifestEntry, decode_manifest_lis
 from lakelsm.format.manifest.manifest_file import decode_manifest, encode_manifest
 from lakelsm.format.manifest.manifest_list import ManifestFileMeta, summarize
 from lakelsm.maintain.check.table_check import CheckScope, check_table
-from lakelsm.maintenance_results import CheckResult
+from lakelsm.results import CheckResult
 from lakelsm.runner.local_runner import LocalRunner
 from tests.damage.samples import SAMPLES, SampleTable, build
 from tests.hostile.hostile_table import forget_checksums

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from lakelsm import Table
 from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.maintain.check.table_check import CheckScope, check_table
-from lakelsm.maintenance_results import CheckResult
+from lakelsm.results import CheckResult
 from lakelsm.runner.local_runner import LocalRunner
-from lakelsm.schema.changes import AddColumn
+from lakelsm.schema_changes import AddColumn
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import parse_type
 from tests.compact.local_table import LocalTable

@@ -13,7 +13,7 @@ import pytest
 from lakelsm import Catalog, Table
 from lakelsm.maintain.check.findings import Findings
 from lakelsm.maintain.check.stray_manifests import StrayManifests
-from lakelsm.maintenance_results import CheckResult
+from lakelsm.results import CheckResult
 
 OPTIONS = {"bucket": "-1", "changelog-producer": "lookup", "write-only": "true"}
 

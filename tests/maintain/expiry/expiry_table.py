@@ -11,7 +11,7 @@ from lakelsm.format.manifest.data_file_meta import FileSource
 from lakelsm.format.snapshot import CommitKind, Snapshot, Tag
 from lakelsm.maintain.expiry.retention import Retention
 from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots
-from lakelsm.maintenance_results import ExpiryResult
+from lakelsm.results import ExpiryResult
 from lakelsm.snapshots.manifest_scan import (
     read_changelog_entries,
     read_delta_entries,

@@ -17,7 +17,7 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.format.snapshot import Tag
 from lakelsm.maintain.orphans import orphan_removal
 from lakelsm.maintain.orphans.orphan_removal import remove_orphans
-from lakelsm.maintenance_results import OrphanResult
+from lakelsm.results import OrphanResult
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.storage import LocalFileIO
 from lakelsm.surroundings import SYSTEM

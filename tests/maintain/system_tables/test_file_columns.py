@@ -9,7 +9,7 @@ import pytest
 
 from lakelsm import Catalog
 from lakelsm.maintain.system_tables import file_columns
-from lakelsm.schema.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from lakelsm.types import parse_type
 
 

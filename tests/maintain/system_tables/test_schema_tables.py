@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakelsm import Catalog
 from lakelsm.maintain.system_tables.schema_tables import AGGREGATION_FIELDS, OPTIONS, SCHEMAS
 from lakelsm.maintain.system_tables.system_table import SystemTable, TableState
-from lakelsm.schema.changes import AddColumn, UpdateComment
+from lakelsm.schema_changes import AddColumn, UpdateComment
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import parse_type
 from tests.maintain.system_tables.states import AT_UTC

@@ -1,20 +1,17 @@
-"""What the maintenance of a table returns: one frozen result each."""
+"""What maintenance returns: expiry, orphan removal, analysis, check, and work on partitions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import datetime
 
-from lakelsm.failures import Failure, error_values
-
-
-def _iso(time: datetime | None) -> str | None:
-    return None if time is None else time.isoformat()
+from lakelsm.results.failure import Failure, error_values
+from lakelsm.results.result import Result
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExpiryResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ExpiryResult(Result):
     """What an expiry of snapshots did, or with ``dry_run`` would do.
 
     ``snapshots`` expired; ``earliest_snapshot_id`` is the oldest that is kept (None: the table has none).
@@ -44,13 +41,9 @@ class ExpiryResult:
     complete: bool = True
     seconds: float = 0.0
 
-    def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report."""
-        return {**asdict(self), "older_than": _iso(self.older_than)}
 
-
-@dataclass(frozen=True, kw_only=True)
-class OrphanResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class OrphanResult(Result):
     """What a removal of orphans did, or with ``dry_run`` would do.
 
     ``files`` were found and removed, except for those that ``failures`` tells of: so many of each of the ``kinds``
@@ -75,13 +68,9 @@ class OrphanResult:
     complete: bool = True
     seconds: float = 0.0
 
-    def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report."""
-        return {**asdict(self), "older_than": self.older_than.isoformat()}
 
-
-@dataclass(frozen=True, kw_only=True)
-class MaintenanceRun:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MaintenanceRun(Result):
     """A run of maintenance: its ``operation`` ('compact', 'remove_orphans'...), who did it, where, when, and how long.
 
     ``files`` and ``bytes`` are what it wrote, or deleted where it writes none. ``outcome`` is 'done', 'partial' (a
@@ -99,13 +88,9 @@ class MaintenanceRun:
     outcome: str
     snapshot_ids: tuple[int, ...]
 
-    def as_dict(self) -> dict[str, object]:
-        """The run as plain values, for a report."""
-        return {**asdict(self), "started": self.started.isoformat()}
 
-
-@dataclass(frozen=True, kw_only=True)
-class AnalyzeResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AnalyzeResult(Result):
     """What an analysis found and wrote: statistics of ``columns`` of the snapshot ``analyzed_snapshot_id``.
 
     ``snapshot_id`` is the one that has them. Both are None where the table has no snapshot: nothing is written then, nor
@@ -123,50 +108,9 @@ class AnalyzeResult:
     seconds: float = 0.0
     after_commit_failures: tuple[Failure, ...] = ()
 
-    def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report."""
-        return asdict(self)
 
-
-@dataclass(frozen=True, kw_only=True)
-class BranchInfo:
-    """A branch beside the main one. ``schema_id`` and ``snapshot_id`` are its newest (None: it has no snapshot).
-
-    ``created`` (UTC) and ``schema_id`` are None where its creation or deletion stopped half-way: delete it.
-    """
-
-    name: str
-    created: datetime | None = None
-    schema_id: int | None = None
-    snapshot_id: int | None = None
-
-    def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report."""
-        return {**asdict(self), "created": _iso(self.created)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class FastForwardResult:
-    """What a fast-forward of the main branch did, or with ``dry_run`` would do: snapshots and tags taken over, and those
-    of its own that went.
-    """
-
-    table: str
-    branch: str
-    snapshot_id: int
-    dry_run: bool = False
-    snapshots_added: int = 0
-    snapshots_removed: int = 0
-    tags_added: tuple[str, ...] = ()
-    tags_removed: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartitionInfo:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PartitionInfo(Result):
     """A partition, such as 'dt=2025-12-31/hh=12': rows (older versions included), data files and bytes of them.
 
     ``updated_at`` is when the newest file was made (its writer's wall clock, without a zone; None: no file says).
@@ -178,13 +122,9 @@ class PartitionInfo:
     bytes: int
     updated_at: datetime | None = None
 
-    def as_dict(self) -> dict[str, object]:
-        """The partition as plain values, for a report."""
-        return {**asdict(self), "updated_at": _iso(self.updated_at)}
 
-
-@dataclass(frozen=True, kw_only=True)
-class PartitionDropResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PartitionDropResult(Result):
     """Which partitions were dropped, or with ``dry_run`` would be, and the data files that went out of sight with them.
 
     ``snapshot_id`` is that of the commit (None: there was nothing to drop). Files are deleted when the snapshots before
@@ -199,13 +139,9 @@ class PartitionDropResult:
     snapshot_id: int | None = None
     after_commit_failures: tuple[Failure, ...] = ()
 
-    def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report."""
-        return asdict(self)
 
-
-@dataclass(frozen=True, kw_only=True)
-class PartitionExpiryResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PartitionExpiryResult(Result):
     """Which partitions expired, or with ``dry_run`` would, in the order of their values, and the commits of it.
 
     ``waiting`` have expired too and wait for the next run ('partition.expiration-max-num'). The time of ``unread`` could
@@ -228,60 +164,12 @@ class PartitionExpiryResult:
     after_commit_failures: tuple[Failure, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report: of the ``error`` its text, class, kind and remedy."""
-        return {**asdict(self), "older_than": _iso(self.older_than), **error_values(self.error)}
+        """The result as plain values. ``error`` becomes its text, with ``error_class``, ``error_kind`` and ``remedy``."""
+        return {**super().as_dict(), **error_values(self.error)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class TagInfo:
-    """A tag: the snapshot that it names, with its schema, rows (of its files, older versions included) and commit time.
-
-    ``created_at`` (the writer's wall clock, without a zone) and ``time_retained`` are None for a tag that never expires.
-    """
-
-    name: str
-    snapshot_id: int
-    schema_id: int
-    rows: int
-    committed_at: datetime
-    created_at: datetime | None = None
-    time_retained: timedelta | None = None
-
-    def as_dict(self) -> dict[str, object]:
-        """The tag as plain values, for a report: times are ISO texts, the retention is in seconds."""
-        retained = self.time_retained
-        return {
-            **asdict(self),
-            "committed_at": self.committed_at.isoformat(),
-            "created_at": _iso(self.created_at),
-            "time_retained": None if retained is None else retained.total_seconds(),
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class TagDeletionResult:
-    """What a deletion of tags did, or with ``dry_run`` would do.
-
-    ``tags`` are the names of those that went, ``files`` and ``bytes`` (as metadata tells sizes) what no snapshot, other
-    tag, branch or long-lived changelog needs without them. ``failures`` names files that could not be deleted; orphan
-    removal takes them. ``older_than`` is the bound in UTC of an expiry that has one.
-    """
-
-    table: str
-    dry_run: bool = False
-    older_than: datetime | None = None
-    tags: tuple[str, ...] = ()
-    files: int = 0
-    bytes: int = 0
-    failures: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report."""
-        return {**asdict(self), "older_than": _iso(self.older_than)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckFinding:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CheckFinding(Result):
     """Something of a table that is not as it must be.
 
     ``severity`` is 'error' (reads of a retained state fail or give wrong rows, or will) or 'warning'. ``rule`` is the
@@ -296,8 +184,8 @@ class CheckFinding:
     remedy: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CheckResult(Result):
     """What a check found. ``findings`` has errors first; ``findings_left_out`` more were counted only.
 
     ``complete`` is False where the deadline ended it. ``snapshots``, ``tags``, ``manifests`` were read, of all branches;
@@ -323,10 +211,6 @@ class CheckResult:
         """Whether all was looked at, and nothing found that makes rows wrong."""
         return self.complete and not any(finding.severity == "error" for finding in self.findings)
 
-    def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report."""
-        return {**asdict(self), "ok": self.ok}
-
     def as_text(self) -> str:
         """The result for people: a line of what was looked at, then each finding with its remedy."""
         looked = f"{self.snapshots} snapshots, {self.tags} tags, {self.manifests} manifests, {self.files} data files"
@@ -340,62 +224,6 @@ class CheckResult:
             lines.append(f"And {self.findings_left_out} more findings of the same rules.")
         return "\n".join(lines)
 
-
-@dataclass(frozen=True, kw_only=True)
-class RollbackResult:
-    """What a rollback did, or with ``dry_run`` would do.
-
-    The table is at ``snapshot_id``, which was ``restored`` from a tag where it had expired. ``snapshots``, ``tags`` and
-    ``changelogs`` (long-lived ones, by their ids) are those that went, all of later snapshots; ``consumers`` now read the
-    snapshot after it next, as they were beyond. ``files`` and ``bytes`` (as metadata tells sizes) are what no snapshot,
-    tag, branch or long-lived changelog needs any more. ``failures`` names files that could not be deleted; orphan removal
-    takes them. ``timestamp`` is the time in UTC that the snapshot was chosen by (None: by its id or a tag).
-    """
-
-    table: str
-    snapshot_id: int
-    dry_run: bool = False
-    timestamp: datetime | None = None
-    restored: bool = False
-    snapshots: tuple[int, ...] = ()
-    tags: tuple[str, ...] = ()
-    changelogs: tuple[int, ...] = ()
-    consumers: tuple[str, ...] = ()
-    files: int = 0
-    bytes: int = 0
-    failures: tuple[str, ...] = ()
-    seconds: float = 0.0
-
     def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report."""
-        return {**asdict(self), "timestamp": _iso(self.timestamp)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConsumerInfo:
-    """A consumer: ``next_snapshot_id`` is what it reads next, ``recorded_at`` (UTC) when that was recorded."""
-
-    name: str
-    next_snapshot_id: int
-    recorded_at: datetime | None = None
-
-    def as_dict(self) -> dict[str, object]:
-        """The consumer as plain values, for a report."""
-        return {**asdict(self), "recorded_at": _iso(self.recorded_at)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConsumerExpiryResult:
-    """What an expiry of consumers did, or with ``dry_run`` would do: ``consumers`` are the names of those that went.
-
-    ``older_than`` is the bound in UTC.
-    """
-
-    table: str
-    dry_run: bool = False
-    older_than: datetime
-    consumers: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report."""
-        return {**asdict(self), "older_than": _iso(self.older_than)}
+        """The result as plain values, with ``ok``."""
+        return {**super().as_dict(), "ok": self.ok}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.schema.changes import (
+from lakelsm.schema_changes import (
     AddColumn,
     DropColumn,
     MoveColumn,

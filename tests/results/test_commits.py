@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from lakelsm.failures import Failure
-from lakelsm.results import CompactionResult, CompactionStatus
+from lakelsm.results import CompactionResult, CompactionStatus, Failure
 
 
 @pytest.mark.parametrize("status", CompactionStatus)

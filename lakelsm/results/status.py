@@ -1,75 +1,15 @@
-"""What the operations on a table return: one frozen result each."""
+"""The state of a table's files and of its upkeep."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 
-from lakelsm.failures import Failure, error_values
-
-
-class CompactionStatus(str, Enum):
-    """How a compaction ended. It is its text: ``status == "done"``. Schedulers read the texts: do not change.
-
-    ``CONFLICT``: some of the work lost to another commit and was discarded (nothing of the other's is lost).
-    ``FAILED``: an error ended it; what it had committed before stays. ``DEADLINE``: stopped between commits; run it
-    again for the rest. ``PLANNED``: a dry run.
-    """
-
-    DONE = "done"
-    NOTHING = "nothing"
-    CONFLICT = "conflict"
-    FAILED = "failed"
-    DEADLINE = "deadline"
-    PLANNED = "planned"
-
-    def __str__(self) -> str:
-        return str(self.value)
+from lakelsm.results.result import Result
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompactionResult:
-    """What a compaction did. Counts are files, rows and bytes; ``seconds`` is wall time.
-
-    ``rows_masked``: rows of files that deletion vectors mask from now on. ``rows_remapped``: those of them that were
-    found again by key in other files, because another commit had changed vectors or files while this one worked.
-
-    ``error`` is why the status is 'failed' or 'conflict' (None for every other status). ``conflicts`` are all commits
-    that were lost, with the commit and the files that each lost to. ``after_commit_failures`` are steps after a commit
-    that failed, which changes nothing of the commit.
-    """
-
-    table: str
-    status: CompactionStatus
-    snapshot_ids: tuple[int, ...] = ()
-    buckets: int = 0
-    files_rewritten: int = 0
-    files_upgraded: int = 0
-    files_written: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
-    rows_read: int = 0
-    rows_written: int = 0
-    seconds: float = 0.0
-    changelog_rows: int = 0
-    rows_masked: int = 0
-    rows_remapped: int = 0
-    error: Failure | None = None
-    conflicts: tuple[Failure, ...] = ()
-    after_commit_failures: tuple[Failure, ...] = ()
-
-    def __post_init__(self) -> None:
-        if (self.error is not None) is not (self.status in (CompactionStatus.CONFLICT, CompactionStatus.FAILED)):
-            raise ValueError(f"a compaction has an error if it is 'conflict' or 'failed', and only then: {self}")
-
-    def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report: of the ``error`` its text, class, kind and remedy."""
-        return {**asdict(self), "status": self.status.value, **error_values(self.error)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileTotals:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class FileTotals(Result):
     """What the live data files of a bucket, or of all buckets, come to.
 
     ``rows`` are those of the files, older versions and retractions included. ``sorted_runs`` is what a read of the bucket
@@ -93,7 +33,7 @@ class FileTotals:
     small_bytes: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class BucketStatus(FileTotals):
     """The files of one bucket. ``partition`` is like 'dt=2025-12-31/hh=12'."""
 
@@ -101,8 +41,8 @@ class BucketStatus(FileTotals):
     bucket: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlannedCompaction:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PlannedCompaction(Result):
     """What an ordinary compaction would take now, in the buckets where it takes files of level 0.
 
     ``files``, ``rows`` and ``bytes`` are all that it takes, ``level0_files`` and ``level0_rows`` what waits there.
@@ -118,8 +58,8 @@ class PlannedCompaction:
     level0_rows: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class UpkeepStatus:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class UpkeepStatus(Result):
     """What a branch of a table retains, and what its upkeep would do.
 
     ``snapshots_to_expire`` would go now by the table's options; ``held_by`` says what keeps others beside numbers and
@@ -146,11 +86,6 @@ class UpkeepStatus:
     bytes_compacted: int = 0
     write_amplification: float | None = None
 
-    def as_dict(self) -> dict[str, object]:
-        """The status as plain values, for a report."""
-        removed = self.orphans_removed_at
-        return {**asdict(self), "orphans_removed_at": None if removed is None else removed.isoformat()}
-
     def text_lines(self) -> list[str]:
         """The status for people."""
         oldest = _age(self.oldest_snapshot_age_seconds)
@@ -171,7 +106,7 @@ class UpkeepStatus:
         ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TableStatus(FileTotals):
     """The state of a table's files, and its ``upkeep``. ``buckets`` is how many there are, with files of
     ``median_bucket_bytes`` in the middle and ``largest_bucket_bytes`` at most.
@@ -189,10 +124,6 @@ class TableStatus(FileTotals):
     largest_bucket_bytes: int = 0
     median_bucket_bytes: int = 0
     upkeep: UpkeepStatus = UpkeepStatus()
-
-    def as_dict(self) -> dict[str, object]:
-        """The status as plain values, for a report."""
-        return {**asdict(self), "upkeep": self.upkeep.as_dict()}
 
     def as_text(self) -> str:
         """The status for people, on one screen."""
@@ -219,67 +150,6 @@ class TableStatus(FileTotals):
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CountResult:
-    """How many ``rows`` a snapshot has that match (``int(result)`` is the number), and how that was found.
-
-    ``how`` is 'metadata' where manifests and deletion vectors told it and no data file was opened, else 'files', of which
-    ``files_opened`` are the data files. ``snapshot_id`` is None for a table without any.
-    """
-
-    snapshot_id: int | None
-    rows: int
-    how: str
-    files_opened: int = 0
-
-    def __int__(self) -> int:
-        return self.rows
-
-
-@dataclass(frozen=True, kw_only=True)
-class Staleness:
-    """How fresh the answers of a lookup are.
-
-    ``snapshot_id`` is the snapshot that answers (None: the table had none), committed at ``committed_at`` (UTC),
-    ``age_seconds`` ago. ``newest_snapshot_id`` is the table's newest now, ``snapshots_behind`` how many lie between the
-    two: 0 where the answers are the newest, negative where the table was rolled back. ``seconds_since_look``: since a
-    lookup or a refresh looked for a newer one. ``cache`` is 'full', 'partial' or 'remote'.
-    """
-
-    table: str
-    cache: str
-    snapshot_id: int | None
-    committed_at: datetime | None
-    age_seconds: float | None
-    newest_snapshot_id: int | None
-    snapshots_behind: int
-    seconds_since_look: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommitResult:
-    """What a write did. ``snapshot_id`` is None when it changed nothing.
-
-    ``already_committed``: the same commit user had committed this batch id before, so nothing was written again.
-    ``rows`` counts the rows of the new files (one a key). ``compaction`` is the automatic compaction's result, if any;
-    its status is 'failed' where it raised an error. ``after_commit_failures`` are other steps after the commit that
-    failed. Neither changes that the write is committed.
-    ``matched_rows``: how many rows a delete or an update found and wrote anew; None of other operations, and where the
-    batch had been committed before.
-    """
-
-    snapshot_id: int | None
-    already_committed: bool = False
-    files: int = 0
-    rows: int = 0
-    compaction: CompactionResult | None = None
-    matched_rows: int | None = None
-    after_commit_failures: tuple[Failure, ...] = ()
-
-    def as_dict(self) -> dict[str, object]:
-        """The result as plain values, for a report."""
-        return {**asdict(self), "compaction": None if self.compaction is None else self.compaction.as_dict()}
-
-
 def _age(seconds: float | None) -> str:
     return "none" if seconds is None else f"{seconds:.0f} s old"
+

@@ -1,0 +1,58 @@
+"""What operations return: one frozen value each, with ``as_dict()`` for reports."""
+
+from lakelsm.results.commits import CommitResult, CompactionResult, CompactionStatus
+from lakelsm.results.failure import Failure
+from lakelsm.results.maintenance import (
+    AnalyzeResult,
+    CheckFinding,
+    CheckResult,
+    ExpiryResult,
+    MaintenanceRun,
+    OrphanResult,
+    PartitionDropResult,
+    PartitionExpiryResult,
+    PartitionInfo,
+)
+from lakelsm.results.reads import CountResult, Staleness
+from lakelsm.results.references import (
+    BranchInfo,
+    ConsumerExpiryResult,
+    ConsumerInfo,
+    FastForwardResult,
+    RollbackResult,
+    TagDeletionResult,
+    TagInfo,
+)
+from lakelsm.results.result import Result
+from lakelsm.results.status import BucketStatus, FileTotals, PlannedCompaction, TableStatus, UpkeepStatus
+
+__all__ = [
+    "AnalyzeResult",
+    "BranchInfo",
+    "BucketStatus",
+    "CheckFinding",
+    "CheckResult",
+    "CommitResult",
+    "CompactionResult",
+    "CompactionStatus",
+    "ConsumerExpiryResult",
+    "ConsumerInfo",
+    "CountResult",
+    "ExpiryResult",
+    "Failure",
+    "FastForwardResult",
+    "FileTotals",
+    "MaintenanceRun",
+    "OrphanResult",
+    "PartitionDropResult",
+    "PartitionExpiryResult",
+    "PartitionInfo",
+    "PlannedCompaction",
+    "Result",
+    "RollbackResult",
+    "Staleness",
+    "TableStatus",
+    "TagDeletionResult",
+    "TagInfo",
+    "UpkeepStatus",
+]

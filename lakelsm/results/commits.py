@@ -1,0 +1,89 @@
+"""What writes and compactions return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from lakelsm.results.failure import Failure, error_values
+from lakelsm.results.result import Result
+
+
+class CompactionStatus(str, Enum):
+    """How a compaction ended. It is its text: ``status == "done"``. Schedulers read the texts: do not change.
+
+    ``CONFLICT``: some of the work lost to another commit and was discarded (nothing of the other's is lost).
+    ``FAILED``: an error ended it; what it had committed before stays. ``DEADLINE``: stopped between commits; run it
+    again for the rest. ``PLANNED``: a dry run.
+    """
+
+    DONE = "done"
+    NOTHING = "nothing"
+    CONFLICT = "conflict"
+    FAILED = "failed"
+    DEADLINE = "deadline"
+    PLANNED = "planned"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CompactionResult(Result):
+    """What a compaction did. Counts are files, rows and bytes; ``seconds`` is wall time.
+
+    ``rows_masked``: rows of files that deletion vectors mask from now on. ``rows_remapped``: those of them that were
+    found again by key in other files, because another commit had changed vectors or files while this one worked.
+
+    ``error`` is why the status is 'failed' or 'conflict' (None for every other status). ``conflicts`` are all commits
+    that were lost, with the commit and the files that each lost to. ``after_commit_failures`` are steps after a commit
+    that failed, which changes nothing of the commit.
+    """
+
+    table: str
+    status: CompactionStatus
+    snapshot_ids: tuple[int, ...] = ()
+    buckets: int = 0
+    files_rewritten: int = 0
+    files_upgraded: int = 0
+    files_written: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    rows_read: int = 0
+    rows_written: int = 0
+    seconds: float = 0.0
+    changelog_rows: int = 0
+    rows_masked: int = 0
+    rows_remapped: int = 0
+    error: Failure | None = None
+    conflicts: tuple[Failure, ...] = ()
+    after_commit_failures: tuple[Failure, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.error is not None) is not (self.status in (CompactionStatus.CONFLICT, CompactionStatus.FAILED)):
+            raise ValueError(f"a compaction has an error if it is 'conflict' or 'failed', and only then: {self}")
+
+    def as_dict(self) -> dict[str, object]:
+        """The result as plain values. ``error`` becomes its text, with ``error_class``, ``error_kind`` and ``remedy``."""
+        return {**super().as_dict(), **error_values(self.error)}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CommitResult(Result):
+    """What a write did. ``snapshot_id`` is None when it changed nothing.
+
+    ``already_committed``: the same commit user had committed this batch id before, so nothing was written again.
+    ``rows`` counts the rows of the new files (one a key). ``compaction`` is the automatic compaction's result, if any;
+    its status is 'failed' where it raised an error. ``after_commit_failures`` are other steps after the commit that
+    failed. Neither changes that the write is committed.
+    ``matched_rows``: how many rows a delete or an update found and wrote anew; None of other operations, and where the
+    batch had been committed before.
+    """
+
+    snapshot_id: int | None
+    already_committed: bool = False
+    files: int = 0
+    rows: int = 0
+    compaction: CompactionResult | None = None
+    matched_rows: int | None = None
+    after_commit_failures: tuple[Failure, ...] = ()

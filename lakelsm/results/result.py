@@ -1,0 +1,59 @@
+"""The base class of results: one way to become plain values, one short text, one table for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from datetime import datetime, timedelta
+from enum import Enum
+from html import escape
+
+#: Most characters of one value in a result's text.
+_MOST_TEXT = 80
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """A frozen value. Its text is one line without the fields that have their default."""
+
+    def as_dict(self) -> dict[str, object]:
+        """The fields as plain values for a report: results as dicts, times as ISO texts, durations in seconds."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._texts())})"
+
+    def _repr_html_(self) -> str:
+        """A table of the same fields, for notebooks."""
+        rows = (f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._texts())
+        return f"<table><caption>{type(self).__name__}</caption>{''.join(rows)}</table>"
+
+    def _texts(self) -> list[tuple[str, str]]:
+        """Name and text of each field that has another value than its default."""
+        values = ((field, getattr(self, field.name)) for field in fields(self))
+        return [(field.name, _text(value)) for field, value in values if value != _default(field)]
+
+
+def _default(field: Field[object]) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _text(value: object) -> str:
+    plain = _plain(value) if isinstance(value, (datetime, timedelta, Enum)) else value
+    text = repr(round(plain, 3) if isinstance(plain, float) else plain)
+    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…"
+
+
+def _plain(value: object) -> object:
+    """A value without types of lakelsm's, for JSON."""
+    if isinstance(value, Result):
+        return value.as_dict()
+    if isinstance(value, tuple):
+        return tuple(_plain(each) for each in value)
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return value.value if isinstance(value, Enum) else value
