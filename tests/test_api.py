@@ -50,7 +50,8 @@ from lakelsm import (
     TagInfo,
     UpkeepStatus,
 )
-from lakelsm.maintain.system_tables.layout_tables import HISTORY, LAYOUT
+from lakelsm.system_tables.file_tables import LAYOUT
+from lakelsm.system_tables.metadata_tables import HISTORY
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
 CODE = re.findall(r"`([^`]+)`", PAGE)

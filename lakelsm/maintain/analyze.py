@@ -25,8 +25,6 @@ from lakelsm.format.statistics import ColumnStatistics, TableStatistics
 from lakelsm.local.arrow_scan import ArrowScan
 from lakelsm.lsm.splits import pack_in_order
 from lakelsm.maintain.history import maintenance_record
-from lakelsm.maintain.system_tables.file_tables import live_bytes
-from lakelsm.maintain.system_tables.system_table import TableState
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.plan.count_plan import metadata_count
 from lakelsm.plan.read_plan import plan_read
@@ -34,6 +32,8 @@ from lakelsm.read.column_summary import SUMMARY_SCHEMA, ColumnSummary, RowSummar
 from lakelsm.results import AnalyzeResult
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
+from lakelsm.system_tables.file_tables import live_bytes
+from lakelsm.system_tables.system_table import TableState
 from lakelsm.types import AtomicType, DataField
 
 #: Bytes of a value for Spark: of a fixed width, or where all texts are NULL. Persisted: do not change

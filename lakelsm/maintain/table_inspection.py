@@ -20,14 +20,15 @@ from lakelsm.errors import CorruptTableError
 from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.maintain.check.table_check import check_table, checked_check_scope
 from lakelsm.maintain.opened_table import OpenedTable
-from lakelsm.maintain.system_tables.layout_tables import HISTORY, LAYOUT
-from lakelsm.maintain.system_tables.named_tables import AnySystemTable, check_travel, checked_system_table
-from lakelsm.maintain.system_tables.system_table import TableState
 from lakelsm.maintain.upkeep_status import upkeep_status
 from lakelsm.plan.table_status import table_status
 from lakelsm.plan.time_travel import chosen_state
 from lakelsm.results import CheckResult, TableStatus
 from lakelsm.surroundings import SYSTEM
+from lakelsm.system_tables.file_tables import LAYOUT
+from lakelsm.system_tables.metadata_tables import HISTORY
+from lakelsm.system_tables.named_tables import AnySystemTable, check_travel, checked_system_table
+from lakelsm.system_tables.system_table import TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelsm.format.statistics import TableStatistics
-from lakelsm.maintain.system_tables.statistics_table import statistics_of
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.spark_types import to_struct
+from lakelsm.system_tables.metadata_tables import statistics_of
 from lakelsm.types import parse_columns
 from tests.interop.arrow_merge import bucket_keys, merged_rows
 from tests.interop.conftest import PAIMON_SPARK

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from lakelsm.maintain.system_tables.named_tables import SYSTEM_TABLES
-from lakelsm.maintain.system_tables.system_table import SystemTable, TableState
 from lakelsm.snapshots.consumer_store import consumer_text
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.system_tables.named_tables import SYSTEM_TABLES
+from lakelsm.system_tables.system_table import SystemTable, TableState
 from lakelsm.types import DataField, parse_type
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import JavaPaimon, Peer
 from tests.interop.samples import rows_of
 from tests.interop.value_form import rows_of_arrow
-from tests.maintain.system_tables.states import AT_UTC
+from tests.system_tables.states import AT_UTC
 
 COLUMNS = (
     "d DATE, p STRING, k BIGINT, t TIMESTAMP(6), n DECIMAL(30, 12), f FLOAT, b BOOLEAN, h TIME(3), a ARRAY<INT>, "

@@ -15,9 +15,9 @@ from lakelsm.commit.committer import Committer
 from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptTableError, InvalidInputError
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.format.statistics import ColumnStatistics
-from lakelsm.maintain.system_tables.statistics_table import statistics_of
 from lakelsm.schema_changes import AddColumn
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.system_tables.metadata_tables import statistics_of
 from lakelsm.types import parse_type
 from tests.engines import TableEngine
 

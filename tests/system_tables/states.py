@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakelsm.maintain.system_tables.system_table import SystemTable, TableState
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
+from lakelsm.system_tables.system_table import SystemTable, TableState
 from tests.commit.commit_table import CommitTable
 
 #: The local clock is that of UTC.

@@ -6,13 +6,19 @@ from typing import TypeAlias
 
 from lakelsm.arguments import checked_name, wrong_argument
 from lakelsm.errors import InvalidInputError
-from lakelsm.maintain.system_tables.data_tables import AUDIT_LOG, BINLOG, READ_OPTIMIZED, AuditLog, ReadOptimized
-from lakelsm.maintain.system_tables.file_tables import BUCKETS, FILE_KEY_RANGES, FILES, PARTITIONS
-from lakelsm.maintain.system_tables.manifest_tables import MANIFESTS, TABLE_INDEXES
-from lakelsm.maintain.system_tables.schema_tables import AGGREGATION_FIELDS, OPTIONS, SCHEMAS
-from lakelsm.maintain.system_tables.snapshot_tables import BRANCHES, CONSUMERS, SNAPSHOTS, TAGS
-from lakelsm.maintain.system_tables.statistics_table import STATISTICS
-from lakelsm.maintain.system_tables.system_table import SystemTable
+from lakelsm.system_tables.data_tables import AUDIT_LOG, BINLOG, READ_OPTIMIZED, AuditLog, ReadOptimized
+from lakelsm.system_tables.file_tables import BUCKETS, FILE_KEY_RANGES, FILES, MANIFESTS, PARTITIONS, TABLE_INDEXES
+from lakelsm.system_tables.metadata_tables import (
+    AGGREGATION_FIELDS,
+    BRANCHES,
+    CONSUMERS,
+    OPTIONS,
+    SCHEMAS,
+    SNAPSHOTS,
+    STATISTICS,
+    TAGS,
+)
+from lakelsm.system_tables.system_table import SystemTable
 
 #: What a name stands for: `travels`, `frame` and `rows` are those of `SystemTable`.
 AnySystemTable: TypeAlias = SystemTable | AuditLog | ReadOptimized

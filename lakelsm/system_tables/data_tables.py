@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from lakelsm.engine import local_engine
-from lakelsm.maintain.system_tables.system_table import TableState
 from lakelsm.plan.changelog_plan import plan_state
 from lakelsm.plan.read_plan import ReadPlan, plan_read
 from lakelsm.read.changelog_tasks import check_added_columns
 from lakelsm.schema.system_columns import ROW_KIND, SEQUENCE_NUMBER
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.system_tables.system_table import TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,8 +1,8 @@
-"""Columns of many data files: where they lie, their keys, and their statistics brought to the table's newest columns."""
+"""Columns of system tables about many files: paths, keys and statistics, with values as the texts that Java prints."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,13 +12,12 @@ import pyarrow.compute as pc
 
 from lakelsm.format.data_file.column_evolution import evolve_array
 from lakelsm.format.manifest.manifest_file import EntryBatch
+from lakelsm.format.partition_path import value_text
 from lakelsm.format.row.binary_row import EMPTY_ROW, decode_rows
-from lakelsm.maintain.system_tables.java_text import joined, object_texts
-from lakelsm.maintain.system_tables.manifest_tables import partition_rows
 from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.types import AtomicType, DataType
+from lakelsm.types import BINARY_ROOTS, INTEGER_ROOTS, STRING_ROOTS, AtomicType, DataType
 
 #: So many files are told of at a time: what is made of each takes more room than its text.
 _FILES_AT_ONCE = 16_384
@@ -136,3 +135,66 @@ def _item(lists: pa.Array, place: int) -> pa.Array:
     long_enough = pc.greater(pc.list_value_length(lists), place)
     fitting = pc.if_else(pc.fill_null(long_enough, False), lists, pa.scalar([None] * (place + 1), lists.type))
     return pc.list_element(fitting, place)
+
+
+_NULL = "null"
+
+
+def object_texts(column: pa.Array, data_type: DataType) -> pa.LargeStringArray:
+    """What Java's toString gives of the values; NULL stays.
+
+    Of bytes that is an address, so they are hexadecimal digits here; nested values, which have no bounds, are NULL.
+    """
+    return _texts(column, data_type, legacy=True)
+
+
+def cast_texts(column: pa.Array, data_type: DataType) -> pa.LargeStringArray:
+    """What Paimon's cast to a text gives of the values; NULL stays."""
+    return _texts(column, data_type, legacy=False)
+
+
+def joined(
+    texts: Sequence[pa.LargeStringArray], count: int, around: str, names: Sequence[str] = ()
+) -> pa.LargeStringArray:
+    """The texts of each row between the two characters ``around``, with ', ' between them and NULL as 'null'.
+
+    With ``names`` each has its name and '=' before it.
+    """
+    begin, end = (pa.array([character] * count, pa.large_string()) for character in around)
+    if not texts:
+        return pc.binary_join_element_wise(begin, end, pa.scalar("", pa.large_string()))
+    heads = [f"{name}=" for name in names] or [""] * len(texts)
+    parts = [
+        pc.binary_join_element_wise(pa.scalar(head, pa.large_string()), text, pa.scalar("", pa.large_string()))
+        for head, text in zip(heads, (pc.fill_null(text, _NULL) for text in texts))
+    ]
+    inner = pc.binary_join_element_wise(*parts, pa.scalar(", ", pa.large_string()))
+    return pc.binary_join_element_wise(begin, inner, end, pa.scalar("", pa.large_string()))
+
+
+def _texts(column: pa.Array, data_type: DataType, legacy: bool) -> pa.LargeStringArray:
+    if not isinstance(data_type, AtomicType) or column.null_count == len(column):
+        return pa.nulls(len(column), pa.large_string())
+    root = data_type.root
+    if root in STRING_ROOTS or root in INTEGER_ROOTS or root == "BOOLEAN":
+        return column.cast(pa.large_string())
+    if legacy and root in ("DATE", "TIME"):
+        return column.cast(pa.int32()).cast(pa.large_string())
+    # A distinct value is told once: Java's rules of digits are Python.
+    if root in ("FLOAT", "DOUBLE"):
+        bits = column.view(pa.int32() if root == "FLOAT" else pa.int64()).dictionary_encode()
+        distinct, places = bits.dictionary.view(column.type), bits.indices
+    else:
+        coded = column.dictionary_encode()
+        distinct, places = coded.dictionary, coded.indices
+    if legacy and root in BINARY_ROOTS:
+        texts = [value.hex() for value in distinct.to_pylist()]
+    else:
+        texts = [value_text(value, data_type, legacy) for value in distinct]
+    return pa.array(texts, pa.large_string()).take(places)
+
+
+def partition_rows(partitions: Sequence[bytes], types: Sequence[DataType]) -> pa.LargeStringArray:
+    """Stored partitions as Paimon casts a row to a text: '{2025-12-31, 12}', '{}' where there are no columns."""
+    columns = decode_rows(list(partitions), types) if types else []
+    return joined([cast_texts(*pair) for pair in zip(columns, types)], len(partitions), "{}")

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.maintain.system_tables.system_table import SystemTable, TableState, columns_of
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import Surroundings
+from lakelsm.system_tables.system_table import SystemTable, TableState, columns_of
 from tests.commit.commit_table import CommitTable
 
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
-from lakelsm.maintain.system_tables.data_tables import READ_OPTIMIZED
-from lakelsm.maintain.system_tables.system_table import TableState
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.system_tables.data_tables import READ_OPTIMIZED
+from lakelsm.system_tables.system_table import TableState
 
 
 def table_of(tmp_path: Path, **options: str) -> Table:

@@ -10,8 +10,8 @@ import pytest
 
 from lakelsm import Catalog
 from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
-from lakelsm.maintain.system_tables.named_tables import SYSTEM_TABLES, checked_system_table
-from lakelsm.maintain.system_tables.system_table import SystemTable
+from lakelsm.system_tables.named_tables import SYSTEM_TABLES, checked_system_table
+from lakelsm.system_tables.system_table import SystemTable
 from tests import golden_tables
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The system tables of data files: one by one, and added up by partition and bucket."""
+"""System tables about files: data files, their sums by partition and bucket, manifests and index files."""
 
 from __future__ import annotations
 
@@ -10,15 +10,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX
+from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
 from lakelsm.format.manifest import FileKind
 from lakelsm.format.manifest.data_file_meta import FileSource
+from lakelsm.format.manifest.manifest_list import ManifestFileMeta
 from lakelsm.format.partition_path import partition_text
 from lakelsm.format.row.binary_row import decode_rows
-from lakelsm.maintain.system_tables.file_columns import ShownFiles
-from lakelsm.maintain.system_tables.manifest_tables import partition_rows
-from lakelsm.maintain.system_tables.system_table import SystemTable, TableState
-from lakelsm.snapshots.manifest_scan import read_batches, read_index_entries, read_live_batches
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
+from lakelsm.snapshots.manifest_scan import (
+    read_batches,
+    read_changelog_metas,
+    read_index_entries,
+    read_live_batches,
+    read_manifest_metas,
+)
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.system_tables.file_columns import ShownFiles, partition_rows
+from lakelsm.system_tables.system_table import SystemTable, TableState, columns_of
 
 _FILES_DDL = (
     "partition STRING, bucket INT NOT NULL, file_path STRING NOT NULL, file_format STRING NOT NULL, "
@@ -203,3 +212,126 @@ def _masked(state: TableState, partitions: Sequence[bytes]) -> list[int | None]:
             told = [each.cardinality for each in entry.file.dv_ranges or ()]
             counts[entry.partition] = None if None in told else known + sum(filter(None, told))
     return [counts[partition] for partition in partitions]
+
+
+def _layout(state: TableState) -> Sequence[pa.ChunkedArray | Sequence[Any]]:
+    store, snapshot = state.store, state.snapshot
+    live = [] if snapshot is None else read_live_batches(store.file_io, store.paths, snapshot)
+    vectors = deletion_vectors(store, snapshot)
+    parts = [_layout_part(store, files, vectors) for files in ShownFiles.of(live)]
+    return [pa.chunked_array(columns) for columns in zip(*parts)] or [()] * 11
+
+
+def _layout_part(store: TableStore, files: ShownFiles, vectors: DeletionVectors) -> list[pa.Array]:
+    table = files.table
+    labels = pa.array([store.partition_label(partition) for partition in files.batch.partitions], pa.string())
+    return [
+        labels.take(pa.array(files.partition_codes)),
+        pa.array(files.buckets),
+        table["_LEVEL"],
+        files.paths(store),
+        *(table[name] for name in ("_ROW_COUNT", "_DELETE_ROW_COUNT", "_FILE_SIZE", "_SCHEMA_ID")),
+        *(table[name] for name in ("_MIN_SEQUENCE_NUMBER", "_MAX_SEQUENCE_NUMBER")),
+        _masked_rows(store, files, vectors),
+    ]
+
+
+def _masked_rows(store: TableStore, files: ShownFiles, vectors: DeletionVectors) -> pa.Array:
+    """How many rows of each file its deletion vector masks."""
+    masked = np.zeros(len(files.table), np.int64)
+    codes = {partition: code for code, partition in enumerate(files.batch.partitions)}
+    rows = files.table["_ROW_COUNT"].to_numpy()
+    for (partition, bucket), places in vectors.places.items():
+        here = np.flatnonzero((files.partition_codes == codes.get(partition, -1)) & (files.buckets == bucket))
+        names = files.table["_FILE_NAME"].take(pa.array(here))
+        found = pc.index_in(pa.array(list(places), pa.large_string()), value_set=names)
+        for place, at in zip(places.values(), found.to_pylist()):
+            if at is not None:
+                masked[here[at]] = place.masked_rows(store.file_io.filesystem(), int(rows[here[at]]))
+    return pa.array(masked)
+
+
+#: What `Table.files` shows.
+LAYOUT = SystemTable(
+    "layout",
+    "partition STRING, bucket INT, level INT, file_path STRING, record_count BIGINT, delete_record_count BIGINT, "
+    "file_size_in_bytes BIGINT, schema_id BIGINT, min_sequence_number BIGINT, max_sequence_number BIGINT, "
+    "masked_record_count BIGINT",
+    _layout,
+    travels=True,
+)
+
+
+def _manifests(state: TableState) -> Sequence[pa.Array | Sequence[Any]]:
+    types = state.store.partition_types
+    metas = [] if state.snapshot is None else _all_metas(state.store, state.snapshot)
+    plain = ((m.file_name, m.file_size, m.num_added_files, m.num_deleted_files, m.schema_id) for m in metas)
+    return [
+        *columns_of(plain, 5),
+        partition_rows([meta.partition_stats.min_values for meta in metas], types),
+        partition_rows([meta.partition_stats.max_values for meta in metas], types),
+        *columns_of(((meta.min_row_id, meta.max_row_id) for meta in metas), 2),
+    ]
+
+
+def _all_metas(store: TableStore, snapshot: Snapshot) -> list[ManifestFileMeta]:
+    """The manifests of the base list, the delta list and the changelog list, in this order.
+
+    Expiry deletes the changelog of a snapshot, and a tag keeps the rest.
+    """
+    metas = read_manifest_metas(store.file_io, store.paths, snapshot)
+    retained = (manager.try_get(snapshot.id) for manager in (store.snapshots, store.changelogs))
+    if any(snapshot.is_same(each) for each in retained):
+        metas += read_changelog_metas(store.file_io, store.paths, snapshot)
+    return metas
+
+
+MANIFESTS = SystemTable(
+    "manifests",
+    "file_name STRING NOT NULL, file_size BIGINT NOT NULL, num_added_files BIGINT NOT NULL, "
+    "num_deleted_files BIGINT NOT NULL, schema_id BIGINT NOT NULL, min_partition_stats STRING, "
+    "max_partition_stats STRING, min_row_id BIGINT, max_row_id BIGINT",
+    _manifests,
+    travels=True,
+)
+
+
+def _table_indexes(state: TableState) -> Sequence[pa.Array | Sequence[Any]]:
+    store = state.store
+    entries = [] if state.snapshot is None else read_index_entries(store.file_io, store.paths, state.snapshot)
+    names = {field.id: field.name for field in store.schema.fields}
+
+    def row(entry: IndexManifestEntry) -> tuple[Any, ...]:
+        file, covered = entry.file, entry.file.global_index
+        ranges = file.dv_ranges
+        return (
+            entry.bucket,
+            file.index_type,
+            file.file_name,
+            file.file_size,
+            file.row_count,
+            None if ranges is None else [(r.data_file_name, r.offset, r.length, r.cardinality) for r in ranges],
+            None if covered is None else covered.row_range_start,
+            None if covered is None else covered.row_range_end,
+            None if covered is None else covered.index_field_id,
+            None if covered is None else _indexed(names, (covered.index_field_id, *(covered.extra_field_ids or ()))),
+        )
+
+    texts = partition_rows([entry.partition for entry in entries], store.partition_types)
+    return [texts, *columns_of(map(row, entries), 10)]
+
+
+def _indexed(names: dict[int, str], ids: Sequence[int]) -> str | None:
+    """The columns of a global index; None where one is no column any more."""
+    return ",".join(names[each] for each in ids) if names.keys() >= set(ids) else None
+
+
+TABLE_INDEXES = SystemTable(
+    "table_indexes",
+    "partition STRING, bucket INT NOT NULL, index_type STRING NOT NULL, file_name STRING NOT NULL, "
+    "file_size BIGINT NOT NULL, row_count BIGINT NOT NULL, "
+    "dv_ranges ARRAY<ROW<f0 STRING NOT NULL, f1 INT NOT NULL, f2 INT NOT NULL, _CARDINALITY BIGINT>>, "
+    "row_range_start BIGINT, row_range_end BIGINT, index_field_id INT, index_field_name STRING",
+    _table_indexes,
+    travels=True,
+)
