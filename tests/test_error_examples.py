@@ -20,7 +20,7 @@ from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.errors import ErrorKind, told_of
 from lakelsm.format.data_file.file_check import unreadable
 from lakelsm.format.snapshot import CommitKind
-from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.store.open_file import opened
 from lakelsm.spark.task_errors import error_text, lakelsm_error

@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from lakelsm.lookup.cache import Cache, LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full.full_cache import FullCache
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.lookup_table import LookupTable
-from lakelsm.lookup.opened_cache import OpenedCache
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.service_addresses import is_service_available
 from lakelsm.options import LookupCache
 
-_FULL, _PARTIAL, _REMOTE = "full", "partial", "remote"
+_FULL, _PARTIAL, _REMOTE = FullCache.kind, PartialCache.kind, RemoteCache.kind
 
 
 def chosen_cache(spec: LookupSpec) -> str:
@@ -30,15 +28,19 @@ def chosen_cache(spec: LookupSpec) -> str:
     return _PARTIAL if asked is LookupCache.PARTIAL else _FULL
 
 
-def opened_cache(spec: LookupSpec, shared: Path | None) -> OpenedCache:
-    """A cache with a directory of its own: in memory, below one that processes share, or (None) a private one."""
+def opened_cache(spec: LookupSpec, shared: Path | None) -> Cache:
+    """A cache of the table's newest snapshot. Its files are in memory, below a directory that processes share
+    (``shared``), or in a private one (None).
+    """
     kind, options = chosen_cache(spec), spec.store.options
+    if kind == _REMOTE:
+        return RemoteCache.open(spec)
     if options.lookup_cache is LookupCache.MEMORY:
         directory = CacheDirectory.in_memory(options.lookup_cache_max_memory_size)
     else:
         directory = CacheDirectory.private() if shared is None else CacheDirectory.shared(shared / cache_name(spec))
     try:
-        return OpenedCache(kind, _opened(kind, spec, directory), directory)
+        return PartialCache.open(spec, directory) if kind == _PARTIAL else FullCache.open(spec, directory)
     except BaseException:
         directory.close()
         raise
@@ -50,11 +52,3 @@ def cache_name(spec: LookupSpec) -> str:
     schema = (store.schema.id, store.schema.time_millis, sorted(store.schema.options.items()))
     asked = (spec.key, spec.columns, spec.predicate, None if spec.buckets is None else sorted(spec.buckets))
     return hashlib.sha256(repr((store.paths.branch_root, schema, asked)).encode()).hexdigest()[:32]
-
-
-def _opened(kind: str, spec: LookupSpec, directory: CacheDirectory) -> LookupTable:
-    if kind == _REMOTE:
-        return RemoteCache.open(spec)
-    if kind == _PARTIAL:
-        return PartialCache.open(spec, directory)
-    return FullCache.open(spec, directory)

@@ -12,10 +12,8 @@ import pyarrow as pa
 from lakelsm.cancellation import WorkCancelled, cancelled_by
 from lakelsm.errors import InvalidInputError, LakelsmError
 from lakelsm.format.row.binary_row import decode_rows
-from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.cache import Cache, FoundRows, LookupSpec
 from lakelsm.lookup.lookup_definition import DefinedLookup, LookupDefinition
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.opened_cache import OpenedCache
 from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.lookup.row_cache import Key, RowCache, Rows
 from lakelsm.snapshots.table_store import TableStore
@@ -23,7 +21,7 @@ from lakelsm.surroundings import Surroundings
 from lakelsm.types import arrow_field
 
 #: Opens a cache for a spec.
-Opener: TypeAlias = Callable[[LookupSpec], OpenedCache]
+Opener: TypeAlias = Callable[[LookupSpec], Cache]
 
 
 class OpenedTable:
@@ -32,9 +30,8 @@ class OpenedTable:
     Who has it uses it in a ``with``.
     """
 
-    def __init__(self, cache: OpenedCache, defined: DefinedLookup, partitions: tuple[bytes, ...] | None) -> None:
+    def __init__(self, cache: Cache, defined: DefinedLookup, partitions: tuple[bytes, ...] | None) -> None:
         self.cache = cache
-        self.table = cache.table
         self.defined = defined
         self.partitions = partitions
         fields = [defined.table.schema.field(name) for name in defined.key]
@@ -51,8 +48,8 @@ class OpenedTable:
     def find(self, keys: pa.Table) -> FoundRows:
         """The rows of keys in stored types; where they leave out partition columns, of all chosen partitions."""
         if self._added is None:
-            return self.table.find(keys)
-        found = [self.table.find(self._within(keys, at)) for at in range(len(self._added))]
+            return self.cache.find(keys)
+        found = [self.cache.find(self._within(keys, at)) for at in range(len(self._added))]
         if not found:
             shown = [self.defined.table.schema.field(name) for name in self.defined.columns]
             return FoundRows(np.empty(0, np.int64), pa.schema(map(arrow_field, shown)).empty_table())
@@ -64,7 +61,7 @@ class OpenedTable:
         if found is None:
             era = self.rows.era
             keys = [key] if self._added_keys is None else [(*key, *added) for added in self._added_keys]
-            found = [row for each in keys for row in self.table.find_one(each)]
+            found = [row for each in keys for row in self.cache.find_one(each)]
             self.rows.put(key, found, era)
         return found
 
@@ -187,7 +184,7 @@ class FreshTable:
 
     def _is_far_behind(self) -> bool:
         with self.held() as opened:
-            snapshot, newest = opened.table.snapshot, self._store.snapshots.latest_id() or 0
+            snapshot, newest = opened.cache.snapshot, self._store.snapshots.latest_id() or 0
             return newest - (0 if snapshot is None else snapshot.id) > self._policy.most_pending
 
     def _begin_behind(self, asked: float) -> None:
@@ -232,7 +229,7 @@ class FreshTable:
             if is_other or not defined.is_as_before(opened.defined) or self._chooses_others(opened, partitions):
                 self._replace(self._open(defined))
             else:
-                opened.rows.drop(opened.table.refresh().changed)
+                opened.rows.drop(opened.cache.refresh().changed)
             self._store = newest
 
     def _is_made_anew(self) -> bool:

@@ -92,7 +92,7 @@ class Lookup:
     def staleness(self) -> Staleness:
         """Which snapshot answers, and how old it is. It looks at the table, and does not refresh."""
         with self._table.held() as opened:
-            snapshot, newest = opened.table.snapshot, self._store.snapshots.latest()
+            snapshot, newest = opened.cache.snapshot, self._store.snapshots.latest()
             own, last = (0 if each is None else each.id for each in (snapshot, newest))
             now = self._surroundings.clock()
             return Staleness(

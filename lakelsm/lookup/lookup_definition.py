@@ -8,8 +8,8 @@ from dataclasses import KW_ONLY, dataclass, fields
 from lakelsm.arguments import checked_text, wrong_argument
 from lakelsm.errors import InvalidInputError, told_of
 from lakelsm.local.local_engine import LocalEngine
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.lookup_keys import LookupKeys
-from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partition_choice import PartitionChoice, partition_condition
 from lakelsm.options import OPTIONS
 from lakelsm.options.lookup_options import LookupOptions

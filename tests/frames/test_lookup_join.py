@@ -11,13 +11,11 @@ import pytest
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import CorruptTableError, InvalidInputError
-from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.join.executor_lookups import SharedLookup
 from lakelsm.lookup.join.join_columns import JoinColumns
 from lakelsm.lookup.join.join_task import JoinTask
 from lakelsm.lookup.lookup_definition import LookupDefinition
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.opened_cache import OpenedCache
 from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.write.fixed_buckets import FixedBuckets
 from tests.lookup.scanned_cache import ScannedCache
@@ -49,9 +47,9 @@ def customers(tmp_path: Path) -> Table:
     return table
 
 
-def scanned(spec: LookupSpec, shared: Path | None) -> OpenedCache:
+def scanned(spec: LookupSpec, shared: Path | None) -> ScannedCache:
     assert shared is not None and shared.parent.name.startswith("blockmgr")
-    return OpenedCache("full", ScannedCache(spec), CacheDirectory.private())
+    return ScannedCache(spec)
 
 
 def join_of(table: Table, on: Any, columns: Any, opens: Any = scanned, *, by_bucket: bool = False) -> FrameJoin:
@@ -112,7 +110,7 @@ def test_an_error_of_a_task_is_told_by_its_text(spark: SparkSession, customers: 
         facts.transform(join_of(customers, ["id", "code"], ["name"], _broken)).collect()
 
 
-def _broken(spec: LookupSpec, shared: Path | None) -> OpenedCache:
+def _broken(spec: LookupSpec, shared: Path | None) -> ScannedCache:
     raise CorruptTableError("file f is gone")
 
 

@@ -10,16 +10,14 @@ import pyarrow as pa
 
 from lakelsm.local.arrow_scan import ArrowScan
 from lakelsm.local.shown_rows import shown_rows, shown_schema
-from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.found_rows import FoundRows
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.lookup_table import Refreshed
-from lakelsm.lookup.opened_cache import OpenedCache
+from lakelsm.lookup.cache import FoundRows, LookupSpec, Refreshed
 from lakelsm.runner.local_runner import LocalRunner
 
 
 class ScannedCache:
-    """Fulfils `LookupTable`. ``changed`` is what the next refreshes say, ``failure`` what they raise."""
+    """Fulfils `Cache`. ``changed`` is what the next refreshes say, ``failure`` what they raise."""
+
+    kind = "full"
 
     def __init__(self, spec: LookupSpec) -> None:
         self.spec = spec
@@ -74,9 +72,9 @@ class Opened:
     def __init__(self) -> None:
         self.caches: list[ScannedCache] = []
 
-    def __call__(self, spec: LookupSpec) -> OpenedCache:
+    def __call__(self, spec: LookupSpec) -> ScannedCache:
         self.caches.append(ScannedCache(spec))
-        return OpenedCache("full", self.caches[-1], CacheDirectory.private())
+        return self.caches[-1]
 
 
 def _empty(spec: LookupSpec, names: tuple[str, ...]) -> pa.Table:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_choice import cache_name, chosen_cache, opened_cache
 from lakelsm.lookup.lookup_definition import LookupDefinition
-from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish
 from lakelsm.predicate.predicate import Compare
@@ -66,18 +66,18 @@ def test_every_kind_of_file_answers_as_a_read_does(kind: str, columns: list[str]
 
 def test_a_cache_has_a_directory_of_its_own(table: Table, tmp_path: Path) -> None:
     private, shared = opened_cache(spec(table), None), opened_cache(spec(table), tmp_path / "shared")
-    assert (private.kind, type(private.table)) == ("partial", PartialCache)
-    assert shared.directory.path.parent == tmp_path / "shared"
+    assert (private.kind, type(private)) == ("partial", PartialCache)
+    assert shared._directory.path.parent == tmp_path / "shared"
     private.close()
     shared.close()
-    assert (private.directory.path.exists(), shared.directory.path.exists()) == (False, True)
+    assert (private._directory.path.exists(), shared._directory.path.exists()) == (False, True)
 
 
 def test_a_cache_in_memory_has_its_own_directory_there(table: Table, tmp_path: Path) -> None:
     with_memory = opened_cache(spec(table, "memory"), tmp_path / "shared")
-    assert with_memory.kind == "full" and with_memory.directory.path.parent == Path("/dev/shm")
+    assert with_memory.kind == "full" and with_memory._directory.path.parent == Path("/dev/shm")
     with_memory.close()
-    assert not with_memory.directory.path.exists() and not (tmp_path / "shared").exists()
+    assert not with_memory._directory.path.exists() and not (tmp_path / "shared").exists()
 
 
 def test_two_caches_share_a_directory_only_where_one_answers_both(table: Table) -> None:

@@ -7,8 +7,8 @@ from hashlib import blake2b
 
 import pyarrow as pa
 
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.full.generation import CacheLayout
-from lakelsm.lookup.lookup_spec import LookupSpec
 
 #: Options of how lookups go, which change no row: of others it is not asked whether they do.
 _NO_ROWS = ("lookup.", "cache-page-size", "continuous.", "scan.partitions")

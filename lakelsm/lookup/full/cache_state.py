@@ -16,8 +16,8 @@ import pyarrow as pa
 from lakelsm.errors import CorruptStoreError, LakelsmError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.json_document import parse_object
+from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.full.generation import CacheLayout, Generation, GenerationFiles, SealedFile
 from lakelsm.lookup.store.open_file import opened
 

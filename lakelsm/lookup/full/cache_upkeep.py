@@ -13,14 +13,13 @@ from dataclasses import dataclass
 
 from lakelsm.errors import CorruptStoreError, CorruptTableError, SnapshotNotFoundError
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.lookup.cache import LookupSpec, Refreshed
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full.bootstrap import Bootstrap
 from lakelsm.lookup.full.cache_contents import CacheContents
 from lakelsm.lookup.full.cache_state import NAME_PREFIX, CacheState, published_state
 from lakelsm.lookup.full.changed_rows import ChangedRows
 from lakelsm.lookup.full.state_change import StateChange
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.lookup_table import Refreshed
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.snapshots.table_store import TableStore
 

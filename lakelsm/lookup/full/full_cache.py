@@ -11,14 +11,11 @@ import pyarrow as pa
 
 from lakelsm.errors import CorruptStoreError, InvalidInputError
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.lookup.cache import FoundRows, LookupSpec, Refreshed
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.followed_schema import followed
-from lakelsm.lookup.found_rows import FoundRows
 from lakelsm.lookup.full.cache_contents import CacheContents
 from lakelsm.lookup.full.cache_state import CacheState
 from lakelsm.lookup.full.cache_upkeep import CacheUpkeep
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.lookup_table import Refreshed
 
 Answer = TypeVar("Answer")
 
@@ -46,7 +43,9 @@ class _Held:
 
 
 class FullCache:
-    """Answers lookups from a state of its directory; see `LookupTable`."""
+    """Answers lookups from a state of its directory; see `Cache`."""
+
+    kind = "full"
 
     def __init__(self, spec: LookupSpec, directory: CacheDirectory) -> None:
         """Use `open`."""
@@ -65,19 +64,19 @@ class FullCache:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """See `LookupTable.snapshot`."""
+        """See `Cache.snapshot`."""
         return self._now().state.snapshot
 
     def find(self, keys: pa.Table) -> FoundRows:
-        """See `LookupTable.find`."""
+        """See `Cache.find`."""
         return self._answered(lambda held: held.find(keys))
 
     def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """See `LookupTable.find_one`."""
+        """See `Cache.find_one`."""
         return self._answered(lambda held: held.find_one(key))
 
     def refresh(self) -> Refreshed:
-        """See `LookupTable.refresh`. Where it fails the state before answers on."""
+        """See `Cache.refresh`. Where it fails the state before answers on."""
         with self._work:
             held = None if self._held is None else self._now()
             upkeep = self._upkeep()
@@ -91,10 +90,11 @@ class FullCache:
             return refreshed
 
     def close(self) -> None:
-        """See `LookupTable.close`. The directory stays with who gave it."""
+        """See `Cache.close`."""
         with self._work:
             self._closed = True
             self._held = None
+        self._directory.close()
 
     def _now(self) -> _Held:
         held = self._held
@@ -105,7 +105,7 @@ class FullCache:
     def _upkeep(self) -> CacheUpkeep:
         if self._closed:
             self._now()
-        spec = followed(self._spec)
+        spec = self._spec.on_newest_schema()
         return CacheUpkeep(spec, self._directory, CacheContents.of(spec))
 
     def _answered(self, ask: Callable[[_Held], Answer]) -> Answer:

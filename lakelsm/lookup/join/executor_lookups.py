@@ -12,17 +12,16 @@ from threading import Lock
 from typing import TypeAlias
 
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.lookup.cache import Cache, LookupSpec
 from lakelsm.lookup.fresh_table import FreshTable, OpenedTable
 from lakelsm.lookup.lookup_definition import LookupDefinition
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.opened_cache import OpenedCache
 from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.plan.bucket_count import check_one_bucket_count
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings, executor_directory
 
 #: Opens a cache with its files below a directory that processes share, or (None) in one of its own.
-OpensCache: TypeAlias = Callable[[LookupSpec, Path | None], OpenedCache]
+OpensCache: TypeAlias = Callable[[LookupSpec, Path | None], Cache]
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class ExecutorLookups:
         """
         kept = self._of(lookup)
         with kept.table.current() as opened:
-            snapshot = opened.table.snapshot
+            snapshot = opened.cache.snapshot
             if lookup.buckets is not None and snapshot is not None and snapshot != kept.checked:
                 check_one_bucket_count(lookup.store, snapshot)
                 kept.checked = snapshot
@@ -103,7 +102,7 @@ class ExecutorLookups:
         place = executor_directory()
         shared = None if place is None else Path(place) / "lakelsm-lookup"
 
-        def opener(spec: LookupSpec) -> OpenedCache:
+        def opener(spec: LookupSpec) -> Cache:
             return lookup.opens(replace(spec, buckets=lookup.buckets), shared)
 
         table = FreshTable(lookup.store, lookup.definition, lookup.policy, opener, surroundings=self._surroundings)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.data_file.column_evolution import cast_column
-from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.join.executor_lookups import LOOKUPS, SharedLookup
 from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.schema.table_schema import TableSchema

@@ -16,7 +16,7 @@ from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.bucket_places import members_of, partition_codes
-from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lsm.interval_partition import fewest_runs
 from lakelsm.lsm.levels import FileRange
 from lakelsm.merge.key_order import order_keys

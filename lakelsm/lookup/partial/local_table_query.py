@@ -16,12 +16,11 @@ import pyarrow as pa
 
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.local.arrow_rows import one_bit_pattern
-from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.cache import FoundRows, key_row, python_rows
 from lakelsm.lookup.partial.live_buckets import KeyRanges, LiveBucket, LiveBuckets, Places, Run
 from lakelsm.lookup.partial.lookup_files import LookupFiles
 from lakelsm.lookup.partial.row_masks import RowMasks
 from lakelsm.lookup.partial.single_key_query import SingleKeyQuery
-from lakelsm.lookup.python_rows import key_row, python_rows
 from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.levels import merge_candidates
@@ -91,7 +90,7 @@ class LocalTableQuery:
         return SingleKeyQuery(self.live, self.files, self.masks)
 
     def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """The rows of one key; see `LookupTable.find_one`."""
+        """The rows of one key; see `Cache.find_one`."""
         found = self._single.find(key)
         if found is not None:
             return found
@@ -100,7 +99,7 @@ class LocalTableQuery:
         return python_rows(self.find(key_row(key, keys)).rows, columns)
 
     def find(self, keys: pa.Table) -> FoundRows:
-        """The rows of some keys; see `LookupTable.find`."""
+        """The rows of some keys; see `Cache.find`."""
         searches, slots = self._searches(self._as_stored(keys))
         wanted: Mask = np.ones(len(slots.owners), np.bool_)
         found: list[_Found] = []

@@ -19,9 +19,8 @@ from typing import Any
 import pyarrow as pa
 
 from lakelsm.errors import CorruptStoreError
+from lakelsm.lookup.cache import FoundRows, LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.found_rows import FoundRows
-from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
 from lakelsm.lookup.partial.store_build import StoreBuild, StoredColumns, warn_of
 from lakelsm.lookup.store.lookup_store import LookupStore, SingleKeyStore, StoreFormat

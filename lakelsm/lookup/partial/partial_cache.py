@@ -11,11 +11,8 @@ import pyarrow as pa
 
 from lakelsm.errors import CorruptStoreError, CorruptTableError, InvalidInputError
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.lookup.cache import FoundRows, LookupSpec, Refreshed
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.followed_schema import followed
-from lakelsm.lookup.found_rows import FoundRows
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.lookup_table import Refreshed
 from lakelsm.lookup.partial.live_buckets import LiveBuckets
 from lakelsm.lookup.partial.local_table_query import LocalTableQuery
 from lakelsm.lookup.partial.lookup_files import LookupFiles
@@ -33,7 +30,9 @@ _MASK_SHARE = 4
 
 
 class PartialCache:
-    """Fulfils `LookupTable` for keys that are the whole primary key. Made by `open`."""
+    """Fulfils `Cache` for keys that are the whole primary key. Made by `open`."""
+
+    kind = "partial"
 
     def __init__(
         self, query: LocalTableQuery, *, format: StoreFormat, directory: CacheDirectory, surroundings: Surroundings
@@ -60,7 +59,7 @@ class PartialCache:
         """
         if not spec.by_primary_key:
             raise InvalidInputError(f"Table {spec.store.name}: a 'partial' cache {spec.not_by_primary_key}")
-        spec = followed(spec)
+        spec = spec.on_newest_schema()
         format = store_format(spec.store.options) if format is None else format
         live = LiveBuckets.of(spec, spec.store.snapshots.latest())
         query = _query_of(live, None, format, directory, surroundings)
@@ -68,19 +67,19 @@ class PartialCache:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """See `LookupTable.snapshot`."""
+        """See `Cache.snapshot`."""
         return self._current().live.snapshot
 
     def find(self, keys: pa.Table) -> FoundRows:
-        """See `LookupTable.find`."""
+        """See `Cache.find`."""
         return self._answered(lambda query: query.find(keys))
 
     def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """See `LookupTable.find_one`."""
+        """See `Cache.find_one`."""
         return self._answered(lambda query: query.find_one(key))
 
     def refresh(self) -> Refreshed:
-        """See `LookupTable.refresh`. Which keys changed is known only where none did."""
+        """See `Cache.refresh`. Which keys changed is known only where none did."""
         with self._refreshing:
             self._go_on()
             snapshot = self._current().live.snapshot
@@ -90,11 +89,14 @@ class PartialCache:
         return Refreshed(snapshot, changed=keys.empty_table() if same else None)
 
     def close(self) -> None:
-        """See `LookupTable.close`. The directory stays with who gave it."""
+        """See `Cache.close`."""
         with self._refreshing:
             query, self._query = self._query, None
-        if query is not None:
-            query.files.close()
+        try:
+            if query is not None:
+                query.files.close()
+        finally:
+            self._directory.close()
 
     def _current(self) -> LocalTableQuery:
         query = self._query
@@ -105,7 +107,7 @@ class PartialCache:
     def _go_on(self) -> None:
         """Take the newest snapshot; files of the directory go that no file of it needs."""
         before = self._current()
-        spec = followed(before.live.spec)
+        spec = before.live.spec.on_newest_schema()
         snapshot = spec.store.snapshots.latest()
         if snapshot != before.live.snapshot or spec is not before.live.spec:
             live = LiveBuckets.of(spec, snapshot)

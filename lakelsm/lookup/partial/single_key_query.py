@@ -69,7 +69,7 @@ class SingleKeyQuery:
     _runs: dict[int, Sequence[_SingleRun] | None] = field(default_factory=dict, init=False, repr=False)
 
     def find(self, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
-        """The rows of a key, given and handed out as `LookupTable.find_one` has it; None where it cannot tell."""
+        """The rows of a key, given and handed out as `Cache.find_one` has it; None where it cannot tell."""
         if not self._is_able:
             return None
         places = self._places

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from lakelsm.cancellation import end_if_cancelled
 from lakelsm.errors import CorruptStoreError
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
 from lakelsm.lookup.store.lookup_store import StoreFormat, StoreLayout
 from lakelsm.merge.merge_spec import MergeSpec

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from lakelsm.errors import InvalidInputError, LakelsmError, LookupServiceError
-from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.service.lookup_request import (
     MOST_KEYS,
     LookupRequest,

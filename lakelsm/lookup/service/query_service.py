@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lakelsm.errors import InvalidInputError
+from lakelsm.lookup.cache import Cache, LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.lookup_table import LookupTable
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.refresh_policy import discovery_interval
 from lakelsm.lookup.service.cluster_servers import ClusterServers
@@ -65,6 +64,6 @@ class QueryService:
         return run_service(setup.store, servers, stop, say, older)
 
 
-def opened_partial_cache(spec: LookupSpec) -> LookupTable:
+def opened_partial_cache(spec: LookupSpec) -> Cache:
     """The cache that a server answers from. Its directory goes with it."""
     return PartialCache.open(spec, CacheDirectory.private())

@@ -14,10 +14,7 @@ import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, LookupServiceError, LookupServiceSetupError
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.lookup.found_rows import FoundRows
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.lookup_table import Refreshed
-from lakelsm.lookup.python_rows import key_row, python_rows
+from lakelsm.lookup.cache import FoundRows, LookupSpec, Refreshed, key_row, python_rows
 from lakelsm.lookup.service.lookup_request import MOST_KEYS, LookupRequest, TableIdentity, key_schema, row_schema
 from lakelsm.lookup.service.server_choice import Numbers, ServerChoice
 from lakelsm.lookup.service.server_connection import ServerConnection
@@ -42,11 +39,13 @@ class _Servers:
 
 
 class RemoteCache:
-    """A `LookupTable` by the full primary key. Each server answers from a snapshot of its own, as new as the interval of
+    """A `Cache` by the full primary key. Each server answers from a snapshot of its own, as new as the interval of
     its refreshes lets it be; `snapshot` is the oldest.
 
     A call that a server does not answer is made once more, after the file of addresses was read again.
     """
+
+    kind = "remote"
 
     def __init__(self, spec: LookupSpec, access: ClientAccess) -> None:
         self._spec = spec

@@ -11,15 +11,13 @@ import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, LookupServiceError
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.lookup.found_rows import FoundRows
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.lookup_table import LookupTable
+from lakelsm.lookup.cache import Cache, FoundRows, LookupSpec
 from lakelsm.lookup.service.lookup_request import key_schema
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
 
 #: Opens the cache of a spec.
-Opened = Callable[[LookupSpec], LookupTable]
+Opened = Callable[[LookupSpec], Cache]
 
 #: Schemas that clients may have at a time. The one not asked for longest goes first.
 _MOST_SCHEMAS = 4
@@ -31,7 +29,7 @@ _SHOWN = 1000
 class _Cache:
     """An open cache and who uses it; ``retired``: it is closed when nobody does any more."""
 
-    def __init__(self, table: LookupTable, schema: TableSchema, columns: tuple[str, ...]) -> None:
+    def __init__(self, table: Cache, schema: TableSchema, columns: tuple[str, ...]) -> None:
         self.table = table
         self.schema = schema
         self.columns = columns

@@ -12,7 +12,7 @@ from pyarrow import flight
 
 from lakelsm.errors import LookupServiceError, LookupServiceSetupError, told_of
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.service.lookup_request import LookupRequest, decoded_error, decoded_snapshot
 from lakelsm.lookup.service.service_access import ClientAccess
 from lakelsm.lookup.service.service_addresses import ServerAddress

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.row.binary_row_slots import primitive_values
-from lakelsm.lookup.python_rows import no_python_time
+from lakelsm.lookup.cache import no_python_time
 from lakelsm.lookup.store.key_entries import KeyEntries
 from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter, Section, Stamp
 from lakelsm.types import DataField, shown_arrow, to_arrow

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.arrow_segment import ChunkWriter, Segment, SegmentRows, hashes_path
 from lakelsm.lookup.store.key_entries import KeyEntries
 from lakelsm.lookup.store.key_index import KeyIndex, write_index

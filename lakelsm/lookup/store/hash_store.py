@@ -25,7 +25,7 @@ from lakelsm.format.row.binary_row import decode_rows, encode_rows, header_words
 from lakelsm.format.row.binary_row_slots import is_row_type, is_wide_decimal, is_wide_timestamp
 from lakelsm.format.row.bucket_hash import Hashes, hash_rows
 from lakelsm.local.arrow_rows import one_bit_pattern
-from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.block_cache import BlockCache
 from lakelsm.lookup.store.hash_slots import filled_slots, find_places, home_count, homes_of
 from lakelsm.lookup.store.key_runs import KeyRuns

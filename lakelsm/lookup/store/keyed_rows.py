@@ -11,8 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.format.row.single_hash import SingleHash
-from lakelsm.lookup.found_rows import FoundRows
-from lakelsm.lookup.python_rows import key_row
+from lakelsm.lookup.cache import FoundRows, key_row
 from lakelsm.lookup.store.arrow_segment import TOO_LARGE, PlacedRows, SegmentRows
 from lakelsm.lookup.store.key_entries import hashes_of
 from lakelsm.lookup.store.key_index import KeyIndex

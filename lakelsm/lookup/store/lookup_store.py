@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.cache import FoundRows
 from lakelsm.types import DataField
 
 

@@ -18,7 +18,7 @@ from lakelsm.format.row.binary_row_slots import Longs
 from lakelsm.format.row.bucket_hash import hash_bytes
 from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted, require_compacted_type
 from lakelsm.format.row.row_bytes import RowBytes, check_rows
-from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.block_cache import BlockCache
 from lakelsm.lookup.store.lookup_store import StoreLayout
 from lakelsm.lookup.store.new_file import new_file

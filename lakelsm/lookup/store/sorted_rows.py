@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.format.row.binary_row_slots import primitive_values
-from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.arrow_segment import TOO_LARGE, PlacedRows, SegmentRows
 from lakelsm.lookup.store.key_numbers import KeyNumbers
 

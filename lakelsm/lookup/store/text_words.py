@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelsm.format.row.binary_row_slots import byte_layout
-from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.arrow_segment import SegmentRows
 from lakelsm.lookup.store.keyed_rows import SameKeys
 from lakelsm.lookup.store.piece_file import PieceWriter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.full.cache_contents import CacheContents
-from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.predicate.predicate import Compare
 from lakelsm.schema_changes import AddColumn, SetOption
 from tests.compact.local_table import LocalTable

@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 
 from lakelsm.errors import StorageError
+from lakelsm.lookup.cache import LookupSpec, Refreshed
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.followed_schema import followed
 from lakelsm.lookup.full import cache_upkeep
 from lakelsm.lookup.full.cache_contents import CacheContents
 from lakelsm.lookup.full.cache_state import STATE, CacheState
 from lakelsm.lookup.full.cache_upkeep import CacheUpkeep
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.lookup_table import Refreshed
 from lakelsm.schema_changes import SetOption
 from tests.compact.local_table import LocalTable
 
@@ -32,7 +30,7 @@ class Cache:
 
     @property
     def upkeep(self) -> CacheUpkeep:
-        spec = followed(self.spec)
+        spec = self.spec.on_newest_schema()
         return CacheUpkeep(spec, self.directory, CacheContents.of(spec))
 
     def refresh(self) -> Refreshed:

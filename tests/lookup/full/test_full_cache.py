@@ -18,10 +18,10 @@ import pytest
 from lakelsm import Catalog, Table
 from lakelsm.errors import CorruptStoreError, InvalidInputError, OutOfMemoryError
 from lakelsm.format.data_file.column_evolution import cast_column
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full.cache_state import CacheState
 from lakelsm.lookup.full.full_cache import FullCache
-from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.store.piece_file import PieceWriter
 from lakelsm.predicate.predicate import Compare
 from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn
@@ -340,17 +340,16 @@ def cache_keys(table: Table, key: tuple[str, ...]) -> pa.Table:
     return pa.table({field.name: cast_column(rows[field.name], to_arrow(field.type)) for field in fields})
 
 
-def test_a_closed_cache_is_told_and_its_directory_stays_with_who_gave_it(tmp_path: Path, temporary: Path) -> None:
+def test_a_closed_cache_raises_and_its_private_directory_is_removed(tmp_path: Path, temporary: Path) -> None:
     history = History(CASES[0], tmp_path, 5)
     directory = CacheDirectory.private()
     cache = FullCache.open(LookupSpec(store_of(tmp_path), ("g",), COLUMNS), directory)
     assert cache.snapshot is None and cache.find_one((1,)) == []
     history.table.write(history.rows(30))
     cache.refresh()
-    cache.close()
-    cache.close()
     assert list(temporary.iterdir()) == [directory.path] and directory.names()
-    directory.close()
+    cache.close()
+    cache.close()
     assert list(temporary.iterdir()) == []
     for call in (lambda: cache.find_one((1,)), cache.refresh):
         with pytest.raises(InvalidInputError, match=r"The lookup of table d\.t is closed"):

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.join.executor_lookups import ExecutorLookups, SharedLookup
 from lakelsm.lookup.lookup_definition import LookupDefinition
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.opened_cache import OpenedCache
 from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import LocalTable
@@ -36,10 +34,10 @@ class Opened:
         self.caches: list[ScannedCache] = []
         self.places: list[Path | None] = []
 
-    def __call__(self, spec: LookupSpec, shared: Path | None) -> OpenedCache:
+    def __call__(self, spec: LookupSpec, shared: Path | None) -> ScannedCache:
         self.caches.append(ScannedCache(spec))
         self.places.append(shared)
-        return OpenedCache("full", self.caches[-1], CacheDirectory.private())
+        return self.caches[-1]
 
 
 @pytest.fixture
@@ -73,7 +71,7 @@ def test_a_lookup_is_opened_once_and_refreshed_when_its_interval_is_over(
     for seconds, refreshes in ((0.0, 0), (9.9, 0), (0.2, 1), (5.0, 1), (5.0, 2)):
         clock.seconds += seconds
         with lookups.current(lookup_of(table, opened)) as found:
-            assert found.table is opened.caches[0]
+            assert found.cache is opened.caches[0]
         assert [cache.refreshes for cache in opened.caches] == [refreshes]
 
 

@@ -14,13 +14,11 @@ from pyspark import cloudpickle
 
 from lakelsm import SetOption, UpdateColumnType
 from lakelsm.errors import InvalidInputError
-from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.join import join_task
 from lakelsm.lookup.join.executor_lookups import LOOKUPS, SharedLookup
 from lakelsm.lookup.join.join_task import JoinTask
 from lakelsm.lookup.lookup_definition import LookupDefinition
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.opened_cache import OpenedCache
 from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.write.fixed_buckets import FixedBuckets
 from tests.compact.local_table import LocalTable
@@ -35,8 +33,8 @@ def _no_lookup_is_kept() -> Iterator[None]:
     LOOKUPS.close()
 
 
-def scanned(spec: LookupSpec, shared: Path | None) -> OpenedCache:
-    return OpenedCache("full", ScannedCache(spec), CacheDirectory.private())
+def scanned(spec: LookupSpec, shared: Path | None) -> ScannedCache:
+    return ScannedCache(spec)
 
 
 def task_of(table: LocalTable, key: Sequence[str] = ("id",), opens: Any = scanned, **more: Any) -> JoinTask:
@@ -132,7 +130,7 @@ def test_by_bucket_a_task_opens_the_buckets_of_its_groups_alone(function: str, t
     table.write(*((id, f"c{id}", id) for id in range(50)))
     asked: list[frozenset[int] | None] = []
 
-    def opens(spec: LookupSpec, shared: Path | None) -> OpenedCache:
+    def opens(spec: LookupSpec, shared: Path | None) -> ScannedCache:
         asked.append(spec.buckets)
         return scanned(spec, shared)
 
@@ -156,7 +154,7 @@ def test_by_bucket_a_null_key_opens_nothing_of_its_own(tmp_path: Path) -> None:
     facts = facts.append_column("bucket", pa.array([None, 3], pa.int32()))
     asked: list[frozenset[int] | None] = []
 
-    def opens(spec: LookupSpec, shared: Path | None) -> OpenedCache:
+    def opens(spec: LookupSpec, shared: Path | None) -> ScannedCache:
         asked.append(spec.buckets)
         return scanned(spec, shared)
 

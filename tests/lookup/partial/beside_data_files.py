@@ -15,7 +15,7 @@ import pyarrow as pa
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row.compacted_row import encode_compacted
 from lakelsm.format.row.row_bytes import fixed_bytes, join_bytes, varint_bytes
-from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.partial import live_buckets
 from lakelsm.lookup.partial.live_buckets import LiveBuckets
 from lakelsm.lookup.store.persisted_values import ValueProcessor

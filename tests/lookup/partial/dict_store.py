@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelsm.errors import CorruptStoreError
-from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.lookup_store import StoreLayout
 from lakelsm.types import arrow_field
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptStoreError, CorruptTableError, StorageError
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partial.live_buckets import LiveBuckets
 from lakelsm.lookup.partial.lookup_files import LookupFiles
 from lakelsm.lookup.partial.store_build import StoredColumns

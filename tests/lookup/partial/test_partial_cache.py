@@ -19,8 +19,8 @@ import pytest
 from lakelsm import Catalog, Table
 from lakelsm.errors import CorruptTableError, InvalidInputError
 from lakelsm.local.shown_rows import shown_rows, shown_schema
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.predicate.parser import parse_where
 from lakelsm.schema.evolution import apply_changes

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Table
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partial.live_buckets import LiveBuckets
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.partial.live_buckets import LiveBuckets
 from lakelsm.lookup.partial.row_masks import RowMasks
 from lakelsm.merge.merge_unit import RunFile

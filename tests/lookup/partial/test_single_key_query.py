@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partial.live_buckets import LiveBuckets
 from lakelsm.lookup.partial.local_table_query import LocalTableQuery
 from lakelsm.lookup.partial.lookup_files import LookupFiles

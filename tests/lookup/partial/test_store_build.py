@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.partial.live_buckets import LiveBuckets
 from lakelsm.lookup.partial.store_build import StoreBuild, StoredColumns
 from lakelsm.predicate.predicate import IsNotNull

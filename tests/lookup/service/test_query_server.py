@@ -14,8 +14,7 @@ import pytest
 from pyarrow import flight
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, LookupServiceError
-from lakelsm.lookup.found_rows import FoundRows
-from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.cache import FoundRows, LookupSpec
 from lakelsm.lookup.service import query_server
 from lakelsm.lookup.service.lookup_request import (
     MOST_KEYS,

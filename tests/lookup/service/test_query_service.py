@@ -178,7 +178,7 @@ CLIENT = """
 import sys
 import numpy as np
 import pyarrow as pa
-from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.snapshots.table_store import TableStore
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, LookupServiceError
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.lookup_keys import LookupKeys
-from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.server_connection import ServerConnection
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import LookupServiceError
-from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.service.served_table import ServedTable
 from lakelsm.schema_changes import AddColumn
 from tests.compact.local_table import LocalTable

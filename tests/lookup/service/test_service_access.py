@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import InvalidInputError, LookupServiceError
-from lakelsm.lookup.lookup_spec import LookupSpec
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.service_access import ServerAccess, is_loopback, token_of
 from tests.compact.local_table import LocalTable

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import CorruptTableError
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_choice import chosen_cache
-from lakelsm.lookup.lookup_spec import LookupSpec
 from lakelsm.lookup.service.service_addresses import (
     ServerAddress,
     is_service_available,

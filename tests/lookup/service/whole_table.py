@@ -11,9 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelsm.format.data_file.column_evolution import cast_column
-from lakelsm.lookup.found_rows import FoundRows
-from lakelsm.lookup.lookup_spec import LookupSpec
-from lakelsm.lookup.lookup_table import Refreshed
+from lakelsm.lookup.cache import FoundRows, LookupSpec, Refreshed
 from lakelsm.lookup.service.lookup_request import row_schema
 from lakelsm.lookup.service.query_server import QueryServer
 from lakelsm.lookup.service.served_table import ServedTable
@@ -27,7 +25,9 @@ OPEN = ServerAccess()
 
 
 class WholeTable:
-    """A `LookupTable`."""
+    """A `Cache`."""
+
+    kind = "full"
 
     def __init__(self, spec: LookupSpec) -> None:
         self.spec = spec

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm.lookup.found_rows import FoundRows
+from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.lookup_store import LookupStore, SingleKeyStore, StoreLayout
 from lakelsm.merge.key_order import order_keys
 from lakelsm.types import AtomicType, DataField, to_arrow
