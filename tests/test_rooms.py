@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from graphlib import TopologicalSorter
+from itertools import chain
 from pathlib import Path
 
 _TESTS = Path(__file__).parent
@@ -101,3 +104,38 @@ def test_a_file_of_tests_in_a_room_is_named_after_a_module_or_says_that_it_spans
     folders = {path.relative_to(_PACKAGE).as_posix() for path in _PACKAGE.rglob("*") if path.is_dir()}
     spanning = {name for name in _tested() if _in_a_room(name)} - set(_modules()) - folders
     assert spanning == _SPANNING, "tests of a module that moved, or a name that _SPANNING lacks or need not have"
+
+
+#: Names of classes that lookup/ shares with another file until it is smaller.
+_CLASSES_OF_LOOKUP = frozenset({"ChangesTask", "OpenedTable", "Section", "SortedRows"})
+
+
+def test_no_two_classes_have_the_same_name() -> None:
+    trees = (ast.parse(path.read_text()) for path in _modules().values())
+    times = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert {name for name, count in times.items() if count > 1} <= _CLASSES_OF_LOOKUP
+
+
+#: Imports that close a circle, which other changes are removing.
+_CIRCULAR = (
+    ("predicate/sqlglot_tree", "predicate/parser"),
+    ("storage/object_filesystem", "storage/object_store"),
+)
+
+
+def _imported(path: Path) -> set[str]:
+    """What a module imports anywhere, within functions and for type checkers too, as paths in the package."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    plain = (alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names)
+    froms = ((node.module or "", node.names) for node in nodes if isinstance(node, ast.ImportFrom))
+    parts = (name for module, names in froms for name in (module, *(f"{module}.{alias.name}" for alias in names)))
+    return {name.removeprefix("lakelsm.").replace(".", "/") for name in chain(plain, parts)}
+
+
+def test_no_module_imports_itself_over_others() -> None:
+    packages = {path.parent.relative_to(_PACKAGE).as_posix(): path for path in _PACKAGE.rglob("*/__init__.py")}
+    modules = _modules() | packages
+    graph = {name: _imported(path) & modules.keys() - {name} for name, path in modules.items()}
+    for importing, imported in _CIRCULAR:
+        graph[importing].discard(imported)
+    TopologicalSorter(graph).prepare()  # Raises CycleError, which names the modules.

@@ -87,7 +87,7 @@ def hidden_rows(
         known = _kept.pop(state, None)
         if known is None:
             found = _found(spark, store, schemas, units, masked, snapshot).persist()
-            _kept[state] = _Kept(found._jdf, size, spark.sparkContext)
+            _kept[state] = _PersistedFrame(found._jdf, size, spark.sparkContext)
         else:
             _kept[state] = known
         _drop(_surplus([state for state in _kept if state.owner == owner], most, _MOST_STATES))
@@ -123,7 +123,7 @@ class _State:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _PersistedFrame:
     """A persisted frame of Spark's, without the session of PySpark's."""
 
     frame: JavaObject
@@ -132,7 +132,7 @@ class _Kept:
 
 
 #: The one that was not used for longest is the first.
-_kept: OrderedDict[_State, _Kept] = OrderedDict()
+_kept: OrderedDict[_State, _PersistedFrame] = OrderedDict()
 _lock = Lock()
 
 

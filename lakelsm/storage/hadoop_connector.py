@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lakelsm.storage.object_place import ObjectPlace, StoreKind
+from lakelsm.storage.object_place import ObjectPlace, ObjectStoreKind
 from lakelsm.storage.storage_options import StoreOptions
 
 _PROVIDERS = "org.apache.hadoop.fs.s3a."
@@ -21,7 +21,7 @@ CONNECTION_KEYS = ("endpoint", "access.key", "secret.key", "session.token", _PRO
 
 def connector_root(place: ObjectPlace) -> str | None:
     """The URI of the place as the connector takes it; None where no connector is used."""
-    is_known = place.kind is StoreKind.S3 and place.bucket == place.bucket.lower()
+    is_known = place.kind is ObjectStoreKind.S3 and place.bucket == place.bucket.lower()
     return f"s3a://{place.bucket}" if is_known else None
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
-from lakelsm.storage.object_place import StoreKind
+from lakelsm.storage.object_place import ObjectStoreKind
 from lakelsm.storage.store_failures import is_out_of_range
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class _ObjectReader:
 
     def _end(self) -> tuple[int, bytes]:
         file_io, key = self._file_io, self._key
-        if file_io.place.kind is StoreKind.AZURE:  # It has no ranges that begin at the end.
+        if file_io.place.kind is ObjectStoreKind.AZURE:  # It has no ranges that begin at the end.
             size = file_io.size(self._path)
             return size, self._asked(max(size - _TAIL, 0), size) if size else b""
 

@@ -10,7 +10,7 @@ from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.secret_values import shown_uri
 
 
-class StoreKind(Enum):
+class ObjectStoreKind(Enum):
     """The interface that a store speaks."""
 
     S3 = "S3"
@@ -20,11 +20,11 @@ class StoreKind(Enum):
 
 #: What each scheme means, and the scheme that paths are kept under: Spark's `s3a` and S3's own `s3` are one place.
 _SCHEMES = {
-    "s3": (StoreKind.S3, "s3"),
-    "s3a": (StoreKind.S3, "s3"),
-    "gs": (StoreKind.GCS, "gs"),
-    "abfss": (StoreKind.AZURE, "abfss"),
-    "abfs": (StoreKind.AZURE, "abfs"),
+    "s3": (ObjectStoreKind.S3, "s3"),
+    "s3a": (ObjectStoreKind.S3, "s3"),
+    "gs": (ObjectStoreKind.GCS, "gs"),
+    "abfss": (ObjectStoreKind.AZURE, "abfss"),
+    "abfs": (ObjectStoreKind.AZURE, "abfs"),
 }
 _HDFS = "hdfs"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
@@ -34,7 +34,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 class ObjectPlace:
     """A bucket (a container of Azure's). ``root`` is its URI without a slash at the end, such as 's3://bucket'."""
 
-    kind: StoreKind
+    kind: ObjectStoreKind
     root: str
     bucket: str
     account: str | None = None
@@ -64,11 +64,12 @@ def object_location(uri: str) -> tuple[ObjectPlace, str]:
             "(s3://, gs://, abfss://)."
         )
     kind, scheme = _SCHEMES[scheme.partition(":")[0].lower()]
-    wanted = "abfss://container@account.dfs.core.windows.net/path" if kind is StoreKind.AZURE else f"{scheme}://bucket/path"
+    wanted = "abfss://container@account.dfs.core.windows.net/path" if kind is ObjectStoreKind.AZURE else f"{scheme}://bucket/path"
     authority, _, path = rest.partition("/")
     container, at, host = authority.rpartition("@")
-    bucket = container if kind is StoreKind.AZURE else host
-    if not slashes or bool(at) != (kind is StoreKind.AZURE) or not _NAME.fullmatch(bucket) or not _NAME.fullmatch(host):
+    bucket = container if kind is ObjectStoreKind.AZURE else host
+    are_names = _NAME.fullmatch(bucket) and _NAME.fullmatch(host)
+    if not slashes or bool(at) != (kind is ObjectStoreKind.AZURE) or not are_names:
         # What stands before '@' may be a secret, and so may its part behind a slash: nothing of it is shown.
         raise InvalidInputError(
             f"A location {scheme}://… has another form: write {wanted}, with nothing else, and names of letters, digits, "
@@ -85,5 +86,5 @@ def object_location(uri: str) -> tuple[ObjectPlace, str]:
             f"{uri!r} has '.', '..' or control characters in its path: write the path without them."
         )
     root = f"{scheme}://{authority}"
-    account = host.split(".")[0] if kind is StoreKind.AZURE else None
+    account = host.split(".")[0] if kind is ObjectStoreKind.AZURE else None
     return ObjectPlace(kind, root, bucket, account), "/".join([root, *names])

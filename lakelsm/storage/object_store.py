@@ -29,7 +29,7 @@ from lakelsm.storage.file_io import FileEntry
 from lakelsm.storage.kept_objects import KeptObjects
 from lakelsm.storage.local import temporary_name
 from lakelsm.storage.object_filesystem import object_filesystem
-from lakelsm.storage.object_place import ObjectPlace, StoreKind
+from lakelsm.storage.object_place import ObjectPlace, ObjectStoreKind
 from lakelsm.storage.storage_options import StoreOptions
 from lakelsm.storage.store_failures import RETRIES, OpenOutcomeError, is_certain, told, waits
 from lakelsm.surroundings import SYSTEM
@@ -358,9 +358,9 @@ def _opened_store(place: ObjectPlace, options: StoreOptions, patient: bool) -> O
         "client_options": {**_TIMEOUTS, **({} if patient else _SILENCE), "allow_http": options.allows_http},
         "retry_config": _ASKED_AGAIN if patient else _ASKED_ONCE,
     }
-    if place.kind is StoreKind.GCS:
+    if place.kind is ObjectStoreKind.GCS:
         return GCSStore(place.bucket, config=settings, **common)
-    if place.kind is StoreKind.AZURE:
+    if place.kind is ObjectStoreKind.AZURE:
         return AzureStore(place.bucket, config=settings | {"account_name": place.account}, **common)
     if options.credentials is not None:
         identity, secret, token = options.credentials

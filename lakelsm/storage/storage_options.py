@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.storage.object_place import ObjectPlace, StoreKind
+from lakelsm.storage.object_place import ObjectPlace, ObjectStoreKind
 
 #: Names of the library for S3's credentials, which are taken together from one source or not at all.
 _S3_CREDENTIALS = ("access_key_id", "secret_access_key", "session_token")
 
 #: Each setting of a kind of store under the library's name: how `storage_options` and Hadoop spell it (after a prefix,
 #: '-' read as '.'), and the environment variables that hold it, which `storage_options` takes as keys too.
-_SETTINGS: Mapping[StoreKind, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    StoreKind.S3: {
+_SETTINGS: Mapping[ObjectStoreKind, Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    ObjectStoreKind.S3: {
         "endpoint": (("endpoint",), ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")),
         "access_key_id": (("access.key",), ("AWS_ACCESS_KEY_ID",)),
         "secret_access_key": (("secret.key",), ("AWS_SECRET_ACCESS_KEY",)),
@@ -30,14 +30,14 @@ _SETTINGS: Mapping[StoreKind, Mapping[str, tuple[tuple[str, ...], tuple[str, ...
         "ssl": (("connection.ssl.enabled",), ()),
         "skip_signature": (("anonymous",), ("AWS_SKIP_SIGNATURE",)),
     },
-    StoreKind.GCS: {
+    ObjectStoreKind.GCS: {
         "service_account": (("auth.service.account.json.keyfile",), ("GOOGLE_SERVICE_ACCOUNT",)),
         "service_account_key": (("auth.service.account.json",), ("GOOGLE_SERVICE_ACCOUNT_KEY",)),
         "application_credentials": ((), ("GOOGLE_APPLICATION_CREDENTIALS",)),
         "base_url": (("storage.root.url", "endpoint"), ("GOOGLE_BASE_URL",)),
         "skip_signature": (("anonymous",), ("GOOGLE_SKIP_SIGNATURE",)),
     },
-    StoreKind.AZURE: {
+    ObjectStoreKind.AZURE: {
         "account_key": (("account.key",), ("AZURE_STORAGE_ACCOUNT_KEY",)),
         "sas_key": (("sas.token", "sas.fixed.token"), ("AZURE_STORAGE_SAS_TOKEN",)),
         "client_id": (("account.oauth2.client.id",), ("AZURE_STORAGE_CLIENT_ID", "AZURE_CLIENT_ID")),
@@ -48,9 +48,9 @@ _SETTINGS: Mapping[StoreKind, Mapping[str, tuple[tuple[str, ...], tuple[str, ...
     },
 }
 _PREFIXES = {
-    StoreKind.S3: ("fs.s3a.", "fs.s3.", "s3a.", "s3."),
-    StoreKind.GCS: ("fs.gs.", "gs."),
-    StoreKind.AZURE: ("fs.azure.", "azure."),
+    ObjectStoreKind.S3: ("fs.s3a.", "fs.s3.", "s3a.", "s3."),
+    ObjectStoreKind.GCS: ("fs.gs.", "gs."),
+    ObjectStoreKind.AZURE: ("fs.azure.", "azure."),
 }
 _BOOLEANS = {"true": True, "false": False}
 #: Settings that are part of a server's address, and the characters of such a part and of a whole address.
@@ -87,8 +87,8 @@ def store_options(place: ObjectPlace, given: Mapping[str, str], session: Mapping
     found: dict[str, str] = {}
     for source in reversed(sources):
         found.update(source)
-    credentials = _s3_credentials(sources) if kind is StoreKind.S3 else None
-    if kind is StoreKind.S3:
+    credentials = _s3_credentials(sources) if kind is ObjectStoreKind.S3 else None
+    if kind is ObjectStoreKind.S3:
         found = _s3_settings({name: value for name, value in found.items() if name not in _S3_CREDENTIALS})
     sent = [*found.items(), *zip(_S3_CREDENTIALS, credentials or ())]
     unsendable = [name for name, value in sent if not _is_sendable(name, value)]
@@ -134,7 +134,7 @@ def _is_address(endpoint: str) -> bool:
         return False
 
 
-def _given(kind: StoreKind, given: Mapping[str, str]) -> dict[str, str]:
+def _given(kind: ObjectStoreKind, given: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, value in given.items():
         name = _name_of(kind, key, variables=True)
@@ -153,7 +153,7 @@ def _given(kind: StoreKind, given: Mapping[str, str]) -> dict[str, str]:
 
 def _of_place(place: ObjectPlace, session: Mapping[str, str]) -> dict[str, str]:
     """Hadoop's settings for one bucket or account, under the keys of those for all."""
-    if place.kind is StoreKind.S3:
+    if place.kind is ObjectStoreKind.S3:
         own = f"fs.s3a.bucket.{place.bucket}."
         return {f"fs.s3a.{key[len(own) :]}": value for key, value in session.items() if key.startswith(own)}
     own = f"fs.azure.account.key.{place.account}."
@@ -161,11 +161,11 @@ def _of_place(place: ObjectPlace, session: Mapping[str, str]) -> dict[str, str]:
     return {"fs.azure.account.key": keys[0]} if keys else {}
 
 
-def _from_session(kind: StoreKind, session: Mapping[str, str]) -> dict[str, str]:
+def _from_session(kind: ObjectStoreKind, session: Mapping[str, str]) -> dict[str, str]:
     return {name: value for key, value in session.items() if (name := _name_of(kind, key, variables=False)) is not None}
 
 
-def _from_environment(kind: StoreKind) -> dict[str, str]:
+def _from_environment(kind: ObjectStoreKind) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, (_, variables) in _SETTINGS[kind].items():
         values = [os.environ[variable] for variable in variables if os.environ.get(variable)]
@@ -174,7 +174,7 @@ def _from_environment(kind: StoreKind) -> dict[str, str]:
     return found
 
 
-def _name_of(kind: StoreKind, key: str, *, variables: bool) -> str | None:
+def _name_of(kind: ObjectStoreKind, key: str, *, variables: bool) -> str | None:
     """The library's name of a setting, however it is spelled."""
     settings = _SETTINGS[kind]
     if variables:
@@ -185,12 +185,13 @@ def _name_of(kind: StoreKind, key: str, *, variables: bool) -> str | None:
     if prefix is None:
         return None
     plain = key[len(prefix) :].replace("-", ".")
-    if variables and kind is StoreKind.AZURE and plain.startswith("account.key."):  # Hadoop names the account in the key.
+    if variables and kind is ObjectStoreKind.AZURE and plain.startswith("account.key."):
+        # Hadoop names the account in the key.
         plain = "account.key"
     return next((name for name, (spellings, _) in settings.items() if plain in spellings), None)
 
 
-def _spellings(kind: StoreKind) -> Iterable[str]:
+def _spellings(kind: ObjectStoreKind) -> Iterable[str]:
     prefix = _PREFIXES[kind][-1]
     for spellings, variables in _SETTINGS[kind].values():
         yield from ([prefix + spelling.replace(".key", "-key") for spelling in spellings[:1]] or variables[:1])

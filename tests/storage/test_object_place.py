@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from lakelsm.errors import InvalidInputError
-from lakelsm.storage.object_place import StoreKind, is_object_uri, object_location
+from lakelsm.storage.object_place import ObjectStoreKind, is_object_uri, object_location
 
 
 def test_a_place_is_a_bucket_and_its_keys_are_what_follows() -> None:
     place, path = object_location("s3a://bucket/w/t/")
-    assert (place.kind, place.root, place.bucket, path) == (StoreKind.S3, "s3://bucket", "bucket", "s3://bucket/w/t")
+    assert (place.kind, place.root, place.bucket, path) == (ObjectStoreKind.S3, "s3://bucket", "bucket", "s3://bucket/w/t")
     assert place.key(path) == "w/t"
     assert place.key(place.root) == ""
     with pytest.raises(ValueError, match="is not in s3://bucket"):

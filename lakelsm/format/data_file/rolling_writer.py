@@ -72,7 +72,7 @@ class RollingWriter:
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._rows_left = layout.target_file_rows
-        self._open: _OpenFile | None = None
+        self._open: _UnfinishedFile | None = None
         self._closed: list[WrittenFile] = []
         self._begun: list[str] = []
 
@@ -135,7 +135,7 @@ class RollingWriter:
             path = f"{self._directory}/{name}"
             with _refused(path):
                 self._filesystem.create_dir(self._directory, recursive=True)
-                self._open = _OpenFile(self._filesystem, path, name=name, layout=self._layout)
+                self._open = _UnfinishedFile(self._filesystem, path, name=name, layout=self._layout)
         with _refused(f"{self._directory}/{self._open.name}"):
             size = self._open.append(rows)
         if size >= self._layout.target_file_size or not self._rows_left:
@@ -161,7 +161,7 @@ def _refused(path: str) -> Iterator[None]:
         raise refused_write(path, error) from error
 
 
-class _OpenFile:
+class _UnfinishedFile:
     """One Parquet file being written, with the running figures of its metadata."""
 
     def __init__(self, filesystem: arrow_fs.FileSystem, path: str, *, name: str, layout: FileLayout) -> None:

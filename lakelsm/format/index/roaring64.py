@@ -55,7 +55,7 @@ def decode_roaring64(data: bytes) -> BitMap64:
 
     Raises ValueError for other bytes.
     """
-    cursor = _Cursor(data)
+    cursor = _ByteReader(data)
     tag = cursor.take(1)
     if tag == _EMPTY:
         return BitMap64()
@@ -85,7 +85,7 @@ def encode_roaring64(bitmap: BitMap64) -> bytes:
     return b"".join(parts)
 
 
-class _Cursor:
+class _ByteReader:
     """Takes bytes one after the other; never more than there are."""
 
     def __init__(self, data: bytes) -> None:
@@ -106,7 +106,7 @@ class _Cursor:
         return struct.unpack(layout, self.take(struct.calcsize(layout)))
 
 
-def _read_leaves(cursor: _Cursor) -> dict[bytes, int]:
+def _read_leaves(cursor: _ByteReader) -> dict[bytes, int]:
     """Key -> place of its container. The shape of the tree is passed over: leaves have whole keys."""
     (leaves,) = cursor.numbers("<Q")
     found: dict[bytes, int] = {}
@@ -127,7 +127,7 @@ def _read_leaves(cursor: _Cursor) -> dict[bytes, int]:
     return found
 
 
-def _read_containers(cursor: _Cursor) -> dict[int, tuple[int, int, bytes]]:
+def _read_containers(cursor: _ByteReader) -> dict[int, tuple[int, int, bytes]]:
     """Place -> (kind, cardinality, body) of a container."""
     found: dict[int, tuple[int, int, bytes]] = {}
     (arrays,) = cursor.numbers("<I")
@@ -140,7 +140,7 @@ def _read_containers(cursor: _Cursor) -> dict[int, tuple[int, int, bytes]]:
     return found
 
 
-def _read_container(cursor: _Cursor) -> tuple[int, int, bytes]:
+def _read_container(cursor: _ByteReader) -> tuple[int, int, bytes]:
     kind, cardinality = cursor.numbers("<BI")
     if kind not in (_RUNS, _BITS, _ARRAY) or cardinality > _MOST:
         raise ValueError(f"there is no container of kind {kind} with {cardinality} numbers")
@@ -152,7 +152,7 @@ def _read_container(cursor: _Cursor) -> tuple[int, int, bytes]:
     return kind, cardinality, body
 
 
-def _read_body(cursor: _Cursor, kind: int, cardinality: int) -> bytes:
+def _read_body(cursor: _ByteReader, kind: int, cardinality: int) -> bytes:
     if kind == _RUNS:
         count = cursor.take(2)
         return count + cursor.take(4 * int.from_bytes(count, "little"))
@@ -232,12 +232,12 @@ def _portable32(containers: Sequence[_Container]) -> bytes:
 
 def _split(portable: bytes) -> list[_Container]:
     """The containers of the portable layout, in key order."""
-    cursor = _Cursor(portable)
+    cursor = _ByteReader(portable)
     (maps,) = cursor.numbers("<Q")
     return [found for _ in range(maps) for found in _split32(cursor, cursor.take(4)[::-1])]
 
 
-def _split32(cursor: _Cursor, high: bytes) -> list[_Container]:
+def _split32(cursor: _ByteReader, high: bytes) -> list[_Container]:
     cookie, more = cursor.numbers("<HH")
     runs: set[int] = set()
     if cookie == _COOKIE_RUNS:

@@ -20,7 +20,7 @@ _ARITY_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _StoredRows:
     """The stored rows behind their arity, the field count and the header's bytes of each."""
 
     rows: RowBytes
@@ -57,7 +57,7 @@ def _python_value(column: pa.Array) -> Any:
         ) from error
 
 
-def _open(rows: Sequence[bytes] | pa.Array, fields: int) -> _Rows:
+def _open(rows: Sequence[bytes] | pa.Array, fields: int) -> _StoredRows:
     array = rows if isinstance(rows, pa.Array) else pa.array(rows, pa.binary())
     if array.null_count:
         raise CorruptTableError("a row's bytes are missing")
@@ -73,10 +73,10 @@ def _open(rows: Sequence[bytes] | pa.Array, fields: int) -> _Rows:
     unused = load_numbers(stored.buffer, bare.starts + header_bytes - 8, "<u8")
     used = (arity + 8 - 8 * (header_bytes - 8)).astype(np.uint64)
     check_rows((used < 64) & (unused >> np.minimum(used, 63) != 0), "marks fields as NULL that it does not have")
-    return _Rows(bare, arity, header_bytes)
+    return _StoredRows(bare, arity, header_bytes)
 
 
-def _decode_field(opened: _Rows, index: int, data_type: DataType) -> pa.Array:
+def _decode_field(opened: _StoredRows, index: int, data_type: DataType) -> pa.Array:
     rows = opened.rows
     count = len(rows.starts)
     if not is_row_type(data_type):

@@ -110,7 +110,7 @@ def decode_compacted(rows: RowBytes, types: Sequence[DataType]) -> list[pa.Array
         bit = index + HEADER_BITS
         flags = rows.buffer[rows.starts + (bit >> 3)]
         nulls: Mask = (flags & np.uint8(1 << (bit & 7))) != 0
-        column, sizes = _decode_field(rows.buffer, _Places(cursor, ends, nulls), data_type)
+        column, sizes = _decode_field(rows.buffer, _FieldOffsets(cursor, ends, nulls), data_type)
         columns.append(column)
         cursor = cursor + np.where(nulls, 0, sizes)
         check_rows(cursor > ends, "ends before its last field")
@@ -171,7 +171,7 @@ def _counted(values: pa.Array, nulls: Mask | None) -> list[pa.Array]:
     return [varint_bytes(lengths, nulls), values]
 
 
-class _Places:
+class _FieldOffsets:
     """Where a field of each row begins, where each row ends, and which rows have none."""
 
     def __init__(self, cursor: Longs, ends: Longs, nulls: Mask) -> None:
@@ -192,7 +192,7 @@ class _Places:
 
 
 def _decode_field(
-    buffer: npt.NDArray[np.uint8], places: _Places, data_type: DataType
+    buffer: npt.NDArray[np.uint8], places: _FieldOffsets, data_type: DataType
 ) -> tuple[pa.Array, Longs | int]:
     """A column, and how many bytes each of its values has."""
     arrow_type, nulls = to_arrow(data_type), places.nulls
@@ -227,7 +227,7 @@ def _decode_field(
     return value_column(arrow_type, values, nulls), width
 
 
-def _strings(buffer: npt.NDArray[np.uint8], places: _Places) -> tuple[Longs, Longs, Longs]:
+def _strings(buffer: npt.NDArray[np.uint8], places: _FieldOffsets) -> tuple[Longs, Longs, Longs]:
     """Where the bytes of each value begin, how many there are (0 where NULL), and with their length's own."""
     lengths, sizes = places.varints(buffer)
     check_rows(lengths > len(buffer), "ends before its last field")
@@ -236,7 +236,7 @@ def _strings(buffer: npt.NDArray[np.uint8], places: _Places) -> tuple[Longs, Lon
 
 
 def _row_column(
-    buffer: npt.NDArray[np.uint8], places: _Places, data_type: RowType
+    buffer: npt.NDArray[np.uint8], places: _FieldOffsets, data_type: RowType
 ) -> tuple[pa.Array, Longs | int]:
     starts, lengths, sizes = _strings(buffer, places)
     present = np.flatnonzero(~places.nulls)

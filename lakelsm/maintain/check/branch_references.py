@@ -61,7 +61,7 @@ _MAX_STATISTICS_BYTES = 64 << 20
 
 
 @dataclass
-class ReadState:
+class CheckedState:
     """A snapshot as its manifests have it; ``is_whole``: all of them could be read.
 
     ``index_entries`` is None where the index manifest cannot be read.
@@ -108,7 +108,7 @@ class BranchReferences:
         proceed: Callable[[], bool],
         *,
         named: set[str],
-        judge_tag: Callable[[ReadState], None] | None = None,
+        judge_tag: Callable[[CheckedState], None] | None = None,
         judge_changelog: Callable[[Sequence[ManifestEntry], str], None] | None = None,
     ) -> None:
         self._store = store
@@ -139,7 +139,7 @@ class BranchReferences:
                 if found.mark != self._marks[owner]:
                     yield owner
 
-    def follow(self) -> ReadState | None:
+    def follow(self) -> CheckedState | None:
         """Follow all references; return the newest snapshot of which all manifests can be read."""
         self._read_schemas()
         snapshots = self._read_snapshots()
@@ -251,9 +251,9 @@ class BranchReferences:
 
     # -- what a state names -------------------------------------------------------------------------------------------
 
-    def _follow_state(self, snapshot: Snapshot, owner: str, is_end: bool, keeps_batches: bool) -> ReadState:
+    def _follow_state(self, snapshot: Snapshot, owner: str, is_end: bool, keeps_batches: bool) -> CheckedState:
         """Follow a snapshot; ``is_end``: all of its live files, else those that it adds."""
-        state = ReadState(snapshot, owner)
+        state = CheckedState(snapshot, owner)
         self._marks[owner] = snapshot.mark
         if snapshot.schema_id not in self.schemas:
             path = self._store.paths.schema_file(snapshot.schema_id)

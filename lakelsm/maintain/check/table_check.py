@@ -11,7 +11,7 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.maintain.check.audit_plan import CheckedData
-from lakelsm.maintain.check.branch_references import BranchReferences, ReadState
+from lakelsm.maintain.check.branch_references import BranchReferences, CheckedState
 from lakelsm.maintain.check.data_audit import DataAudit
 from lakelsm.maintain.check.findings import Findings
 from lakelsm.maintain.check.live_state import LiveState
@@ -134,7 +134,7 @@ class _Check:
     def _check_branch(self, store: TableStore) -> None:
         reads_all = self._scope.data is CheckedData.FULL
 
-        def judge_tag(state: ReadState) -> None:
+        def judge_tag(state: CheckedState) -> None:
             self._check_state(store, state, references)
 
         def judge_changelog(entries: Sequence[ManifestEntry], owner: str) -> None:
@@ -157,7 +157,7 @@ class _Check:
         if state is not None and self._proceed():
             self._files += self._check_state(store, state, references)
 
-    def _check_state(self, store: TableStore, state: ReadState, references: BranchReferences) -> int:
+    def _check_state(self, store: TableStore, state: CheckedState, references: BranchReferences) -> int:
         """Judge a state's live files; return how many there are."""
         entries = _live_entries(state, partition_filter(store, self._scope.partitions))
         live = LiveState(store, state.snapshot, self._findings, owner=state.owner, schemas=references.schemas.keys())
@@ -178,7 +178,7 @@ class _Check:
         return self._complete
 
 
-def _live_entries(state: ReadState, keep: PartitionFilter | None) -> list[ManifestEntry]:
+def _live_entries(state: CheckedState, keep: PartitionFilter | None) -> list[ManifestEntry]:
     """The live entries of a state, in the order of its manifests."""
     deleted = set()
     for batch in state.batches:

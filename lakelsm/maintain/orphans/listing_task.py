@@ -44,7 +44,7 @@ class ListFiles:
 
     def __call__(self, directories: Sequence[Searched]) -> Iterator[pa.RecordBatch]:
         """Yield their files, as `LISTED_SCHEMA` has them. Files of no kind are left out."""
-        waiting, rows = list(directories), _Rows()
+        waiting, rows = list(directories), _ListedFiles()
         while waiting:
             directory = waiting.pop()
             entries = self.file_io.entries(directory.path)
@@ -52,11 +52,11 @@ class ListFiles:
             self._add(rows, directory, [entry for entry in entries if not entry.is_directory])
             if rows.files >= _BATCH_FILES:
                 yield rows.batch()
-                rows = _Rows()
+                rows = _ListedFiles()
         if rows.files:
             yield rows.batch()
 
-    def _add(self, rows: _Rows, directory: Searched, files: Sequence[FileEntry]) -> None:
+    def _add(self, rows: _ListedFiles, directory: Searched, files: Sequence[FileEntry]) -> None:
         names = pa.array([file.name for file in files], pa.string())
         kinds = kinds_of(names, directory.role)
         known = np.flatnonzero(kinds >= 0)
@@ -71,7 +71,7 @@ class ListFiles:
 
 
 @dataclass(kw_only=True)
-class _Rows:
+class _ListedFiles:
     """Listed directories, not yet a batch."""
 
     directories: list[str] = field(default_factory=list)

@@ -15,7 +15,7 @@ from lakelsm.merge.grouped_rows import ranks
 from lakelsm.merge.merge_spec import ColumnRule
 
 
-class _Rows:
+class _NestedRows:
     """The rows inside the arrays of a column: which are there, their keys and their places in time."""
 
     def __init__(self, elements: pa.StructArray, rule: ColumnRule) -> None:
@@ -53,7 +53,7 @@ def nested_update(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
     """
     items = Items.of(events)
     array = values.at(items.positions)
-    rows = _Rows(array.values, rule)
+    rows = _NestedRows(array.values, rule)
 
     def fold(held: Places, value: Places, op: int) -> Places:
         if op == RETRACT:
@@ -68,7 +68,7 @@ def nested_update(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
     return lists_of(array.type, folded, array.values)
 
 
-def _appended(held: Places, value: list[int], rows: _Rows, rule: ColumnRule) -> Places:
+def _appended(held: Places, value: list[int], rows: _NestedRows, rule: ColumnRule) -> Places:
     room = rule.count_limit - len(held or ())
     if held is not None and room <= 0:
         return held
@@ -76,7 +76,7 @@ def _appended(held: Places, value: list[int], rows: _Rows, rule: ColumnRule) -> 
     return old + [place for place in value if rows.present[place]][: max(room, 0)]
 
 
-def _keyed(held: Places, value: list[int], rows: _Rows, rule: ColumnRule) -> Places:
+def _keyed(held: Places, value: list[int], rows: _NestedRows, rule: ColumnRule) -> Places:
     merged: dict[int, int] = {}
     for places, limited in ((held or (), False), (value, True)):
         for place in places:
@@ -91,7 +91,7 @@ def _keyed(held: Places, value: list[int], rows: _Rows, rule: ColumnRule) -> Pla
     return list(merged.values())
 
 
-def _retracted(held: Places, value: Places, rows: _Rows, keyed: bool) -> Places:
+def _retracted(held: Places, value: Places, rows: _NestedRows, keyed: bool) -> Places:
     if held is None or value is None:
         return held
     gone = {rows.keys[place] for place in value if rows.counts(place)}
@@ -105,7 +105,7 @@ def nested_partial_update(values: Values, events: Events, rule: ColumnRule) -> p
     """Rows of an array: of each nested key one row, whose members are the last ones that are not NULL."""
     items = Items.of(events)
     array = values.at(items.positions)
-    rows = _Rows(array.values, rule)
+    rows = _NestedRows(array.values, rule)
     members = [rows.elements.field(at) for at in range(rows.elements.type.num_fields)]
     filled = [member.is_valid().to_pylist() for member in members]
     # A row of the result is a number; its members are places in the columns of the members (-1: NULL).

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from lakelsm.maintain.check.branch_references import BranchReferences, ReadState
+from lakelsm.maintain.check.branch_references import BranchReferences, CheckedState
 from lakelsm.maintain.check.findings import Findings
 from lakelsm.maintain.check.stored_files import StoredFiles
 from tests.compact.local_table import LocalTable
 
 
-def followed(table: LocalTable, proceed: Callable[[], bool] = lambda: True) -> tuple[ReadState | None, list[str]]:
+def followed(table: LocalTable, proceed: Callable[[], bool] = lambda: True) -> tuple[CheckedState | None, list[str]]:
     store, findings = table.store, Findings()
     state = BranchReferences(store, StoredFiles(store), findings, proceed, named=set()).follow()
     return state, [found.rule for found in findings.told(store.file_io)[0]]

@@ -71,7 +71,7 @@ def _name(text: str) -> bytes:
 
 
 def _bodies(data: bytes, head_length: int) -> dict[str, dict[str, bytes]]:
-    cursor = _Cursor(data[:head_length])
+    cursor = _HeadReader(data[:head_length])
     found: dict[str, dict[str, bytes]] = {}
     for _ in range(cursor.count()):
         of_column = found.setdefault(cursor.name(), {})
@@ -85,7 +85,7 @@ def _bodies(data: bytes, head_length: int) -> dict[str, dict[str, bytes]]:
     return found
 
 
-class _Cursor:
+class _HeadReader:
     """Reads the parts of a head, one after the other."""
 
     def __init__(self, head: bytes) -> None:
