@@ -38,9 +38,13 @@ class ErrorKind(Enum):
 
 
 class LakelsmError(Exception):
-    """Base of every error that lakelsm raises on purpose. Never raised itself: each subclass has a ``kind``."""
+    """Base of every error that lakelsm raises on purpose. Never raised itself: each subclass has a ``kind``.
+
+    ``keeps_files``: a snapshot or a tag may name the files of the operation that failed, so none was deleted.
+    """
 
     kind: ClassVar[ErrorKind]
+    keeps_files: bool = False
 
 
 class InvalidInputError(LakelsmError, ValueError):
@@ -72,9 +76,16 @@ class BatchHistoryExpiredError(InvalidInputError):
 
 
 class CommitConflictError(LakelsmError):
-    """The commit lost to another one; nothing of it is visible. Redo the work and commit again."""
+    """The commit lost to another one; nothing of it is visible. Redo the work and commit again.
+
+    ``keeps_files``: its snapshot was visible before a rollback removed the one below it, and a tag may be made of it.
+    """
 
     kind = ErrorKind.RETRY
+
+    def __init__(self, text: str, *, keeps_files: bool = False) -> None:
+        super().__init__(text)
+        self.keeps_files = keeps_files
 
 
 class SequenceConflictError(CommitConflictError):
@@ -104,6 +115,7 @@ class CommitOutcomeUnknownError(LakelsmError):
     """Publishing failed in a way that leaves the outcome open; no file was deleted. Rerun with the same batch id."""
 
     kind = ErrorKind.UNKNOWN
+    keeps_files = True
 
 
 class CorruptTableError(LakelsmError):

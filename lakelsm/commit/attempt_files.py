@@ -4,8 +4,8 @@ A file is deleted where it is proven that no snapshot names it, and nowhere else
 
 * Before the commit nothing can be published, whatever ends the attempt. Everything that it wrote goes: data, changelog
   and index files, those of finished tasks of a job that failed included.
-* A commit that raises an Exception promises that nothing was published and nothing will be: everything goes.
-* CommitOutcomeUnknownError, or what is no Exception (a signal) during the commit, proves nothing: nothing goes.
+* A commit that raises an Exception promises that nothing names the files and nothing will: everything goes. An error
+  that says otherwise (`LakelsmError.keeps_files`) and what is no Exception (a signal) prove nothing: nothing goes.
 * A commit that returns says whether a snapshot may name the files: none goes, or everything.
 
 Of its metadata files a commit knows itself what is proven; it deletes them by the same means (`delete_unpublished`).
@@ -18,7 +18,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from lakelsm.commit.commit_message import CommitOutcome, TaskMessages
-from lakelsm.errors import CommitOutcomeUnknownError, LakelsmError
+from lakelsm.errors import LakelsmError
 from lakelsm.format.file_names import AttemptNames, is_bucket_name, is_partition_name
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import FileIO
@@ -68,11 +68,8 @@ class AttemptFiles:
         self._may_be_published = True
         try:
             outcome = publish()
-        except CommitOutcomeUnknownError:
-            raise
-        except Exception:
-            # Whichever it is: a commit raises none but the one above where its snapshot may be visible.
-            self._may_be_published = False
+        except Exception as error:
+            self._may_be_published = isinstance(error, LakelsmError) and error.keeps_files
             raise
         self._may_be_published = outcome.files_published
         return outcome

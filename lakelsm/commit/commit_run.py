@@ -15,6 +15,7 @@ from lakelsm.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
     CorruptTableError,
+    LakelsmError,
     StorageError,
     UnsupportedFeatureError,
 )
@@ -24,6 +25,7 @@ from lakelsm.format.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lakelsm.format.snapshot import BASE_PROPERTY, Snapshot
 from lakelsm.results import Failure
 from lakelsm.results.failure import error_text
+from lakelsm.snapshots.branch_store import BranchStore
 from lakelsm.snapshots.consumer_store import ConsumerStore
 from lakelsm.snapshots.inheritance import inherited_statistics, with_total_buckets
 from lakelsm.snapshots.json_file import checked_bytes, publish
@@ -85,7 +87,7 @@ class CommitRun:
                 note_commit(error, self._env.paths.name, [self._committed.id])
             elif not self._may_be_visible:
                 self._files.delete_except()
-            elif isinstance(error, Exception) and not isinstance(error, CommitOutcomeUnknownError):
+            elif isinstance(error, Exception) and not (isinstance(error, LakelsmError) and error.keeps_files):
                 raise CommitOutcomeUnknownError(
                     f"Table {self._env.paths.name}: the commit failed where its snapshot may be visible ({error}). No "
                     "file was deleted. Rerun with the same commit user and batch id: it does nothing if it is visible."
@@ -124,10 +126,12 @@ class CommitRun:
                     self._committed = snapshot
                     return CommitOutcome(snapshot, attempts=self._attempts, failures=self._finish(snapshot, used))
                 self._take_back(snapshot)
+                self._may_be_visible = self._may_be_needed(snapshot)
                 raise CommitConflictError(
                     f"Table {self._env.paths.name}: the snapshot before {snapshot.id} was rolled back or expired while "
                     f"{snapshot.id} was published on it, and files of {snapshot.id} may have gone with it. Nothing was "
-                    "committed; run it again."
+                    "committed; run it again.",
+                    keeps_files=self._may_be_visible,
                 )
             self._files.delete_except(self._reusable())
             self._wait(started, snapshot.id)
@@ -278,7 +282,19 @@ class CommitRun:
         path = self._env.paths.snapshot_file(snapshot.id)
         if snapshot.is_same(self._snapshots.try_get(snapshot.id)):
             self._env.file_io.delete(path)
-        self._may_be_visible = False
+
+    def _may_be_needed(self, removed: Snapshot) -> bool:
+        """Whether a tag or a branch may keep a snapshot that was removed, or one that was committed on it.
+
+        Who makes a tag writes it and then looks for its snapshot. So a tag that is not seen here is not made.
+        """
+        try:
+            retained = BranchStore(self._env.file_io, self._env.paths).retained()
+        except Exception:  # noqa: BLE001  What keeps files is not known.
+            return True
+        states = [state for branch in retained for state in branch.snapshots]
+        states += [tag.snapshot for branch in retained for tag in branch.tags.values()]
+        return any(state.id >= removed.id for state in states)
 
     def _wait(self, started: float, lost: int, problem: str | None = None, is_rollback: bool = False) -> None:
         """Wait before the next attempt. After the last one it raises CommitConflictError, or CorruptTableError where a

@@ -98,10 +98,10 @@ class Committer:
         millis, ``statistics`` the name of a file in ``statistics/``.
 
         Raises CommitConflictError (or SequenceConflictError, BucketAssignConflictError, RowsChangedError,
-        VectorsChangedError: which part of the work to redo) when nothing was published and nothing will be. Raises
-        CommitOutcomeUnknownError when that is not certain: the caller deletes nothing. After any other Exception
-        nothing was published, and the caller deletes its data files; what is no Exception (a signal) says nothing of
-        the outcome. The metadata files of a commit that failed are removed unless its snapshot may be visible.
+        VectorsChangedError: which part of the work to redo) when the table does not have it and never will, and
+        CommitOutcomeUnknownError when that is not certain. The caller deletes its data files after an Exception unless
+        that one's ``keeps_files`` is true; what is no Exception (a signal) says nothing of the outcome. The metadata
+        files of a commit that failed are removed by the same rule.
         """
         _validate(kind, message, commit_user, identifier)
         always = force_empty or statistics is not None or kind is CommitKind.OVERWRITE

@@ -15,11 +15,19 @@ import lakelsm
 from lakelsm.commit.attempt_files import AttemptFiles, delete_unpublished, written_directories
 from lakelsm.commit.commit_message import CommitOutcome, TaskMessages
 from lakelsm.compact.compactor import Compactor
-from lakelsm.errors import CommitOutcomeUnknownError, CorruptTableError, InvalidInputError, LakelsmError, StorageError
+from lakelsm.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    CorruptTableError,
+    InvalidInputError,
+    LakelsmError,
+    StorageError,
+)
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.snapshot import CommitKind, Snapshot
 from lakelsm.plan.compaction_plan import CompactionScope
+from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
 from lakelsm.surroundings import SYSTEM
@@ -55,6 +63,10 @@ class FaultyFileIO(LocalFileIO):
         created = super().create_if_absent(path, data)
         if self.fault == "interrupted when it is published":
             raise KeyboardInterrupt
+        if "rolled back" in self.fault:
+            if "tagged" in self.fault:
+                super().write(path.replace("snapshot/snapshot-3", "tag/tag-x"), data)
+            super().delete(path.replace("snapshot-3", "snapshot-2"))
         return created
 
     def read(self, path: str, limit: int | None = None) -> bytes:
@@ -195,6 +207,22 @@ def test_an_unknown_outcome_deletes_nothing(attempt: Attempt) -> None:
     with pytest.raises(CommitOutcomeUnknownError, match="No file was deleted"):
         attempt.run()
     assert attempt.kinds >= {"data", "changelog"}
+
+
+@pytest.mark.parametrize("is_tagged", [True, False])
+def test_files_of_a_snapshot_that_is_removed_with_its_base_stay_for_a_tag(attempt: Attempt, is_tagged: bool) -> None:
+    attempt.file_io.fault, metadata = f"{'tagged and ' * is_tagged}rolled back", attempt.metadata()
+    if attempt.who == "writer":
+        with pytest.raises(CommitConflictError, match="snapshot before 3 was rolled back"):
+            attempt.run()
+    else:
+        assert attempt.run().status == "conflict"
+    assert attempt.table.store.snapshots.ids() == [1]
+    assert bool(attempt.files() - attempt.before) == bool(attempt.metadata() - metadata) == is_tagged
+    if is_tagged:
+        tagged = attempt.table.store.tags.get("x").snapshot
+        named = read_live_entries(attempt.file_io, attempt.store.paths, tagged)
+        assert named and {entry.file.file_name for entry in named} <= attempt.files()
 
 
 def test_work_that_another_spoils_is_deleted(attempt: Attempt) -> None:
