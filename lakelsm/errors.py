@@ -68,7 +68,14 @@ class TableAlreadyExistsError(InvalidInputError):
 
 
 class SnapshotNotFoundError(InvalidInputError):
-    """The snapshot, tag or time asked for does not exist, or has expired."""
+    """The snapshot, tag or time asked for does not exist, or has expired.
+
+    ``was_there``: the snapshot existed when the operation began, and expired or was rolled back since.
+    """
+
+    def __init__(self, text: str, *, was_there: bool = False) -> None:
+        super().__init__(text)
+        self.was_there = was_there
 
 
 class BatchHistoryExpiredError(InvalidInputError):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timezone, tzinfo
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -40,7 +40,13 @@ from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.tag_store import TagStore
 from lakelsm.storage import FileIO, open_storage
+from lakelsm.surroundings import SYSTEM
 from lakelsm.types import DataType
+
+Result = TypeVar("Result")
+
+#: Seconds before work on the newest snapshot is done again because that snapshot went.
+_WAITS = (0.0, 0.1, 0.2, 0.4)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,8 +203,23 @@ class TableStore:
                 raise
             raise SnapshotNotFoundError(
                 f"Table {self.name}: snapshot {snapshot.id} went while it was read: it expired, was rolled back, or its "
-                "tag was deleted. Read another one; a tag or a consumer keeps a snapshot for long reads."
+                "tag was deleted. Read another one; a tag or a consumer keeps a snapshot for long reads.",
+                was_there=True,
             ) from error
+
+    def on_newest(self, work: Callable[[], Result], sleep: Callable[[float], None] = SYSTEM.sleep) -> Result:
+        """Run ``work``, which looks up the newest snapshot, and run it again where that one goes meanwhile.
+
+        It expires or is rolled back then. After some times the SnapshotNotFoundError of ``work`` is raised.
+        """
+        for wait in _WAITS:
+            try:
+                return work()
+            except SnapshotNotFoundError as error:
+                if not error.was_there:
+                    raise
+            sleep(wait)
+        return work()
 
     @contextmanager
     def while_changed(self, snapshot: Snapshot | None) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from greenlet import GreenletExit
 
@@ -26,10 +27,10 @@ from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots
 from lakelsm.maintain.orphans.orphan_removal import remove_orphans
 from lakelsm.maintain.versions.branches import create_branch, delete_branch
 from lakelsm.maintain.versions.rollback import rollback, rollback_target
-from lakelsm.maintain.versions.tags import create_tag, delete_tags, rename_tag, replace_tag, tagged_snapshot
+from lakelsm.maintain.versions.tags import create_tag, delete_tags, rename_tag, replace_tag, tag_of
 from lakelsm.plan.compaction_plan import CompactionScope
 from lakelsm.plan.read_plan import plan_read
-from lakelsm.results import CompactionStatus
+from lakelsm.results import CompactionStatus, TagInfo
 from lakelsm.snapshots.manifest_scan import read_manifest_metas
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.write.batch_write import BatchWriter
@@ -321,15 +322,14 @@ class ActorRun:
 
     # -- tags and branches -------------------------------------------------------------------------------------------
 
-    def _tag(self, action: Action) -> None:
-        snapshot = tagged_snapshot(self._table, self._some_id(action))
-        create_tag(self._table, action.name, snapshot, surroundings=self._process.surroundings)
+    def _tag(self, action: Action, make: Callable[..., TagInfo] = create_tag) -> None:
+        surroundings = self._process.surroundings
+        making = partial(make, self._table, action.name, surroundings=surroundings)
+        tag_of(self._table, self._some_id(action), making, surroundings)
         self._ledger.hold(self._table.paths.tag(action.name), f"tag {action.name}")
 
     def _retag(self, action: Action) -> None:
-        snapshot = tagged_snapshot(self._table, self._some_id(action))
-        replace_tag(self._table, action.name, snapshot, surroundings=self._process.surroundings)
-        self._ledger.hold(self._table.paths.tag(action.name), f"tag {action.name}")
+        self._tag(action, replace_tag)
 
     def _rename_tag(self, action: Action) -> None:
         rename_tag(self._table, action.name, f"{action.name}-renamed", surroundings=self._process.surroundings)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from lakelsm.epoch_time import utc_time, wall_time
 from lakelsm.format.snapshot import Snapshot
@@ -27,11 +28,15 @@ _FIRST_YEAR, _LAST_YEAR = 200, 9998
 
 def create_after_commit(store: TableStore, surroundings: Surroundings) -> None:
     """Make the tags that ``tag.automatic-creation`` asks for, and let go those beyond ``tag.num-retained-max``."""
-    mode = store.options.tag_automatic_creation
-    newest = None if mode is TagCreation.NONE else store.snapshots.latest()
+    if store.options.tag_automatic_creation is not TagCreation.NONE:
+        store.on_newest(partial(_create, store, surroundings), surroundings.sleep)
+
+
+def _create(store: TableStore, surroundings: Surroundings) -> None:
+    newest = store.snapshots.latest()
     if newest is None:
         return
-    if mode is TagCreation.BATCH:
+    if store.options.tag_automatic_creation is TagCreation.BATCH:
         _of_batch(store, newest, surroundings)
     else:
         _OfPeriods(store, surroundings, Periods.of(store.options), newest).create()

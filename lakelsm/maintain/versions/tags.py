@@ -6,7 +6,7 @@ A tag holds a whole snapshot, so its state reads after the snapshot has expired.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -67,6 +67,18 @@ def tagged_snapshot(store: TableStore, snapshot_id: int | None) -> Snapshot:
     if found is not None:
         return found
     return store.tags.snapshot_of(snapshot_id) or store.snapshots.get(snapshot_id)
+
+
+def tag_of(
+    store: TableStore, snapshot_id: int | None, make: Callable[[Snapshot], TagInfo], surroundings: Surroundings = SYSTEM
+) -> TagInfo:
+    """Make a tag of the snapshot of an id; for None of the newest one, and of the next where that one goes meanwhile.
+
+    ``make`` is `create_tag` or `replace_tag` of one name. Errors as theirs and as of `tagged_snapshot`.
+    """
+    if snapshot_id is not None:
+        return make(tagged_snapshot(store, snapshot_id))
+    return store.on_newest(lambda: make(tagged_snapshot(store, None)), surroundings.sleep)
 
 
 def restorable(store: TableStore, tagged: Snapshot) -> Snapshot:
@@ -324,7 +336,8 @@ def _held(store: TableStore, snapshot: Snapshot, what: str, surroundings: Surrou
             store.snapshots.check_complete()
             raise SnapshotNotFoundError(
                 f"Table {store.name}: snapshot {snapshot.id} expired, or was rolled back, while {what}. Nothing was "
-                "changed: choose a snapshot that is retained."
+                "changed: choose a snapshot that is retained.",
+                was_there=True,
             )
         yield holder
     finally:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,8 @@ import pytest
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import CorruptTableError, InvalidInputError, SnapshotNotFoundError
-from lakelsm.maintain.versions.tags import create_tag, expire_tags, rename_tag, replace_tag
+from lakelsm.maintain.versions.tags import create_tag, expire_tags, rename_tag, replace_tag, tag_of
+from lakelsm.results import TagInfo
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.snapshots.tag_store import HOLDING_TAG
 from lakelsm.storage import LocalFileIO
@@ -143,6 +145,22 @@ def test_a_tag_of_a_snapshot_that_vanishes_meanwhile_is_taken_back(table: Table)
     racing = interrupted(table, lambda: lose_snapshot(table, 2))
     create_tag(racing, "q", racing.snapshots.get(2))
     assert [tag.name for tag in table.tags()] == ["kept", "q"], "another tag keeps its files"
+
+
+@pytest.mark.parametrize("make", [create_tag, replace_tag])
+@pytest.mark.parametrize("snapshot_id", [None, 3])
+def test_a_tag_of_the_newest_snapshot_is_of_the_next_newest_where_that_one_goes(
+    table: Table, make: Callable[..., TagInfo], snapshot_id: int | None
+) -> None:
+    if make is replace_tag:
+        table.create_tag("q", 1)
+    racing = interrupted(table, lambda: table.rollback(2))
+    if snapshot_id is None:
+        assert tag_of(racing, None, partial(make, racing, "q")).snapshot_id == 2
+    else:
+        with pytest.raises(SnapshotNotFoundError, match="snapshot 3 expired, or was rolled back"):
+            tag_of(racing, snapshot_id, partial(make, racing, "q"))
+    assert [tag.snapshot_id for tag in table.tags()] == ([2] if snapshot_id is None else [1] * (make is replace_tag))
 
 
 def test_a_tag_of_a_rolled_back_snapshot_whose_id_came_again_is_taken_back(table: Table) -> None:
