@@ -34,8 +34,7 @@ from lakelsm.format.data_file.rolling_writer import RollingWriter
 from lakelsm.format.file_names import FileNames
 from lakelsm.format.manifest.data_file_meta import FileSource
 from lakelsm.options import TableOptions
-from lakelsm.schema.column_mapping import column_mapping
-from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.schema.table_schema import TableSchema, column_mapping, create_schema
 from lakelsm.storage import LocalFileIO
 
 #: The table is this many times smaller than that of the other lanes.

@@ -29,7 +29,7 @@ from lakelsm.lookup.store.persisted_values import ValueProcessor
 from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.options.file_index_options import BLOOM_FILTER, ColumnIndex
 from lakelsm.options.option_enums import BucketFunction, ChangelogProducer, MergeEngine, ScanMode, SortOrder
-from lakelsm.schema.file_index_rules import can_have_index
+from lakelsm.schema.option_rules import can_have_index
 from lakelsm.schema.table_schema import create_schema
 from lakelsm.types import parse_type, to_arrow
 from lakelsm.types.data_types import ATOMIC_ROOTS

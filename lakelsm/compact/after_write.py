@@ -9,7 +9,7 @@ from lakelsm.compact.compactor import Compactor, joined
 from lakelsm.failures import after_commit_step
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.plan.bucket_files import is_shown
-from lakelsm.plan.compaction_trigger import scope_after_write
+from lakelsm.plan.compaction_plan import scope_after_write
 from lakelsm.results import CommitResult, CompactionResult, CompactionStatus
 from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.table_store import TableStore

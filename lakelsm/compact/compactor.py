@@ -23,8 +23,13 @@ from lakelsm.merge.changelog import ChangelogRule
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.record_expiry import RecordExpiry
 from lakelsm.merge.run_reader import RunReader
-from lakelsm.plan.compaction_plan import BucketCompaction, CompactionPlan, CompactionScope, plan_table
-from lakelsm.plan.compaction_trigger import FULL_COMPACTION_PROPERTY
+from lakelsm.plan.compaction_plan import (
+    FULL_COMPACTION_PROPERTY,
+    BucketCompaction,
+    CompactionPlan,
+    CompactionScope,
+    plan_table,
+)
 from lakelsm.plan.rewrite_units import RewriteUnit, changelog_rule, rewrite_units
 from lakelsm.results import CompactionResult, CompactionStatus, Failure
 from lakelsm.runner.runner import Runner

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakelsm.schema.system_columns import BUCKET, HASH_STEP, HASHED_COLUMN
-from lakelsm.spark.columns import quoted
+from lakelsm.spark.expressions import quoted
 from lakelsm.spark.tasks import map_in_arrow
 from lakelsm.types import AtomicType, DataField
 from lakelsm.write.fixed_buckets import FixedBuckets

@@ -31,8 +31,7 @@ from lakelsm.schema.system_columns import (
 )
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.columns import quoted_all
-from lakelsm.spark.conditions import filtered
+from lakelsm.spark.expressions import filtered, quoted_all
 from lakelsm.spark.spark_types import to_spark_arrow, to_struct
 from lakelsm.spark.task_errors import translated
 from lakelsm.spark.tasks import read_units

@@ -15,7 +15,7 @@ from lakelsm.format.row.bucket_hash import key_hashes
 from lakelsm.schema.system_columns import BUCKET, KEY_HASH
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.hash_indexes import HashIndex
-from lakelsm.spark.columns import quoted_all
+from lakelsm.spark.expressions import quoted_all
 from lakelsm.spark.tasks import map_in_arrow
 from lakelsm.storage import FileIO
 from lakelsm.types import to_arrow

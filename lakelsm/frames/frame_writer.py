@@ -1,10 +1,15 @@
-"""A DataFrame's rows to level-0 files: bucket, shuffle and sort by Spark, then tasks that merge and write."""
+"""A DataFrame's rows to level-0 files: bucket, shuffle and sort by Spark, then tasks that merge and write.
+
+A shuffle of 80,000 rows costs more than the rest of the write: two stages, a plan of each, generated code for the hash of
+the bucket. So one task writes a small input, judged by what Spark knows of it before it runs: no job is started for that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,11 +21,10 @@ from lakelsm.frames.bucket_expression import with_bucket
 from lakelsm.frames.dynamic_bucket_frame import with_dynamic_bucket
 from lakelsm.frames.row_order import row_order
 from lakelsm.frames.scan_frame import file_scans
-from lakelsm.frames.small_input import is_small_input
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.schema.system_columns import BUCKET, FILE_NAME, SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.columns import quoted_all
+from lakelsm.spark.expressions import quoted_all
 from lakelsm.spark.spark_runner import SparkRunner
 from lakelsm.spark.task_errors import translated
 from lakelsm.spark.tasks import collect_messages, map_in_arrow
@@ -90,3 +94,31 @@ class FrameWriter:
 def _in_buckets(buckets: FixedBuckets, job: Level0Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The job as a task whose rows come without their bucket."""
     return job(map(buckets.added, batches))
+
+
+#: Bytes of an input, as Spark estimates them (of files: their size), that one task writes.
+SMALL_BYTES = 8 << 20
+
+#: Steps that cost little a row and make no rows. Everything else may need all cores, however small its input is.
+_CHEAP_STEPS = frozenset(
+    {"Project", "Filter", "SubqueryAlias", "View", "Union", "LocalRelation", "LogicalRelation", "Range", "OneRowRelation"}
+)
+_COSTLY_EXPRESSIONS = ("PYTHON_UDF", "SCALA_UDF")
+#: Steps of a plan that are looked at.
+_MOST_STEPS = 40
+
+
+def is_small_input(frame: DataFrame) -> bool:
+    """Whether one task is to compute and write the rows."""
+    plan = frame._jdf.queryExecution().analyzed()
+    steps = [plan]
+    for step in steps:
+        if step.nodeName() not in _CHEAP_STEPS or len(steps) > _MOST_STEPS:
+            return False
+        children = step.children()
+        steps += [children.apply(at) for at in range(children.size())]
+    jvm: Any = frame.sparkSession.sparkContext._jvm
+    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    if any(plan.containsPattern(patterns.withName(name)) for name in _COSTLY_EXPRESSIONS):
+        return False
+    return int(str(plan.stats().sizeInBytes())) <= SMALL_BYTES

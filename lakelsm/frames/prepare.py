@@ -37,7 +37,7 @@ from lakelsm.schema.row_rules import (
 )
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.spark.columns import quoted
+from lakelsm.spark.expressions import quoted
 from lakelsm.spark.spark_types import from_struct, to_spark
 from lakelsm.spark.task_errors import CHECK_MARK
 from lakelsm.types import (

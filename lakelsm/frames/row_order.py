@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from lakelsm.schema.system_columns import BUCKET, SEQUENCE_NUMBER
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.spark.columns import quoted, quoted_all
+from lakelsm.spark.expressions import quoted, quoted_all
 from lakelsm.spark.spark_types import to_spark
 from lakelsm.types import DataField
 from lakelsm.write.level0_task import Level0Job

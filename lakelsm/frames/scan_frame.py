@@ -39,7 +39,6 @@ from lakelsm.read.kept_snapshot import OfSnapshot
 from lakelsm.read.merged_rows import EVERY_FILE, MergedRows, is_handed_over
 from lakelsm.read.stale_rows import CHUNK_BITS
 from lakelsm.read.stored_rows import TASK_MEMORY
-from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.system_columns import (
     CHUNK,
     FILE_NAME,
@@ -52,12 +51,10 @@ from lakelsm.schema.system_columns import (
     STALE_WORDS,
     SYSTEM_FIELDS,
 )
-from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema.table_schema import TableSchema, column_mapping
 from lakelsm.schema.type_widening import check_readable
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.column_evolution import evolved
-from lakelsm.spark.columns import quoted, quoted_all
-from lakelsm.spark.conditions import filtered
+from lakelsm.spark.expressions import evolved, filtered, quoted, quoted_all
 from lakelsm.spark.native_files import NativeFiles, native_files
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow, to_struct
 from lakelsm.spark.task_errors import translated

@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.frames.delete import key_retractions, prepared_keys, retractions
+from lakelsm.frames.delete_frame import key_retractions, prepared_keys, retractions
 from lakelsm.frames.frame_writer import FrameWriter
 from lakelsm.frames.prepare import prepare
-from lakelsm.frames.row_count import counted
+from lakelsm.frames.scan_frame import read_frame
+from lakelsm.plan.count_plan import takes_partitions_whole
+from lakelsm.plan.read_plan import plan_read
 from lakelsm.predicate.predicate import Predicate
+from lakelsm.read.hidden_count import rows_less_hidden
 from lakelsm.results import CountResult
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.conditions import predicate_of
+from lakelsm.spark.expressions import predicate_of
 from lakelsm.spark.session import resolve_session
 from lakelsm.spark.spark_runner import SparkRunner
 from lakelsm.spark.task_errors import translated
@@ -70,3 +73,19 @@ class SparkEngine:
     def counted(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
         """See `Engine.counted`."""
         return counted(self.session, store, snapshot, where, fresh)
+
+
+def counted(
+    spark: SparkSession, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool
+) -> CountResult:
+    """Count the rows of a snapshot that match. Errors are those of a read."""
+    predicate = None if where is None else predicate_of(spark, store.schema.fields, where)
+    plan = plan_read(store, snapshot, predicate, fresh)
+    files = len(plan.merged_files)
+    whole = takes_partitions_whole(store, predicate)
+    rows = rows_less_hidden(SparkRunner(spark), store, plan) if whole else None
+    if rows is None:
+        with translated(store.paths.root):
+            rows, files = read_frame(spark, store, plan, where, store.schema.primary_keys).count(), plan.files_scanned
+    how = "files" if files else "metadata"
+    return CountResult(snapshot_id=plan.snapshot_id, rows=rows, how=how, files_opened=files)

@@ -12,7 +12,7 @@ from lakelsm.frames.changelog_frame import change_frame
 from lakelsm.plan.changelog_plan import ChangelogPlan
 from lakelsm.schema.system_columns import ROW_KIND
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.columns import quoted, quoted_all
+from lakelsm.spark.expressions import quoted, quoted_all
 from lakelsm.spark.spark_types import to_struct
 from lakelsm.types import DataField
 

@@ -30,7 +30,6 @@ from lakelsm.merge.run_reader import RunReader
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.read.kept_snapshot import OfSnapshot
 from lakelsm.read.stored_rows import TASK_MEMORY, StoredRows
-from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.identifiers import alike, folded
 from lakelsm.schema.system_columns import (
     FILE_NAME,
@@ -40,7 +39,7 @@ from lakelsm.schema.system_columns import (
     SYSTEM_FIELDS,
     VALUE_KIND,
 )
-from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema.table_schema import TableSchema, column_mapping
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.spark_types import to_spark, to_spark_arrow
 from lakelsm.spark.tasks import read_units

@@ -18,13 +18,13 @@ from pyspark.sql import types as T
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.row_kinds import ROW_KINDS, UPDATE_AFTER
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.frames.delete import matching_rows, prepared_changes
+from lakelsm.frames.delete_frame import matching_rows, prepared_changes
 from lakelsm.frames.prepare import fits
 from lakelsm.plan.update_plan import RowSequence, UpdatePlan, plan_update
 from lakelsm.predicate.parser import shown_condition
 from lakelsm.schema.system_columns import NEW_VALUE
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.columns import quoted
+from lakelsm.spark.expressions import quoted
 from lakelsm.spark.spark_types import to_spark
 from lakelsm.spark.task_errors import CHECK_MARK, first_line
 from lakelsm.types import DataField

@@ -21,7 +21,7 @@ from lakelsm.errors import UnsupportedFeatureError
 from lakelsm.format.file_names import AttemptNames, statistics_name
 from lakelsm.format.partition_path import value_text
 from lakelsm.format.snapshot import CommitKind, Snapshot
-from lakelsm.format.statistics import ColumnStatistics, TableStatistics
+from lakelsm.format.statistics_file import ColumnStatistics, TableStatistics
 from lakelsm.local.arrow_scan import ArrowScan
 from lakelsm.lsm.splits import pack_in_order
 from lakelsm.maintain.history import maintenance_record

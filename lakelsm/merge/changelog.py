@@ -12,8 +12,8 @@ from lakelsm.format.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from lakelsm.merge.functions.value_codes import differs
 from lakelsm.merge.grouped_rows import Indices, Mask
 from lakelsm.merge.kernel import merge_rows
+from lakelsm.merge.key_levels import NO_LEVEL, KeyGroups, combined_rows
 from lakelsm.merge.key_order import OrderKeys
-from lakelsm.merge.levels import NO_LEVEL, KeyGroups, combined_rows
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import MergeEngine
 from lakelsm.schema.system_columns import GROUP, VALUE_KIND

@@ -17,7 +17,7 @@ from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
-from lakelsm.schema.column_mapping import column_mapping
+from lakelsm.schema.table_schema import column_mapping
 from lakelsm.types import DataField, same_layout
 
 #: A file is decoded in batches of this share of the memory.

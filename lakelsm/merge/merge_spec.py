@@ -59,8 +59,8 @@ class MergeSpec:
     number; ``sequence_descending`` lets the smallest value win. ``ignore_delete`` drops retractions (-U and -D) before
     the merge. ``columns`` has a rule for every column that is no part of the primary key (engines `partial-update` and
     `aggregation`). ``remove_on_delete`` and ``remove_on_groups`` (sequence columns) say when a -D removes the row.
-    ``lookup``: rows above level 0 hold all that lies below them (see `lakelsm.merge.levels`), and engines that combine
-    rows must not merge it twice.
+    ``lookup``: rows above level 0 hold all that lies below them (see `lakelsm.merge.key_levels`), and engines that
+    combine rows must not merge it twice.
     """
 
     key_columns: tuple[str, ...]

@@ -19,9 +19,8 @@ from lakelsm.format.data_file.key_value_file import KeyValueReader, ValueRange
 from lakelsm.format.data_file.vector_place import positions_within, read_vectors
 from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_unit import Key, MergeUnit, RunFile
-from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.system_columns import FILE_NUMBER, POSITION
-from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema.table_schema import TableSchema, column_mapping
 from lakelsm.schema.type_widening import check_readable
 from lakelsm.storage import FileIO
 from lakelsm.types import to_arrow

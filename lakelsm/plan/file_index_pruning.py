@@ -15,8 +15,7 @@ from lakelsm.format.index.file_index.file_index import FileIndex, Rows
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER
 from lakelsm.predicate.predicate import And, Compare, Constant, In, IsNotNull, IsNull, Or, Predicate, restrict
-from lakelsm.schema.column_mapping import column_mapping
-from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema.table_schema import TableSchema, column_mapping
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataField, python_arrow, same_layout, to_arrow
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP

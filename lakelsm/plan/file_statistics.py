@@ -13,8 +13,7 @@ from lakelsm.format.data_file.column_evolution import cast_column, comparable_va
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.predicate.statistics import ColumnBounds, StatsTable
-from lakelsm.schema.column_mapping import column_mapping
-from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema.table_schema import TableSchema, column_mapping
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField, python_arrow
 

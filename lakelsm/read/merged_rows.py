@@ -16,8 +16,8 @@ import pyarrow as pa
 from lakelsm.format.data_file.key_value_file import conform
 from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.kernel import contested, merge_rows
+from lakelsm.merge.key_levels import merge_candidates
 from lakelsm.merge.key_order import OrderKeys
-from lakelsm.merge.levels import merge_candidates
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit, RunFile
 from lakelsm.merge.run_reader import RunReader

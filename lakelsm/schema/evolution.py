@@ -5,14 +5,15 @@ Source: Paimon's `SchemaManager#generateTableSchema`. Type changes are limited t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.options import TableOptions
+from lakelsm.options.field_options import FIELDS_PREFIX, split_field_key
+from lakelsm.options.file_index_options import FILE_INDEX_PREFIX, INDEX_OPTIONS, columns_key, split_index_key
 from lakelsm.options.option_change import check_option_change
 from lakelsm.schema.identifiers import check_new_name, hint
-from lakelsm.schema.renamed_options import rename_in_options
 from lakelsm.schema.table_schema import SCHEMA_VERSION, TableSchema, assign_field_ids, check_columns, check_new_names
 from lakelsm.schema.type_widening import can_change, can_widen
 from lakelsm.schema.validation import validate_changed_table
@@ -244,3 +245,38 @@ def _refuse_key(schema: TableSchema, path: tuple[str, ...], action: str, primary
         raise InvalidInputError(f"cannot {action} the partition column '{path[0]}'; create a new table")
     if primary and path[0] in schema.primary_keys:
         raise InvalidInputError(f"cannot {action} the primary key column '{path[0]}'; create a new table")
+
+
+_NAMES_IN_VALUE = (
+    *map(columns_key, INDEX_OPTIONS),
+    "bucket-key",
+    "sequence.field",
+    "rowkind.field",
+    "record-level.time-field",
+    "partial-update.remove-record-on-sequence-group",
+    "changelog-producer.row-deduplicate-ignore-fields",
+)
+_NAMES_IN_FIELD_VALUE = ("sequence-group",)
+
+
+def rename_in_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+    """The options with column `old` called `new`, in keys (`fields.<columns>.<x>`) and values."""
+    renamed: dict[str, str] = {}
+    for key, text in options.items():
+        split = split_field_key(key)
+        if split is not None:
+            columns, name = split
+            moved = text if name not in _NAMES_IN_FIELD_VALUE else _rename(text, old, new)
+            renamed[f"{FIELDS_PREFIX}{_rename(columns, old, new)}.{name}"] = moved
+        elif (of_index := split_index_key(key)) is not None and of_index[1]:
+            kind, column, name = of_index
+            renamed[f"{FILE_INDEX_PREFIX}{kind}.{_rename(column, old, new)}.{name}"] = text
+        elif key in _NAMES_IN_VALUE:
+            renamed[key] = _rename(text, old, new)
+        else:
+            renamed[key] = text
+    return renamed
+
+
+def _rename(names: str, old: str, new: str) -> str:
+    return ",".join(new if name.strip() == old else name for name in names.split(","))

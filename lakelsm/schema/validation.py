@@ -14,7 +14,7 @@ from lakelsm.options.option_change import check_option_of_call
 from lakelsm.options.other_keys import check_new_keys
 from lakelsm.schema.key_rules import check_new_key
 from lakelsm.schema.new_values import check_new_values
-from lakelsm.schema.rules import check_rules
+from lakelsm.schema.option_rules import check_rules
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.schema.unbuilt_features import refuse_unbuilt, refuse_unbuilt_writes
 from lakelsm.schema.write_codecs import check_codecs

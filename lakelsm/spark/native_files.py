@@ -18,8 +18,7 @@ from pyspark.sql.types import StructType
 
 from lakelsm.errors import StorageError
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.gateway_log import unlogged
-from lakelsm.spark.tasks import listing_on_driver, literal_path, parquet_reader
+from lakelsm.spark.tasks import listing_on_driver, literal_path, parquet_reader, unlogged
 from lakelsm.storage.hadoop_connector import CONNECTION_KEYS, connector_root, connector_settings, is_same_connection
 from lakelsm.storage.object_place import is_object_uri
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import logging
 import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import TypeVar
 
 import pyarrow as pa
@@ -20,7 +22,6 @@ from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import LakelsmError
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.schema.system_columns import ERROR
-from lakelsm.spark.gateway_log import unlogged
 from lakelsm.spark.spark_types import from_struct, to_spark_arrow
 from lakelsm.spark.task_errors import error_text, translated
 from lakelsm.surroundings import SYSTEM
@@ -267,3 +268,22 @@ def collect_messages(frame: DataFrame, root: str, names: AttemptNames) -> TaskMe
 def literal_path(path: str) -> str:
     """Return a path as a pattern that means it alone: Spark takes each path for a glob pattern."""
     return _PATTERN_CHARACTERS.sub(r"\\\1", path)
+
+
+#: Loggers of py4j that show what is sent.
+_LOGGERS = ("py4j.clientserver", "py4j.java_gateway")
+_lock = Lock()
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Meanwhile nothing that is said to the JVM is logged, of any thread's."""
+    with _lock:
+        loggers = [logger for logger in map(logging.getLogger, _LOGGERS) if not logger.disabled]
+        for logger in loggers:
+            logger.disabled = True
+        try:
+            yield
+        finally:
+            for logger in loggers:
+                logger.disabled = False

@@ -14,8 +14,7 @@ from lakelsm.format.data_file.column_evolution import evolve_array
 from lakelsm.format.manifest.manifest_file import EntryBatch
 from lakelsm.format.partition_path import value_text
 from lakelsm.format.row.binary_row import EMPTY_ROW, decode_rows
-from lakelsm.schema.column_mapping import column_mapping
-from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema.table_schema import TableSchema, column_mapping
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import BINARY_ROOTS, INTEGER_ROOTS, STRING_ROOTS, AtomicType, DataType
 

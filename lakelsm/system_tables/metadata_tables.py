@@ -8,7 +8,7 @@ from typing import Any
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.snapshot import CommitKind, Snapshot, Tag
-from lakelsm.format.statistics import TableStatistics
+from lakelsm.format.statistics_file import TableStatistics
 from lakelsm.options.other_keys import holds_secret
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.secret_values import HIDDEN

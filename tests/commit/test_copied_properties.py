@@ -14,7 +14,7 @@ import pytest
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.replay import HIGHEST_IDENTIFIER_PROPERTY
 from lakelsm.format.snapshot import BASE_PROPERTY, CommitKind, Snapshot
-from lakelsm.plan.compaction_trigger import FULL_COMPACTION_PROPERTY, commits_since_full_compaction
+from lakelsm.plan.compaction_plan import FULL_COMPACTION_PROPERTY, commits_since_full_compaction
 from lakelsm.snapshots.inheritance import TOTAL_BUCKETS_PROPERTY, recorded_total_buckets
 from lakelsm.snapshots.maintenance_record import MaintenanceRecord, recorded_text, records_of
 from lakelsm.snapshots.sequence_base import MAX_SEQUENCE_PROPERTY, recorded_max_sequence, table_max_sequence

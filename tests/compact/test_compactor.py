@@ -14,7 +14,7 @@ from hypothesis import given
 from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.row.binary_row import decode_row
 from lakelsm.format.snapshot import CommitKind
-from lakelsm.plan.compaction_trigger import FULL_COMPACTION_PROPERTY
+from lakelsm.plan.compaction_plan import FULL_COMPACTION_PROPERTY
 from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from lakelsm.types import AtomicType
 from tests.compact.local_table import LocalTable, Row

@@ -14,8 +14,8 @@ from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.plan.bucket_files import is_shown
-from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
+from lakelsm.schema.table_schema import column_mapping
 from lakelsm.snapshots.deletion_vectors import DeletionVectors, deletion_vectors
 from lakelsm.snapshots.manifest_scan import read_live_entries
 from lakelsm.snapshots.table_store import TableStore

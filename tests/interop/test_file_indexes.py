@@ -12,12 +12,12 @@ import pytest
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.file_index_place import FileIndexPlace
 from lakelsm.format.data_file.key_value_file import KeyValueReader
-from lakelsm.format.index.file_index.container import FileIndexContainer
+from lakelsm.format.index.file_index.file_index_container import FileIndexContainer
 from lakelsm.format.index.file_index.index_builder import FileIndexBuilder
 from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.predicate.parser import parse_where
-from lakelsm.schema.file_index_rules import can_have_index
+from lakelsm.schema.option_rules import can_have_index
 from lakelsm.types import parse_columns, parse_type, to_arrow
 from tests.compact.local_table import LocalTable
 from tests.conformance.table_case import KindedRow

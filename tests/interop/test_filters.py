@@ -21,7 +21,7 @@ from lakelsm.format.manifest.data_file_meta import SimpleStats
 from lakelsm.format.row.binary_row import decode_row
 from lakelsm.format.row.binary_row_slots import is_row_type
 from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER
-from lakelsm.schema.file_index_rules import can_have_index
+from lakelsm.schema.option_rules import can_have_index
 from lakelsm.types import AtomicType, DataField, parse_columns
 from tests.compact.local_table import LocalTable
 from tests.engines import TableEngine

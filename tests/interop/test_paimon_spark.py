@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakelsm.format.statistics import TableStatistics
+from lakelsm.format.statistics_file import TableStatistics
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.spark_types import to_struct
 from lakelsm.system_tables.metadata_tables import statistics_of

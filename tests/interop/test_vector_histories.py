@@ -16,7 +16,7 @@ from lakelsm.format.snapshot import CommitKind
 from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.options import MergeEngine
-from lakelsm.plan.compaction_trigger import scope_after_write
+from lakelsm.plan.compaction_plan import scope_after_write
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.schema.system_columns import SEQUENCE_NUMBER, VALUE_KIND
 from lakelsm.snapshots.deletion_vectors import deletion_vectors

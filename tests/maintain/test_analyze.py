@@ -14,7 +14,7 @@ from lakelsm import Catalog, Table
 from lakelsm.commit.committer import Committer
 from lakelsm.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptTableError, InvalidInputError
 from lakelsm.format.snapshot import CommitKind
-from lakelsm.format.statistics import ColumnStatistics
+from lakelsm.format.statistics_file import ColumnStatistics
 from lakelsm.schema_changes import AddColumn
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.system_tables.metadata_tables import statistics_of

@@ -28,12 +28,10 @@ _PACKAGE = Path(lakelsm.__file__).parent
 #: Modules that judge options, and do nothing that they ask for.
 _JUDGES = frozenset(
     {
-        "schema/rules.py",
+        "schema/option_rules.py",
         "schema/engine_rules.py",
-        "schema/function_rules.py",
         "schema/new_values.py",
-        "schema/scan_rules.py",
-        "schema/renamed_options.py",
+        "schema/evolution.py",
     }
 )
 _REFUSAL = "schema/unbuilt_features.py"

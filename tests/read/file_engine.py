@@ -38,7 +38,7 @@ from lakelsm.read.merged_rows import MergedRows, is_handed_over
 from lakelsm.read.stale_rows import CHUNK_BITS, StaleRows
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.schema import unbuilt_features
-from lakelsm.schema.rules import check_rules
+from lakelsm.schema.option_rules import check_rules
 from lakelsm.schema.system_columns import POSITION, VALUE_KIND
 from lakelsm.schema.table_schema import TableSchema, create_schema
 from lakelsm.snapshots.table_store import TableStore

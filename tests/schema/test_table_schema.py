@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptTableError, InvalidInputError
-from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.schema.evolution import apply_changes
+from lakelsm.schema.table_schema import TableSchema, column_mapping, create_schema
 from lakelsm.schema.validation import validate_existing_table
+from lakelsm.schema_changes import AddColumn, DropColumn, RenameColumn
 from lakelsm.types import arrow_field, parse_columns, parse_type
 from tests import golden_tables
 
@@ -152,3 +154,10 @@ def test_an_existing_table_with_a_foreign_option_is_opened() -> None:
     schema = create_schema([*parse_columns("a INT")], ["a"], options={"other.engine": "x", "bucket": "1"})
     assert validate_existing_table(schema).bucket == 1
     assert parse_type("INT NOT NULL") == schema.field("a").type
+
+
+def test_old_files_map_to_the_table_by_id() -> None:
+    old = create_schema("k INT, v INT, n INT NOT NULL", ["k"], (), {"bucket": "2"})
+    new = apply_changes(old, [RenameColumn("v", "w"), DropColumn("n"), AddColumn("n", parse_type("INT"))], 5)
+    mapped = {table.name: None if file is None else file.name for table, file in column_mapping(old, new)}
+    assert mapped == {"k": "k", "w": "v", "n": None}

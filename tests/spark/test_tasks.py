@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from lakelsm.commit.commit_message import TaskMessages
 from lakelsm.errors import StorageError
 from lakelsm.format.file_names import AttemptNames
 from lakelsm.spark import tasks
-from lakelsm.spark.tasks import collect_messages, literal_path, map_in_arrow, run_units
+from lakelsm.spark.tasks import collect_messages, literal_path, map_in_arrow, run_units, unlogged
 from tests.commit.commit_table import add, file, hash_index
 
 if TYPE_CHECKING:
@@ -118,3 +119,16 @@ def test_batches_are_gathered_up_to_bounds_of_rows_and_bytes(
     assert [len(batch) for batch in found] == expected
     assert pa.Table.from_batches(found).column("n").to_pylist() == list(range(250))
     assert list(tasks._gathered(iter([]))) == []
+
+
+def test_what_is_said_meanwhile_is_not_logged_and_what_a_user_has_switched_off_stays_so(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    sender, off = logging.getLogger("py4j.clientserver"), logging.getLogger("py4j.java_gateway")
+    monkeypatch.setattr(off, "disabled", True)
+    with unlogged():
+        sender.debug("secret")
+    sender.debug("after")
+    off.debug("off")
+    assert [record.message for record in caplog.records] == ["after"]

@@ -17,7 +17,7 @@ import pytest
 from lakelsm import Catalog
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.snapshot import Tag
-from lakelsm.format.statistics import TableStatistics
+from lakelsm.format.statistics_file import TableStatistics
 from lakelsm.schema_changes import AddColumn, UpdateComment
 from lakelsm.snapshots.consumer_store import consumer_text
 from lakelsm.snapshots.table_store import TableStore

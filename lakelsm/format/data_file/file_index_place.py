@@ -10,8 +10,8 @@ from pyarrow import fs as arrow_fs
 from lakelsm.errors import CorruptTableError, StorageError
 from lakelsm.format.data_file.file_check import refused_read
 from lakelsm.format.file_names import check_name, file_index_among
-from lakelsm.format.index.file_index.container import check_seal
 from lakelsm.format.index.file_index.file_index import FileIndex
+from lakelsm.format.index.file_index.file_index_container import check_seal
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
 
 #: A size that no indexes of a data file have.

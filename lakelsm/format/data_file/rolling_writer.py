@@ -21,7 +21,7 @@ from lakelsm.format.data_file.parquet_footer import Int96Sink, read_footer
 from lakelsm.format.data_file.required_parts import filled_parts
 from lakelsm.format.data_file.written_file import WrittenFile, file_metas
 from lakelsm.format.file_names import FileNames, file_index_name
-from lakelsm.format.index.file_index.container import sealed
+from lakelsm.format.index.file_index.file_index_container import sealed
 from lakelsm.format.manifest.data_file_meta import DataFileMeta, FileSource
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, SEQUENCE_NUMBER, VALUE_KIND

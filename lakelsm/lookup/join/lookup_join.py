@@ -33,7 +33,7 @@ def lookup_join(
     by_bucket: bool,
 ) -> Callable[[DataFrame], DataFrame]:
     """See `lakelsm.table.Table.lookup_join`."""
-    from lakelsm.frames.lookup_join import FrameJoin
+    from lakelsm.frames.lookup_join_frame import FrameJoin
 
     is_inner = checked_inner(how)
     named = JoinColumns.of(store.schema, on, columns)

@@ -23,7 +23,7 @@ from lakelsm.lookup.partial.row_masks import RowMasks
 from lakelsm.lookup.partial.single_key_query import SingleKeyQuery
 from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.kernel import merge_rows
-from lakelsm.merge.levels import merge_candidates
+from lakelsm.merge.key_levels import merge_candidates
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.options import MergeEngine
 from lakelsm.predicate.evaluation import matching

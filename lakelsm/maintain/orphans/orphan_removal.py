@@ -4,6 +4,9 @@ The order makes it safe while others work: files are listed first, and only then
 long-lived changelogs of all branches name, again until no new one has appeared. So a file that was committed meanwhile is
 found to be named, and one of a commit that is under way is younger than the bound. What cannot be read ends the run, and
 nothing more is deleted.
+
+Ages are judged by the store's clock: if this machine's clock is ahead, fresh files would look old. So the time of a file
+written just now is asked, and the earlier of the two clocks counts.
 """
 
 from __future__ import annotations
@@ -17,11 +20,9 @@ from typing import TypeVar
 import pyarrow as pa
 
 from lakelsm.epoch_time import bound_time
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import CorruptTableError, InvalidInputError, StorageUnavailableError
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
-from lakelsm.maintain.orphans.age_bound import age_bound
-from lakelsm.maintain.orphans.directories import searched_directories
-from lakelsm.maintain.orphans.listing_task import LISTED_SCHEMA, ListFiles
+from lakelsm.maintain.orphans.listing_task import LISTED_SCHEMA, ListFiles, searched_directories
 from lakelsm.maintain.orphans.retained_files import (
     NAMED_SCHEMA,
     KeptState,
@@ -35,6 +36,7 @@ from lakelsm.results import OrphanResult
 from lakelsm.runner.runner import Runner, Task
 from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage.local import temporary_name
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 Item = TypeVar("Item")
@@ -236,3 +238,37 @@ class _Search:
             if not self._in_time():
                 raise _DeadlinePassed
             yield from self._runner.batches(units[first : first + step], task, schema, self._store.paths)
+
+
+#: The least age in milliseconds without ``force``: a commit that is under way may take that long.
+_LEAST_AGE = 3_600_000
+
+
+def age_bound(store: TableStore, bound: int, surroundings: Surroundings, *, force: bool, dry_run: bool) -> int:
+    """The time of the store, in epoch milliseconds, before which files must have been changed to go.
+
+    ``bound`` is the same by this machine's clock. A dry run, which writes nothing, trusts that one. Raises
+    InvalidInputError for a bound of less than an hour without ``force``.
+    """
+    now = surroundings.clock()
+    age = max(now - bound, 0)
+    if age < _LEAST_AGE and not force:
+        raise InvalidInputError(
+            f"Table {store.name}: older_than leaves {age // 60_000} minutes to commits that are under way, whose files "
+            "nothing names yet: give an hour or more (a day is usual), or force=True where surely nobody writes."
+        )
+    return max((now if dry_run else min(now, _written_now(store, surroundings))) - age, 0)  # No file is of before 1970.
+
+
+def _written_now(store: TableStore, surroundings: Surroundings) -> int:
+    """The time that the store gives to a file that is written now."""
+    directory, name = store.paths.snapshot_dir, temporary_name("clock", surroundings.new_uuid())
+    path = f"{directory}/{name}"
+    store.file_io.write(path, b"", durable=False)
+    try:
+        times = [entry.modified for entry in store.file_io.entries(directory) if entry.name == name]
+    finally:
+        delete_unneeded(store.file_io, [path])
+    if not times:
+        raise StorageUnavailableError(f"{path} was just written, and the store does not list it: run it again later.")
+    return times[0]

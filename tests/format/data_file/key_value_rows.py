@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from lakelsm.format.data_file.key_value_file import KeyValueReader
 from lakelsm.format.manifest.data_file_meta import DataFileMeta
-from lakelsm.schema.column_mapping import column_mapping
-from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.schema.table_schema import TableSchema, column_mapping, create_schema
 from tests.merge.run_files import IO, Row, layout_of, rows_table, write_files
 
 ALL_TYPES = """

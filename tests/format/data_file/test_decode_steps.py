@@ -13,8 +13,7 @@ import pytest
 
 from lakelsm.format.data_file.decode_steps import DecodeSteps
 from lakelsm.format.data_file.key_value_file import KeyValueReader, row_schema
-from lakelsm.schema.column_mapping import column_mapping
-from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.schema.table_schema import TableSchema, column_mapping, create_schema
 from lakelsm.storage import LocalFileIO
 from lakelsm.types.nano_timestamps import NANO_TIMESTAMP
 from tests.merge.run_files import layout_of, write_files

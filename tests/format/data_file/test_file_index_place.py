@@ -9,7 +9,7 @@ import pytest
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.file_index_place import FileIndexPlace
-from lakelsm.format.index.file_index.container import FileIndexContainer, sealed
+from lakelsm.format.index.file_index.file_index_container import FileIndexContainer, sealed
 from lakelsm.storage import LocalFileIO
 from lakelsm.types import parse_columns
 from tests.format.manifest.manifest_samples import entry

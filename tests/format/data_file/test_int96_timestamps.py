@@ -18,9 +18,8 @@ from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.int96_timestamps import INT96, from_int96, to_int96
 from lakelsm.format.data_file.key_value_file import KeyValueReader, row_schema
 from lakelsm.format.data_file.parquet_footer import Int96Sink
-from lakelsm.schema.column_mapping import column_mapping
 from lakelsm.schema.evolution import apply_changes
-from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.schema.table_schema import TableSchema, column_mapping, create_schema
 from lakelsm.schema_changes import UpdateColumnType
 from lakelsm.types import parse_type
 from tests.examples import examples

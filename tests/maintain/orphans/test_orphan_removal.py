@@ -13,14 +13,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakelsm import Table
-from lakelsm.errors import CorruptTableError
+from lakelsm.errors import CorruptTableError, InvalidInputError, StorageError
 from lakelsm.format.snapshot import Tag
 from lakelsm.maintain.orphans import orphan_removal
-from lakelsm.maintain.orphans.orphan_removal import remove_orphans
+from lakelsm.maintain.orphans.orphan_removal import age_bound, remove_orphans
 from lakelsm.results import OrphanResult
 from lakelsm.runner.local_runner import LocalRunner
+from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
-from lakelsm.surroundings import SYSTEM
+from lakelsm.surroundings import SYSTEM, Surroundings
 from tests.compact.local_table import LocalTable
 from tests.maintain.orphans.table_census import census, unnamed
 
@@ -248,3 +249,58 @@ def test_on_spark_tasks_list_the_files_and_read_the_manifests(table: LocalTable,
     (table.root / "manifest" / table.latest.delta_manifest_list).write_bytes(b"damage")
     with pytest.raises(CorruptTableError, match="manifest-list"):
         Table.for_path(str(table.root), spark).remove_orphans("1 h", engine="spark")
+
+
+HOUR = 3_600_000
+NOW = 50 * HOUR
+
+
+class OtherClock(LocalFileIO):
+    """A store whose clock stands at ``NOW``."""
+
+    def write(self, path: str, data: bytes, durable: bool = True) -> None:
+        super().write(path, data, durable)
+        os.utime(path, ns=(0, NOW * 1_000_000))
+
+
+class Forgetful(LocalFileIO):
+    """A store that does not keep what is written."""
+
+    def write(self, path: str, data: bytes, durable: bool = True) -> None:
+        pass
+
+
+def at(millis: int) -> Surroundings:
+    return replace(SYSTEM, clock=lambda: millis)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> TableStore:
+    table = LocalTable(tmp_path / "t")
+    table.write((1, "a"))
+    return replace(table.store, file_io=OtherClock())
+
+
+@pytest.mark.parametrize(("here", "bound"), [(NOW, NOW - HOUR), (NOW + 9 * HOUR, NOW - HOUR), (NOW - 9, NOW - HOUR - 9)])
+def test_the_earlier_of_two_clocks_counts(store: TableStore, here: int, bound: int) -> None:
+    before = set(os.listdir(store.paths.snapshot_dir))
+    assert age_bound(store, here - HOUR, at(here), force=False, dry_run=False) == bound
+    assert set(os.listdir(store.paths.snapshot_dir)) == before
+
+
+def test_a_dry_run_writes_nothing_and_trusts_this_machines_clock(store: TableStore) -> None:
+    ahead = NOW + 9 * HOUR
+    forgetful = replace(store, file_io=Forgetful())
+    assert age_bound(forgetful, ahead - HOUR, at(ahead), force=False, dry_run=True) == ahead - HOUR
+
+
+@pytest.mark.parametrize("age", [HOUR - 1, 0, -5 * HOUR])
+def test_less_than_an_hour_is_refused_unless_it_is_forced(store: TableStore, age: int) -> None:
+    with pytest.raises(InvalidInputError, match=r"older_than leaves \d+ minutes .* force=True"):
+        age_bound(store, NOW - age, at(NOW), force=False, dry_run=True)
+    assert age_bound(store, NOW - age, at(NOW), force=True, dry_run=False) == NOW - max(age, 0)
+
+
+def test_a_store_that_does_not_list_what_was_written_is_refused(store: TableStore) -> None:
+    with pytest.raises(StorageError, match="does not list it"):
+        age_bound(replace(store, file_io=Forgetful()), 0, at(NOW), force=False, dry_run=False)

@@ -14,8 +14,8 @@ from pyroaring import BitMap
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.index.file_index.bitmap import Bitmaps
 from lakelsm.format.index.file_index.bloom_filter import BloomFilter
-from lakelsm.format.index.file_index.container import FileIndexContainer
 from lakelsm.format.index.file_index.fast_hash import Hashes, fast_hashes
+from lakelsm.format.index.file_index.file_index_container import FileIndexContainer
 from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER
 from lakelsm.types import DataField
 

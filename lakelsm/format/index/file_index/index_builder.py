@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from lakelsm.format.index.file_index.bitmap import BitmapBuilder
 from lakelsm.format.index.file_index.bloom_filter import BloomFilter
-from lakelsm.format.index.file_index.container import FileIndexContainer
 from lakelsm.format.index.file_index.fast_hash import fast_hashes
+from lakelsm.format.index.file_index.file_index_container import FileIndexContainer
 from lakelsm.options.file_index_options import BLOOM_FILTER, ColumnIndex
 from lakelsm.types import DataType
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER, ColumnIndex
-from lakelsm.schema.file_index_rules import can_have_index
+from lakelsm.schema.option_rules import can_have_index
 from lakelsm.types import DataField, parse_columns, to_arrow
 from tests.interop.samples import all_types_columns, all_types_rows
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
 from lakelsm.format.index.file_index.bitmap import BitmapBuilder, Bitmaps
-from lakelsm.format.index.file_index.container import FileIndexContainer
+from lakelsm.format.index.file_index.file_index_container import FileIndexContainer
 from lakelsm.types import parse_type, to_arrow
 from tests.format.index.file_index.java_container import FIELDS, JAVA, rows_in_memory
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.index.file_index.container import FileIndexContainer
 from lakelsm.format.index.file_index.fast_hash import fast_hashes
 from lakelsm.format.index.file_index.file_index import FileIndex
+from lakelsm.format.index.file_index.file_index_container import FileIndexContainer
 from lakelsm.format.index.file_index.index_builder import FileIndexBuilder
 from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER, ColumnIndex
 from lakelsm.types import parse_columns

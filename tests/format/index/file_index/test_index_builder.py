@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakelsm.format.index.file_index.container import FileIndexContainer
+from lakelsm.format.index.file_index.file_index_container import FileIndexContainer
 from lakelsm.format.index.file_index.index_builder import FileIndexBuilder
 from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER, ColumnIndex
 from lakelsm.types import parse_type

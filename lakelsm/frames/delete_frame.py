@@ -19,8 +19,7 @@ from lakelsm.schema.engine_rules import check_deletable
 from lakelsm.schema.row_rules import key_schema
 from lakelsm.schema.system_columns import CHANGED_KIND
 from lakelsm.snapshots.table_store import TableStore
-from lakelsm.spark.columns import quoted
-from lakelsm.spark.conditions import filtered, predicate_of
+from lakelsm.spark.expressions import filtered, predicate_of, quoted
 from lakelsm.spark.task_errors import CHECK_MARK, translated
 
 

@@ -6,24 +6,25 @@ has built: that is lakelsm/schema/unbuilt_features.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from lakelsm.arguments import LONGEST_NAME
 from lakelsm.errors import InvalidInputError
-from lakelsm.options import BucketFunction, ChangelogProducer, MergeEngine, TableOptions
+from lakelsm.options import ChangelogProducer, MergeEngine, ScanMode, TableOptions
 from lakelsm.options.field_options import DEFAULT_AGGREGATE_KEY, split_field_key
+from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER, columns_key
 from lakelsm.schema.engine_rules import check_merge_engine
-from lakelsm.schema.file_index_rules import check_file_indexes
-from lakelsm.schema.identifiers import alike, folded, hint
-from lakelsm.schema.key_rules import check_key, check_key_per_partition
-from lakelsm.schema.scan_rules import check_scan_mode
-from lakelsm.schema.system_columns import KEY_FIELD_PREFIX, RESERVED_NAMES, SEQUENCE_NUMBER, VALUE_KIND
+from lakelsm.schema.key_rules import (
+    check_bucket,
+    check_bucket_key,
+    check_column_names,
+    check_key,
+    check_key_per_partition,
+    no_column,
+)
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.types import STRING_ROOTS, DataField, RowType, rows_within
+from lakelsm.types import BINARY_ROOTS, INTEGER_ROOTS, STRING_ROOTS, AtomicType, DataType, RowType
 
-_SYSTEM_COLUMNS = (SEQUENCE_NUMBER, VALUE_KIND)
-_TAKEN = frozenset(map(folded, _SYSTEM_COLUMNS))
-_NOT_A_BUCKET_KEY = frozenset(["ARRAY", "MAP", "MULTISET", "ROW"])
 _RECORD_TIME_ROOTS = frozenset(["INT", "BIGINT", "TIMESTAMP", "TIMESTAMP_LTZ"])
 
 
@@ -37,85 +38,6 @@ def check_rules(schema: TableSchema, options: TableOptions, *, for_reads: bool =
             rule(schema, options)
 
 
-def _column_names(schema: TableSchema, _options: TableOptions) -> None:
-    for name in schema.field_names:
-        if name in RESERVED_NAMES:
-            raise InvalidInputError(
-                f"column name '{name}' is one of the system's ({', '.join(RESERVED_NAMES)}); rename "
-                "the column"
-            )
-        if name.startswith(KEY_FIELD_PREFIX):
-            raise InvalidInputError(
-                f"column name '{name}' must not start with '{KEY_FIELD_PREFIX}'; rename the column"
-            )
-        if not name.strip():
-            raise InvalidInputError("a column name is blank; name the column")
-        if folded(name) in _TAKEN or folded(name).startswith(folded(KEY_FIELD_PREFIX)):
-            raise InvalidInputError(
-                f"column name '{name}' is one that data files have already ({', '.join(_SYSTEM_COLUMNS)}, "
-                f"{KEY_FIELD_PREFIX}...), as Spark ignores case; rename the column"
-            )
-    _check_names_apart("column", schema.fields)
-
-
-def _check_names_apart(what: str, fields: Sequence[DataField]) -> None:
-    """Names that Spark takes for one could not be told apart in a DataFrame."""
-    clash = alike(field.name for field in fields)
-    if clash is not None:
-        raise InvalidInputError(
-            f"{what} '{clash[0]}' and {what} '{clash[1]}' differ only by case, and Spark takes them for one; rename one"
-        )
-    for field in fields:
-        for members in rows_within(field.type):
-            _check_names_apart(f"member of '{field.name}'", members)
-
-
-def _bucket(schema: TableSchema, options: TableOptions) -> None:
-    bucket = options.bucket
-    if bucket == -1:
-        if options.is_set("bucket-key"):
-            raise InvalidInputError(
-                f"option 'bucket-key' = '{','.join(options.bucket_key)}' needs a fixed number of buckets, "
-                "but 'bucket' is -1; set 'bucket' to a number or remove 'bucket-key'"
-            )
-        if not schema.primary_keys and options.full_compaction_delta_commits is not None:
-            raise InvalidInputError("option 'full-compaction.delta-commits' needs a primary key; remove it")
-    elif bucket < 1 and not (bucket == -2 and schema.primary_keys):
-        raise InvalidInputError(
-            f"option 'bucket' cannot be '{bucket}'; use -1 (dynamic) or a number greater than 0"
-        )
-    elif not schema.primary_keys and not schema.bucket_keys and not (bucket == 1 and schema.version == 1):
-        raise InvalidInputError(
-            f"option 'bucket' = '{bucket}' on a table without primary key needs 'bucket-key'; set it"
-        )
-
-
-def _bucket_key(schema: TableSchema, options: TableOptions) -> None:
-    for name in options.bucket_key:
-        if name not in schema.field_names:
-            raise _no_column("bucket-key", name, schema)
-        if name in schema.partition_keys:
-            raise InvalidInputError(f"option 'bucket-key' has the partition column '{name}'; leave it out")
-        if schema.primary_keys and name not in schema.primary_keys:
-            raise InvalidInputError(
-                f"option 'bucket-key' has '{name}', which is no primary key column; choose among "
-                f"{', '.join(schema.trimmed_primary_keys)}"
-            )
-    for name in schema.bucket_keys:
-        data_type = schema.field(name).type
-        if options.bucket != -1 and data_type.root in _NOT_A_BUCKET_KEY:
-            raise InvalidInputError(
-                f"bucket key '{name}' has type {data_type.sql()}; nested types cannot be one"
-            )
-    if options.bucket_function_type is BucketFunction.MOD and options.bucket != -1:
-        roots = [schema.field(name).type.root for name in schema.bucket_keys]
-        if len(roots) != 1 or roots[0] not in ("INT", "BIGINT"):
-            raise InvalidInputError(
-                "option 'bucket-function.type' = 'mod' needs one bucket key of type INT or BIGINT, not "
-                f"{', '.join(schema.bucket_keys)}; set 'bucket-key' or use 'default'"
-            )
-
-
 def _field_options(schema: TableSchema, _options: TableOptions) -> None:
     for key in schema.options:
         split = split_field_key(key)
@@ -124,7 +46,7 @@ def _field_options(schema: TableSchema, _options: TableOptions) -> None:
         columns, name = split
         for column in columns.split(","):
             if column not in schema.field_names:
-                raise _no_column(key, column, schema)
+                raise no_column(key, column, schema)
         nested = "." in name and not name.startswith(("map.", "pk-")) and "," not in columns
         if nested and isinstance(schema.field(columns).type, RowType):
             raise InvalidInputError(
@@ -136,7 +58,7 @@ def _field_options(schema: TableSchema, _options: TableOptions) -> None:
 def _sequence_field(schema: TableSchema, options: TableOptions) -> None:
     for name in options.sequence_field:
         if name not in schema.field_names:
-            raise _no_column("sequence.field", name, schema)
+            raise no_column("sequence.field", name, schema)
         if "aggregate-function" in options.field_options.get(name, {}):
             raise InvalidInputError(
                 f"option 'fields.{name}.aggregate-function' aggregates the sequence field '{name}'; "
@@ -233,7 +155,7 @@ def _check_column(key: str, name: str | None, schema: TableSchema, roots: Collec
     if name is None:
         return
     if name not in schema.field_names:
-        raise _no_column(key, name, schema)
+        raise no_column(key, name, schema)
     data_type = schema.field(name).type
     if data_type.root not in roots:
         raise InvalidInputError(
@@ -318,19 +240,94 @@ def _file_prefixes(_schema: TableSchema, options: TableOptions) -> None:
             )
 
 
-def _no_column(key: str, name: str, schema: TableSchema) -> InvalidInputError:
-    return InvalidInputError(
-        f"option '{key}' names '{name}', which is no column{hint(name, schema.field_names)}; the columns are "
-        f"{', '.join(schema.field_names)}"
+_TIMES = ("scan.timestamp-millis", "scan.timestamp")
+_CHANGES = ("incremental-between", "incremental-between-timestamp", "incremental-to-auto-tag")
+_FILE_TIME = "scan.file-creation-time-millis"
+_SNAPSHOT = "scan.snapshot-id"
+_TAG = "scan.tag-name"
+_WATERMARK = "scan.watermark"
+
+# mode: (exactly one of these must be set, none of these may be set)
+_SCAN_MODES: Mapping[ScanMode, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    ScanMode.FROM_TIMESTAMP: (_TIMES, (_SNAPSHOT, _FILE_TIME, _TAG, *_CHANGES)),
+    ScanMode.FROM_SNAPSHOT: ((_SNAPSHOT, _TAG, _WATERMARK), (*_TIMES, _FILE_TIME, *_CHANGES)),
+    ScanMode.INCREMENTAL: (_CHANGES, (_SNAPSHOT, *_TIMES, _FILE_TIME, _TAG)),
+    ScanMode.FROM_SNAPSHOT_FULL: ((_SNAPSHOT,), (*_TIMES, _FILE_TIME, _TAG, *_CHANGES)),
+    ScanMode.FROM_FILE_CREATION_TIME: ((_FILE_TIME,), (_SNAPSHOT, *_TIMES, _TAG, *_CHANGES)),
+}
+_EVERY_START = (*_TIMES, _FILE_TIME, _SNAPSHOT, _TAG, *_CHANGES)
+
+
+def check_scan_mode(options: TableOptions) -> None:
+    """Raises InvalidInputError where the options of a start do not fit `scan.mode`, or the mode that they imply."""
+    mode = _effective_mode(options)
+    wanted, forbidden = _SCAN_MODES.get(mode, ((), _EVERY_START))
+    present = [key for key in wanted if options.is_set(key)]
+    if wanted and len(present) != 1:
+        raise InvalidInputError(
+            f"option 'scan.mode' = '{mode.value}' needs exactly one of {', '.join(wanted)}, "
+            f"found {', '.join(present) or 'none'}"
+        )
+    for key in forbidden:
+        if options.is_set(key):
+            raise InvalidInputError(
+                f"option '{key}' cannot go with 'scan.mode' = '{mode.value}'; remove one of both"
+            )
+
+
+def _effective_mode(options: TableOptions) -> ScanMode:
+    if options.is_set("scan.mode"):
+        return options.scan_mode
+    implied = (
+        (_TIMES, ScanMode.FROM_TIMESTAMP),
+        ((_FILE_TIME,), ScanMode.FROM_FILE_CREATION_TIME),
+        ((_SNAPSHOT, _TAG, _WATERMARK), ScanMode.FROM_SNAPSHOT),
+        (_CHANGES, ScanMode.INCREMENTAL),
     )
+    for keys, mode in implied:
+        if any(options.is_set(key) for key in keys):
+            return mode
+    return ScanMode.DEFAULT
+
+
+_FILTERED = frozenset(
+    {*INTEGER_ROOTS, *STRING_ROOTS, *BINARY_ROOTS, "FLOAT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"}
+)
+_INDEXED_ROOTS: Mapping[str, frozenset[str]] = {
+    BLOOM_FILTER: _FILTERED,
+    BITMAP: (_FILTERED - BINARY_ROOTS) | {"BOOLEAN"},
+}
+
+
+def can_have_index(kind: str, data_type: DataType) -> bool:
+    """Whether a column of the type can have an index of a type that lakelsm knows."""
+    return isinstance(data_type, AtomicType) and data_type.root in _INDEXED_ROOTS[kind]
+
+
+def check_file_indexes(schema: TableSchema, options: TableOptions) -> None:
+    """Raises InvalidInputError for an index of a column that does not exist, or that its type cannot have."""
+    for index in options.file_indexes:
+        key = columns_key(index.kind)
+        column = index.column.partition("[")[0] if index.is_nested else index.column
+        if column not in schema.field_names:
+            raise InvalidInputError(
+                f"option '{key}' names the column '{column}', which the table does not have; it has "
+                f"{', '.join(schema.field_names)}"
+            )
+        data_type = schema.field(column).type
+        if not index.is_nested and not can_have_index(index.kind, data_type):
+            raise InvalidInputError(
+                f"option '{key}' names the column '{column}' of type {data_type.sql()}, which cannot have such an index; "
+                "leave it out"
+            )
 
 
 _RULES: Sequence[Callable[[TableSchema, TableOptions], None]] = (
-    _column_names,
+    check_column_names,
     check_key,
-    _bucket,
+    check_bucket,
     check_key_per_partition,
-    _bucket_key,
+    check_bucket_key,
     lambda _schema, options: check_scan_mode(options),
     _field_options,
     _sequence_field,

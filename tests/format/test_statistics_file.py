@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.format.statistics import ColumnStatistics, TableStatistics
+from lakelsm.format.statistics_file import ColumnStatistics, TableStatistics
 
 TEXT = """{
   "snapshotId" : 3,

@@ -23,7 +23,7 @@ from tests.lookup.scanned_cache import ScannedCache
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakelsm.frames.lookup_join import FrameJoin
+    from lakelsm.frames.lookup_join_frame import FrameJoin
 
 COLUMNS = "id BIGINT NOT NULL, code STRING NOT NULL, name STRING, opened TIME, seen TIMESTAMP_LTZ(3), tags ARRAY<STRING>"
 
@@ -53,7 +53,7 @@ def scanned(spec: LookupSpec, shared: Path | None) -> ScannedCache:
 
 
 def join_of(table: Table, on: Any, columns: Any, opens: Any = scanned, *, by_bucket: bool = False) -> FrameJoin:
-    from lakelsm.frames.lookup_join import FrameJoin
+    from lakelsm.frames.lookup_join_frame import FrameJoin
 
     store = table._store()
     named = JoinColumns.of(store.schema, on, columns)
@@ -95,7 +95,7 @@ def test_by_bucket_every_fact_meets_its_row(kind: str, spark: SparkSession, tmp_
 def test_groups_of_buckets_are_partitions_of_their_own(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
-    from lakelsm.frames.lookup_join import _partition_of
+    from lakelsm.frames.lookup_join_frame import _partition_of
 
     for groups in (1, 2, 7):
         rows = spark.range(0, 50, 1, 1).select(F.col("id").cast("int") % groups)

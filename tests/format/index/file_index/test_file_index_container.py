@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
-from lakelsm.format.index.file_index.container import FileIndexContainer, check_seal, sealed
+from lakelsm.format.index.file_index.file_index_container import (
+    FileIndexContainer,
+    check_seal,
+    decode_modified_utf8,
+    encode_modified_utf8,
+    sealed,
+)
 from tests.format.index.file_index.java_container import JAVA
 
 #: As Java writes it: column v with a bloom filter of 'a' and 'b'.
@@ -84,3 +90,23 @@ def test_a_sealed_container_is_that_of_its_data_file_and_whole() -> None:
     for bad, name, needed in wrong:
         with pytest.raises(CorruptTableError, match="x is damaged, or is that of another data file"):
             check_seal(bad, name, "x", needed=needed)
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [("v", "76"), ("é", "c3a9"), ("中", "e4b8ad"), ("a\0b", "61c08062"), ("😀", "eda0bdedb880"), ("", "")],
+)
+def test_texts_have_the_bytes_that_java_writes(text: str, data: str) -> None:
+    assert encode_modified_utf8(text).hex() == data
+    assert decode_modified_utf8(bytes.fromhex(data)) == text
+
+
+@given(st.text())
+def test_every_text_comes_back(text: str) -> None:
+    assert decode_modified_utf8(encode_modified_utf8(text)) == text
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"\xe4\xb8", b"\xed\xa0\xbd"])
+def test_what_is_no_text_is_refused(data: bytes) -> None:
+    with pytest.raises(UnicodeDecodeError):
+        decode_modified_utf8(data)

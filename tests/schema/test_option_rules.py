@@ -6,10 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from lakelsm.errors import InvalidInputError
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.options import TableOptions
-from lakelsm.schema.rules import check_rules
+from lakelsm.options.file_index_options import BITMAP, BLOOM_FILTER
+from lakelsm.schema.evolution import apply_changes
+from lakelsm.schema.option_rules import can_have_index, check_rules, check_scan_mode
 from lakelsm.schema.table_schema import TableSchema, create_schema
+from lakelsm.schema.validation import validate_existing_table, validate_table
+from lakelsm.schema_changes import DropColumn, RenameColumn
 from lakelsm.types import DataField, parse_type
 
 _COLUMNS = "k INT, p INT, s STRING, v BIGINT, t TIMESTAMP(3), m MAP<STRING, INT>, r ROW<x INT>, a ARRAY<INT>"
@@ -158,3 +162,121 @@ def test_a_stored_schema_whose_key_has_only_partition_columns_is_refused() -> No
 @pytest.mark.parametrize("column", ["k", "v", "t"])
 def test_a_time_of_records_may_be_a_number_or_a_timestamp(column: str) -> None:
     check({"record-level.time-field": column, "record-level.expire-time": "1 m"})
+
+
+#: An option that gives a start, with a text of its kind.
+STARTS = {
+    "scan.timestamp-millis": "1",
+    "scan.timestamp": "2024-01-01 00:00:00",
+    "scan.file-creation-time-millis": "1",
+    "scan.snapshot-id": "1",
+    "scan.tag-name": "t",
+    "incremental-between": "1,2",
+    "incremental-between-timestamp": "1,2",
+    "incremental-to-auto-tag": "t",
+}
+WATERMARK = {"scan.watermark": "1"}
+#: The starts that each mode may have, of which it needs one.
+MODES = {
+    "from-timestamp": ["scan.timestamp-millis", "scan.timestamp"],
+    "from-snapshot": ["scan.snapshot-id", "scan.tag-name"],
+    "from-snapshot-full": ["scan.snapshot-id"],
+    "from-file-creation-time": ["scan.file-creation-time-millis"],
+    "incremental": ["incremental-between", "incremental-between-timestamp", "incremental-to-auto-tag"],
+}
+
+
+def check_scan(options: dict[str, str]) -> None:
+    check_scan_mode(TableOptions.parse(options))
+
+
+@pytest.mark.parametrize("key", STARTS)
+def test_a_start_alone_implies_its_mode(key: str) -> None:
+    check_scan({key: STARTS[key]})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_mode_takes_exactly_one_of_its_starts_and_none_of_another(mode: str) -> None:
+    for key, text in STARTS.items():
+        options = {"scan.mode": mode, key: text}
+        if key in MODES[mode]:
+            check_scan(options)
+        else:
+            with pytest.raises(InvalidInputError, match=f"'scan.mode' = '{mode}' needs exactly one of .* found none"):
+                check_scan(options)
+    for others in (MODES[mode], [MODES[mode][0], next(key for key in STARTS if key not in MODES[mode])]):
+        if len(others) > 1:
+            with pytest.raises(InvalidInputError, match=r"scan\.mode"):
+                check_scan({"scan.mode": mode, **{key: STARTS[key] for key in others}})
+
+
+def test_a_watermark_is_a_start_of_a_snapshot() -> None:
+    check_scan(WATERMARK)
+    check_scan({"scan.mode": "from-snapshot", **WATERMARK})
+    with pytest.raises(InvalidInputError, match=r"found scan.snapshot-id, scan.watermark"):
+        check_scan({"scan.snapshot-id": "1", **WATERMARK})
+
+
+@pytest.mark.parametrize("mode", ["default", "latest-full", "full", "latest", "compacted-full"])
+def test_other_modes_take_no_start(mode: str) -> None:
+    check_scan({"scan.mode": mode})
+    for key, text in STARTS.items():
+        with pytest.raises(InvalidInputError, match=f"'{key}' cannot go with 'scan.mode' = '{mode}'; remove one of both"):
+            check_scan({"scan.mode": mode, key: text})
+
+
+def test_starts_that_imply_different_modes_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"'scan.snapshot-id' cannot go with 'scan.mode' = 'from-timestamp'"):
+        check_scan({"scan.snapshot-id": "1", "scan.timestamp-millis": "1"})
+    check_scan({})
+
+
+_INDEXED_COLUMNS = "k INT, s STRING, y BYTES, d DECIMAL(9, 2), o BOOLEAN, m MAP<STRING, INT>"
+
+
+@pytest.mark.parametrize(
+    ("kind", "bloom", "bitmap"),
+    [
+        ("STRING", True, True),
+        ("BYTES", True, False),
+        ("BOOLEAN", False, True),
+        ("DECIMAL(9, 2)", False, False),
+        ("TIMESTAMP(9)", True, True),
+        ("ARRAY<INT>", False, False),
+    ],
+)
+def test_types_with_an_index_are_those_of_java(kind: str, bloom: bool, bitmap: bool) -> None:
+    data_type = parse_type(kind)
+    assert (can_have_index(BLOOM_FILTER, data_type), can_have_index(BITMAP, data_type)) == (bloom, bitmap)
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "message"),
+    [
+        (BLOOM_FILTER, "x", "names the column 'x', which the table does not have; it has k, s, y"),
+        (BLOOM_FILTER, "x[a]", "names the column 'x', which the table does not have"),
+        (BLOOM_FILTER, "o", "names the column 'o' of type BOOLEAN, which cannot have such an index; leave it out"),
+        (BITMAP, "y", "names the column 'y' of type BYTES"),
+        (BITMAP, "d", r"names the column 'd' of type DECIMAL\(9, 2\)"),
+        (BITMAP, "m", "names the column 'm' of type MAP"),
+    ],
+)
+def test_an_index_that_a_column_cannot_have_is_refused_at_creation_by_name(kind: str, column: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"option 'file-index.{kind}.columns' {message}"):
+        validate_table(create_schema(_INDEXED_COLUMNS, ["k"], (), {f"file-index.{kind}.columns": column}))
+
+
+def test_an_index_of_a_key_of_a_map_is_refused_at_creation_and_tolerated_on_opening() -> None:
+    schema = create_schema(_INDEXED_COLUMNS, ["k"], (), {"file-index.bitmap.columns": "m[a]"})
+    with pytest.raises(UnsupportedFeatureError, match="one key of a map"):
+        validate_table(schema)
+    assert validate_existing_table(schema).file_indexes[0].is_nested
+
+
+def test_a_column_with_an_index_keeps_it_under_a_new_name_and_cannot_be_dropped() -> None:
+    options = {"file-index.bitmap.columns": "k,s", "file-index.bitmap.s.version": "1"}
+    schema = create_schema(_INDEXED_COLUMNS, ["k"], (), options)
+    renamed = apply_changes(schema, [RenameColumn(("s",), "text")], 0, True)
+    assert renamed.options == {"file-index.bitmap.columns": "k,text", "file-index.bitmap.text.version": "1"}
+    with pytest.raises(InvalidInputError, match="names the column 's', which the table does not have"):
+        apply_changes(schema, [DropColumn(("s",))], 0, True)

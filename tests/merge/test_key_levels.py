@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelsm.merge.key_levels import KeyGroups, combined_rows, merge_candidates
 from lakelsm.merge.key_order import order_keys
-from lakelsm.merge.levels import KeyGroups, combined_rows, merge_candidates
 
 PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), max_size=20)
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakelsm.errors import CorruptTableError, UnsupportedFeatureError
-from lakelsm.format.index.file_index.modified_utf8 import decode_modified_utf8, encode_modified_utf8
 
 #: Persisted: do not change
 _MAGIC = 1493475289347502
@@ -132,3 +131,16 @@ def check_seal(data: bytes, file_name: str, source: str, *, needed: bool) -> Non
         return
     if not has_one or data[-_SEAL.size :] != sealed(data[: -_SEAL.size], file_name)[-_SEAL.size :]:
         raise CorruptTableError(f"{source} is damaged, or is that of another data file: its checksum does not hold.")
+
+
+def encode_modified_utf8(text: str) -> bytes:
+    """The bytes of a text, without their length."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    chars = [units[at : at + 2].decode("utf-16-be", "surrogatepass") for at in range(0, len(units), 2)]
+    return "".join(chars).encode("utf-8", "surrogatepass").replace(b"\x00", b"\xc0\x80")
+
+
+def decode_modified_utf8(data: bytes) -> str:
+    """The text of some bytes. Raises UnicodeDecodeError where they are none."""
+    text = data.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
+    return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be")

@@ -1,14 +1,56 @@
-"""A column of an older schema as the newest schema has it, as a Spark expression: members of ROW by field id."""
+"""Spark expressions: columns by exact name, a user's condition, and columns of older schemas as the newest has them."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from pyspark.sql import Column
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from lakelsm.errors import InvalidInputError
+from lakelsm.predicate.parser import parse_where, shown_condition
+from lakelsm.predicate.predicate import Predicate
 from lakelsm.spark.spark_types import to_spark
-from lakelsm.types import ArrayType, AtomicType, DataType, MapType, RowType, same_layout
+from lakelsm.spark.task_errors import first_line
+from lakelsm.types import ArrayType, AtomicType, DataField, DataType, MapType, RowType, same_layout
+
+
+def quoted(name: str, alias: str | None = None) -> Column:
+    """The column of this exact name: dots and backticks are part of it. ``alias`` names the frame that it is of."""
+    column = "`" + name.replace("`", "``") + "`"
+    return F.col(column if alias is None else f"{alias}.{column}")
+
+
+def quoted_all(names: Iterable[str]) -> list[Column]:
+    """The columns of these exact names."""
+    return [quoted(name) for name in names]
+
+
+_AND = re.compile(r"\band\b", re.IGNORECASE)
+
+#: From so many ANDs on a condition is a single expression to Spark. It would take them apart and put them together
+#: again as a chain, whose depth overflows its stack.
+_MANY_ANDS = 500
+
+
+def predicate_of(spark: SparkSession, fields: Sequence[DataField], where: str) -> Predicate:
+    """The condition on columns of a table; texts of times are in the session's time zone."""
+    return parse_where(where, fields, spark.conf.get("spark.sql.session.timeZone"))
+
+
+def filtered(frame: DataFrame, where: str) -> DataFrame:
+    """The rows that match. Raises InvalidInputError for a condition that Spark does not understand."""
+    try:
+        if len(_AND.findall(where)) < _MANY_ANDS:
+            return frame.where(where)
+        return frame.where(F.expr(where).eqNullSafe(True))
+    except (PySparkException, Py4JJavaError) as error:
+        raise InvalidInputError(f"Condition {shown_condition(where)} is wrong: {first_line(error)}") from error
+
 
 #: Digits up to which Paimon keeps a decimal as one 64-bit number.
 _COMPACT_DIGITS = 18
