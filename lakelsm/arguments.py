@@ -106,7 +106,7 @@ def checked_file_name(argument: str, value: Given, wanted: str, *, affix: str = 
 
 def checked_location(argument: str, value: str) -> str:
     """A path or URI whose parts are names; the storage judges its scheme."""
-    wanted = "a text, the absolute path or file: URI of a directory, such as '/data/warehouse'"
+    wanted = "a text, the path or URI of a directory, such as '/data/warehouse'"
     checked_name(argument, value, wanted)
     if any(len(part.encode()) > LONGEST_NAME for part in value.split("/")):
         raise wrong_argument(argument, value, f"a path whose parts have at most {LONGEST_NAME} bytes")

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from html import escape
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from lakelsm.arguments import checked_flag, checked_location, option_texts
 from lakelsm.engine import checked_session, forget_table, opened_storage
-from lakelsm.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, told_of
+from lakelsm.errors import (
+    InvalidInputError,
+    LakelsmError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+    told_of,
+)
 from lakelsm.format.paths import DATABASE_SUFFIX, MAIN_BRANCH, TablePaths, database_path, table_path
-from lakelsm.format.table_name import TableName, checked_database
+from lakelsm.format.table_name import SYSTEM_DATABASE, TableName, checked_database
+from lakelsm.inferred_columns import given_columns
 from lakelsm.options.catalog_options import CatalogOptions
 from lakelsm.plan.fallback_branch import check_fallback
 from lakelsm.plan.vector_switch import check_vector_switch
@@ -22,24 +31,29 @@ from lakelsm.schema.validation import validate_table
 from lakelsm.schema_changes import SchemaChange, check_changes
 from lakelsm.snapshots.branch_store import BranchStore
 from lakelsm.snapshots.schema_store import SchemaStore
+from lakelsm.snapshots.snapshot_manager import SnapshotManager
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage.object_place import is_object_uri
 from lakelsm.surroundings import SYSTEM
 from lakelsm.table import Table
-from lakelsm.types import DataField
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
+
+_LOG = logging.getLogger("lakelsm.catalog")
+#: So many names are shown in a message.
+_MOST_SHOWN = 20
 
 
 class Catalog:
     """Databases and tables under a warehouse directory (``<warehouse>/<database>.db/<table>``).
 
     ``spark`` is the session to work in; without it the active one, else a new local one whose workers run this Python.
-    The warehouse is an absolute path, a ``file:`` URI, or the URI of an object store (``s3://bucket/warehouse``, gs,
-    abfss). ``storage_options`` are the endpoint and the credentials of such a store (docs/object-stores.md); what they
-    leave out comes from the environment, else from the session's ``spark.hadoop.fs.s3a.*``. ``options`` hold for tables
-    that set none of their own: 'lakelsm.time-zone' (docs/options.md). Raises InvalidInputError for others.
+    The warehouse is a path (a relative one is made absolute now), a ``file:`` URI, or the URI of an object store
+    (``s3://bucket/warehouse``, gs, abfss). ``storage_options`` are the endpoint and the credentials of such a store
+    (docs/object-stores.md); what they leave out comes from the environment, else from the session's
+    ``spark.hadoop.fs.s3a.*``. ``options`` hold for tables that set none of their own: 'lakelsm.time-zone'
+    (docs/options.md). Raises InvalidInputError for others.
     """
 
     def __init__(
@@ -57,25 +71,39 @@ class Catalog:
     def create_table(
         self,
         name: str,
-        schema: StructType | pa.Schema | str,
+        schema: object,
         *,
-        primary_key: Sequence[str],
+        primary_key: str | Sequence[str],
         partition_by: Sequence[str] = (),
         options: Mapping[str, object] | None = None,
         comment: str | None = None,
         if_not_exists: bool = False,
+        load: bool = False,
     ) -> Table:
-        """Create ``database.table`` and return it.
+        """Create ``database.table`` and return it; its `schema` shows the columns.
 
-        Columns come as a Spark schema, a pyarrow schema or DDL text in Paimon's types. Their names differ by more than
-        case, as Spark ignores it. Raises InvalidInputError for a bad
-        schema or option, UnsupportedFeatureError for a feature that lakelsm has not built, TableAlreadyExistsError
-        unless ``if_not_exists``. Options are text; numbers and booleans are taken as their text.
+        ``schema`` is DDL text in Paimon's types, a mapping of names to such types, a pyarrow or Spark schema, or a frame
+        (pandas, Polars, pyarrow, Spark) whose types become the columns': then all but the key's can be NULL, and
+        timestamps have microseconds or finer. Names differ by more than case, as Spark ignores it. ``load`` also writes
+        the frame's rows; where that fails, the table is dropped again unless something was committed to it. Options are
+        text; numbers and booleans are taken as their text.
+
+        Raises InvalidInputError for a bad schema or option, UnsupportedFeatureError for a feature that lakelsm has not
+        built, TableAlreadyExistsError unless ``if_not_exists``.
         """
         paths = self._paths(name)
-        checked_flag("if_not_exists", if_not_exists)
+        checked_flag("load", load)
+        if checked_flag("if_not_exists", if_not_exists) and load:
+            raise InvalidInputError(
+                f"Table {name}: load=True is for a new table, and if_not_exists=True for one that may have its rows "
+                "already. Pass one of the two."
+            )
         with told_of(f"Table {name}"):
-            created = create_schema(_columns(schema), primary_key, partition_by, options, comment, SYSTEM.clock())
+            given = given_columns(schema)
+            if load and given.rows is None:
+                raise InvalidInputError("load=True needs a frame with rows, and schema is a schema alone.")
+            key = [primary_key] if isinstance(primary_key, str) else primary_key
+            created = create_schema(given.columns, key, partition_by, options, comment, SYSTEM.clock())
         file_io = self._file_io.within(paths.root)
         if if_not_exists and SchemaStore(file_io, paths).ids():
             return self.table(name)  # Also one that is no longer created so.
@@ -95,7 +123,10 @@ class Catalog:
             raise TableAlreadyExistsError(
                 f"Table {name} exists already: open it with table({name!r}), or pass if_not_exists=True."
             ) from error
-        return self.table(name)
+        table = self.table(name)
+        if load:
+            self._load(table, paths, given.rows)
+        return table
 
     def table(self, name: str) -> Table:
         """Open a table, or the branch of one that 'database.table$branch_name' names.
@@ -132,49 +163,178 @@ class Catalog:
 
         Its schemas go last: a table whose deletion stopped half-way is there still, and is dropped again.
         """
-        self.table(name)
         paths = self._paths(name)
-        forget_table(paths.root)
-        self._file_io.delete_dir(paths.root, last=paths.schema_dir.rpartition("/")[2])
+        self._require(TableName.parse(name))
+        self._delete(paths)
+
+    def rename_table(self, name: str, new_name: str) -> Table:
+        """Give a table another name, in its database or another one, and return it under that name.
+
+        The directory is renamed in one step, so no row is copied or lost. Stop writers first: one that is not done yet
+        fails. Raises TableNotFoundError, TableAlreadyExistsError where the new name is taken, InvalidInputError for an
+        unknown database, and UnsupportedFeatureError on an object store, which cannot rename directories.
+        """
+        paths, target = self._paths(name), self._paths(new_name, "new_name")
+        parsed = TableName.parse(new_name)
+        self.table(name)  # One that cannot be opened is refused before anything is changed.
+        if not is_object_uri(self._root) and parsed.database not in self.list_databases():
+            raise self._unknown_database(parsed.database)
+        if not self._file_io.rename_dir(paths.root, target.root):
+            raise TableAlreadyExistsError(
+                f"Table {name} cannot be renamed to {new_name}: {target.root} exists already. Choose another name."
+            )
+        for root in (paths.root, target.root):
+            forget_table(root)
+        return self.table(new_name)
+
+    def table_exists(self, name: str) -> bool:
+        """Whether there is a table, or a branch of one, of that name. It need not be one that lakelsm can open."""
+        return self._exists(TableName.parse(name))
+
+    def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
+        """Create a database: an empty directory. `create_table` makes the database of its table too.
+
+        Raises InvalidInputError where it exists, unless ``if_not_exists``, and UnsupportedFeatureError on an object
+        store, which has no empty directories.
+        """
+        directory = self._database_directory(name)
+        checked_flag("if_not_exists", if_not_exists)
+        if name in self.list_databases():
+            if if_not_exists:
+                return
+            raise InvalidInputError(f"Database {name} exists already: pass if_not_exists=True to keep it.")
+        if is_object_uri(self._root):
+            raise UnsupportedFeatureError(
+                f"Database {name}: an object store has no empty directories. Create the first table of the database."
+            )
+        try:
+            self._file_io.mkdirs(directory)
+        except OSError as error:
+            raise InvalidInputError(
+                f"warehouse {self._root} cannot hold the database's directory {directory}: {error.strerror}. Name a "
+                "directory that this process may write to."
+            ) from error
+
+    def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
+        """Delete an empty database, or with ``cascade`` one with all its tables and files.
+
+        A table that is created meanwhile stays without ``cascade``, and goes with it. Raises InvalidInputError for a
+        database that is not empty, and for one that does not exist unless ``if_exists``.
+        """
+        directory = self._database_directory(name)
+        checked_flag("cascade", cascade)
+        checked_flag("if_exists", if_exists)
+        if name not in self.list_databases():
+            if if_exists:
+                return
+            raise self._unknown_database(name)
+        if cascade:
+            for table in self.list_tables(name):
+                self._delete(self._paths(table))
+            self._file_io.delete_dir(directory)
+        elif not self._file_io.delete_empty_dir(directory):
+            held = self.list_tables(name) or [f"{directory}/{each}" for each in self._file_io.list(directory)]
+            raise InvalidInputError(
+                f"Database {name} is not empty: it has {_shown(held)}. Drop these first, or pass cascade=True to delete "
+                "everything in it."
+            )
 
     def list_databases(self) -> list[str]:
         """The databases of the warehouse, sorted."""
-        names = self._file_io.list(self._root)
+        names = self._file_io.directories(self._root)
         return sorted(name.removesuffix(DATABASE_SUFFIX) for name in names if name.endswith(DATABASE_SUFFIX))
 
-    def list_tables(self, database: str) -> list[str]:
-        """The tables of a database as ``database.table``, sorted."""
+    def list_tables(self, database: str | None = None) -> list[str]:
+        """The tables of a database, or without one of all databases, as ``database.table``, sorted.
+
+        A database that does not exist has no tables.
+        """
+        if database is None:
+            return [table for each in self.list_databases() for table in self.list_tables(each)]
         directory = database_path(self._root, checked_database(database))
         return sorted(
             f"{database}.{name}"
-            for name in self._file_io.list(directory)
+            for name in self._file_io.directories(directory)
             if self._file_io.exists(TablePaths(table_path(self._root, database, name)).schema_file(0))
         )
+
+    def __repr__(self) -> str:
+        return f"Catalog({self._root!r})"
+
+    def _repr_html_(self) -> str:
+        """The catalog with its databases, for notebooks."""
+        try:
+            databases = ", ".join(self.list_databases()) or "none"
+        except LakelsmError as error:
+            databases = str(error)
+        return f"<p><code>{escape(repr(self))}</code><br>databases: {escape(databases)}</p>"
+
+    def _load(self, table: Table, paths: TablePaths, rows: Any) -> None:
+        """Write the first rows of a table that this call created; where that fails, drop it if nothing is committed."""
+        try:
+            table.write(rows)
+        except BaseException:
+            try:
+                if SnapshotManager(self._file_io.within(paths.root), paths).latest_id() is None:
+                    self._delete(paths)
+            except (LakelsmError, OSError) as error:
+                _LOG.warning("Table %s: neither its rows were written nor could it be dropped: %s", paths.name, error)
+            raise
+
+    def _delete(self, paths: TablePaths) -> None:
+        forget_table(paths.root)
+        self._file_io.delete_dir(paths.root, last=paths.schema_dir.rpartition("/")[2])
+
+    def _exists(self, name: TableName) -> bool:
+        paths = TablePaths(table_path(self._root, name.database, name.table))
+        file_io = self._file_io.within(paths.root)
+        is_there = bool(SchemaStore(file_io, paths).ids())
+        return is_there and (name.branch == MAIN_BRANCH or BranchStore(file_io, paths).is_whole(name.branch))
+
+    def _require(self, name: TableName) -> None:
+        """Raise TableNotFoundError unless there is such a table."""
+        if not self._exists(name):
+            raise self._not_found(name)
+
+    def _not_found(self, name: TableName) -> TableNotFoundError:
+        known = self.list_tables(name.database)
+        text = f"Table {name.of_main} does not exist: the database has {_shown(known) if known else 'no tables'}"
+        with suppress(LakelsmError):  # The error is that of the table, whatever the warehouse is.
+            databases = self.list_databases()
+            if databases and name.database not in databases:
+                text += f"; the warehouse has the databases {_shown(databases)}"
+        return TableNotFoundError(f"{text}.")
+
+    def _unknown_database(self, name: str) -> InvalidInputError:
+        known = self.list_databases()
+        return InvalidInputError(
+            f"Database {name} does not exist: warehouse {self._root} has {_shown(known) if known else 'no databases'}."
+        )
+
+    def _database_directory(self, name: str) -> str:
+        if checked_database(name, "name") == SYSTEM_DATABASE:
+            raise InvalidInputError(f"name is {name!r}, the database of Paimon's own tables: choose another one.")
+        return database_path(self._root, name)
 
     def _opened(self, name: TableName) -> TableStore:
         try:
             root = table_path(self._root, name.database, name.table)
             store = TableStore.within(self._file_io, root, name.of_main)
         except TableNotFoundError as error:
-            known = ", ".join(self.list_tables(name.database)) or "no tables"
-            raise TableNotFoundError(f"Table {name.of_main} does not exist: the database has {known}.") from error
+            raise self._not_found(name) from error
         return replace(store, catalog_zone=self._options.lakelsm_time_zone).on_branch(name.branch)
 
-    def _paths(self, name: str) -> TablePaths:
+    def _paths(self, name: str, argument: str = "name") -> TablePaths:
         """Where the table itself lies. Raises InvalidInputError for the name of a branch."""
-        parsed = TableName.parse(name)
+        parsed = TableName.parse(name, argument)
         if parsed.branch != MAIN_BRANCH:
             raise InvalidInputError(
-                f"name is {name!r}, a branch of a table: make and delete branches with the methods create_branch and "
-                f"delete_branch of the table {parsed.of_main}."
+                f"{argument} is {name!r}, a branch of a table: make and delete branches with the methods create_branch "
+                f"and delete_branch of the table {parsed.of_main}."
             )
         return TablePaths(table_path(self._root, parsed.database, parsed.table), name)
 
 
-def _columns(schema: Any) -> tuple[DataField, ...] | pa.Schema | str:
-    """The columns of a table as `create_schema` takes them."""
-    if not type(schema).__module__.startswith("pyspark.sql"):
-        return schema
-    from lakelsm.spark.spark_types import from_struct_type
-
-    return from_struct_type(schema)
+def _shown(names: Sequence[str]) -> str:
+    """Names for a message: the first ones of many."""
+    return ", ".join(names[:_MOST_SHOWN]) + (f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else "")

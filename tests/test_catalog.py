@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 
 from lakelsm import Catalog, Table
 from lakelsm.errors import (
+    CorruptTableError,
     InvalidInputError,
     TableAlreadyExistsError,
     TableNotFoundError,
@@ -104,8 +105,108 @@ def test_databases_and_tables_are_listed_sorted(catalog: Catalog, tmp_path: Path
         make(catalog, name)
     (tmp_path / "b.db" / "no_table").mkdir()
     (tmp_path / "stray").mkdir()
-    assert catalog.list_databases() == ["a", "b"]
+    (tmp_path / "sqlite.db").write_text("a file")
+    (tmp_path / "linked.db").symlink_to(tmp_path / "a.db")
+    assert catalog.list_databases() == ["a", "b", "linked"]
     assert catalog.list_tables("b") == ["b.a", "b.z"]
+    assert catalog.list_tables() == ["a.x", "b.a", "b.z", "linked.x"]
+    assert [catalog.table_exists(name) for name in ("b.a", "b.no_table", "no.a", "b.a$branch_x")] == [True, *[False] * 3]
+
+
+def test_a_relative_warehouse_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    catalog = Catalog("./wh")
+    make(catalog)
+    by_path = Table.for_path("wh/db.db/t")
+    monkeypatch.chdir("/")
+    assert catalog.list_tables() == ["db.t"] and by_path.schema.field_names == ("id", "v", "dt")
+    assert repr(catalog) == f"Catalog('{tmp_path}/wh')"
+    assert "databases: db" in catalog._repr_html_() and "<b>" not in Catalog(f"{tmp_path}/<b>")._repr_html_()
+
+
+def test_a_table_is_renamed_with_its_rows_and_its_old_name_is_free(catalog: Catalog, tmp_path: Path) -> None:
+    table = make(catalog)
+    rows = pa.table({"id": pa.array([1], pa.int32()), "v": ["a"], "dt": pa.array([None], pa.date32())})
+    table.write(rows)
+    catalog.create_database("other")
+    renamed = catalog.rename_table("db.t", "other.u")
+    assert (renamed.name, renamed.to_arrow().to_pylist()) == ("other.u", rows.to_pylist())
+    assert catalog.list_tables() == ["other.u"]
+    with pytest.raises(TableNotFoundError, match=r"db\.t does not exist"):
+        table.write(rows)
+    assert make(catalog).to_arrow().num_rows == 0
+    assert renamed.to_arrow().num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("db.no", "db.new", r"db\.no does not exist: the database has db.linked, db.other, db.t"),
+        ("db.t", "db.other", "cannot be renamed to db.other: .*exists already"),
+        ("db.t", "db.t", "exists already"),
+        ("db.t", "db.stray", "exists already"),
+        ("db.t", "db.dangling", "exists already"),
+        ("db.t", "none.t", "Database none does not exist: warehouse .* has db"),
+        ("db.linked", "db.new", "symbolic link"),
+    ],
+)
+def test_a_rename_that_cannot_be_changes_nothing(
+    catalog: Catalog, tmp_path: Path, old: str, new: str, error: str
+) -> None:
+    make(catalog)
+    make(catalog, "db.other")
+    (tmp_path / "db.db" / "stray").mkdir()
+    (tmp_path / "db.db" / "dangling").symlink_to("nowhere")
+    (tmp_path / "db.db" / "linked").symlink_to(tmp_path / "db.db" / "t")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InvalidInputError, match=error):
+        catalog.rename_table(old, new)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_table_that_appears_at_the_new_name_is_kept(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may create it between the look and the rename."""
+    make(catalog)
+    make(catalog, "db.other")
+    monkeypatch.setattr("lakelsm.storage.local.os.path.lexists", lambda path: False)
+    with pytest.raises(TableAlreadyExistsError, match=r"db\.other"):
+        catalog.rename_table("db.t", "db.other")
+    assert catalog.list_tables() == ["db.other", "db.t"]
+
+
+def test_databases_are_created_and_dropped(catalog: Catalog, tmp_path: Path) -> None:
+    catalog.create_database("db")
+    catalog.create_database("db", if_not_exists=True)
+    with pytest.raises(InvalidInputError, match="Database db exists already"):
+        catalog.create_database("db")
+    with pytest.raises(InvalidInputError, match="Paimon's own tables"):
+        catalog.create_database("sys")
+    make(catalog)
+    (tmp_path / "db.db" / "stray").mkdir()
+    with pytest.raises(InvalidInputError, match=r"Database db is not empty: it has db\.t\. Drop these first"):
+        catalog.drop_database("db")
+    catalog.drop_table("db.t")
+    with pytest.raises(InvalidInputError, match=r"is not empty: it has .*/db\.db/stray"):
+        catalog.drop_database("db")
+    make(catalog)
+    catalog.drop_database("db", cascade=True)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InvalidInputError, match=r"Database db does not exist: warehouse .* has no databases"):
+        catalog.drop_database("db")
+    catalog.drop_database("db", if_exists=True)
+
+
+def test_a_table_that_cannot_be_opened_is_there_and_can_be_dropped(catalog: Catalog, tmp_path: Path) -> None:
+    make(catalog)
+    (tmp_path / "db.db/t/schema/schema-0").write_text("{")
+    assert catalog.table_exists("db.t")
+    with pytest.raises(CorruptTableError):
+        catalog.rename_table("db.t", "db.u")
+    assert catalog.list_tables() == ["db.t"]
+    catalog.drop_database("db", cascade=True)
+    assert catalog.list_tables() == []
 
 
 def test_a_table_that_exists_is_not_created_again(catalog: Catalog) -> None:

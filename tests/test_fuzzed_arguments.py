@@ -80,14 +80,16 @@ def public_methods() -> Iterator[Method]:
 METHODS = [method for method in public_methods() if method.parameters]
 #: Methods that write when they accept what they are given, and what of them changes rows.
 WRITING = {"create_table", "alter_table", "drop_table", "write", "overwrite", "delete", "update", "compact"}
-WRITING |= {"remove_orphans", "analyze", "expire_snapshots"}
+WRITING |= {"remove_orphans", "analyze", "expire_snapshots", "create_database"}
+WRITING |= {"drop_database", "rename_table"}
 WRITING |= {"drop_partitions", "expire_partitions", "mark_partitions_done"}
 WRITING |= {"create_branch", "fast_forward", "rename_branch", "delete_branch"}
 # A new consumer is recorded where it begins to read.
 WRITING |= {"changelog", "changelog_arrow", "changelog_reader"}
 WRITING |= {"rollback", "record_consumer", "delete_consumer", "expire_consumers"}
 WRITING |= {"expire_tags", "create_tag", "rename_tag", "replace_tag", "delete_tag"}
-CHANGING_ROWS = {"drop_table", "delete", "update", "overwrite", "rollback", "drop_partitions", "expire_partitions"}
+REMOVING = {"drop_table", "drop_database", "rename_table"}
+CHANGING_ROWS = {*REMOVING, "delete", "update", "overwrite", "rollback", "drop_partitions", "expire_partitions"}
 
 #: Methods that need a session whatever they are given, or are of one.
 SPARK_ALONE = {"read", "changelog", "lookup_join", "update", "system", "snapshots", "files", "buckets"}
@@ -139,11 +141,16 @@ def right_values(
             "options": [{"bucket": "1"}],
             "comment": [None, "new"],
             "if_not_exists": [True],
+            "load": [False],
         },
+        "Catalog.rename_table": {"name": ["db.t"], "new_name": ["db.other"]},
+        "Catalog.table_exists": {"name": ["db.t", "db.no"]},
+        "Catalog.create_database": {"name": ["new", "db"], "if_not_exists": [True, False]},
+        "Catalog.drop_database": {"name": ["none"], "cascade": [False, True], "if_exists": [True]},
         "Catalog.table": {"name": ["db.t"]},
         "Catalog.alter_table": {"name": ["db.t"], "changes": [changes.UpdateComment("altered")]},
         "Catalog.drop_table": {"name": ["db.t"]},
-        "Catalog.list_tables": {"database": ["db"]},
+        "Catalog.list_tables": {"database": ["db", None]},
         "Table": {"store": [TableStore.open(path)], "spark": [spark]},
         "Table.for_path": {"location": [path], "spark": [spark], "storage_options": [None, {}]},
         "Table.write": {"frame": [frame], "row_kind": [None], **COMMIT, "options": [None]},
@@ -328,7 +335,7 @@ def attempt(world: World, method: Method, values: Mapping[str, Any]) -> str:
     if world.listing() != before:
         assert method.name in WRITING, "it only reads, and files changed"
         assert method.name in CHANGING_ROWS or world.rows() == ROWS
-        assert method.name == "drop_table" or len(world.rows()) <= len(ROWS)
+        assert method.name in REMOVING or len(world.rows()) <= len(ROWS)
     return "accepted"
 
 

@@ -8,10 +8,10 @@ from lakelsm.arguments import checked_branch, checked_file_name, checked_name, w
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.paths import BRANCH_MARK, DATABASE_SUFFIX, MAIN_BRANCH
 
-__all__ = ["TableName", "checked_database"]
+__all__ = ["SYSTEM_DATABASE", "TableName", "checked_database"]
 
 #: The database of Paimon's own tables, which no user's table is in.
-_SYSTEM_DATABASE = "sys"
+SYSTEM_DATABASE = "sys"
 
 
 @dataclass(frozen=True)
@@ -23,21 +23,21 @@ class TableName:
     branch: str = MAIN_BRANCH
 
     @staticmethod
-    def parse(name: object) -> TableName:
-        """Take a name apart. Raises InvalidInputError for what is no such name, and for the name of a system table."""
+    def parse(name: object, argument: str = "name") -> TableName:
+        """The parts of a name. Raises InvalidInputError for what is no such name, and for the name of a system table."""
         wanted = "'database.table' as text"
-        database, dot, rest = str(checked_name("name", name, wanted)).partition(".")
+        database, dot, rest = str(checked_name(argument, name, wanted)).partition(".")
         table, mark, branch = rest.partition(BRANCH_MARK)
         if not dot or "." in table:
-            raise wrong_argument("name", name, wanted)
-        checked_file_name("the table's part of name", table, "a name as in 'database.table'")
-        if "$" in table or "$" in branch or database == _SYSTEM_DATABASE:
+            raise wrong_argument(argument, name, wanted)
+        checked_file_name(f"the table's part of {argument}", table, "a name as in 'database.table'")
+        if "$" in table or "$" in branch or database == SYSTEM_DATABASE:
             raise InvalidInputError(
-                f"name is {name!r}, one of Paimon's system tables, which lakelsm does not open by name: read it by the "
-                "method system of its table, as table('database.table').system('files'), write "
+                f"{argument} is {name!r}, one of Paimon's system tables, which lakelsm does not open by name: read it by "
+                "the method system of its table, as table('database.table').system('files'), write "
                 "'database.table$branch_name' for a branch, and create tables by a name without '$'."
             )
-        branch = checked_branch("the branch's part of name", branch) if mark else MAIN_BRANCH
+        branch = checked_branch(f"the branch's part of {argument}", branch) if mark else MAIN_BRANCH
         return TableName(checked_database(database), table, branch)
 
     @property
@@ -46,9 +46,9 @@ class TableName:
         return f"{self.database}.{self.table}"
 
 
-def checked_database(name: str) -> str:
+def checked_database(name: str, argument: str = "database") -> str:
     """The name of a database."""
     wanted = "the name of a database as in 'database.table'"
-    if "." in checked_file_name("database", name, wanted, affix=DATABASE_SUFFIX):
-        raise wrong_argument("database", name, f"{wanted}, without a dot")
+    if "." in checked_file_name(argument, name, wanted, affix=DATABASE_SUFFIX):
+        raise wrong_argument(argument, name, f"{wanted}, without a dot")
     return name

@@ -6,10 +6,12 @@ Source of the rules: docs/format.md 3 and 6.1; Paimon's `Schema` and `TableSchem
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +37,10 @@ from lakelsm.types import (
     parse_columns,
     rows_within,
 )
+
+#: Columns that a one-line text shows.
+_MOST_SHOWN = 20
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 SCHEMA_VERSION = 3  # Persisted: do not change.
 
@@ -145,6 +151,25 @@ class TableSchema:
         """The same schema with other options (in memory: same id)."""
         return replace(self, options=dict(options))
 
+    def __str__(self) -> str:
+        """The columns as DDL, one a line, then the keys and the comment."""
+        lines = [",\n".join(map(_column_ddl, self.fields))]
+        for words, names in (("PRIMARY KEY", self.primary_keys), ("PARTITIONED BY", self.partition_keys)):
+            lines += [f"{words} ({', '.join(map(_quoted, names))})"] if names else []
+        return "\n".join(lines + ([] if self.comment is None else [f"COMMENT {_literal(self.comment)}"]))
+
+    def __repr__(self) -> str:
+        shown = [_column_ddl(column) for column in self.fields[:_MOST_SHOWN]]
+        more = len(self.fields) - len(shown)
+        columns = ", ".join([*shown, f"… {more} more"] if more else shown)
+        keys = {"primary_key": self.primary_keys, "partition_by": self.partition_keys}
+        named = [f"{key}={list(names)}" for key, names in keys.items() if names]
+        return f"TableSchema({', '.join([repr(columns), *named])})"
+
+    def _repr_html_(self) -> str:
+        """The text of `str`, for notebooks."""
+        return f"<pre>{escape(str(self))}</pre>"
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
@@ -187,6 +212,21 @@ def create_schema(
         comment=comment,
         time_millis=now_millis,
     )
+
+
+def _column_ddl(column: DataField) -> str:
+    """A column as `create_table` takes it."""
+    default = "" if column.default_value is None else f" DEFAULT {_literal(column.default_value)}"
+    comment = "" if column.description is None else f" COMMENT {_literal(column.description)}"
+    return f"{_quoted(column.name)} {column.type.sql()}{default}{comment}"
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def assign_field_ids(

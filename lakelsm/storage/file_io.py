@@ -76,6 +76,10 @@ class FileIO(Protocol):
         """Return what is in a directory, unsorted, links unfollowed; nothing when there is none."""
         ...
 
+    def directories(self, path: str) -> Sequence[str]:
+        """Return the names of the directories in a directory, unsorted, links followed; nothing when there is none."""
+        ...
+
     def write(self, path: str, data: bytes, durable: bool = True) -> None:
         """Create or replace a file in one step: a reader sees the old content or the new, never a part.
 
@@ -116,6 +120,13 @@ class FileIO(Protocol):
 
     def delete_empty_dir(self, path: str) -> bool:
         """Delete a directory that is empty, in one step; tell whether it was. Stores without directories do nothing."""
+        ...
+
+    def rename_dir(self, path: str, target: str) -> bool:
+        """Give a directory another path in one step, durably; return False, with nothing changed, if the target exists.
+
+        Raises UnsupportedFeatureError on a store that has no such operation, and InvalidInputError for a symbolic link.
+        """
         ...
 
     def mkdirs(self, path: str) -> None:

@@ -107,6 +107,10 @@ class LocalFileIO:
                     found.append(_entry(name))
         return found
 
+    def directories(self, path: str) -> Sequence[str]:
+        """Return the names of the directories in a directory, unsorted, and of links to such."""
+        return [name for name in self.list(path) if os.path.isdir(os.path.join(path, name))]
+
     def write(self, path: str, data: bytes, durable: bool = True) -> None:
         """Replace or create a file in one step (temporary dot-file in the same directory, then rename)."""
         temporary = self._write_temporary(path, data, durable)
@@ -188,10 +192,7 @@ class LocalFileIO:
         Links in it are deleted, not followed. Raises InvalidInputError where the directory itself is one.
         """
         self._keep_inside(path)
-        if os.path.islink(path):
-            raise InvalidInputError(
-                f"{path} is a symbolic link to {os.path.realpath(path)}: delete that directory and the link yourself."
-            )
+        _refuse_link(path, "delete")
         if last is not None:
             for entry in self.entries(path):
                 if entry.is_directory and entry.name != last:
@@ -209,6 +210,23 @@ class LocalFileIO:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR):
                 return False
             raise refused_deletion(path, error) from error
+        return True
+
+    def rename_dir(self, path: str, target: str) -> bool:
+        """Rename a directory unless something is at the target; False, with nothing changed, where there is."""
+        self._keep_inside(path)
+        _refuse_link(path, "rename")
+        if os.path.lexists(target):
+            return False
+        try:
+            # Of a directory that appears at the target now, the system replaces an empty one and keeps any other.
+            os.rename(path, target)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                return False
+            raise refused_write(target, error, lost=f"{path} is as it was") from error
+        _sync_directory(os.path.dirname(path))
+        _sync_directory(os.path.dirname(target))
         return True
 
     def mkdirs(self, path: str) -> None:
@@ -303,6 +321,14 @@ def _require_regular(path: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = next((name for test, name in _KINDS if test(status.st_mode)), "no file")
         raise CorruptTableError(f"{path} is {kind} and no regular file, so lakelsm does not open it: restore the file.")
+
+
+def _refuse_link(path: str, verb: str) -> None:
+    """Raise InvalidInputError where a directory is a symbolic link to one."""
+    if os.path.islink(path):
+        raise InvalidInputError(
+            f"{path} is a symbolic link to {os.path.realpath(path)}: {verb} that directory and the link yourself."
+        )
 
 
 @contextlib.contextmanager

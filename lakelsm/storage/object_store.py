@@ -142,6 +142,10 @@ class ObjectFileIO:
         ]
         return directories + [file for file in files if file.name]
 
+    def directories(self, path: str) -> Sequence[str]:
+        """Return what keys have in common directly below a path, unsorted."""
+        return [entry.name for entry in self.entries(path) if entry.is_directory]
+
     def write(self, path: str, data: bytes, durable: bool = True) -> None:
         """Create or replace an object: a reader sees the old content or the new."""
         key = self.key(path)
@@ -195,6 +199,13 @@ class ObjectFileIO:
     def delete_empty_dir(self, path: str) -> bool:
         """Do nothing: there are no directories."""
         return False
+
+    def rename_dir(self, path: str, target: str) -> bool:
+        """Raise UnsupportedFeatureError: only a copy of every object could do it, which is not one step."""
+        raise UnsupportedFeatureError(
+            f"{path} is on an object store, which cannot rename a directory in one step: readers and writers would meet "
+            "half of it. Copy the rows into a new table, then drop this one."
+        )
 
     def mkdirs(self, path: str) -> None:
         """Do nothing: there are no directories."""

@@ -20,12 +20,13 @@ def open_storage(
 ) -> tuple[FileIO, str]:
     """Return the store for a path or URI, and the path in that store.
 
-    Local: an absolute path or a ``file:`` URI, of which percent-encoding is kept as it is (Hadoop's rule, so that Spark
-    sees the same path). Object stores: s3://bucket/path (s3a: too), gs://bucket/path,
+    Local: a path or a ``file:`` URI, of which percent-encoding is kept as it is (Hadoop's rule, so that Spark
+    sees the same path). A relative path is made absolute here, so a later change of the working directory does not move
+    it; '~' is the home directory. Object stores: s3://bucket/path (s3a: too), gs://bucket/path,
     abfss://container@account.dfs.core.windows.net/path; their paths are whole URIs. Opening asks nothing of a store.
     Endpoints and credentials are as `store_options` finds them; ``session_settings`` are those of a Spark session.
-    Raises UnsupportedFeatureError for other schemes and InvalidInputError for a relative path, a remote host, or options
-    that the store does not take.
+    Raises UnsupportedFeatureError for other schemes and InvalidInputError for a relative ``file:`` URI, a remote host, or
+    options that the store does not take.
     """
     if not uri.strip():
         raise InvalidInputError(f"a location must be a path or a URI, not {uri!r}")
@@ -61,7 +62,22 @@ def _local_path(uri: str) -> str:
         path = uri[len("file:") :]
         if path.startswith("//"):
             path = path[2 + len(parts.netloc) :]
-    if not path.startswith("/"):
-        absolute = os.path.abspath(os.path.expanduser(path))
-        raise InvalidInputError(f"{shown_text(uri)}: a location must be absolute; write {shown_text(absolute)}")
-    return os.path.normpath(path).replace("//", "/")
+        if not path.startswith("/"):
+            raise InvalidInputError(f"{shown_text(uri)}: a file: URI must be absolute; write {shown_text(path)}")
+    return os.path.normpath(_absolute(path)).replace("//", "/")
+
+
+def _absolute(path: str) -> str:
+    """A path below the working directory of this moment, or below a home directory where it begins with '~'."""
+    expanded = os.path.expanduser(path) if path.startswith("~") else path
+    if expanded.startswith("~"):
+        raise InvalidInputError(
+            f"{shown_text(path)}: this machine knows no such home directory. Write an absolute path, or "
+            f"{shown_text(f'./{path}')} for a directory of that name."
+        )
+    try:
+        return os.path.abspath(expanded)
+    except FileNotFoundError:
+        raise InvalidInputError(
+            f"{shown_text(path)} is relative, and the working directory does not exist any more: write an absolute path."
+        ) from None

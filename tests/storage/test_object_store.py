@@ -12,7 +12,7 @@ import pytest
 
 from lakelsm import Catalog
 from lakelsm.arguments import option_texts
-from lakelsm.errors import CorruptTableError, LakelsmError, StorageError, UnsupportedFeatureError
+from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, StorageError, UnsupportedFeatureError
 from lakelsm.storage import FileIO, open_storage
 from tests.storage.object_server import ObjectServer
 
@@ -130,8 +130,15 @@ def test_a_table_is_created_written_read_compacted_and_dropped(object_server: Ob
     table.delete("id < 10")
     assert catalog.table("d.t").count().rows == 70
     assert table.to_arrow(where="id = 33").to_pydict()["v"] == ["20 33"]
-    assert catalog.list_tables("d") == ["d.t"]
-    catalog.drop_table("d.t")
+    assert catalog.list_tables() == ["d.t"]
+    with pytest.raises(UnsupportedFeatureError, match="cannot rename a directory"):
+        catalog.rename_table("d.t", "e.t")
+    with pytest.raises(UnsupportedFeatureError, match="no empty directories"):
+        catalog.create_database("e", if_not_exists=True)
+    catalog.create_database("d", if_not_exists=True)
+    with pytest.raises(InvalidInputError, match="is not empty"):
+        catalog.drop_database("d")
+    catalog.drop_database("d", cascade=True)
     assert catalog.list_databases() == []
 
 

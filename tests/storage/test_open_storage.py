@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
@@ -33,6 +35,22 @@ def test_a_local_uri_opens_as_its_absolute_path(uri: str, path: str) -> None:
     assert isinstance(file_io, FileIO)
 
 
+def test_a_relative_path_is_that_of_the_moment_and_a_tilde_is_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.chdir(tmp_path)
+    given = {"wh": f"{tmp_path}/wh", "./a//b/": f"{tmp_path}/a/b", "..": str(tmp_path.parent), ".": str(tmp_path)}
+    given |= {"~": "/home/me", "~/wh": "/home/me/wh", "./~x": f"{tmp_path}/~x", "./s3:x": f"{tmp_path}/s3:x"}
+    assert {path: open_storage(path)[1] for path in given} == given
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(InvalidInputError, match="the working directory does not exist any more"):
+        open_storage("wh")
+
+
 @pytest.mark.parametrize(
     "uri", ["hdfs://h:9000/x", "oss://b/x", "wasb://c@a/x", "http://h/x"]
 )
@@ -41,8 +59,8 @@ def test_another_scheme_is_refused_by_name(uri: str) -> None:
         open_storage(uri)
 
 
-@pytest.mark.parametrize("uri", ["", "  ", "relative/x", "file:x", "file://host/x"])
-def test_a_relative_or_remote_location_is_refused(uri: str) -> None:
+@pytest.mark.parametrize("uri", ["", "  ", "~nobody-at-all/x", "file:x", "file://host/x"])
+def test_a_homeless_or_remote_location_is_refused(uri: str) -> None:
     with pytest.raises(InvalidInputError):
         open_storage(uri)
 

@@ -1,0 +1,157 @@
+"""The columns of a new table: as a schema or a mapping of types says, or inferred from the types of a frame."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.arguments import wrong_argument
+from lakelsm.errors import InvalidInputError, told_of
+from lakelsm.local.arrow_input import ArrowInput, is_spark_frame
+from lakelsm.local.arrow_values import plain_type, value_type
+from lakelsm.schema.row_rules import OnlyNull
+from lakelsm.schema.table_schema import check_unique
+from lakelsm.types import (
+    UNASSIGNED_ID,
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    RowType,
+    from_arrow,
+    parse_type,
+)
+
+#: What `lakelsm.schema.table_schema.create_schema` takes.
+_Columns: TypeAlias = "Sequence[DataField] | pa.Schema | str"
+
+_KINDS = (
+    "a DDL text such as 'id INT, v STRING', a mapping of names to types such as {'id': 'INT'}, a pyarrow or Spark "
+    "schema, or a frame (pandas, Polars, pyarrow, Spark)"
+)
+_TYPES = (str, DataType, pa.DataType)
+_MICROS, _NANOS = 6, 9
+_MOST_DIGITS = 38
+
+
+@dataclass(frozen=True)
+class GivenColumns:
+    """The columns of a new table, and the rows of the frame that they were inferred from (None: of a schema)."""
+
+    columns: _Columns
+    rows: Any = None
+
+
+def given_columns(given: Any) -> GivenColumns:
+    """The columns that a user gives. Raises InvalidInputError, with the column, for a type that Paimon does not have.
+
+    A schema keeps what it says. Of a frame all columns are nullable, as a frame says what its rows are and not what later
+    ones may be; for the same reason timestamps have at least microseconds, and Python's decimals 38 digits.
+    """
+    if isinstance(given, (str, pa.Schema)):
+        return GivenColumns(given)
+    if type(given).__module__.startswith("pyspark.sql"):
+        return _of_spark(given)
+    if isinstance(given, Mapping) and (not given or any(isinstance(kind, _TYPES) for kind in given.values())):
+        return GivenColumns(tuple(_of_type(name, kind) for name, kind in given.items()))
+    if _is_rows(given):
+        return _of_frame(given, ArrowInput.of(given, "schema"))
+    if isinstance(given, Sequence) and all(isinstance(column, DataField) for column in given):
+        return GivenColumns(given)
+    raise InvalidInputError(f"a table's columns are {_KINDS}, not {type(given).__name__}")
+
+
+def _of_spark(given: Any) -> GivenColumns:
+    from lakelsm.spark.spark_types import from_struct_type
+
+    if not is_spark_frame(given):
+        return GivenColumns(from_struct_type(given))
+    from lakelsm.spark.session import checked_frame
+
+    checked_frame(given)
+    columns = from_struct_type(given.schema)
+    return GivenColumns(tuple(replace(column, type=_inferred(column.type, _MICROS)) for column in columns), given)
+
+
+def _of_type(name: Any, kind: str | DataType | pa.DataType) -> DataField:
+    if not isinstance(kind, _TYPES):
+        raise wrong_argument(f"the type of column '{name}'", kind, "a text such as 'INT', or a type of pyarrow")
+    with told_of(f"column '{name}'"):
+        found = kind if isinstance(kind, DataType) else parse_type(kind) if isinstance(kind, str) else from_arrow(kind)
+    return DataField(UNASSIGNED_ID, name, found)
+
+
+def _is_rows(given: Any) -> bool:
+    """Whether `ArrowInput` takes it, or says what to write instead: types of a column are no rows."""
+    package = type(given).__module__.split(".")[0]
+    is_records = isinstance(given, (list, Mapping)) and len(given) and not isinstance(next(iter(given)), DataField)
+    return is_records or package in ("pandas", "polars", "pyarrow", "pyspark") or (
+        not isinstance(given, type) and hasattr(given, "__arrow_c_stream__")
+    )
+
+
+def _of_frame(frame: Any, rows: ArrowInput) -> GivenColumns:
+    pandas = sys.modules.get("pandas")
+    is_pandas = pandas is not None and isinstance(frame, pandas.DataFrame)
+    check_unique(rows.schema.names, "column")
+    found: list[DataField] = []
+    coarser: dict[int, DataType] = {}
+    for at, column in enumerate(rows.schema):
+        with told_of(f"column '{column.name}'"):
+            kind = _inferred(value_type(plain_type(column.type)), _MICROS if is_pandas else _NANOS)
+        if isinstance(kind, AtomicType) and kind.root == "DECIMAL" and is_pandas and _has_objects(frame, at):
+            kind = replace(kind, precision=_MOST_DIGITS)
+        found.append(DataField(UNASSIGNED_ID, column.name, kind))
+        if _is_coarser(kind, column.type):
+            coarser[at] = kind
+    batches = (_checked(batch, coarser) for batch in rows.batches)
+    return GivenColumns(tuple(found), pa.RecordBatchReader.from_batches(rows.schema, batches))
+
+
+def _has_objects(frame: Any, at: int) -> bool:
+    """Whether a column of a pandas DataFrame has Python's objects, of which Arrow infers the type from the values."""
+    return isinstance(frame.dtypes.iloc[at], np.dtype) and frame.dtypes.iloc[at].hasobject
+
+
+def _inferred(kind: DataType, finest: int) -> DataType:
+    """A type of values as that of a column; ``finest`` is the precision of nanoseconds."""
+    if isinstance(kind, OnlyNull):
+        raise InvalidInputError("it has only NULLs, so its type is not known: cast it, or give the columns' types")
+    if isinstance(kind, ArrayType):
+        return ArrayType(_inferred(kind.element, finest))
+    if isinstance(kind, MapType):
+        return MapType(_inferred(kind.key, finest).with_nullable(False), _inferred(kind.value, finest))
+    if isinstance(kind, RowType):
+        return RowType(tuple(replace(member, type=_inferred(member.type, finest)) for member in kind.fields))
+    if isinstance(kind, AtomicType) and kind.root in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        kind = replace(kind, precision=finest if kind.precision == _NANOS else _MICROS)
+    return kind.with_nullable(True)
+
+
+def _is_coarser(kind: DataType, given: pa.DataType) -> bool:
+    """Whether a column of a type may lack digits of times that a frame has."""
+    if not isinstance(kind, AtomicType) or not (pa.types.is_timestamp(given) or pa.types.is_time64(given)):
+        return False
+    return {"us": 6, "ns": 9}.get(given.unit, 0) > (kind.precision or 0)
+
+
+def _checked(batch: pa.RecordBatch, coarser: Mapping[int, DataType]) -> pa.RecordBatch:
+    """A batch whose times fit the columns. Raises InvalidInputError where a write would cut digits of one."""
+    for at, kind in coarser.items():
+        given = batch.column(at)
+        unit = pa.timestamp("us", given.type.tz) if pa.types.is_timestamp(given.type) else pa.time32("ms")
+        cut = pc.not_equal(given, given.cast(unit, safe=False).cast(given.type))
+        if pc.any(cut).as_py():
+            value = given.filter(cut)[0]
+            raise InvalidInputError(
+                f"Column '{batch.schema.names[at]}' has {value}, which is finer than the {kind.sql()} that was inferred: "
+                "round it, or give the columns' types."
+            )
+    return batch
