@@ -11,12 +11,13 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.maintain.check.audit_plan import CheckedData
-from lakelsm.maintain.check.branch_references import BranchReferences, CheckedState
+from lakelsm.maintain.check.branch_references import BranchReferences
 from lakelsm.maintain.check.data_audit import DataAudit
 from lakelsm.maintain.check.findings import Findings
 from lakelsm.maintain.check.live_state import LiveState
+from lakelsm.maintain.check.manifests import StoredFiles
 from lakelsm.maintain.check.rules import BRANCH_UNFINISHED, BRANCH_UNREADABLE
-from lakelsm.maintain.check.stored_files import StoredFiles
+from lakelsm.maintain.check.state_references import CheckedState
 from lakelsm.maintain.check.stray_manifests import StrayManifests
 from lakelsm.plan.bucket_files import partition_filter
 from lakelsm.plan.count_plan import chooses_partitions

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from lakelsm.maintain.check.branch_references import BranchReferences, CheckedState
+from lakelsm.maintain.check.branch_references import BranchReferences
 from lakelsm.maintain.check.findings import Findings
-from lakelsm.maintain.check.stored_files import StoredFiles
+from lakelsm.maintain.check.manifests import StoredFiles
+from lakelsm.maintain.check.state_references import CheckedState
 from tests.compact.local_table import LocalTable
 
 
@@ -46,14 +47,3 @@ def test_it_stops_where_there_is_no_time_left(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((0, "a"))
     assert followed(table, lambda: False)[0] is None
-
-
-def test_a_gap_of_long_lived_changelogs_is_found(tmp_path: Path) -> None:
-    table = LocalTable(tmp_path / "t")
-    for key in range(4):
-        table.write((key, "a"))
-    (table.root / "changelog").mkdir()
-    for number in (1, 3):
-        (table.root / "snapshot" / f"snapshot-{number}").rename(table.root / "changelog" / f"changelog-{number}")
-    (table.root / "snapshot" / "snapshot-2").unlink()
-    assert followed(table)[1] == ["changelog-gap"]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from lakelsm.maintain.check.findings import Findings
-from lakelsm.maintain.check.manifests import Manifests, live_files
-from lakelsm.maintain.check.stored_files import StoredFiles
+from lakelsm.maintain.check.manifests import Manifests, StoredFiles, live_files
 from lakelsm.snapshots.manifest_scan import read_manifest_metas
 from lakelsm.snapshots.table_store import TableStore
-from tests.commit.commit_table import CommitTable, ReadingFileIO, add, delete, file
+from tests.commit.commit_table import CommitTable, ReadingFileIO, add, delete, file, partition
 
 
 def test_a_manifest_is_read_once_for_all_that_name_it_and_tells_which_files_are_live(tmp_path: Path) -> None:
@@ -28,3 +27,15 @@ def test_a_manifest_is_read_once_for_all_that_name_it_and_tells_which_files_are_
     assert [digest.rows for digest in digests] == [20, -10] and len(live_files(digests)) == 1
     manifests.tell_missed(digests, live_files(digests), str(table.root))
     assert [found.thing.rsplit("/", 1)[-1] for found in findings.told(store.file_io)[0]] == ["kept"]
+
+
+def test_a_directory_is_listed_once_and_tells_the_sizes_of_its_files(tmp_path: Path) -> None:
+    stored = StoredFiles(TableStore.open(str(CommitTable(tmp_path / "t").root)))
+    directory = stored.bucket_dir(partition("a"), 1)
+    assert directory == str(tmp_path / "t" / "dt=a" / "bucket-1")
+    (tmp_path / "t" / "dt=a" / "bucket-1" / "folder").mkdir(parents=True)
+    (tmp_path / "t" / "dt=a" / "bucket-1" / "x").write_bytes(b"123")
+    assert [stored.size(directory, name) for name in ("x", "folder", "y")] == [3, None, None]
+    (tmp_path / "t" / "dt=a" / "bucket-1" / "y").write_bytes(b"1")
+    assert stored.size(directory, "y") is None
+    assert stored.size(str(tmp_path / "t" / "dt=b"), "x") is None

@@ -1,4 +1,4 @@
-"""What hints may say: nothing, or what is there."""
+"""What a branch retains, and what its hints may say: nothing, or what is there."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lakelsm.maintain.check.branch_states import BranchStates, Hints
 from lakelsm.maintain.check.findings import Findings
-from lakelsm.maintain.check.hints import Hints
+from tests.compact.local_table import LocalTable
 from tests.maintain.versioned_table import versioned_table
 
 
@@ -74,3 +75,16 @@ def test_an_earliest_that_is_a_branchs_is_no_leftover_of_an_expiry(tmp_path: Pat
     findings = Findings()
     assert list(Hints(store, findings).kept(store.snapshots.ids())) == [2, 3]
     assert [rule for rule, _ in findings._found] == ["expiry-unfinished"], "another history's"
+
+
+def test_a_gap_of_long_lived_changelogs_is_found(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t")
+    for key in range(4):
+        table.write((key, "a"))
+    (table.root / "changelog").mkdir()
+    for number in (1, 3):
+        (table.root / "snapshot" / f"snapshot-{number}").rename(table.root / "changelog" / f"changelog-{number}")
+    (table.root / "snapshot" / "snapshot-2").unlink()
+    findings = Findings()
+    assert [changelog.id for changelog in BranchStates(table.store, findings).changelogs()] == [1, 3]
+    assert [rule for rule, _ in findings._found] == ["changelog-gap"]
