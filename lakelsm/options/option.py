@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, ParamSpec
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.options.option_enums import Feature
@@ -22,6 +22,8 @@ from lakelsm.options.option_values import (
     parse_text,
     parse_zone,
 )
+
+_Arguments = ParamSpec("_Arguments")
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,8 @@ class Option:
     `immutable` ones cannot change once the table has data. Others may where no file depends on them. Those that are not
     `per_call` no single write can have its own: they say where rows lie or what they mean, on which writers and readers
     must agree, or nothing about a write. One with `acts_from` is kept in the table, and acts once the feature is built.
-    Reads need no value of an option that is `for_writes`, and do not fail on one that cannot be used.
+    Reads need no value of an option that is `for_writes`, by default one that is `per_call`, and do not fail on one that
+    cannot be used.
     """
 
     key: str
@@ -101,9 +104,14 @@ class Option:
     high: float | None = None
     immutable: bool = False
     per_call: bool = True
-    for_writes: bool = False
+    for_writes: bool | None = None
     fallback_keys: tuple[str, ...] = ()
     acts_from: Feature | None = None
+
+    def __post_init__(self) -> None:
+        per_call = self.per_call and not self.immutable and self.acts_from is None
+        object.__setattr__(self, "per_call", per_call)
+        object.__setattr__(self, "for_writes", per_call if self.for_writes is None else self.for_writes)
 
     def parse(self, text: str, key: str | None = None) -> object:
         """The typed value of `text`. Raises InvalidInputError naming key, value and what is allowed."""
@@ -127,38 +135,13 @@ class Option:
         return None
 
 
-def option(
-    key: str,
-    kind: Kind,
-    default: object,
-    doc: str,
-    *,
-    default_text: str | None = None,
-    low: float | None = None,
-    high: float | None = None,
-    immutable: bool = False,
-    per_call: bool = True,
-    for_writes: bool | None = None,
-    fallback_keys: tuple[str, ...] = (),
-    acts_from: Feature | None = None,
-) -> Any:
-    """A dataclass field that declares an option; TableOptions is made of these: each is declared once.
+def _as_field(make: Callable[_Arguments, Option]) -> Callable[_Arguments, Any]:
+    def declare(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Any:
+        declaration = make(*args, **kwargs)
+        return field(default=declaration.default, metadata={"option": declaration})
 
-    By default an option that one write may have is ``for_writes``.
-    """
-    per_call = per_call and not immutable and acts_from is None
-    declaration = Option(
-        key,
-        kind,
-        default,
-        doc,
-        default_text=default_text,
-        low=low,
-        high=high,
-        immutable=immutable,
-        per_call=per_call,
-        for_writes=per_call if for_writes is None else for_writes,
-        fallback_keys=fallback_keys,
-        acts_from=acts_from,
-    )
-    return field(default=default, metadata={"option": declaration})
+    return declare
+
+
+#: A dataclass field that declares an `Option`, by its arguments; TableOptions is made of these: each is declared once.
+option = _as_field(Option)

@@ -273,27 +273,36 @@ def equality_values(
 
 def _column_values(predicate: Predicate, column: str, limit: int) -> dict[Any, None] | None:
     """The values that the column can have in a TRUE row, in the order met; None for no finite list."""
+    if isinstance(predicate, (And, Or)):
+        lists = (_column_values(child, column, limit) for child in predicate.children)
+        return _common(lists) if isinstance(predicate, And) else _joined(lists, limit)
+    if isinstance(predicate, Constant):
+        return None if predicate.value else {}
+    if not isinstance(predicate, (Compare, In, IsNull)) or predicate.column != column:
+        return None
+    if isinstance(predicate, IsNull):
+        return {None: None}
+    if isinstance(predicate, In):
+        return None if predicate.negated else dict.fromkeys(predicate.values)
+    return {predicate.value: None} if predicate.op == "=" else None
+
+
+def _common(lists: Iterable[dict[Any, None] | None]) -> dict[Any, None] | None:
+    """The values that are in all finite lists; None where there is none of these."""
     found: dict[Any, None] | None = None
-    if isinstance(predicate, And):
-        for child in predicate.children:
-            values = _column_values(child, column, limit)
-            if values is not None:
-                found = values if found is None else {value: None for value in found if value in values}
-    elif isinstance(predicate, Or):
-        found = {}
-        for child in predicate.children:
-            values = _column_values(child, column, limit)
-            if values is None or len(found) > limit:
-                return None
-            found.update(values)
-    elif isinstance(predicate, Constant):
-        found = None if predicate.value else {}
-    elif isinstance(predicate, Compare) and predicate.column == column and predicate.op == "=":
-        found = {predicate.value: None}
-    elif isinstance(predicate, In) and predicate.column == column and not predicate.negated:
-        found = dict.fromkeys(predicate.values)
-    elif isinstance(predicate, IsNull) and predicate.column == column:
-        found = {None: None}
+    for values in lists:
+        if values is not None:
+            found = values if found is None else {value: None for value in found if value in values}
+    return found
+
+
+def _joined(lists: Iterable[dict[Any, None] | None], limit: int) -> dict[Any, None] | None:
+    """The values of all lists; None where one is not finite or more than ``limit`` come before the last."""
+    found: dict[Any, None] = {}
+    for values in lists:
+        if values is None or len(found) > limit:
+            return None
+        found.update(values)
     return found
 
 

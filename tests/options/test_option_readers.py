@@ -26,14 +26,7 @@ from lakelsm.schema.unbuilt_features import refuse_unbuilt, refuse_unbuilt_write
 
 _PACKAGE = Path(lakelsm.__file__).parent
 #: Modules that judge options, and do nothing that they ask for.
-_JUDGES = frozenset(
-    {
-        "schema/option_rules.py",
-        "schema/engine_rules.py",
-        "schema/new_values.py",
-        "schema/evolution.py",
-    }
-)
+_JUDGES = frozenset({"schema/option_rules.py", "schema/engine_rules.py", "schema/new_values.py"})
 _REFUSAL = "schema/unbuilt_features.py"
 #: Options that nothing but the refusal reads, with a value that it refuses.
 _REFUSED = {

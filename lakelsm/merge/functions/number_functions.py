@@ -27,7 +27,7 @@ _WORD = 2**64
 _INTEGER_NAMES = {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}
 
 Numbers = npt.NDArray[Any]
-#: Combines an accumulator with a value that is added (False) or retracted (True); raises ArithmeticError.
+#: Combines an accumulator (None: empty) with a value that is added (False) or retracted (True); raises ArithmeticError.
 Step = Callable[[Any, Any, bool], Any]
 
 
@@ -39,7 +39,7 @@ def sum_values(values: Values, events: Events, rule: ColumnRule) -> pa.Array:
     if pa.types.is_integer(array.type):
         return _spread(_integer_sums(array, items, retracted, rule), None, items, events, array.type)
     if pa.types.is_decimal(array.type):
-        return _decimal_sums(array, items, retracted, events, rule)
+        return _decimal_sums(array, items, retracted, events)
     numbers = array.to_numpy(zero_copy_only=False)
     return _spread(_float_sums(np.where(retracted, -numbers, numbers), items), None, items, events, array.type)
 
@@ -52,10 +52,12 @@ def product_values(values: Values, events: Events, rule: ColumnRule) -> pa.Array
     if pa.types.is_floating(array.type):
         products, valid = _float_products(array.to_numpy(zero_copy_only=False), items, retracted)
         return _spread(products, valid, items, events, array.type)
-    limit = _limit_of(array.type)
-    if pa.types.is_decimal(array.type):
-        return _folded(array, items, retracted, events, rule, _decimal_product(array.type, limit), first_divides=False)
-    return _folded(array, items, retracted, events, rule, _integer_product(limit), first_divides=False)
+    kind, limit = array.type, _limit_of(array.type)
+    step = _decimal_product(kind, limit) if pa.types.is_decimal(kind) else _integer_product(limit)
+    try:
+        return _folded(array, items, retracted, events, step)
+    except ArithmeticError:
+        raise _out_of_range(rule, kind) from None
 
 
 def _limit_of(kind: pa.DataType) -> int:
@@ -127,7 +129,7 @@ def _unscaled(array: pa.Array) -> Numbers:
     return numbers
 
 
-def _decimal_sums(array: pa.Array, items: Items, retracted: Mask, events: Events, rule: ColumnRule) -> pa.Array:
+def _decimal_sums(array: pa.Array, items: Items, retracted: Mask, events: Events) -> pa.Array:
     """64-bit sums where no group can leave the range of 64 bits or of the type; row after row otherwise."""
     limit = _limit_of(array.type)
     words = np.frombuffer(array.buffers()[1], dtype="<i8")[2 * array.offset : 2 * (array.offset + len(array))]
@@ -141,7 +143,7 @@ def _decimal_sums(array: pa.Array, items: Items, retracted: Mask, events: Events
             partial = totals - np.repeat(before, items.sizes)
         if limit >= 2**63 or int(np.abs(partial).max()) < limit:
             return _decimals(partial[items.firsts + items.sizes - 1], items, events, array.type)
-    return _folded(array, items, retracted, events, rule, _decimal_sum(limit), first_divides=True)
+    return _folded(array, items, retracted, events, _decimal_sum(limit))
 
 
 def _decimals(unscaled: Numbers, items: Items, events: Events, kind: pa.DataType) -> pa.Array:
@@ -155,32 +157,17 @@ def _decimals(unscaled: Numbers, items: Items, events: Events, kind: pa.DataType
     return pa.Array.from_buffers(kind, len(words), [valid, pa.py_buffer(words.tobytes())])
 
 
-def _folded(
-    array: pa.Array,
-    items: Items,
-    retracted: Mask,
-    events: Events,
-    rule: ColumnRule,
-    step: Step,
-    first_divides: bool,
-) -> pa.Array:
-    """Fold exact numbers row after row. ``first_divides``: a retraction counts although there is nothing yet."""
+def _folded(array: pa.Array, items: Items, retracted: Mask, events: Events, step: Step) -> pa.Array:
+    """Fold exact numbers row after row."""
     decimal = pa.types.is_decimal(array.type)
     numbers = _unscaled(array).tolist() if decimal else array.to_pylist()
+    values = list(zip(numbers, retracted.tolist()))
     result: list[Any] = [None] * events.groups.count
-    try:
-        for group, first, size in zip(items.owners.tolist(), items.firsts.tolist(), items.sizes.tolist()):
-            held: int | None = None
-            for at in range(first, first + size):
-                if held is not None:
-                    held = step(held, numbers[at], bool(retracted[at]))
-                elif not retracted[at]:
-                    held = numbers[at]
-                elif first_divides:
-                    held = -numbers[at]
-            result[group] = held
-    except ArithmeticError:
-        raise _out_of_range(rule, array.type) from None
+    for group, first, size in zip(items.owners.tolist(), items.firsts.tolist(), items.sizes.tolist()):
+        held = None
+        for number, retracts in values[first : first + size]:
+            held = step(held, number, retracts)
+        result[group] = held
     if decimal:
         scale = array.type.scale
         result = [None if number is None else _as_decimal(number, scale) for number in result]
@@ -193,15 +180,17 @@ def _as_decimal(unscaled: int, scale: int) -> Decimal:
 
 
 def _decimal_sum(limit: int) -> Step:
-    def step(held: int, value: int, retracts: bool) -> int | None:
-        total = held - value if retracts else held + value
+    def step(held: int | None, value: int, retracts: bool) -> int | None:
+        total = (held or 0) + (-value if retracts else value)
         return total if abs(total) < limit else None
 
     return step
 
 
 def _integer_product(limit: int) -> Step:
-    def step(held: int, value: int, retracts: bool) -> int:
+    def step(held: int | None, value: int, retracts: bool) -> int | None:
+        if held is None:  # A retraction divides nothing.
+            return None if retracts else value
         result = _java_quotient(held, value) if retracts else held * value
         if not -limit <= result < limit:
             raise OverflowError
@@ -218,7 +207,9 @@ def _java_quotient(dividend: int, divisor: int) -> int:
 def _decimal_product(kind: pa.DataType, limit: int) -> Step:
     one = 10**kind.scale
 
-    def step(held: int, value: int, retracts: bool) -> int | None:
+    def step(held: int | None, value: int, retracts: bool) -> int | None:
+        if held is None:
+            return None if retracts else value
         exact = Fraction(held, value) * one if retracts else Fraction(held * value, one)
         if retracts and not _terminates((exact / one).denominator):
             raise ArithmeticError
