@@ -11,9 +11,15 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from lakelsm.results.failure import Failure
+from lakelsm.results.failure import Failure, error_text
+from lakelsm.secret_values import shown_text
 
 _LOG = logging.getLogger("lakelsm.commit")
+
+
+def logged_text(error: BaseException) -> str:
+    """What an error says, for a line of the log: one line without secrets."""
+    return shown_text(error_text(error))
 
 
 def warn_committed(text: str) -> None:

@@ -1,10 +1,12 @@
-"""What every kind of cache answers (`Cache`), for which lookup (`LookupSpec`), and in which form (`FoundRows`)."""
+"""What every cache answers (`Cache`), for which lookup (`LookupSpec`), how (`FoundRows`), who closes it (`HeldCache`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Protocol
+from threading import Lock
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +18,12 @@ from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.predicate.predicate import Predicate, columns
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import DataField, same_layout, to_arrow
+
+Longs: TypeAlias = npt.NDArray[np.int64]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,7 @@ class LookupSpec:
 class FoundRows:
     """Rows that were found: ``probes[i]``, ascending, is the place of the key among those asked for that row i has."""
 
-    probes: npt.NDArray[np.int64]
+    probes: Longs
     rows: pa.Table
 
     @staticmethod
@@ -111,6 +118,26 @@ class FoundRows:
         rows = pa.concat_tables([part.rows for part in parts]).combine_chunks()
         order = np.argsort(probes, kind="stable")
         return FoundRows(probes[order], rows.take(pa.array(order)))
+
+
+def matched(keys: int, places: Longs, is_inner: bool) -> tuple[Longs | None, pa.Array | None]:
+    """Of each joined row the place of its key, ascending, and of its row among those found (NULL: it has none).
+
+    ``places``, ascending, are those of the keys of the rows found, among so many ``keys``. A key without a row is left
+    out (``is_inner``) or stays. None stands for all in their order, each once.
+    """
+    rows = None
+    if not is_inner:
+        is_missing = np.ones(keys, np.bool_)
+        is_missing[places] = False
+        missing = np.flatnonzero(is_missing)
+        if len(missing):
+            every = np.concatenate([places, missing])
+            order = np.argsort(every, kind="stable")
+            no_row = order >= len(places)
+            places, rows = every[order], pa.array(np.where(no_row, 0, order), mask=no_row)
+    is_each = len(places) == keys and bool((places == np.arange(keys)).all())
+    return None if is_each else places, rows
 
 
 @dataclass(frozen=True)
@@ -139,6 +166,14 @@ class Cache(Protocol):
     def snapshot(self) -> Snapshot | None:
         """The snapshot that answers (None: an empty table)."""
 
+    @property
+    def rows(self) -> int | None:
+        """The number of rows that can be found (None: not known)."""
+
+    @property
+    def disk_bytes(self) -> int | None:
+        """The size of its files on this machine (None: it has none)."""
+
     def find(self, keys: pa.Table) -> FoundRows:
         """The rows that `Table.read` shows, of each key.
 
@@ -154,6 +189,70 @@ class Cache(Protocol):
 
     def close(self) -> None:
         """Give memory and disk space back, the cache's directory included. It answers no more lookups."""
+
+
+#: Opens a cache of the newest snapshot.
+Opener: TypeAlias = Callable[[LookupSpec], Cache]
+_Held = TypeVar("_Held", bound="HeldCache")
+
+
+class HeldCache:
+    """An open cache and the number of its users, the owner among them. It is closed when the last of them releases it.
+
+    A user calls `hold`, and then uses it in a ``with``, which releases it.
+    """
+
+    def __init__(self, spec: LookupSpec, opener: Opener, surroundings: Surroundings = SYSTEM) -> None:
+        began = surroundings.monotonic()
+        self.cache = opener(spec)
+        self._table = spec.store.name
+        self._surroundings = surroundings
+        self._users = 1
+        self._lock = Lock()
+        self._log("a lookup was opened", began)
+
+    def hold(self) -> bool:
+        """Add a user. False if the cache is closed."""
+        with self._lock:
+            if self._users:
+                self._users += 1
+            return self._users > 0
+
+    def release(self) -> None:
+        """Remove a user."""
+        with self._lock:
+            self._users -= 1
+            is_last = self._users == 0
+        if is_last:
+            self.cache.close()
+
+    def refresh(self) -> Refreshed:
+        """See `Cache.refresh`."""
+        before, began = self.cache.snapshot, self._surroundings.monotonic()
+        refreshed = self.cache.refresh()
+        if refreshed.snapshot != before or refreshed.rebuilt is not None:
+            why = "" if refreshed.rebuilt is None else f" by loading it again, as {refreshed.rebuilt}"
+            self._log(f"a lookup was refreshed from snapshot {None if before is None else before.id}{why}", began)
+        return refreshed
+
+    def _log(self, done: str, began: float) -> None:
+        if _LOG.isEnabledFor(logging.INFO):
+            state = ", ".join(f"{name} {value}" for name, value in cache_state(self.cache).items())
+            seconds = self._surroundings.monotonic() - began
+            _LOG.info("Table %s: %s (%s, seconds %.3f)", self._table, done, state, seconds)
+
+    def __enter__(self: _Held) -> _Held:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def cache_state(cache: Cache) -> dict[str, str | int | None]:
+    """Kind, snapshot, rows and bytes of a cache for a text; rows and bytes where they are known."""
+    snapshot, counts = cache.snapshot, {"rows": cache.rows, "bytes": cache.disk_bytes}
+    known = {name: value for name, value in counts.items() if value is not None}
+    return {"cache": cache.kind, "snapshot": None if snapshot is None else snapshot.id, **known}
 
 
 def key_row(key: Sequence[Any], fields: Sequence[DataField]) -> pa.Table:

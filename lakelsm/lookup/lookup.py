@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import copy
 from datetime import datetime, timezone
+from html import escape
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.arguments import checked_timestamps
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.shown_rows import shown_rows, shown_schema
-from lakelsm.lookup.fresh_table import FreshTable, OpenedTable, Opener
-from lakelsm.lookup.lookup_definition import LookupDefinition, checked_inner
+from lakelsm.lookup.cache import Opener, cache_state, matched
+from lakelsm.lookup.fresh_cache import DefinedCache, FreshCache
+from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy, checked_inner
 from lakelsm.lookup.lookup_keys import LookupKeys
-from lakelsm.lookup.refresh_policy import RefreshPolicy
 from lakelsm.lookup.row_cache import Rows
 from lakelsm.results import Staleness
 from lakelsm.snapshots.table_store import TableStore
@@ -42,8 +41,8 @@ class Lookup:
     ) -> None:
         self._store = store
         self._surroundings = surroundings
-        self._table = FreshTable(store, definition, policy, opener, surroundings=surroundings)
-        with self._table.held() as opened:
+        self._fresh = FreshCache(store, definition, policy, opener, surroundings=surroundings)
+        with self._fresh.held() as opened:
             self._face = _Face(opened)
 
     def get(self, /, *key: Any, **named: Any) -> dict[str, Any] | None:
@@ -52,7 +51,7 @@ class Lookup:
         The key's values are given in the order of its columns, or by their names, in any case. Raises InvalidInputError
         for NULL, for a value of another type, and for a key that may have several rows: `get_all` finds these.
         """
-        with self._table.current() as opened:
+        with self._fresh.current() as opened:
             face = self._face_of(opened)
             if not face.one_row:
                 raise self._many_rows(face)
@@ -61,7 +60,7 @@ class Lookup:
 
     def get_all(self, /, *key: Any, **named: Any) -> list[dict[str, Any]]:
         """All rows of a key, in no order. The key is given as in `get`."""
-        with self._table.current() as opened:
+        with self._fresh.current() as opened:
             face = self._face_of(opened)
             rows = face.found(key, named)
         return [face.shown(row) for row in rows]
@@ -70,28 +69,36 @@ class Lookup:
         """The rows of many keys, in their order: the columns of the keys as they are given, then those looked up.
 
         ``keys`` are rows of the key's columns, found in any case: a pyarrow Table, RecordBatch, RecordBatchReader or
-        dataset, a pandas or Polars DataFrame, anything with the Arrow C stream interface. A key with several rows comes
-        as often. ``how`` says what becomes of a key without a row, as is one with NULL: 'left' gives NULL in the columns
-        looked up, 'inner' leaves it out. Columns of the key are not given again. ``timestamps`` is the type of the
-        TIMESTAMP(7..9) looked up, as in `Table.to_reader`. Raises InvalidInputError for other columns or types than the
-        key's.
+        dataset, a pandas or Polars DataFrame, anything with the Arrow C stream interface. Or they are a list (or tuple or
+        range): of values where the key has one column, of tuples in the order of its columns, or of dicts by column.
+
+        A key with several rows comes as often. ``how`` says what becomes of a key without a row, as is one with NULL:
+        'left' gives NULL in the columns looked up, 'inner' leaves it out. Columns of the key are not given again.
+        ``timestamps`` is the type of the TIMESTAMP(7..9) looked up, as in `Table.to_reader`. Raises InvalidInputError for
+        other columns or types than the key's.
         """
         is_inner, form = checked_inner(how), checked_timestamps("timestamps", timestamps)
-        with self._table.current() as opened:
+        with self._fresh.current() as opened:
             face = self._face_of(opened)
             given = face.keys.many(keys)
             found = opened.find(given.stored)
         places = found.probes if given.places is None else given.places[found.probes]
         rows = shown_rows(found.rows, face.columns(form)).rename_columns(face.column_labels)
-        return _joined(given.rows, places, rows, is_inner)
+        at, rows_at = matched(len(given.rows), places, is_inner)
+        joined = given.rows if at is None else given.rows.take(pa.array(at))
+        if rows_at is not None:
+            rows = rows.combine_chunks().take(rows_at)
+        for field, column in zip(rows.schema, rows.columns):
+            joined = joined.append_column(field, column)
+        return joined
 
     def refresh(self) -> None:
         """Go on to the newest snapshot now, whatever the periods without a refresh."""
-        self._table.refresh()
+        self._fresh.refresh()
 
     def staleness(self) -> Staleness:
         """Which snapshot answers, and how old it is. It looks at the table, and does not refresh."""
-        with self._table.held() as opened:
+        with self._fresh.held() as opened:
             snapshot, newest = opened.cache.snapshot, self._store.snapshots.latest()
             own, last = (0 if each is None else each.id for each in (snapshot, newest))
             now = self._surroundings.clock()
@@ -103,12 +110,12 @@ class Lookup:
                 age_seconds=None if snapshot is None else max(now - snapshot.time_millis, 0) / 1000,
                 newest_snapshot_id=None if newest is None else newest.id,
                 snapshots_behind=last - own,
-                seconds_since_look=self._table.seconds_since_look,
+                seconds_since_look=self._fresh.seconds_since_look,
             )
 
     def close(self) -> None:
         """Give memory and disk space back; lookups that are under way end first. It answers no more."""
-        self._table.close()
+        self._fresh.close()
 
     def __enter__(self) -> Lookup:
         return self
@@ -119,16 +126,28 @@ class Lookup:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Lookup({self._store.name!r})"
+        return f"Lookup({', '.join(f'{name}={value!r}' for name, value in self._state().items())})"
+
+    def _repr_html_(self) -> str:
+        """A table of the same, for notebooks."""
+        rows = (f"<tr><th>{name}</th><td>{escape(repr(value))}</td></tr>" for name, value in self._state().items())
+        return f"<table><caption>Lookup</caption>{''.join(rows)}</table>"
+
+    def _state(self) -> dict[str, object]:
+        try:
+            with self._fresh.held() as held:
+                return {"table": self._store.name, **cache_state(held.cache)}
+        except InvalidInputError:
+            return {"table": self._store.name, "closed": True}
 
     def _many_rows(self, face: _Face) -> InvalidInputError:
-        keys = ", ".join(face.opened.defined.table.schema.primary_keys)
+        keys = ", ".join(face.opened.defined.store.schema.primary_keys)
         return InvalidInputError(
             f"Table {self._store.name}: a key of {face.keys.text} may have several rows, as it is not the primary key "
             f"({keys}): get_all gives them all."
         )
 
-    def _face_of(self, opened: OpenedTable) -> _Face:
+    def _face_of(self, opened: DefinedCache) -> _Face:
         """How users see a cache: as before, while it is the same."""
         face = self._face
         if face.opened is not opened:
@@ -139,9 +158,9 @@ class Lookup:
 class _Face:
     """How users see one cache: their names of its columns, and Arrow's types that they get."""
 
-    def __init__(self, opened: OpenedTable) -> None:
+    def __init__(self, opened: DefinedCache) -> None:
         defined = opened.defined
-        schema = defined.table.schema
+        schema = defined.store.schema
         self.opened = opened
         self.keys = LookupKeys.of(schema, defined.key)
         self.single = self.keys.single()
@@ -164,29 +183,6 @@ class _Face:
     def shown(self, row: tuple[Any, ...]) -> dict[str, Any]:
         """A row as it is handed out: the user may change it, and rows may be kept."""
         return dict(zip(self.labels, copy.deepcopy(row) if self._nested else row))
-
-
-def _joined(keys: pa.Table, probes: npt.NDArray[np.int64], rows: pa.Table, is_inner: bool) -> pa.Table:
-    """Keys beside the rows of those at the places ``probes``, which ascend; each has all its rows."""
-    if is_inner:
-        taken = keys if _is_range(probes, len(keys)) else keys.take(pa.array(probes))
-    elif _is_range(probes, len(keys)):
-        taken = keys
-    else:
-        counts = np.bincount(probes, minlength=len(keys))
-        repeated = np.repeat(np.arange(len(keys)), np.maximum(counts, 1))
-        missed = counts[repeated] == 0
-        places = np.cumsum(~missed) - 1
-        taken = keys if len(repeated) == len(keys) else keys.take(pa.array(repeated))
-        rows = rows.combine_chunks().take(pa.array(places, mask=missed))
-    for name, column in zip(rows.column_names, rows.columns):
-        taken = taken.append_column(rows.schema.field(name), column)
-    return taken
-
-
-def _is_range(places: npt.NDArray[np.int64], size: int) -> bool:
-    """Whether some ascending places are all of them, once each."""
-    return len(places) == size and bool((np.diff(places) == 1).all()) and (size == 0 or places[0] == 0)
 
 
 def _utc(millis: int) -> datetime:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -106,14 +108,16 @@ class LookupKeys:
             raise InvalidInputError(f"The lookup's key has {self.text}: {wrong}.")
         return [given[name] for name in self.names]
 
-    def many(self, frame: object) -> GivenKeys:
-        """The keys of rows in any form that a write takes (but Spark's).
+    def many(self, keys: object) -> GivenKeys:
+        """The keys of rows in any form that a write takes (but Spark's), or of a list of values, tuples or dicts.
 
         Raises InvalidInputError for other columns than the key's, and for types whose values these cannot have.
         """
-        given = ArrowInput.of(frame, "keys")
-        places = self._places(given.schema.names)
-        rows = pa.Table.from_batches(given.batches, given.schema).select(places)
+        if isinstance(keys, (list, tuple, range)):
+            rows = self._listed(keys)
+        else:
+            given = ArrowInput.of(keys, "keys")
+            rows = pa.Table.from_batches(given.batches, given.schema).select(self._places(given.schema.names))
         stored = [self._stored(field, column) for field, column in zip(self.fields, rows.columns)]
         table = pa.Table.from_arrays(stored, self.names)
         if not any(column.null_count for column in stored):
@@ -122,6 +126,28 @@ class LookupKeys:
         for column in stored:
             known &= column.is_valid().to_numpy()
         return GivenKeys(rows, table.filter(pa.array(known)), np.flatnonzero(known))
+
+    def _listed(self, keys: Sequence[Any]) -> pa.Table:
+        """Keys in a list: values where the key has one column, tuples in the order of its columns, or dicts by column."""
+        kinds, names = set(map(type, keys)), self.names
+        columns: list[Sequence[Any]]
+        if kinds and all(issubclass(kind, Mapping) for kind in kinds):
+            names = list(dict.fromkeys(chain.from_iterable(keys)))
+            if not all(isinstance(name, str) for name in names):
+                raise wrong_argument("keys", keys, f"a list of dicts by the names of columns ({self.text})")
+            places = self._places(names)
+            names = [names[place] for place in places]
+            missing = next((name for name in names if not all(name in key for key in keys)), None)
+            if missing is not None:
+                raise InvalidInputError(f"keys have a dict without '{missing}': each needs all columns of ({self.text}).")
+            columns = [list(map(itemgetter(name), keys)) for name in names]
+        elif kinds and all(issubclass(kind, (tuple, list)) for kind in kinds) and {*map(len, keys)} == {len(names)}:
+            columns = list(zip(*keys))
+        elif len(names) == 1 or not keys:
+            columns = [keys for _ in names]
+        else:
+            raise wrong_argument("keys", keys, f"a list of tuples of {len(names)} values ({self.text}), or of dicts")
+        return pa.Table.from_arrays([_given(field, values) for field, values in zip(self.fields, columns)], names)
 
     def _places(self, given: Sequence[str]) -> list[int]:
         """Where the columns of the key stand among those given, which are found in any case."""
@@ -253,20 +279,17 @@ def _one(field: DataField, value: Any, zeros: bool) -> Any:
     argument = f"key column '{field.name}'"
     if hasattr(type(value), "__iter__") and not isinstance(value, (str, bytes, bytearray)):
         raise wrong_argument(argument, value, wanted)
-    try:
-        scalar = value if isinstance(value, pa.Scalar) else _scalar(value, field.type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise wrong_argument(argument, value, wanted) from error
-    if scalar is None:
+    if type(value) is int and abs(value) >= _ALL_DIGITS:
         return None
-    if not scalar.is_valid:
+    given = pa.repeat(value, 1) if isinstance(value, pa.Scalar) else _given(field, [value])
+    if given.null_count:
         raise wrong_argument(argument, None, f"{wanted}: NULL is equal to no value, and get_many finds no row for it")
     with told_of(argument):
-        source = value_type(plain_type(scalar.type))
+        source = value_type(plain_type(given.type))
     if not is_comparable(source, field.type):
         raise wrong_argument(argument, value, wanted)
     try:
-        stored = one_bit_pattern(_as_stored(pa.repeat(scalar, 1), source, field.type), zeros)
+        stored = one_bit_pattern(_as_stored(given, source, field.type), zeros)
     except pa.ArrowException as error:
         raise wrong_argument(argument, value, wanted) from error
     try:
@@ -280,15 +303,23 @@ def _one(field: DataField, value: Any, zeros: bool) -> Any:
         ) from error
 
 
-def _scalar(value: Any, kind: DataType) -> pa.Scalar | None:
-    """A value of Python's or numpy's as Arrow has it, unchanged; None for a number that no column can have."""
-    if type(value) is int and kind.root == "DECIMAL":
-        return pa.scalar(Decimal(value)) if abs(value) < _ALL_DIGITS else None
-    if kind.root in ("FLOAT", "DOUBLE"):
-        return pa.scalar(value, python_arrow(kind))
-    if getattr(value, "nanosecond", 0):  # A time of pandas: Arrow takes it for one of Python's.
-        return pa.scalar(value, pa.timestamp("ns", None if value.tzinfo is None else "UTC"))
-    return pa.scalar(value)
+def _given(field: DataField, values: Sequence[Any]) -> pa.Array:
+    """Values of Python's or numpy's as Arrow has them, unchanged. Raises InvalidInputError where it cannot."""
+    root = field.type.root
+    try:
+        if root in ("FLOAT", "DOUBLE"):
+            return pa.array(values, python_arrow(field.type))
+        fine = next((value for value in values if getattr(value, "nanosecond", 0)), None) if "TIME" in root else None
+        if fine is not None:  # A time of pandas: Arrow takes it for one of Python's.
+            return pa.array(values, pa.timestamp("ns", None if fine.tzinfo is None else "UTC"))
+        try:
+            found = pa.array(values)
+        except (pa.ArrowException, OverflowError):  # Integers beyond 64 bits, or beside decimals.
+            found = pa.array([Decimal(value) if type(value) is int else value for value in values])
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        wanted = f"a value of {field.type.sql()} ({shown_arrow(field.type)})"
+        raise wrong_argument(f"key column '{field.name}'", values[0] if len(values) == 1 else values, wanted) from error
+    return found.cast(shown_arrow(field.type)) if pa.types.is_null(found.type) else found
 
 
 def _text(names: Iterable[str]) -> str:

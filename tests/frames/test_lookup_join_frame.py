@@ -13,10 +13,9 @@ from lakelsm import Catalog, Table
 from lakelsm.errors import CorruptTableError, InvalidInputError
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.join.executor_lookups import SharedLookup
-from lakelsm.lookup.join.join_columns import JoinColumns
 from lakelsm.lookup.join.join_task import JoinTask
-from lakelsm.lookup.lookup_definition import LookupDefinition
-from lakelsm.lookup.refresh_policy import RefreshPolicy
+from lakelsm.lookup.join.lookup_join import JoinColumns
+from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
 from lakelsm.write.fixed_buckets import FixedBuckets
 from tests.lookup.scanned_cache import ScannedCache
 

@@ -18,6 +18,7 @@ class ScannedCache:
     """Fulfils `Cache`. ``changed`` is what the next refreshes say, ``failure`` what they raise."""
 
     kind = "full"
+    disk_bytes = None
 
     def __init__(self, spec: LookupSpec) -> None:
         self.spec = spec
@@ -33,22 +34,23 @@ class ScannedCache:
         scan = ArrowScan.of(spec.store, self.snapshot, names, spec.predicate)
         batches = list(scan.stored_batches(LocalRunner()))
         fields = [spec.store.schema.field(name) for name in names]
-        self.rows = pa.Table.from_batches(batches) if batches else _empty(spec, names)
-        self.shown = shown_rows(self.rows, shown_schema(fields)).select(list(spec.columns)).to_pylist()
+        self._rows = pa.Table.from_batches(batches) if batches else _empty(spec, names)
+        self.shown = shown_rows(self._rows, shown_schema(fields)).select(list(spec.columns)).to_pylist()
+        self.rows = len(self._rows)
         self.places: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-        for place, key in enumerate(zip(*(self.rows.column(name).to_pylist() for name in spec.key))):
+        for place, key in enumerate(zip(*(self._rows.column(name).to_pylist() for name in spec.key))):
             self.places[key].append(place)
 
     def find(self, keys: pa.Table) -> FoundRows:
         assert not self.closed and keys.column_names == list(self.spec.key)
-        assert keys.schema.types == [self.rows.schema.field(name).type for name in self.spec.key]
+        assert keys.schema.types == [self._rows.schema.field(name).type for name in self.spec.key]
         found = [
             (probe, place)
             for probe, key in enumerate(zip(*(column.to_pylist() for column in keys.columns)))
             for place in self.places.get(key, ())
         ]
         probes, places = (np.array([pair[at] for pair in found], np.int64) for at in (0, 1))
-        return FoundRows(probes, self.rows.select(list(self.spec.columns)).take(pa.array(places)))
+        return FoundRows(probes, self._rows.select(list(self.spec.columns)).take(pa.array(places)))
 
     def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         assert not self.closed

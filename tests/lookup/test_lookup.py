@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,8 +15,7 @@ import pytest
 from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError
 from lakelsm.lookup.lookup import Lookup
-from lakelsm.lookup.lookup_definition import LookupDefinition
-from lakelsm.lookup.refresh_policy import RefreshPolicy
+from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
 from lakelsm.surroundings import Surroundings
 from tests.lookup.scanned_cache import Opened
 
@@ -142,7 +142,8 @@ def test_rows_that_a_condition_leaves_out_are_not_found(table: Table) -> None:
         (lambda lookup: lookup.get_all(None), "key column 'id' is None"),
         (lambda lookup: lookup.get_many(pa.table({"name": ["ann"]})), "keys lack column id"),
         (lambda lookup: lookup.get_many(pa.table({"id": ["1"]})), "cast it to int32"),
-        (lambda lookup: lookup.get_many([1]), "keys is a list; it must be rows in memory"),
+        (lambda lookup: lookup.get_many(["1"]), "cast it to int32"),
+        (lambda lookup: lookup.get_many(5), "keys is a int; it must be rows in memory"),
         (lambda lookup: lookup.get_many(pa.table({}), how="outer"), "how is 'outer'; it must be 'left' or 'inner'"),
         (lambda lookup: lookup.get_many(pa.table({"id": [1]}), None), "how is None; it must be 'left' or 'inner'"),
     ],
@@ -188,4 +189,27 @@ def test_a_closed_lookup_says_so(table: Table) -> None:
     for call in calls:
         with pytest.raises(InvalidInputError, match=r"Table shop.customers: the lookup is closed"):
             call()
-    assert repr(lookup) == "Lookup('shop.customers')"
+    assert repr(lookup) == "Lookup(table='shop.customers', closed=True)"
+
+
+def test_a_lookup_shows_its_state_in_one_line_and_as_a_table(table: Table) -> None:
+    with opened(table) as lookup:
+        assert repr(lookup) == "Lookup(table='shop.customers', cache='full', snapshot=1, rows=3)"
+        shown = lookup._repr_html_()
+    assert "<tr><th>cache</th><td>&#x27;full&#x27;</td></tr>" in shown and "<tr><th>rows</th><td>3</td></tr>" in shown
+    with table.lookup(cache="full") as full, table.lookup(cache="partial") as partial:
+        full_state = r"Lookup\(table='shop.customers', cache='full', snapshot=1, rows=3, bytes=\d{3,}\)"
+        assert re.fullmatch(full_state, repr(full))
+        assert repr(partial) == "Lookup(table='shop.customers', cache='partial', snapshot=1, bytes=0)"
+
+
+def test_many_keys_may_be_a_list_of_values_tuples_or_dicts(table: Table) -> None:
+    with opened(table, columns=("name",)) as lookup:
+        for keys in ([3, 9, None], (3, 9, None), [(3,), (9,), (None,)], [{"ID": 3}, {"ID": 9}, {"ID": None}]):
+            found = lookup.get_many(keys)
+            assert found["name"].to_pylist() == ["cid", None, None] and found.column(0).to_pylist() == [3, 9, None]
+            assert lookup.get_many(keys, how="inner")["name"].to_pylist() == ["cid"]
+        assert lookup.get_many([]).num_rows == 0
+    with opened(table, key=("region", "id"), columns=("name",)) as lookup:
+        for keys in ([("eu", 1), ("us", 1)], [{"id": 1, "region": "eu"}, {"region": "us", "id": 1}]):
+            assert lookup.get_many(keys).to_pydict() == {"region": ["eu", "us"], "id": [1, 1], "name": ["ann", None]}

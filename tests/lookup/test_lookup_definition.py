@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,16 @@ import pytest
 
 from lakelsm import Catalog, RenameColumn, SetOption, Table, UpdateColumnComment, UpdateColumnType
 from lakelsm.errors import InvalidInputError
-from lakelsm.lookup.lookup_definition import DefinedLookup, LookupDefinition, checked_inner, checked_lookup_options
+from lakelsm.lookup.lookup_definition import (
+    DefinedLookup,
+    LookupDefinition,
+    RefreshPolicy,
+    checked_inner,
+    checked_lookup_options,
+)
+from lakelsm.options import TableOptions
 from lakelsm.predicate.predicate import Compare
+from lakelsm.surroundings import Surroundings
 from lakelsm.types import parse_type
 
 Options = dict[str, str]
@@ -67,7 +76,7 @@ def test_chosen_partitions_complete_the_key(
 ) -> None:
     found = asked(made(tmp_path), key=key, options={"scan.partitions": text})
     assert found.choice is not None
-    spec = found.spec(found.choice.partitions(found.table, None))
+    spec = found.spec(found.choice.partitions(found.store, None))
     assert (spec.key, found.one_row_a_key) == (spec_key, one_row)
     assert spec.predicate is not None
 
@@ -108,9 +117,9 @@ def test_what_the_table_does_not_have_is_refused_with_its_name(
 def test_options_of_the_call_come_before_those_of_the_table(tmp_path: Path) -> None:
     table = made(tmp_path, lookup_cache="full", **{"lookup_dynamic-partition": "max_pt()"})
     found = asked(table, options=checked_lookup_options({"lookup.dynamic-partition": "dt=a"}))
-    assert found.table.options.scan_partitions == "dt=a"
-    assert found.table.options.lookup_cache.value == "full"
-    assert asked(table).table.options.scan_partitions == "max_pt()"
+    assert found.store.options.scan_partitions == "dt=a"
+    assert found.store.options.lookup_cache.value == "full"
+    assert asked(table).store.options.scan_partitions == "max_pt()"
 
 
 @pytest.mark.parametrize("key", ["bucket", "merge-engine", "nope", "lookup.merge-buffer-size"])
@@ -149,3 +158,66 @@ def test_what_becomes_of_a_key_without_a_row_is_one_of_two_words() -> None:
     for wrong in ("outer", " ", None, 1):
         with pytest.raises(InvalidInputError, match="'left' or 'inner'"):
             checked_inner(wrong)
+
+
+PERIODS = "lookup.refresh.time-periods-blacklist"
+
+
+def at(shown: str, offset: int = 0) -> Surroundings:
+    """Surroundings whose local clock, ``offset`` seconds ahead of UTC, shows a time."""
+    millis = int(datetime.fromisoformat(shown).replace(tzinfo=timezone.utc).timestamp() * 1000) - offset * 1000
+    return Surroundings(clock=lambda: millis, local_offset=lambda _: offset)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, 10.0),
+        ({"continuous.discovery-interval": "3 s"}, 3.0),
+        ({"continuous.discovery-interval": "3 s", "lookup.continuous.discovery-interval": "5 min"}, 300.0),
+        ({"lookup.continuous.discovery-interval": "0 s"}, 0.0),
+    ],
+)
+def test_the_interval_is_lookups_own_or_else_that_of_streams(options: dict[str, str], expected: float) -> None:
+    assert RefreshPolicy.of(TableOptions.parse(options)).interval == expected
+
+
+@pytest.mark.parametrize("offset", [0, 7200, -34200])
+@pytest.mark.parametrize(
+    ("shown", "quiet"),
+    [
+        ("2026-01-01 00:59:59.999", False),
+        ("2026-01-01 01:00:00", True),
+        ("2026-01-01 02:00:00", True),
+        ("2026-01-01 02:00:00.001", False),
+        ("2026-02-01 12:00:30", True),
+        ("2026-03-01 12:00", False),
+    ],
+)
+def test_periods_are_of_the_local_clock_and_have_their_ends(shown: str, quiet: bool, offset: int) -> None:
+    periods = "2026-01-01 01:00->2026-01-01 02:00, 2026-02-01 12:00 -> 2026-02-01 13:00"
+    policy = RefreshPolicy.of(TableOptions.parse({PERIODS: periods}))
+    assert policy.is_quiet(at(shown, offset)) is quiet
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x",
+        "2026-01-01 01:00",
+        "2026-01-01 01:00->",
+        "2026-01-01 02:00->2026-01-01 01:00",
+        "2026-01-01 01:00->2026-01-01 02:00->2026-01-01 03:00",
+        "2026-02-30 01:00->2026-03-01 02:00",
+        "2026-01-01 24:00->2026-01-02 02:00",
+        "2026-01-01 01:00:00->2026-01-01 02:00:00",
+        "2026-01-01 01:00->2026-01-01 02:00,",
+    ],
+)
+def test_malformed_periods_are_refused_by_name(text: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"^option '{PERIODS}' cannot be "):
+        TableOptions.parse({PERIODS: text})
+
+
+def test_blank_periods_are_none() -> None:
+    assert not RefreshPolicy.of(TableOptions.parse({PERIODS: " "})).is_quiet(at("2026-01-01 00:00"))

@@ -233,9 +233,65 @@ def test_keys_come_in_any_form_and_case_and_order() -> None:
         found = keys.many(form)
         assert found.stored.to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
         assert found.rows.column_names == ["A", "B"]
-    for wrong in (given.to_pylist(), [1], "k", None, 5, {"a": [1]}):
+    for wrong in ("k", None, 5, {"a": [1]}):
         with pytest.raises(InvalidInputError, match=r"keys is a .*; it must be rows in memory"):
             keys.many(wrong)
+
+
+NANO = pd.Timestamp("2026-01-02 12:00:00.000000001")
+
+
+@pytest.mark.parametrize(
+    ("types", "given", "stored", "places"),
+    [
+        ("k INT", [1, None, 2**40, 2], [(1,), (2,)], [0, 3]),
+        ("k INT", (1, 2), [(1,), (2,)], None),
+        ("k INT", range(1, 3), [(1,), (2,)], None),
+        ("k INT", [(1,), (2,)], [(1,), (2,)], None),
+        ("k INT", [], [], None),
+        ("k INT", [None], [], []),
+        ("k BIGINT", [2**70, 1, -1], [(1,), (-1,)], [1, 2]),
+        ("k DECIMAL(5, 2)", [1, Decimal("1.5"), Decimal("1.555")], [(Decimal("1.00"),), (Decimal("1.50"),)], [0, 1]),
+        ("k TIMESTAMP(6)", [NOON, NANO], [(NOON,)], [0]),
+        ("k DOUBLE", [1, 0.5], [(1.0,), (0.5,)], None),
+        ("k BYTES", [b"x"], [(b"x",)], None),
+        ("a INT, b STRING", [(1, "x"), [2, None]], [(1, "x")], [0]),
+        ("a INT, b STRING", [{"B": "x", "A": 1}, {"A": 2, "B": "y"}], [(1, "x"), (2, "y")], None),
+        ("a INT, b STRING", [], [], None),
+    ],
+)
+def test_keys_in_a_list_are_values_tuples_or_dicts(types: str, given: Any, stored: Any, places: Any) -> None:
+    names = [part.split()[0] for part in types.split(", ") if part[0] in "kab"]
+    found = keys_of(types, names).many(given)
+    assert list(zip(*(column.to_pylist() for column in found.stored.columns))) == stored
+    assert len(found.rows) == len(given) and len(found.rows.columns) == len(names)
+    assert (None if found.places is None else found.places.tolist()) == places
+
+
+@pytest.mark.parametrize(
+    ("types", "given", "fault"),
+    [
+        ("k INT", ["1"], "Key column 'k' is string in the keys and int32"),
+        ("k INT", [1.0], "Key column 'k' is double in the keys"),
+        ("k INT", [1, "a"], r"key column 'k' is \[1, 'a'\]; it must be a value of INT"),
+        ("k INT", [1, True], r"key column 'k' is \[1, True\]"),
+        ("k INT", [(1, 2)], "Key column 'k' is list"),
+        ("k INT", [object()], "key column 'k' is a object"),
+        ("k INT", [10**100], "key column 'k' is 1000"),
+        ("k INT", [{"k": 1}, 2], r"key column 'k' is \[\{'k': 1\}, 2\]"),
+        ("k INT", [{"k": 1}, {}], "keys have a dict without 'k': each needs all columns of \\(k\\)"),
+        ("k INT", [{"k": 1, "x": 2}], "keys have column x, which is none of the lookup's key"),
+        ("k INT", [{1: 1}], "a list of dicts by the names of columns"),
+        ("a INT, b STRING", [1, 2], r"keys is \[1, 2\]; it must be a list of tuples of 2 values \(a, b\), or of dicts"),
+        ("a INT, b STRING", (1, "x"), "a list of tuples of 2 values"),
+        ("a INT, b STRING", [(1, "x"), (2,)], "a list of tuples of 2 values"),
+        ("a INT, b STRING", [{"a": 1}], "keys lack column b"),
+    ],
+)
+def test_wrong_keys_in_a_list_are_refused(types: str, given: Any, fault: str) -> None:
+    names = [part.split()[0] for part in types.split(", ") if part[0] in "kab"]
+    with pytest.raises(InvalidInputError, match=fault):
+        keys_of(types, names).many(given)
 
 
 def test_no_keys_are_no_rows() -> None:

@@ -6,6 +6,7 @@ under the same id. So what changed is only asked of two snapshots that both exis
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,10 @@ from lakelsm.lookup.full.cache_state import NAME_PREFIX, CacheState, published_s
 from lakelsm.lookup.full.changed_rows import ChangedRows
 from lakelsm.lookup.full.state_change import StateChange
 from lakelsm.runner.local_runner import LocalRunner
+from lakelsm.secret_values import shown_text
 from lakelsm.snapshots.table_store import TableStore
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,10 @@ class CacheUpkeep:
         return self._loaded(snapshot)
 
     def warn(self, error: CorruptStoreError) -> None:
-        """Tell of a damaged file."""
-        warnings.warn(f"Table {self.store.name}: a cache of lookups is loaded anew. {error}", stacklevel=2)
+        """Log a damaged file, and warn of it."""
+        text = f"Table {self.store.name}: a cache of lookups is loaded anew. {error}"
+        _LOG.warning("%s", shown_text(text))
+        warnings.warn(text, stacklevel=2)
 
     def _published(self, own: CacheState | None) -> CacheState | None:
         """The state of the directory; None where it has none that can be used."""
@@ -117,6 +123,7 @@ class CacheUpkeep:
         self, state: CacheState, before: Snapshot, newest: Snapshot, is_own: bool
     ) -> tuple[CacheState, Refreshed]:
         """The state after the changes from its snapshot to the newest."""
+        _LOG.debug("Table %s: snapshots %d to %d are compared", self.store.name, before.id, newest.id)
         change = StateChange(state, self.contents.layout, self.directory, predicate=self.spec.predicate)
         changes = ChangedRows.between(self.store, before, newest, self.contents.read, self.spec.buckets)
         with self._new_files() as name:
@@ -129,6 +136,7 @@ class CacheUpkeep:
 
     def _loaded(self, snapshot: Snapshot | None) -> CacheState:
         """The state of a snapshot, loaded."""
+        _LOG.debug("Table %s: snapshot %s is loaded", self.store.name, None if snapshot is None else snapshot.id)
         bootstrap = Bootstrap(
             self.store,
             self.contents.layout,

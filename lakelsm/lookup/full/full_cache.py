@@ -67,6 +67,16 @@ class FullCache:
         """See `Cache.snapshot`."""
         return self._now().state.snapshot
 
+    @property
+    def rows(self) -> int:
+        """See `Cache.rows`."""
+        return sum(generation.live_rows for generation in self._now().state.generations)
+
+    @property
+    def disk_bytes(self) -> int:
+        """See `Cache.disk_bytes`."""
+        return self._directory.size_of(self._now().state.names)
+
     def find(self, keys: pa.Table) -> FoundRows:
         """See `Cache.find`."""
         return self._answered(lambda held: held.find(keys))

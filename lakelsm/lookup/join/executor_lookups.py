@@ -4,24 +4,27 @@ lie in Spark's directory of the executor, so that one of its processes makes the
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
 
+from lakelsm.failures import logged_text
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.cache import Cache, LookupSpec
-from lakelsm.lookup.fresh_table import FreshTable, OpenedTable
-from lakelsm.lookup.lookup_definition import LookupDefinition
-from lakelsm.lookup.refresh_policy import RefreshPolicy
+from lakelsm.lookup.fresh_cache import DefinedCache, FreshCache
+from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
 from lakelsm.plan.bucket_count import check_one_bucket_count
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings, executor_directory
 
 #: Opens a cache with its files below a directory that processes share, or (None) in one of its own.
 OpensCache: TypeAlias = Callable[[LookupSpec, Path | None], Cache]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -46,15 +49,25 @@ class SharedLookup:
         wanted = (asked.key, asked.columns, asked.where, sorted(asked.options.items()))
         return repr((table, wanted, self.policy, None if self.buckets is None else sorted(self.buckets)))
 
+    def open(self, surroundings: Surroundings) -> FreshCache:
+        """Open its cache, below the executor's directory if there is one."""
+        executor = executor_directory()
+        shared = None if executor is None else Path(executor) / "lakelsm-lookup"
+
+        def opener(spec: LookupSpec) -> Cache:
+            return self.opens(replace(spec, buckets=self.buckets), shared)
+
+        return FreshCache(self.store, self.definition, self.policy, opener, surroundings=surroundings)
+
 
 @dataclass
-class _Kept:
+class _OpenLookup:
     """An open lookup; ``used``: when it was asked for last; ``checked``: a snapshot whose buckets were counted."""
 
-    table: FreshTable
+    fresh: FreshCache
     retention: float
     used: float
-    checked: Snapshot | None = field(default=None, init=False)
+    checked: Snapshot | None = None
 
 
 class ExecutorLookups:
@@ -63,57 +76,53 @@ class ExecutorLookups:
     def __init__(self, surroundings: Surroundings = SYSTEM) -> None:
         self._surroundings = surroundings
         self._lock = Lock()
-        self._kept: dict[str, _Kept] = {}
+        self._open: dict[str, _OpenLookup] = {}
 
     @contextmanager
-    def current(self, lookup: SharedLookup) -> Iterator[OpenedTable]:
+    def current(self, lookup: SharedLookup) -> Iterator[DefinedCache]:
         """The cache to ask, as fresh as the options want it. Where there is none yet, it is made.
 
         Raises InvalidInputError where rows may lie in other buckets than those of the lookup.
         """
-        kept = self._of(lookup)
-        with kept.table.current() as opened:
-            snapshot = opened.cache.snapshot
-            if lookup.buckets is not None and snapshot is not None and snapshot != kept.checked:
+        try:
+            found = self._of(lookup)
+            current = found.fresh.current()
+        except Exception as error:
+            _LOG.warning("Table %s: a lookup of an executor failed: %s", lookup.store.name, logged_text(error))
+            raise
+        with current:
+            snapshot = current.cache.snapshot
+            if lookup.buckets is not None and snapshot is not None and snapshot != found.checked:
                 check_one_bucket_count(lookup.store, snapshot)
-                kept.checked = snapshot
-            yield opened
+                found.checked = snapshot
+            yield current
 
     def close(self) -> None:
         """Close all of them."""
         with self._lock:
-            kept, self._kept = self._kept, {}
-        for each in kept.values():
-            each.table.close()
+            every, self._open = self._open, {}
+        for each in every.values():
+            each.fresh.close()
 
-    def _of(self, lookup: SharedLookup) -> _Kept:
+    def _of(self, lookup: SharedLookup) -> _OpenLookup:
         name = lookup.name
         with self._lock:
             now = self._surroundings.monotonic()
-            kept = self._kept.get(name)
-            if kept is None:
+            found = self._open.get(name)
+            if found is None:
                 self._close_idle(now)
-                kept = self._kept[name] = self._opened(lookup, now)
-            kept.used = now
-            return kept
-
-    def _opened(self, lookup: SharedLookup, now: float) -> _Kept:
-        options = lookup.definition.of_table(lookup.store).table.options
-        place = executor_directory()
-        shared = None if place is None else Path(place) / "lakelsm-lookup"
-
-        def opener(spec: LookupSpec) -> Cache:
-            return lookup.opens(replace(spec, buckets=lookup.buckets), shared)
-
-        table = FreshTable(lookup.store, lookup.definition, lookup.policy, opener, surroundings=self._surroundings)
-        return _Kept(table, options.lookup_cache_file_retention / 1000, now)
+                options = lookup.definition.of_table(lookup.store).store.options
+                retention = options.lookup_cache_file_retention / 1000
+                found = self._open[name] = _OpenLookup(lookup.open(self._surroundings), retention, now)
+            found.used = now
+            return found
 
     def _close_idle(self, now: float) -> None:
         """Close those that nothing has asked for as long as a file of theirs may lie unused."""
-        for name, kept in list(self._kept.items()):
-            if now - kept.used > kept.retention:
-                del self._kept[name]
-                kept.table.close()
+        for name, each in list(self._open.items()):
+            if now - each.used > each.retention:
+                del self._open[name]
+                each.fresh.close()
 
 
 #: Those of this process.

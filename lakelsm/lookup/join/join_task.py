@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.data_file.column_evolution import cast_column
-from lakelsm.lookup.cache import FoundRows
+from lakelsm.lookup.cache import FoundRows, Longs, matched
 from lakelsm.lookup.join.executor_lookups import LOOKUPS, SharedLookup
 from lakelsm.lookup.lookup_keys import LookupKeys
 from lakelsm.schema.table_schema import TableSchema
@@ -20,8 +19,6 @@ from lakelsm.types import DataField, contiguous
 
 #: Rows of a batch that is handed on: facts whose keys have many rows become many batches.
 _HANDED_ROWS = 1 << 16
-
-Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -60,15 +57,14 @@ class JoinTask:
         return replace(self.lookup, buckets=frozenset(buckets))
 
     def _joined(self, facts: pa.RecordBatch, lookup: SharedLookup) -> Iterator[pa.RecordBatch]:
-        with LOOKUPS.current(lookup) as opened:
-            defined = opened.defined
-            self._check_types(defined.table.schema)
-            keys = LookupKeys.of(defined.table.schema, defined.key)
+        with LOOKUPS.current(lookup) as current:
+            defined = current.defined
+            self._check_types(defined.store.schema)
+            keys = LookupKeys.of(defined.store.schema, defined.key)
             given = keys.many(pa.table([facts.column(at) for at in self.keys], keys.names))
-            answer = opened.find(given.stored)
+            answer = current.find(given.stored)
         probes = answer.probes if given.places is None else given.places[answer.probes]
-        places, rows = self._matches(len(facts), probes)
-        yield from self._handed(facts, places, answer, rows)
+        yield from self._handed(facts, *matched(len(facts), probes, self.inner), answer)
 
     def _check_types(self, schema: TableSchema) -> None:
         """Raise InvalidInputError where a column's type is another than it was when the query was made."""
@@ -81,38 +77,14 @@ class JoinTask:
                 )
 
     def _handed(
-        self, facts: pa.RecordBatch, places: Places, answer: FoundRows, rows: pa.Array
+        self, facts: pa.RecordBatch, places: Longs | None, rows: pa.Array | None, answer: FoundRows
     ) -> Iterator[pa.RecordBatch]:
-        """The facts at some places, each beside one of the rows found."""
+        """The facts at some places, each beside one of the rows found; see `matched`."""
         columns = [cast_column(answer.rows.column(own.name), to.type) for own, to in zip(self.fields, self.found)]
         found = pa.table(columns, schema=self.found).combine_chunks()
         names = [*facts.schema.names, *self.found.names]
-        for start in range(0, len(places), _HANDED_ROWS):
+        for start in range(0, len(facts) if places is None else len(places), _HANDED_ROWS):
             part = slice(start, start + _HANDED_ROWS)
-            own = _taken(facts, places[part]).columns
-            added = found.take(rows[part]).combine_chunks().columns
-            yield pa.RecordBatch.from_arrays([*own, *(contiguous(column) for column in added)], names=names)
-
-    def _matches(self, facts: int, places: Places) -> tuple[Places, pa.Array]:
-        """Of each joined row the place of its fact, ascending, and of its row among those found (NULL: there is none).
-
-        ``places`` are those of the facts that the rows found are of.
-        """
-        rows = np.arange(len(places))
-        if self.inner:
-            return places, pa.array(rows)
-        unmatched = np.ones(facts, np.bool_)
-        unmatched[places] = False
-        without = np.flatnonzero(unmatched)
-        if not len(without):
-            return places, pa.array(rows)
-        order = np.argsort(np.concatenate([places, without]), kind="stable")
-        missing = order >= len(places)
-        return np.concatenate([places, without])[order], pa.array(np.where(missing, 0, order), mask=missing)
-
-
-def _taken(facts: pa.RecordBatch, places: Places) -> pa.RecordBatch:
-    """The facts at some places; no copy of them where these are all, once each and in their order."""
-    if len(places) == len(facts) and (places == np.arange(len(facts))).all():
-        return facts
-    return facts.take(pa.array(places))
+            own = facts.slice(start, _HANDED_ROWS) if places is None else facts.take(pa.array(places[part]))
+            added = found.slice(start, _HANDED_ROWS) if rows is None else found.take(rows[part])
+            yield pa.RecordBatch.from_arrays([*own.columns, *map(contiguous, added.columns)], names=names)

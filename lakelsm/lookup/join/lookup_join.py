@@ -3,21 +3,99 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lakelsm.arguments import checked_condition, checked_flag, wrong_argument
+from lakelsm.arguments import checked_flag, checked_name, checked_names, wrong_argument
+from lakelsm.errors import InvalidInputError
 from lakelsm.lookup.cache_choice import opened_cache
 from lakelsm.lookup.join.executor_lookups import SharedLookup
-from lakelsm.lookup.join.join_columns import JoinColumns
 from lakelsm.lookup.join.join_task import JoinTask
-from lakelsm.lookup.lookup_definition import LookupDefinition, checked_inner
+from lakelsm.lookup.lookup_definition import checked_inner, checked_lookup
 from lakelsm.lookup.lookup_keys import LookupKeys
-from lakelsm.lookup.open_lookup import call_options, call_policy
+from lakelsm.schema.identifiers import folded
+from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.types import DataField
+from lakelsm.write.fixed_buckets import FixedBuckets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_ON = "a fact column, a list of such, or a mapping to the table's, such as {'customer_id': 'id'}"
+_COLUMNS = "a list of the table's columns, or a mapping to their names in the result, such as {'name': 'customer_name'}"
+
+
+@dataclass(frozen=True)
+class JoinColumns:
+    """``keys`` are the table's columns of the key by the fact column of each, ``added`` those that facts get by their
+    name in the result.
+    """
+
+    keys: Mapping[str, DataField]
+    added: Mapping[str, DataField]
+
+    @staticmethod
+    def of(
+        schema: TableSchema,
+        on: Mapping[str, str] | Sequence[str] | str,
+        columns: Mapping[str, str] | Sequence[str] | None,
+    ) -> JoinColumns:
+        """The columns of a table that arguments name, in any case; by default all but the key's are added.
+
+        Raises InvalidInputError for arguments that are none and for columns that the table does not have.
+        """
+        names = _mapping("on", [on] if isinstance(on, str) else on, _ON)
+        keys = {fact: schema.field(schema.column_name(name)) for fact, name in names.items()}
+        of_key = {field.name for field in keys.values()}
+        if len(of_key) < len(keys):
+            raise wrong_argument("on", on, f"{_ON}, each of the table's columns once")
+        if columns is None:
+            added = {field.name: field for field in schema.fields if field.name not in of_key}
+            if not added:
+                raise InvalidInputError(
+                    "columns are left out, and the table has none beside those of the key: name one, such as "
+                    f"columns={{'{next(iter(keys.values())).name}': 'found'}}."
+                )
+            return JoinColumns(keys, added)
+        wanted = _mapping("columns", columns, _COLUMNS)
+        chosen = [schema.field(schema.column_name(name)) for name in wanted]
+        results = list(wanted.values()) if isinstance(columns, Mapping) else [field.name for field in chosen]
+        if len(set(map(folded, results))) < len(results) or len({field.name for field in chosen}) < len(chosen):
+            raise wrong_argument("columns", columns, f"{_COLUMNS}, each name once (Spark ignores case)")
+        return JoinColumns(keys, dict(zip(results, chosen)))
+
+    def buckets_of(self, store: TableStore) -> FixedBuckets:
+        """The buckets of a table, for facts that are shuffled by them.
+
+        Raises InvalidInputError where the key does not tell the bucket of its rows.
+        """
+        if store.options.bucket <= 0:
+            raise InvalidInputError(
+                f"by_bucket is True, and table {store.name} has 'bucket' = '{store.options.bucket}', no fixed number: "
+                "leave by_bucket out."
+            )
+        known = {field.name for field in self.keys.values()}
+        missing = [name for name in store.schema.bucket_keys if name not in known]
+        if missing:
+            raise InvalidInputError(
+                f"by_bucket is True, and on lacks {', '.join(missing)} of the bucket key of table {store.name} "
+                f"({', '.join(store.schema.bucket_keys)}): add it to on, or leave by_bucket out."
+            )
+        return FixedBuckets.of(store.schema, store.options)
+
+
+def _mapping(argument: str, value: object, wanted: str) -> dict[str, str]:
+    """Names by names; those of a list by themselves."""
+    if not isinstance(value, Mapping):
+        names = checked_names(argument, value)
+        if not names or len(set(names)) < len(names):
+            raise wrong_argument(argument, value, f"{wanted}, each once")
+        return dict(zip(names, names))
+    if not value:
+        raise wrong_argument(argument, value, wanted)
+    return {checked_name(argument, key, wanted): checked_name(argument, name, wanted) for key, name in value.items()}
 
 
 def lookup_join(
@@ -39,9 +117,9 @@ def lookup_join(
     named = JoinColumns.of(store.schema, on, columns)
     key, found = (tuple(field.name for field in part.values()) for part in (named.keys, named.added))
     LookupKeys.of(store.schema, key)
-    given = call_options(options, cache, refresh)
-    definition = LookupDefinition(found, key=key, where=checked_condition(where), options=given)
-    policy = call_policy(store, definition, refresh)
+    definition, policy = checked_lookup(
+        store, found, key, where=where, refresh=refresh, cache=cache, options=options
+    )
     if policy.interval is None:
         # What another query opened would answer this one, and each process would have a snapshot of its own.
         raise wrong_argument("refresh", refresh, "seconds or a duration such as '10 s': the caches of joins are kept")

@@ -70,6 +70,15 @@ class PartialCache:
         """See `Cache.snapshot`."""
         return self._current().live.snapshot
 
+    @property
+    def rows(self) -> None:
+        """See `Cache.rows`."""
+
+    @property
+    def disk_bytes(self) -> int:
+        """See `Cache.disk_bytes`."""
+        return self._current().files.disk_bytes
+
     def find(self, keys: pa.Table) -> FoundRows:
         """See `Cache.find`."""
         return self._answered(lambda query: query.find(keys))

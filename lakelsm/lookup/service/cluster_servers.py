@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,13 +10,16 @@ from typing import TYPE_CHECKING
 
 from lakelsm.engine import spark_errors
 from lakelsm.errors import InvalidInputError, LakelsmError, LookupServiceError
-from lakelsm.lookup.service.server_lease import ServerLease
-from lakelsm.lookup.service.server_setup import ServerSetup
-from lakelsm.lookup.service.service_run import Addresses
+from lakelsm.failures import logged_text
+from lakelsm.lookup.service.server_setup import Addresses, ServerSetup
+from lakelsm.lookup.service.service_addresses import ServerLease
+from lakelsm.secret_values import shown_uri
 from lakelsm.surroundings import SYSTEM, Surroundings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_LOG = logging.getLogger(__name__)
 
 #: Seconds between two looks of a task for its lease.
 _TICK = 0.5
@@ -82,6 +86,7 @@ class ClusterServers:
             with translated(self._store.paths.root):
                 run_together(self._spark, self._task.setup.servers, self._task, self._tag)
         except known as error:  # It is raised where the service asks for addresses.
+            _LOG.warning("Table %s: the stage of its query service failed: %s", self._store.name, logged_text(error))
             self._error = error
 
 
@@ -103,5 +108,10 @@ class ServerTask:
             never = threading.Event()
             while self.lease.lasts:
                 never.wait(_TICK)
+            _LOG.info("Table %s: server %d ends: %s is gone", self.setup.store.name, number, shown_uri(self.lease.path))
+        except Exception as error:
+            name = self.setup.store.name
+            _LOG.warning("Table %s: server %d of its query service ends: %s", name, number, logged_text(error))
+            raise
         finally:
             server.stop()

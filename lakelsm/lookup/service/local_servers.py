@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -12,9 +13,10 @@ from multiprocessing.context import SpawnProcess
 
 from lakelsm.errors import LakelsmError, LookupServiceError
 from lakelsm.lookup.service.lookup_request import decoded_error, encoded_error
-from lakelsm.lookup.service.server_setup import ServerSetup
+from lakelsm.lookup.service.server_setup import Addresses, ServerSetup
 from lakelsm.lookup.service.service_addresses import ServerAddress
-from lakelsm.lookup.service.service_run import Addresses
+
+_LOG = logging.getLogger(__name__)
 
 #: Seconds that a server has to end by itself.
 _LONGEST_END = 3.0
@@ -46,10 +48,9 @@ class LocalServers:
             if server.address is None:
                 self._hear(number, server)
             elif not server.process.is_alive():
-                self._say(
-                    f"{self._setup.store.name}: server {number} at {server.address} has ended (exit code "
-                    f"{server.process.exitcode}), and a new one starts"
-                )
+                ended = f"server {number} at {server.address} has ended (exit code {server.process.exitcode})"
+                _LOG.warning("Table %s: %s, and a new one starts", self._setup.store.name, ended)
+                self._say(f"{self._setup.store.name}: {ended}, and a new one starts")
                 server.pipe.close()
                 self._processes[number] = self._started(number)
         known = tuple(server.address for server in self._processes if server.address is not None)

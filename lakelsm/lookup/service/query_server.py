@@ -8,6 +8,7 @@ The action `open` answers with the snapshot alone, `refresh` goes on to the newe
 from __future__ import annotations
 
 import ctypes
+import logging
 import threading
 import warnings
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from lakelsm.errors import InvalidInputError, LakelsmError, LookupServiceError
+from lakelsm.failures import logged_text
 from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.service.lookup_request import (
     MOST_KEYS,
@@ -30,6 +32,8 @@ from lakelsm.lookup.service.open_calls import CALLS, OpenCalls, close_connection
 from lakelsm.lookup.service.served_table import ServedTable, check_key_columns
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_addresses import ServerAddress
+
+_LOG = logging.getLogger(__name__)
 
 #: Bytes of rows that are written at a time, about.
 _ANSWER_BYTES = 4 << 20
@@ -86,7 +90,7 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
         """A lookup."""
         call = context.get_middleware(CALLS)
         call.handled(context.peer())
-        with _told():
+        with _reported(self._served.store.name):
             request = self._request(descriptor.command or b"")
             wanted = self._served.key_schema(request.schema)
             with call.waiting():
@@ -104,7 +108,7 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
     def do_action(self, context: Any, action: Any) -> list[flight.Result]:
         """The snapshot that answers."""
         context.get_middleware(CALLS).handled(context.peer())
-        with _told():
+        with _reported(self._served.store.name):
             if action.type not in ("open", "refresh"):
                 raise InvalidInputError(f"Action {action.type!r} is none of 'open' and 'refresh'.")
             request = self._request(action.body.to_pybytes())
@@ -144,9 +148,10 @@ class QueryServer(flight.FlightServerBase):  # type: ignore[misc]
                 self._served.refresh()
             except (LakelsmError, pa.ArrowException, OSError) as error:
                 # It goes on to answer from the snapshot before, whose age clients see, and tries again.
-                self._warn(f"no refresh of its query service: {error}")
+                self._warn(f"no refresh of its query service: {logged_text(error)}")
 
     def _warn(self, text: str) -> None:
+        _LOG.warning("Table %s: %s", self._served.store.name, text)
         with suppress(UserWarning):  # Where warnings are errors the server goes on too.
             warnings.warn(f"Table {self._served.store.name}: {text}", stacklevel=2)
 
@@ -160,16 +165,23 @@ def _release_memory() -> None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Tell a client what went wrong; of errors that are not lakelsm's own, no more than their first line."""
+def _reported(table: str) -> Iterator[None]:
+    """Log what went wrong, and send it to the client; of errors that are not lakelsm's own, only the first line."""
     try:
         yield
-    except flight.FlightError:
+    except flight.FlightError as error:  # The client is gone, or its connection was closed.
+        _LOG.debug("Table %s: a call of its query service ended: %s", table, logged_text(error))
         raise
-    except LakelsmError as error:
-        raise flight.FlightServerError(str(error), extra_info=encoded_error(error)) from error
-    except Exception as error:  # The border to other processes: its traceback is nobody's business there.
-        raise flight.FlightServerError(_first_line(error)) from error
+    except Exception as error:
+        _LOG.warning("Table %s: a request to its query service failed: %s", table, logged_text(error))
+        raise _sent(error) from error
+
+
+def _sent(error: Exception) -> flight.FlightServerError:
+    """An error as the client gets it. The traceback of a foreign one stays in this process."""
+    if isinstance(error, LakelsmError):
+        return flight.FlightServerError(str(error), extra_info=encoded_error(error))
+    return flight.FlightServerError(_first_line(error))
 
 
 def _first_line(error: Exception) -> str:

@@ -1,27 +1,31 @@
-"""A query service of a table, ready to run."""
+"""A query service of a table: servers whose addresses are published while they run."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lakelsm.errors import InvalidInputError
+from lakelsm.errors import CorruptTableError, InvalidInputError, TableNotFoundError
 from lakelsm.lookup.cache import Cache, LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
+from lakelsm.lookup.lookup_definition import discovery_interval
 from lakelsm.lookup.partial.partial_cache import PartialCache
-from lakelsm.lookup.refresh_policy import discovery_interval
 from lakelsm.lookup.service.cluster_servers import ClusterServers
 from lakelsm.lookup.service.local_servers import LocalServers
-from lakelsm.lookup.service.server_lease import leases
-from lakelsm.lookup.service.server_setup import ServerSetup
+from lakelsm.lookup.service.lookup_request import TableIdentity
+from lakelsm.lookup.service.server_setup import Addresses, Servers, ServerSetup
 from lakelsm.lookup.service.service_access import ServerAccess
-from lakelsm.lookup.service.service_run import run_service
+from lakelsm.lookup.service.service_addresses import ServerLease, leases, publish, published_addresses, withdraw
 from lakelsm.snapshots.table_store import TableStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+#: Seconds between two looks at the servers and at the file of addresses.
+_TICK = 0.5
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class QueryService:
         if seconds <= 0:
             raise InvalidInputError(f"refresh is {seconds:g} seconds; it must be more than 0.")
         setup = ServerSetup(
-            store=store, servers=servers, host=host, access=access, refresh=seconds, opened=opened_partial_cache
+            store=store, servers=servers, host=host, access=access, refresh=seconds, opener=opened_partial_cache
         )
         return QueryService(setup, spark)
 
@@ -67,3 +71,67 @@ class QueryService:
 def opened_partial_cache(spec: LookupSpec) -> Cache:
     """The cache that a server answers from. Its directory goes with it."""
     return PartialCache.open(spec, CacheDirectory.private())
+
+
+def run_service(
+    store: TableStore,
+    servers: Servers,
+    stop: threading.Event,
+    say: Callable[[str], None],
+    older: Sequence[ServerLease] = (),
+) -> bool:
+    """Keep the addresses of servers published until ``stop`` is set, then end them. ``older`` are leases of services that
+    were started before: they end once these servers have taken over.
+
+    True if it was; False where another service was started for the table meanwhile, which ends this one. ``say`` is told
+    of each change, one line at a time. Whatever ends it, addresses go before servers do.
+    """
+    published: Addresses | None = None
+    try:
+        table = TableIdentity.of(store)
+        while not stop.is_set():
+            found = _published(store)
+            if published is not None and found is not None and found != published:
+                say(f"{store.name}: another query service has taken over at {_listed(found)}")
+                return False
+            addresses = servers.addresses()
+            if addresses is not None and addresses != found:
+                if published is None and found is not None:
+                    say(f"{store.name}: takes over from the query service at {_listed(found)}")
+                _check_there(store, table)
+                publish(store, addresses)
+                published = addresses
+                for lease in older:
+                    lease.end()
+                say(f"{store.name}: {len(addresses)} servers answer at {_listed(addresses)}")
+            stop.wait(_TICK)
+        return True
+    finally:
+        try:
+            if published is not None:
+                withdraw(store, published)
+        finally:
+            servers.stop()
+
+
+def _check_there(store: TableStore, table: TableIdentity) -> None:
+    """Raise TableNotFoundError where the table was dropped: its directory is not to be made again."""
+    try:
+        same = TableIdentity.of(store) == table
+    except CorruptTableError:
+        same = False
+    if not same:
+        raise TableNotFoundError(f"Table {store.name} was dropped while its query service ran, which ends therefore.")
+
+
+def _published(store: TableStore) -> Addresses | None:
+    """The addresses in the file; a damaged one is as good as none, as it is written anew."""
+    try:
+        return published_addresses(store)
+    except CorruptTableError:
+        return None
+
+
+def _listed(addresses: Addresses) -> str:
+    shown = ", ".join(map(str, addresses[:4]))
+    return f"{shown}, …" if len(addresses) > 4 else shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -13,21 +14,75 @@ import numpy as np
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, LookupServiceError, LookupServiceSetupError
+from lakelsm.failures import logged_text
+from lakelsm.format.row.bucket_hash import hash_rows, key_hashes
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.lookup.cache import FoundRows, LookupSpec, Refreshed, key_row, python_rows
+from lakelsm.lookup.cache import FoundRows, Longs, LookupSpec, Refreshed, key_row, python_rows
 from lakelsm.lookup.service.lookup_request import MOST_KEYS, LookupRequest, TableIdentity, key_schema, row_schema
-from lakelsm.lookup.service.server_choice import Numbers, ServerChoice
 from lakelsm.lookup.service.server_connection import ServerConnection
 from lakelsm.lookup.service.service_access import ClientAccess
 from lakelsm.lookup.service.service_addresses import published_addresses
 from lakelsm.predicate.evaluation import matching
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.types import DataField
+from lakelsm.write.fixed_buckets import FixedBuckets
 
 Answer = TypeVar("Answer")
+
+_LOG = logging.getLogger(__name__)
+
+#: A partition without columns, as BinaryRow has it.
+_NO_PARTITION = pa.array([bytes(8)], pa.binary())
 
 #: Servers that are asked at a time.
 _MOST_ASKED = 16
 #: Bytes of keys of a request: what servers write of an answer at a time.
 _REQUEST_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class ServerChoice:
+    """Which server answers for a key: its bucket says it, by Paimon's rule (`ChannelComputer.select`).
+
+    Buckets of a partition go round the ``servers``, from one that the partition's hash says. Where buckets are dynamic,
+    no hash says the bucket of a key; there the key's own hash stands for it, so that each key has one server.
+    """
+
+    buckets: FixedBuckets | None
+    keys: tuple[DataField, ...]
+    partition: tuple[DataField, ...]
+    servers: int
+
+    @staticmethod
+    def of(store: TableStore, servers: int) -> ServerChoice:
+        """The choice for a table."""
+        schema = store.schema
+        return ServerChoice(
+            buckets=FixedBuckets.of(schema, store.options) if store.options.bucket > 0 else None,
+            keys=tuple(map(schema.field, schema.trimmed_primary_keys)),
+            partition=tuple(schema.partition_fields),
+            servers=servers,
+        )
+
+    def buckets_of(self, keys: pa.Table) -> Longs | None:
+        """The bucket of each key; None where buckets are dynamic."""
+        return None if self.buckets is None else self.buckets.of_rows(keys).astype(np.int64)
+
+    def servers_of(self, keys: pa.Table, buckets: Longs | None) -> Longs:
+        """The number of the server of each key, with the buckets that `buckets_of` gave."""
+        if self.servers == 1:
+            return np.zeros(len(keys), np.int64)
+        if buckets is None:
+            buckets = np.abs(_hashes(keys, self.keys))
+        numbers: Longs = (self._starts(keys) + buckets) % self.servers
+        return numbers
+
+    def _starts(self, keys: pa.Table) -> Longs:
+        """The server of bucket 0 of each key's partition."""
+        hashes = _hashes(keys, self.partition) if self.partition else hash_rows(_NO_PARTITION).astype(np.int64)
+        least = np.iinfo(np.int32).min
+        starts: Longs = np.abs(np.where(hashes == least, np.iinfo(np.int32).max, hashes)) % self.servers
+        return starts
 
 
 @dataclass(frozen=True)
@@ -46,6 +101,7 @@ class RemoteCache:
     """
 
     kind = "remote"
+    rows = disk_bytes = None  # Nothing is kept here.
 
     def __init__(self, spec: LookupSpec, access: ClientAccess) -> None:
         self._spec = spec
@@ -145,7 +201,9 @@ class RemoteCache:
         servers = self._servers
         try:
             return ask(servers)
-        except LookupServiceError:
+        except LookupServiceError as error:
+            name = self._spec.store.name
+            _LOG.debug("Table %s: the addresses of its servers are read again: %s", name, logged_text(error))
             with self._lock:
                 if self._servers is servers:  # Else another thread has read them since.
                     self._servers = self._connected()
@@ -208,7 +266,7 @@ def _halved(keys: pa.Table) -> Iterator[pa.Table]:
         yield keys
 
 
-def _bucket(buckets: Numbers | None, at: int) -> int | None:
+def _bucket(buckets: Longs | None, at: int) -> int | None:
     """The bucket of a key; None where it is not known."""
     return None if buckets is None or at >= len(buckets) else int(buckets[at])
 
@@ -219,3 +277,8 @@ def _id(snapshot: Snapshot | None) -> int:
 
 def _oldest(snapshots: Sequence[Snapshot | None]) -> Snapshot | None:
     return min(snapshots, key=_id, default=None)
+
+
+def _hashes(keys: pa.Table, fields: tuple[DataField, ...]) -> Longs:
+    hashes = key_hashes([keys.column(field.name) for field in fields], [field.type for field in fields])
+    return hashes.astype(np.int64)

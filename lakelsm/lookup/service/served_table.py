@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
 
 from lakelsm.errors import InvalidInputError, LookupServiceError
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.lookup.cache import Cache, FoundRows, LookupSpec
+from lakelsm.lookup.cache import FoundRows, HeldCache, LookupSpec, Opener
 from lakelsm.lookup.service.lookup_request import key_schema
-from lakelsm.schema.table_schema import TableSchema
 from lakelsm.snapshots.table_store import TableStore
-
-#: Opens the cache of a spec.
-Opened = Callable[[LookupSpec], Cache]
 
 #: Schemas that clients may have at a time. The one not asked for longest goes first.
 _MOST_SCHEMAS = 4
@@ -26,15 +22,13 @@ _MOST_LISTED = 100
 _SHOWN = 1000
 
 
-class _Cache:
-    """An open cache and who uses it; ``retired``: it is closed when nobody does any more."""
+class _ServedCache(HeldCache):
+    """The cache of one schema, with some of its columns."""
 
-    def __init__(self, table: Cache, schema: TableSchema, columns: tuple[str, ...]) -> None:
-        self.table = table
-        self.schema = schema
+    def __init__(self, store: TableStore, columns: tuple[str, ...], opener: Opener) -> None:
+        super().__init__(LookupSpec(store, tuple(store.schema.primary_keys), columns), opener)
+        self.schema = store.schema
         self.columns = columns
-        self.users = 0
-        self.retired = False
 
 
 class ServedTable:
@@ -44,94 +38,88 @@ class ServedTable:
     Any number of threads may ask.
     """
 
-    def __init__(self, store: TableStore, opened: Opened) -> None:
+    def __init__(self, store: TableStore, opener: Opener) -> None:
         self.store = store
-        self._opened = opened
+        self._opener = opener
         self._lock = threading.Lock()
-        self._caches: OrderedDict[int, _Cache] = OrderedDict()
+        self._caches: OrderedDict[int, _ServedCache] = OrderedDict()
         self._closed = False
 
     def key_schema(self, schema: int) -> pa.Schema:
         """The columns of the keys that clients with a schema look up by. Raises InvalidInputError where there is none."""
-        cache = self._caches.get(schema)
-        return key_schema(self._store_with(schema).schema if cache is None else cache.schema)
+        served = self._caches.get(schema)
+        return key_schema(self._store_with(schema).schema if served is None else served.schema)
 
     def find(self, schema: int, columns: Sequence[str], keys: pa.Table) -> tuple[FoundRows, Snapshot | None]:
         """The rows of some keys, and a snapshot of which they are or that is older.
 
         Raises InvalidInputError for columns that the schema lacks and for keys that are none of its.
         """
-        with self._cache(schema, columns) as cache:
-            _check_keys(keys, key_schema(cache.schema))
-            snapshot = cache.table.snapshot
-            found = cache.table.find(keys)
+        with self._held(schema, columns) as served:
+            _check_keys(keys, key_schema(served.schema))
+            snapshot = served.cache.snapshot
+            found = served.cache.find(keys)
             return FoundRows(found.probes, found.rows.select(list(columns))), snapshot
 
     def snapshot(self, schema: int, columns: Sequence[str], *, refreshed: bool) -> Snapshot | None:
         """The snapshot that answers for these columns, after a refresh if one is asked for."""
         if refreshed:
-            with self._cache(schema, columns) as cache:
-                self._refreshed(schema, cache)
-        with self._cache(schema, columns) as cache:
-            return cache.table.snapshot
+            with self._held(schema, columns) as served:
+                self._refresh(schema, served)
+        with self._held(schema, columns) as served:
+            return served.cache.snapshot
 
     def refresh(self) -> None:
-        """Go on to the newest snapshot in every cache."""
+        """Take the newest snapshot in every cache."""
         with self._lock:
-            caches = list(self._caches.items())
-            for _, cache in caches:
-                cache.users += 1
-        try:
-            for schema, cache in caches:
-                self._refreshed(schema, cache)
-        finally:
-            for _, cache in caches:
-                self._released(cache)
+            every = list(self._caches.items())
+        for schema, served in every:
+            if served.hold():
+                with served:
+                    self._refresh(schema, served)
 
     def close(self) -> None:
-        """Close every cache, those in use when they are no more."""
+        """Close every cache, those in use after their last lookup."""
         with self._lock:
             self._closed = True
-            schemas = list(self._caches)
-        for schema in schemas:
-            self._retire(schema)
+            every = list(self._caches.values())
+            self._caches.clear()
+        for served in every:
+            served.release()
 
-    def _refreshed(self, schema: int, cache: _Cache) -> None:
-        """Go on in one cache. One that cannot, as a column of it is another now, gives way to one that nobody has asked
-        for that column yet; who does is told.
+    def _refresh(self, schema: int, served: _ServedCache) -> None:
+        """Refresh one cache. One that cannot follow, as a column of it changed, gives way to one that nobody has asked
+        for that column yet; the next client that does gets the error.
         """
         try:
-            cache.table.refresh()
+            served.refresh()
         except InvalidInputError:
             with self._lock:
-                if self._caches.get(schema) is not cache:
+                if self._caches.get(schema) is not served:
                     return
                 del self._caches[schema]
-            self._close_unused(cache)
+            served.release()
 
     @contextmanager
-    def _cache(self, schema: int, columns: Sequence[str]) -> Iterator[_Cache]:
+    def _held(self, schema: int, columns: Sequence[str]) -> Iterator[_ServedCache]:
+        """The cache of a schema with these columns; opened if there is none."""
+        replaced = []
         with self._lock:
-            cache = self._caches.get(schema)
-            if cache is None or not set(columns) <= set(cache.columns):
-                replaced = cache
-                cache = self._open(schema, () if cache is None else cache.columns, columns)
-                self._caches[schema] = cache
-            else:
-                replaced = None
+            served = self._caches.get(schema)
+            if served is None or not set(columns) <= set(served.columns):
+                replaced += [] if served is None else [served]
+                served = self._opened(schema, () if served is None else served.columns, columns)
+                self._caches[schema] = served
             self._caches.move_to_end(schema)
-            cache.users += 1
-            surplus = next(iter(self._caches)) if len(self._caches) > _MOST_SCHEMAS else None
-        try:
-            if replaced is not None:
-                self._close_unused(replaced)
-            if surplus is not None:
-                self._retire(surplus)
-            yield cache
-        finally:
-            self._released(cache)
+            served.hold()
+            if len(self._caches) > _MOST_SCHEMAS:
+                replaced.append(self._caches.popitem(last=False)[1])
+        with served:
+            for each in replaced:
+                each.release()
+            yield served
 
-    def _open(self, schema_id: int, before: tuple[str, ...], columns: Sequence[str]) -> _Cache:
+    def _opened(self, schema_id: int, before: tuple[str, ...], columns: Sequence[str]) -> _ServedCache:
         if self._closed:
             raise LookupServiceError(f"The query service of table {self.store.name} has ended: start it again.")
         store = self._store_with(schema_id)
@@ -139,8 +127,7 @@ class ServedTable:
         for name in columns:
             if name not in known:
                 raise InvalidInputError(f"Table {store.name} has no column {name!r} in schema {schema_id}.")
-        wanted = tuple(name for name in known if name in {*before, *columns})
-        return _Cache(self._opened(LookupSpec(store, tuple(store.schema.primary_keys), wanted)), store.schema, wanted)
+        return _ServedCache(store, tuple(name for name in known if name in {*before, *columns}), self._opener)
 
     def _store_with(self, schema_id: int) -> TableStore:
         if schema_id == self.store.schema.id:
@@ -148,26 +135,6 @@ class ServedTable:
         if schema_id not in self.store.schemas.ids():
             raise InvalidInputError(f"Table {self.store.name} has no schema {schema_id}: open the table again.")
         return self.store.with_schema(self.store.schemas.get(schema_id))
-
-    def _retire(self, schema: int) -> None:
-        with self._lock:
-            cache = self._caches.pop(schema, None)
-        if cache is not None:
-            self._close_unused(cache)
-
-    def _close_unused(self, cache: _Cache) -> None:
-        with self._lock:
-            cache.retired = True
-            ends = cache.users == 0
-        if ends:
-            cache.table.close()
-
-    def _released(self, cache: _Cache) -> None:
-        with self._lock:
-            cache.users -= 1
-            ends = cache.retired and cache.users == 0
-        if ends:
-            cache.table.close()
 
 
 def check_key_columns(given: pa.Schema, wanted: pa.Schema) -> None:

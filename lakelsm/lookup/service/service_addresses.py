@@ -1,4 +1,7 @@
-"""Where the servers of a table's query service are: a file as Paimon's ServiceManager keeps them (docs/format.md 1.4)."""
+"""Where the servers of a table's query service are: a file as Paimon's ServiceManager keeps them (docs/format.md 1.4).
+
+On a cluster a lease lies beside it: the servers run as long as that file exists.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from dataclasses import dataclass
 from lakelsm.errors import CorruptTableError
 from lakelsm.json_document import parse_texts
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.storage import FileIO
 
 _NAME = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?")
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
@@ -98,3 +102,45 @@ def withdraw(store: TableStore, addresses: Sequence[ServerAddress]) -> bool:
         return False  # Whatever it is, it is not what was published.
     store.file_io.delete(store.paths.lookup_service)
     return True
+
+
+@dataclass(frozen=True)
+class ServerLease:
+    """The lease at ``path``. It pickles."""
+
+    file_io: FileIO
+    path: str
+
+    @staticmethod
+    def of(store: TableStore, uuid: str) -> ServerLease:
+        """A service's lease, not yet written."""
+        return ServerLease(store.file_io, store.paths.lookup_lease(uuid))
+
+    @property
+    def lasts(self) -> bool:
+        """Whether servers go on."""
+        return self.file_io.exists(self.path)
+
+    def write(self, addresses: Sequence[str]) -> None:
+        """Let servers run. ``addresses``: those that have started."""
+        self.file_io.write(self.path, json.dumps(list(addresses)).encode(), durable=False)
+
+    def addresses(self) -> tuple[ServerAddress, ...] | None:
+        """The servers that have started, in the order of their numbers; None where none have."""
+        try:
+            texts = parse_texts(self.file_io.read(self.path, _MAX_BYTES), self.path)
+        except FileNotFoundError:
+            return None
+        found = [ServerAddress.parse(text) for text in texts]
+        return tuple(address for address in found if address is not None) or None
+
+    def end(self) -> None:
+        """Let servers end."""
+        self.file_io.delete(self.path)
+
+
+def leases(store: TableStore) -> list[ServerLease]:
+    """The leases of a table: of services that run, and of those that were killed."""
+    folder, _, prefix = store.paths.lookup_lease("").rpartition("/")
+    names = store.file_io.list(folder)
+    return [ServerLease(store.file_io, f"{folder}/{name}") for name in sorted(names) if name.startswith(prefix)]

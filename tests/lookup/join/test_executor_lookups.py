@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from lakelsm.errors import StorageError
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.join.executor_lookups import ExecutorLookups, SharedLookup
-from lakelsm.lookup.lookup_definition import LookupDefinition
-from lakelsm.lookup.refresh_policy import RefreshPolicy
+from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
 from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import LocalTable
 from tests.lookup.scanned_cache import ScannedCache
@@ -121,3 +121,15 @@ def test_lookups_share_a_cache_only_where_they_ask_for_the_same(table: LocalTabl
     ]
     assert len({each.name for each in (lookup, *others)}) == len(others) + 1
     assert lookup_of(table, Opened()).name == lookup.name
+
+
+def test_a_lookup_that_cannot_be_opened_is_logged_without_secrets(
+    table: LocalTable, lookups: ExecutorLookups, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(spec: LookupSpec, shared: Path | None) -> ScannedCache:
+        raise StorageError("GET https://store/x?sig=abc123 failed")
+
+    with pytest.raises(StorageError), lookups.current(replace(lookup_of(table, Opened()), opens=refused)):
+        pass
+    (record,) = [record for record in caplog.records if record.name == "lakelsm.lookup.join.executor_lookups"]
+    assert record.message.endswith("a lookup of an executor failed: GET https://store/x?sig=…")

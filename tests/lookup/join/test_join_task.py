@@ -18,8 +18,7 @@ from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.join import join_task
 from lakelsm.lookup.join.executor_lookups import LOOKUPS, SharedLookup
 from lakelsm.lookup.join.join_task import JoinTask
-from lakelsm.lookup.lookup_definition import LookupDefinition
-from lakelsm.lookup.refresh_policy import RefreshPolicy
+from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
 from lakelsm.write.fixed_buckets import FixedBuckets
 from tests.compact.local_table import LocalTable
 from tests.lookup.scanned_cache import ScannedCache
@@ -120,7 +119,7 @@ def test_a_task_pickles_and_shares_its_lookup_with_the_copy(customers: LocalTabl
     task = task_of(customers)
     copied = pickle.loads(cloudpickle.dumps(task))
     assert joined(copied, FACTS) == joined(task, FACTS)
-    assert len(LOOKUPS._kept) == 1
+    assert len(LOOKUPS._open) == 1
 
 
 @pytest.mark.parametrize("function", ["default", "mod"])

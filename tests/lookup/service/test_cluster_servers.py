@@ -14,9 +14,8 @@ from pyspark.sql import SparkSession
 from lakelsm.errors import InvalidInputError, LookupServiceError
 from lakelsm.lookup.service.cluster_servers import ClusterServers, ServerTask
 from lakelsm.lookup.service.query_service import QueryService
-from lakelsm.lookup.service.server_lease import ServerLease
 from lakelsm.lookup.service.service_access import ServerAccess
-from lakelsm.lookup.service.service_addresses import ServerAddress, published_addresses
+from lakelsm.lookup.service.service_addresses import ServerAddress, ServerLease, published_addresses
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.test_local_servers import setup_of, until
 from tests.lookup.service.test_remote_cache import simple

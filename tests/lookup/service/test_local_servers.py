@@ -13,10 +13,10 @@ import pytest
 
 from lakelsm.errors import CorruptTableError, LookupServiceError
 from lakelsm.lookup.service.local_servers import LocalServers
+from lakelsm.lookup.service.query_service import run_service
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.server_setup import ServerSetup
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish, published_addresses, withdraw
-from lakelsm.lookup.service.service_run import run_service
 from tests.compact.local_table import LocalTable
 from tests.lookup.service.test_remote_cache import ids, simple, spec_of
 from tests.lookup.service.whole_table import OPEN, WholeTable
@@ -25,7 +25,7 @@ from tests.processes import PATIENCE
 
 def setup_of(table: LocalTable, servers: int = 1, host: str | None = None) -> ServerSetup:
     return ServerSetup(
-        store=table.store, servers=servers, host=host, access=OPEN, refresh=600.0, opened=WholeTable
+        store=table.store, servers=servers, host=host, access=OPEN, refresh=600.0, opener=WholeTable
     )
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, LookupServiceError
+from lakelsm.errors import CorruptTableError, InvalidInputError, LakelsmError, LookupServiceError, StorageError
 from lakelsm.lookup.cache import FoundRows, LookupSpec
 from lakelsm.lookup.service import query_server
 from lakelsm.lookup.service.lookup_request import (
@@ -162,11 +162,12 @@ class Failing(WholeTable):
     [
         (CorruptTableError("Data file x is damaged"), CorruptTableError, "Data file x is damaged"),
         (KeyError("secret\nstack"), LookupServiceError, "KeyError"),
+        (StorageError("GET https://store/x?sig=abc123 failed"), StorageError, "GET https"),
         (MemoryError(), LookupServiceError, "MemoryError"),
     ],
 )
 def test_an_error_of_a_server_is_its_clients_without_a_traceback(
-    table: LocalTable, error: Exception, kind: type[Exception], text: str
+    table: LocalTable, error: Exception, kind: type[Exception], text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     Failing.error = error
     server = QueryServer(
@@ -179,6 +180,9 @@ def test_an_error_of_a_server_is_its_clients_without_a_traceback(
     assert "Traceback" not in str(failure.value)
     assert str(server.address) in str(failure.value)
     server.stop()
+    logged = [record for record in caplog.records if record.name == query_server.__name__]
+    assert {record.levelname for record in logged} == {"WARNING"} and "abc123" not in caplog.text
+    assert f"Table {table.store.name}: a request to its query service failed: " in logged[0].message
 
 
 def test_a_stop_waits_for_lookups_that_are_under_way(table: LocalTable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +200,9 @@ def test_a_stop_waits_for_lookups_that_are_under_way(table: LocalTable, monkeypa
     assert answers[0].data.num_rows == 1
 
 
-def test_a_refresh_that_fails_is_told_and_tried_again(table: LocalTable, recwarn: pytest.WarningsRecorder) -> None:
+def test_a_refresh_that_fails_is_logged_and_tried_again(
+    table: LocalTable, recwarn: pytest.WarningsRecorder, caplog: pytest.LogCaptureFixture
+) -> None:
     class Stale(WholeTable):
         tries = 0
         again = threading.Event()
@@ -215,6 +221,7 @@ def test_a_refresh_that_fails_is_told_and_tried_again(table: LocalTable, recwarn
     assert asked(server, request_of(table).encoded(), ids(1))[0].data.num_rows == 1
     assert Stale.again.wait(PATIENCE)
     assert any("snapshot-2 is damaged" in str(warning.message) for warning in recwarn)
+    assert f"Table {table.store.name}: no refresh of its query service: snapshot-2 is damaged" in caplog.messages
     server.stop()
 
 

@@ -15,9 +15,11 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, LookupServiceError
+from lakelsm.format.row.binary_row import encode_row
+from lakelsm.format.row.bucket_hash import hash_rows
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.lookup_keys import LookupKeys
-from lakelsm.lookup.service.remote_cache import RemoteCache
+from lakelsm.lookup.service.remote_cache import RemoteCache, ServerChoice
 from lakelsm.lookup.service.server_connection import ServerConnection
 from lakelsm.lookup.service.service_addresses import ServerAddress, publish
 from lakelsm.predicate.predicate import Compare
@@ -311,3 +313,37 @@ def test_a_single_key_may_have_nanoseconds(tmp_path: Path) -> None:
     (stored,) = LookupKeys.of(table.store.schema, ["at"]).single()((datetime(2026, 1, 2),), {}) or ()
     with service(table.store):
         assert RemoteCache.open(spec_of(table, "name")).find_one((stored,)) == [("a",)]
+
+
+def servers_of(table: LocalTable, servers: int, keys: pa.Table) -> list[int]:
+    choice = ServerChoice.of(table.store, servers)
+    return choice.servers_of(keys, choice.buckets_of(keys)).tolist()
+
+
+def test_buckets_of_a_table_without_partitions_go_round_the_servers(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", bucket="5")
+    keys = pa.table({"id": pa.array(range(200), pa.int32())})
+    buckets = ServerChoice.of(table.store, 3).buckets_of(keys)
+    assert buckets is not None
+    # A BinaryRow without fields is eight zero bytes.
+    start = abs(int(hash_rows(pa.array([bytes(8)], pa.binary()))[0])) % 3
+    assert servers_of(table, 3, keys) == ((start + buckets) % 3).tolist()
+    assert set(servers_of(table, 3, keys)) == {0, 1, 2}
+
+
+def test_partitions_of_one_bucket_each_are_spread(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", "dt STRING NOT NULL, id INT NOT NULL, v STRING", ("dt", "id"), ("dt",))
+    days = [f"2026-01-{day:02}" for day in range(1, 29)]
+    keys = pa.table({"id": pa.array([7] * 28, pa.int32()), "dt": days})
+    rows = [encode_row([day], table.store.partition_types)[4:] for day in days]
+    starts = np.abs(hash_rows(pa.array(rows, pa.binary())).astype(np.int64)) % 4
+    assert servers_of(table, 4, keys) == starts.tolist()
+    assert len(set(starts.tolist())) > 1
+
+
+def test_each_key_has_one_server_where_buckets_are_dynamic(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", bucket="-1")
+    keys = pa.table({"id": pa.array(range(100), pa.int32())})
+    assert set(servers_of(table, 2, keys)) == {0, 1}
+    assert servers_of(table, 2, keys.slice(50)) == servers_of(table, 2, keys)[50:]
+    assert servers_of(table, 1, keys) == [0] * 100

@@ -28,6 +28,7 @@ class WholeTable:
     """A `Cache`."""
 
     kind = "full"
+    rows = disk_bytes = None
 
     def __init__(self, spec: LookupSpec) -> None:
         self.spec = spec

@@ -12,9 +12,8 @@ import pytest
 
 from lakelsm import AddColumn, Catalog, RenameColumn, Table
 from lakelsm.errors import InvalidInputError, StorageError
-from lakelsm.lookup.fresh_table import FreshTable
-from lakelsm.lookup.lookup_definition import LookupDefinition
-from lakelsm.lookup.refresh_policy import RefreshPolicy
+from lakelsm.lookup.fresh_cache import FreshCache
+from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
 from lakelsm.surroundings import Surroundings
 from lakelsm.types import parse_type
 from tests.lookup.scanned_cache import Opened, ScannedCache
@@ -44,17 +43,17 @@ class World:
             "db.t", "p STRING, k INT, v STRING", primary_key=["p", "k"], partition_by=["p"], options={"bucket": 1}
         )
         self.clock, self.opened = Clock(), Opened()
-        self.fresh: list[FreshTable] = []
+        self.fresh: list[FreshCache] = []
         self.write("a", 1, "old")
 
     def write(self, p: str, k: int, v: str) -> None:
         self.table.write(pa.table({"p": [p], "k": pa.array([k], pa.int32()), "v": [v]}))
 
-    def lookup(self, request: dict[str, Any] | None = None, **policy: Any) -> FreshTable:
+    def lookup(self, request: dict[str, Any] | None = None, **policy: Any) -> FreshCache:
         asked = LookupDefinition(**{"options": {}, "columns": ("v",), **(request or {})})
         kept = RefreshPolicy(**{"interval": 10.0, **policy})
         self.fresh.append(
-            FreshTable(self.table._store(), asked, kept, self.opened, surroundings=self.clock.surroundings())
+            FreshCache(self.table._store(), asked, kept, self.opened, surroundings=self.clock.surroundings())
         )
         return self.fresh[-1]
 
@@ -71,7 +70,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         fresh.close()
 
 
-def value(fresh: FreshTable, *key: Any) -> list[str]:
+def value(fresh: FreshCache, *key: Any) -> list[str]:
     with fresh.current() as opened:
         return [row[0] for row in opened.find_one(key or ("a", 1))]
 
@@ -154,8 +153,8 @@ def held(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-def wait_for_refresh(fresh: FreshTable) -> None:
-    thread = fresh._behind
+def wait_for_refresh(fresh: FreshCache) -> None:
+    thread = fresh._background
     assert thread is not None
     thread.join(PATIENCE)
     assert not thread.is_alive()
@@ -180,7 +179,7 @@ def test_in_the_background_lookups_wait_when_too_many_snapshots_are_pending(worl
     world.write("a", 1, "newer")
     world.clock.now += 10
     assert value(fresh) == ["newer"]
-    assert fresh._behind is None
+    assert fresh._background is None
 
 
 def test_what_fails_in_the_background_is_raised_by_the_next_lookup_once(world: World) -> None:
@@ -198,6 +197,32 @@ def test_what_fails_in_the_background_is_raised_by_the_next_lookup_once(world: W
     value(fresh)
     wait_for_refresh(fresh)
     assert value(fresh) == ["new"]
+
+
+def test_opening_and_refreshes_that_change_something_are_logged_and_what_fails_behind_without_secrets(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "lakelsm")
+    fresh = world.lookup(in_background=True, most_pending=5)
+    fresh.refresh()
+    world.write("a", 2, "new")
+    fresh.refresh()
+    lines = [(record.name, record.levelname, record.message) for record in caplog.records if ".lookup." in record.name]
+    assert lines == [
+        ("lakelsm.lookup.cache", "INFO", f"Table db.t: {text}, seconds 0.000)")
+        for text in (
+            "a lookup was opened (cache full, snapshot 1, rows 1",
+            "a lookup was refreshed from snapshot 1 (cache full, snapshot 2, rows 2",
+        )
+    ]
+    caplog.clear()
+    world.cache.failure = StorageError("the call with token=abc123 to https://u:abc123@store/x failed")
+    world.clock.now += 10
+    value(fresh)
+    wait_for_refresh(fresh)
+    (line,) = [record for record in caplog.records if record.name == "lakelsm.lookup.fresh_cache"]
+    assert line.levelname == "WARNING"
+    assert line.message == "Table db.t: a refresh in the background failed: the call with token= …"
 
 
 def test_closing_waits_for_what_works_in_the_background(held: World) -> None:
