@@ -10,7 +10,7 @@ from pyroaring import BitMap
 
 from lakelsm.commit.commit_message import CommitMessage
 from lakelsm.commit.committer import Committer
-from lakelsm.format.index.deletion_vectors import encode_vectors
+from lakelsm.format.index.deletion_vector_file import encode_vectors
 from lakelsm.format.index.index_manifest import (
     DELETION_VECTORS_INDEX,
     IndexFileMeta,

@@ -15,7 +15,7 @@ from pyroaring import BitMap
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.key_value_file import file_schema
-from lakelsm.format.index.deletion_vectors import encode_vectors
+from lakelsm.format.index.deletion_vector_file import encode_vectors
 from lakelsm.format.index.file_index.index_builder import FileIndexBuilder
 from lakelsm.format.manifest.avro_schemas import INDEX_MANIFEST_SCHEMA, MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 from lakelsm.format.partition_path import escape_path_name

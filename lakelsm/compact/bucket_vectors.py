@@ -11,7 +11,7 @@ from itertools import compress
 from lakelsm.commit.commit_message import Marks
 from lakelsm.format.data_file.vector_place import read_vectors
 from lakelsm.format.file_names import AttemptNames, CommitFileNames
-from lakelsm.format.index.deletion_vectors import encode_vectors
+from lakelsm.format.index.deletion_vector_file import encode_vectors
 from lakelsm.format.index.index_manifest import DELETION_VECTORS_INDEX, IndexFileMeta, IndexManifestEntry
 from lakelsm.format.manifest import FileKind, ManifestEntry
 from lakelsm.plan.bucket_files import BucketId

@@ -32,6 +32,7 @@ from lakelsm.plan.compaction_plan import (
 )
 from lakelsm.plan.rewrite_units import RewriteUnit, changelog_rule, rewrite_units
 from lakelsm.results import CompactionResult, CompactionStatus, Failure
+from lakelsm.results.result import sums
 from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.maintenance_record import DONE, PARTIAL, MaintenanceRecord
 from lakelsm.snapshots.table_store import TableStore
@@ -314,26 +315,8 @@ def _replaced(plan: CompactionPlan, buckets: Sequence[BucketCompaction]) -> list
 def joined(total: CompactionResult, part: CompactionResult) -> CompactionResult:
     """The result of one compaction and of what followed it."""
     status = _joined(total.status, part.status)
-    return CompactionResult(
-        table=total.table,
-        status=status,
-        snapshot_ids=total.snapshot_ids + part.snapshot_ids,
-        buckets=total.buckets + part.buckets,
-        files_rewritten=total.files_rewritten + part.files_rewritten,
-        files_upgraded=total.files_upgraded + part.files_upgraded,
-        files_written=total.files_written + part.files_written,
-        bytes_read=total.bytes_read + part.bytes_read,
-        bytes_written=total.bytes_written + part.bytes_written,
-        rows_read=total.rows_read + part.rows_read,
-        rows_written=total.rows_written + part.rows_written,
-        seconds=total.seconds + part.seconds,
-        changelog_rows=total.changelog_rows + part.changelog_rows,
-        rows_masked=total.rows_masked + part.rows_masked,
-        rows_remapped=total.rows_remapped + part.rows_remapped,
-        error=(part.error or total.error) if status is part.status else total.error,
-        conflicts=total.conflicts + part.conflicts,
-        after_commit_failures=total.after_commit_failures + part.after_commit_failures,
-    )
+    error = (part.error or total.error) if status is part.status else total.error
+    return replace(total, **{**sums(total, part), "status": status, "error": error})
 
 
 def _joined(total: CompactionStatus, part: CompactionStatus) -> CompactionStatus:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
@@ -358,3 +358,20 @@ def _crc(value: object) -> str:
 
 def _dump(values: Mapping[str, object]) -> str:
     return json.dumps(values, indent=2, separators=(",", " : "), ensure_ascii=False)
+
+
+def newest_at(millis: int, ids: Sequence[int], read: Callable[[int], Snapshot | None]) -> Snapshot | None:
+    """The newest that was committed at or before a time (epoch millis), by bisection of ascending ids.
+
+    None where none was. ``read`` gives None for one that has gone, as older ones do first.
+    """
+    low, high = 0, len(ids) - 1
+    best: Snapshot | None = None
+    while low <= high:
+        middle = (low + high) // 2
+        snapshot = read(ids[middle])
+        if snapshot is None or snapshot.time_millis <= millis:
+            best, low = snapshot or best, middle + 1
+        else:
+            high = middle - 1
+    return best

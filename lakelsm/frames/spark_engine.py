@@ -11,10 +11,9 @@ from lakelsm.frames.delete_frame import key_retractions, prepared_keys, retracti
 from lakelsm.frames.frame_writer import FrameWriter
 from lakelsm.frames.prepare import prepare
 from lakelsm.frames.scan_frame import read_frame
-from lakelsm.plan.count_plan import takes_partitions_whole
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.predicate.predicate import Predicate
-from lakelsm.read.hidden_count import rows_less_hidden
+from lakelsm.read.hidden_count import counted
 from lakelsm.results import CountResult
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.spark.expressions import predicate_of
@@ -72,20 +71,11 @@ class SparkEngine:
 
     def counted(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
         """See `Engine.counted`."""
-        return counted(self.session, store, snapshot, where, fresh)
+        predicate = None if where is None else self.predicate(store, where)
+        plan = plan_read(store, snapshot, predicate, fresh)
 
+        def read() -> int:
+            with translated(store.paths.root):
+                return read_frame(self.session, store, plan, where, store.schema.primary_keys).count()
 
-def counted(
-    spark: SparkSession, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool
-) -> CountResult:
-    """Count the rows of a snapshot that match. Errors are those of a read."""
-    predicate = None if where is None else predicate_of(spark, store.schema.fields, where)
-    plan = plan_read(store, snapshot, predicate, fresh)
-    files = len(plan.merged_files)
-    whole = takes_partitions_whole(store, predicate)
-    rows = rows_less_hidden(SparkRunner(spark), store, plan) if whole else None
-    if rows is None:
-        with translated(store.paths.root):
-            rows, files = read_frame(spark, store, plan, where, store.schema.primary_keys).count(), plan.files_scanned
-    how = "files" if files else "metadata"
-    return CountResult(snapshot_id=plan.snapshot_id, rows=rows, how=how, files_opened=files)
+        return counted(self.runner, store, plan, predicate, read)

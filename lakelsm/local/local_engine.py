@@ -14,15 +14,13 @@ from lakelsm.local.arrow_rows import prepare_arrow
 from lakelsm.local.arrow_scan import ArrowScan
 from lakelsm.local.arrow_writer import ArrowWriter
 from lakelsm.local.key_set import KeySet
-from lakelsm.plan.count_plan import takes_partitions_whole
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.predicate.evaluation import check_understood
 from lakelsm.predicate.parser import parse_where
 from lakelsm.predicate.predicate import Predicate, columns
-from lakelsm.read.hidden_count import rows_less_hidden
+from lakelsm.read.hidden_count import counted
 from lakelsm.results import CountResult
 from lakelsm.runner.local_runner import LocalRunner
-from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import utc_zone
 
@@ -65,7 +63,15 @@ class LocalEngine:
 
     def counted(self, store: TableStore, snapshot: Snapshot | None, where: str | None, fresh: bool) -> CountResult:
         """See `Engine.counted`."""
-        return counted(self.runner, store, snapshot, self.exact(store, where), fresh)
+        predicate = self.exact(store, where)
+        plan = plan_read(store, snapshot, predicate, fresh)
+
+        def read() -> int:
+            names = tuple(sorted(columns(predicate))) if predicate is not None else ()
+            scan = ArrowScan(store, plan, names or tuple(store.schema.primary_keys), predicate=predicate)
+            return sum(len(batch) for batch in scan.stored_batches(self.runner))
+
+        return counted(self.runner, store, plan, predicate, read)
 
     def exact(self, store: TableStore, where: str | None) -> Predicate | None:
         """A condition that is judged here, each part of it: raises UnsupportedFeatureError for one not understood."""
@@ -74,18 +80,3 @@ class LocalEngine:
         predicate = self.predicate(store, where)
         check_understood(predicate, where)
         return predicate
-
-
-def counted(
-    runner: Runner, store: TableStore, snapshot: Snapshot | None, predicate: Predicate | None, fresh: bool
-) -> CountResult:
-    """Count the rows of a snapshot that match: the rows of files less the hidden ones, or else those of a read."""
-    plan = plan_read(store, snapshot, predicate, fresh)
-    files = len(plan.merged_files)
-    rows = rows_less_hidden(runner, store, plan) if takes_partitions_whole(store, predicate) else None
-    if rows is None:
-        names = tuple(sorted(columns(predicate))) if predicate is not None else ()
-        scan = ArrowScan(store, plan, names or tuple(store.schema.primary_keys), predicate=predicate)
-        rows, files = sum(len(batch) for batch in scan.stored_batches(runner)), plan.files_scanned
-    how = "files" if files else "metadata"
-    return CountResult(snapshot_id=plan.snapshot_id, rows=rows, how=how, files_opened=files)

@@ -6,7 +6,7 @@ vectors mask and merges hide: only files that overlap others are opened, and of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +14,12 @@ import pyarrow as pa
 
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import MergeUnit
+from lakelsm.plan.count_plan import takes_partitions_whole
 from lakelsm.plan.merge_units import packed_for_tasks
 from lakelsm.plan.read_plan import ReadPlan
+from lakelsm.predicate.predicate import Predicate
 from lakelsm.read.stale_rows import StaleRows
+from lakelsm.results import CountResult
 from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.table_store import TableStore
 
@@ -40,6 +43,18 @@ class HiddenCount:
         parts = (self.task.hidden(unit, positions=False) for unit in units)
         hidden = sum(int(np.count_nonzero(mask)) for part in parts for _, mask in part)
         yield pa.record_batch([pa.array([hidden], pa.int64())], schema=HIDDEN_COUNT_SCHEMA)
+
+
+def counted(
+    runner: Runner, store: TableStore, plan: ReadPlan, predicate: Predicate | None, read: Callable[[], int]
+) -> CountResult:
+    """Count the rows of a plan: those of its files less the hidden ones, or else those that ``read`` finds."""
+    whole = takes_partitions_whole(store, predicate)
+    rows, files = rows_less_hidden(runner, store, plan) if whole else None, len(plan.merged_files)
+    if rows is None:
+        rows, files = read(), plan.files_scanned
+    how = "files" if files else "metadata"
+    return CountResult(snapshot_id=plan.snapshot_id, rows=rows, how=how, files_opened=files)
 
 
 def rows_less_hidden(runner: Runner, store: TableStore, plan: ReadPlan) -> int | None:

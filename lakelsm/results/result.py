@@ -7,6 +7,7 @@ from dataclasses import MISSING, Field, dataclass, fields
 from datetime import datetime, timedelta
 from enum import Enum
 from html import escape
+from typing import Any
 
 #: Most characters of one value in a result's text.
 _MOST_TEXT = 80
@@ -32,6 +33,16 @@ class Result:
         """Name and text of each field that has another value than its default."""
         values = ((field, getattr(self, field.name)) for field in fields(self))
         return [(field.name, _text(value)) for field, value in values if value != _default(field)]
+
+
+def sums(first: Result, second: Result) -> dict[str, Any]:
+    """The fields of numbers and tuples of two results of one class, added up."""
+    pairs = ((field.name, getattr(first, field.name), getattr(second, field.name)) for field in fields(first))
+    return {name: one + two for name, one, two in pairs if _adds_up(one) and _adds_up(two)}
+
+
+def _adds_up(value: object) -> bool:
+    return isinstance(value, (int, float, tuple)) and not isinstance(value, bool)
 
 
 def _default(field: Field[object]) -> object:

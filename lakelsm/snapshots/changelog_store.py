@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.file_names import changelog_id_of
 from lakelsm.format.paths import TablePaths
-from lakelsm.format.snapshot import Snapshot
+from lakelsm.format.snapshot import Snapshot, newest_at
 from lakelsm.snapshots.json_file import checked_bytes
 from lakelsm.snapshots.snapshot_manager import MAX_SNAPSHOT_BYTES
 from lakelsm.storage import FileIO
@@ -42,17 +42,7 @@ class ChangelogStore:
 
     def at_or_before(self, millis: int) -> Snapshot | None:
         """Return the newest that was committed at or before a time (epoch millis), by bisection; None where none was."""
-        ids = self.ids()
-        low, high = 0, len(ids) - 1
-        best: Snapshot | None = None
-        while low <= high:
-            middle = (low + high) // 2
-            changelog = self.try_get(ids[middle])
-            if changelog is None or changelog.time_millis <= millis:
-                best, low = changelog or best, middle + 1
-            else:
-                high = middle - 1
-        return best
+        return newest_at(millis, self.ids(), self.try_get)
 
     def keep(self, snapshot: Snapshot) -> None:
         """Keep the changelog of a snapshot that is about to expire, and tell of it by LATEST."""

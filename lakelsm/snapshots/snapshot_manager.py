@@ -10,7 +10,7 @@ from itertools import pairwise
 from lakelsm.errors import CorruptTableError, SnapshotNotFoundError
 from lakelsm.format.file_names import MANIFEST_LIST_PREFIX, snapshot_id_of
 from lakelsm.format.paths import TablePaths
-from lakelsm.format.snapshot import Snapshot
+from lakelsm.format.snapshot import Snapshot, newest_at
 from lakelsm.json_document import parse_object
 from lakelsm.snapshots.consumer_store import ConsumerStore
 from lakelsm.storage import FileIO
@@ -144,17 +144,7 @@ class SnapshotManager:
 
         Raises SnapshotNotFoundError where the table has none, or only newer ones.
         """
-        ids = self.ids()
-        low, high = 0, len(ids) - 1
-        best: Snapshot | None = None
-        while low <= high:
-            middle = (low + high) // 2
-            snapshot = self.try_get(ids[middle])
-            if snapshot is None or snapshot.time_millis <= millis:
-                best = snapshot or best
-                low = middle + 1
-            else:
-                high = middle - 1
+        best = newest_at(millis, self.ids(), self.try_get)
         if best is None:
             raise SnapshotNotFoundError(self._why_none_before(millis))
         return best

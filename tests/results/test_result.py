@@ -26,6 +26,7 @@ from lakelsm.results import (
     TagInfo,
     UpkeepStatus,
 )
+from lakelsm.results.result import sums
 
 TIME = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 ISO = "2026-01-02T03:04:05+00:00"
@@ -103,6 +104,13 @@ def test_a_long_value_is_cut_in_the_text_and_escaped_in_html() -> None:
     assert "&lt;b&gt;&amp;" in html and "<b>" not in html and html.count("<tr>") == len(fields(finding))
     assert "<tr><th>rows</th><td>7</td></tr>" in CommitResult(snapshot_id=1, rows=7)._repr_html_()
     assert "files" not in CommitResult(snapshot_id=1, rows=7)._repr_html_()
+
+
+def test_numbers_and_tuples_of_two_results_add_up() -> None:
+    one = OrphanResult(table="t", older_than=TIME, files=2, examples=("a",), seconds=0.5, complete=False)
+    two = OrphanResult(table="t", older_than=TIME, files=3, examples=("b",), seconds=1.0)
+    added = {name: value for name, value in sums(one, two).items() if value}
+    assert added == {"files": 5, "examples": ("a", "b"), "seconds": 1.5}
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -15,7 +15,7 @@ from pyroaring import BitMap
 
 from lakelsm.errors import CorruptTableError, StorageError
 from lakelsm.format.data_file.file_check import refused_read
-from lakelsm.format.index.deletion_vectors import AROUND, VERSION, decode_vector
+from lakelsm.format.index.deletion_vector_file import AROUND, VERSION, decode_vector
 
 #: Size of the largest index file that is read.
 _MAX_BYTES = 1 << 30

@@ -70,13 +70,24 @@ class FoundFiles:
     @property
     def bytes(self) -> int:
         """What all come to. Indexes beside data files, and statistics, are not counted: nothing tells their sizes."""
-        entries = (*self.data.values(), *self.changelog.values())
         named = (self.manifests, self.lists, self.index, self.statistics)
-        return sum(entry.file.file_size for entry in entries) + sum(sum(sizes.values()) for sizes in named)
+        return sum(entry.file.file_size for entry in self.entries) + sum(sum(sizes.values()) for sizes in named)
+
+    @property
+    def entries(self) -> list[ManifestEntry]:
+        """Entries of the data and changelog files."""
+        return [*self.data.values(), *self.changelog.values()]
+
+    def paths(self, store: TableStore) -> tuple[list[str], list[str], list[str]]:
+        """Paths in the order of deletion, so that a run that stops leaves orphans alone: data and changelog files, each
+        followed by those that belong to it; manifests, index and statistics files; what names these.
+        """
+        of = store.paths
+        named = [*map(of.manifest, self.manifests), *map(of.index, self.index), *map(of.statistics, self.statistics)]
+        return _data_paths(store, self.entries), named, list(map(of.manifest, self.lists))
 
 
-def paths_of(store: TableStore, entries: Iterable[ManifestEntry]) -> list[str]:
-    """Where data or changelog files lie, each followed by the files that belong to it."""
+def _data_paths(store: TableStore, entries: Iterable[ManifestEntry]) -> list[str]:
     directories: dict[tuple[bytes, int], str] = {}
     paths: list[str] = []
     for entry in entries:

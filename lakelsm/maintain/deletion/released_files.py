@@ -16,7 +16,6 @@ from lakelsm.maintain.deletion.needed_files import (
     NeededFiles,
     file_key,
     if_there,
-    paths_of,
     unexpired_snapshots,
 )
 from lakelsm.snapshots.branch_store import RetainedBranch
@@ -136,13 +135,9 @@ class ReleasedFiles:
                 needed.keep_delta(changelog)
 
     def delete(self) -> DeletedFiles:
-        """Delete what is left: data files first, then what names them, so that a run that stops leaves orphans alone."""
-        found, paths, file_io = self.found, self._store.paths, self._store.file_io
-        entries = [*found.data.values(), *found.changelog.values()]
-        deleted = delete_unneeded(file_io, paths_of(self._store, entries))
-        named = [*map(paths.manifest, found.manifests), *map(paths.index, found.index)]
-        deleted += delete_unneeded(file_io, [*named, *map(paths.statistics, found.statistics)])
-        return deleted + delete_unneeded(file_io, map(paths.manifest, found.lists))
+        """Delete what is left, in the order of `FoundFiles.paths`."""
+        waves = self.found.paths(self._store)
+        return sum((delete_unneeded(self._store.file_io, paths) for paths in waves), DeletedFiles())
 
     def _states(
         self, retained: Sequence[RetainedBranch], newest: Snapshot | None

@@ -18,12 +18,13 @@ from dataclasses import dataclass, replace
 from lakelsm.errors import CommitConflictError, CorruptTableError
 from lakelsm.format.manifest import ManifestEntry
 from lakelsm.maintain.deletion.file_deletion import DeletedFiles, delete_empty_directories, delete_unneeded
-from lakelsm.maintain.deletion.needed_files import FoundFiles, paths_of
+from lakelsm.maintain.deletion.needed_files import FoundFiles
 from lakelsm.maintain.deletion.released_files import are_retained
 from lakelsm.maintain.expiry.expired_files import ExpiredFiles
 from lakelsm.maintain.expiry.expiry_range import ExpiryRange, expiry_range, is_due
 from lakelsm.maintain.expiry.retention import Retention, limit_text, snapshot_retention
 from lakelsm.results import ExpiryResult
+from lakelsm.results.result import sums
 from lakelsm.snapshots.branch_store import RetainedBranch
 from lakelsm.snapshots.consumer_store import ROLLBACK_CONSUMER
 from lakelsm.snapshots.table_store import TableStore
@@ -122,19 +123,9 @@ def _added(total: ExpiryResult | None, result: ExpiryResult) -> ExpiryResult:
     """What several runs did, the last of which is ``result``."""
     if total is None:
         return result
-    return replace(
-        result,
-        snapshots=total.snapshots + result.snapshots,
-        changelogs_kept=total.changelogs_kept + result.changelogs_kept,
-        changelogs_expired=total.changelogs_expired + result.changelogs_expired,
-        data_files=total.data_files + result.data_files,
-        changelog_files=total.changelog_files + result.changelog_files,
-        metadata_files=total.metadata_files + result.metadata_files,
-        bytes=total.bytes + result.bytes,
-        failures=total.failures + result.failures,
-        held_by=tuple(dict.fromkeys(total.held_by + result.held_by)),
-        protected_files=total.protected_files + result.protected_files,
-    )
+    held = tuple(dict.fromkeys(total.held_by + result.held_by))
+    oldest = result.earliest_snapshot_id
+    return replace(result, **{**sums(total, result), "held_by": held, "earliest_snapshot_id": oldest})
 
 
 def _check_not_rolled_back(store: TableStore, going: ExpiryRange) -> None:
@@ -171,25 +162,17 @@ class _Deletion:
         self._check_first()
         for snapshot in self.going.turned:
             self.store.changelogs.keep(snapshot)
-        entries = [*self.found.data.values(), *self.found.changelog.values()]
-        deleted = self._delete(paths_of(self.store, entries))
+        data, named, lists = self.found.paths(self.store)
+        deleted = self._delete(data)
         if self.store.options.snapshot_clean_empty_directories:
-            delete_empty_directories(self.store.file_io, _directories(self.store, entries))
+            delete_empty_directories(self.store.file_io, _directories(self.store, self.found.entries))
         self._check_first()
-        paths, found = self.store.paths, self.found
-        deleted += self._delete(
-            [
-                *map(paths.manifest, found.manifests),
-                *map(paths.index, found.index),
-                *map(paths.statistics, found.statistics),
-            ]
-        )
-        deleted += self._delete(map(paths.manifest, found.lists))
+        deleted += self._delete(named) + self._delete(lists)
         self._check_first()
         for changelog in self.going.changelogs:
-            deleted += self._delete([paths.changelog(changelog.id)])
+            deleted += self._delete([self.store.paths.changelog(changelog.id)])
         for snapshot in self.going.snapshots:
-            deleted += self._delete([paths.snapshot_file(snapshot.id)])
+            deleted += self._delete([self.store.paths.snapshot_file(snapshot.id)])
         if self.going.changelogs:
             self.store.changelogs.announce_earliest(self.going.first_changelog)
         return deleted

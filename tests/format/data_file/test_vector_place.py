@@ -15,7 +15,7 @@ from pyroaring import BitMap
 
 from lakelsm.errors import CorruptTableError
 from lakelsm.format.data_file.vector_place import VectorPlace, masked_alike, positions_within, read_vectors
-from lakelsm.format.index.deletion_vectors import encode_vectors
+from lakelsm.format.index.deletion_vector_file import encode_vectors
 
 
 def placed(path: Path, vectors: dict[str, BitMap], bitmap64: bool = False) -> dict[str, VectorPlace]:

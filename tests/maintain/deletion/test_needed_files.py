@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakelsm.errors import CorruptTableError
-from lakelsm.maintain.deletion.needed_files import FoundFiles, NeededFiles, file_key, paths_of
+from lakelsm.maintain.deletion.needed_files import FoundFiles, NeededFiles, file_key
 from tests.commit.commit_table import ReadingFileIO
 from tests.maintain.expiry.expiry_table import ExpiryTable
 
@@ -75,6 +75,7 @@ def test_a_data_file_goes_with_what_belongs_to_it(tmp_path: Path) -> None:
     entry = table.new("b", 1)
     entry.file.extra_files = (f"{entry.file.file_name}.index",)
     name = f"{table.paths.root}/dt=b/bucket-1/{entry.file.file_name}"
-    assert paths_of(table.store, [entry]) == [name, f"{name}.index"]
     found = FoundFiles(data={file_key(entry): entry}, manifests={"m": 5}, lists={"l": 2})
+    directory = table.store.paths.manifest_dir
+    assert found.paths(table.store) == ([name, f"{name}.index"], [f"{directory}/m"], [f"{directory}/l"])
     assert (found.metadata, found.bytes) == (2, 1007)

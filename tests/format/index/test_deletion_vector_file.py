@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from lakelsm.format.index.deletion_vectors import decode_vector, encode_vectors
+from lakelsm.format.index.deletion_vector_file import decode_vector, encode_vectors
 
 #: Whole files that Java wrote, by layout: rows 5, 7 and 99 are masked.
 JAVA = {
