@@ -13,12 +13,11 @@ from lakelsm.options.engine_options import EngineOptions
 from lakelsm.options.field_options import FieldOptions, parse_field_options
 from lakelsm.options.file_index_options import ColumnIndex, parse_file_indexes
 from lakelsm.options.layout_options import LayoutOptions
-from lakelsm.options.lookup_options import LookupOptions
+from lakelsm.options.lookup_options import LookupOptions, QueryServerOptions
 from lakelsm.options.maintenance_options import MaintenanceOptions
 from lakelsm.options.option import Option
 from lakelsm.options.option_enums import ChangelogProducer, MergeEngine, SortOrder
 from lakelsm.options.partition_options import PartitionOptions
-from lakelsm.options.query_server_options import QueryServerOptions
 from lakelsm.options.tag_options import TagOptions
 
 

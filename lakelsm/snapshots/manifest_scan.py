@@ -90,6 +90,12 @@ def read_live_batches(
     return live
 
 
+def live_entries(batches: Sequence[EntryBatch], keep_partitions: PartitionFilter | None = None) -> list[ManifestEntry]:
+    """Return the entries of a snapshot's batches whose file is live, in their order. See read_live_entries."""
+    wanted = [_wanted(batch, keep_partitions, None) for batch in batches]
+    return [entry for batch, rows in _live(batches, wanted) for entry in batch.entries(rows)]
+
+
 def read_batches(file_io: FileIO, paths: TablePaths, snapshot: Snapshot) -> list[EntryBatch]:
     """Return all entries of ``snapshot``, those that delete files too, for what the counts of all of them tell."""
     return _open(file_io, paths, _metas_with_entries(file_io, paths, snapshot), None)

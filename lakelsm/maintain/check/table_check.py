@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from lakelsm.errors import InvalidInputError
-from lakelsm.format.manifest import FileKind, ManifestEntry
+from lakelsm.format.manifest import ManifestEntry
 from lakelsm.format.paths import MAIN_BRANCH, TablePaths
 from lakelsm.maintain.check.audit_plan import CheckedData
 from lakelsm.maintain.check.branch_references import BranchReferences
@@ -26,7 +24,7 @@ from lakelsm.results import CheckResult
 from lakelsm.runner.runner import Runner
 from lakelsm.snapshots.deletion_vectors import DeletionVectors
 from lakelsm.snapshots.hash_indexes import HashIndexes
-from lakelsm.snapshots.manifest_scan import PartitionFilter
+from lakelsm.snapshots.manifest_scan import live_entries
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings
@@ -160,7 +158,7 @@ class _Check:
 
     def _check_state(self, store: TableStore, state: CheckedState, references: BranchReferences) -> int:
         """Judge a state's live files; return how many there are."""
-        entries = _live_entries(state, partition_filter(store, self._scope.partitions))
+        entries = live_entries(state.batches, partition_filter(store, self._scope.partitions))
         live = LiveState(store, state.snapshot, self._findings, owner=state.owner, schemas=references.schemas.keys())
         sound = live.judge_files(entries)
         vectors: DeletionVectors | None = None
@@ -177,19 +175,3 @@ class _Check:
         if deadline is not None and self._monotonic() - self._began > deadline:
             self._complete = False
         return self._complete
-
-
-def _live_entries(state: CheckedState, keep: PartitionFilter | None) -> list[ManifestEntry]:
-    """The live entries of a state, in the order of its manifests."""
-    deleted = set()
-    for batch in state.batches:
-        deleted.update(batch.identities(np.flatnonzero(batch.kinds == FileKind.DELETE)))
-    found: list[ManifestEntry] = []
-    for batch in state.batches:
-        wanted = batch.kinds == FileKind.ADD
-        if keep is not None and batch.count:
-            wanted &= np.asarray(keep(batch.partitions), np.bool_)[batch.partition_codes]
-        rows = np.flatnonzero(wanted)
-        entries = batch.entries(rows)
-        found += [entry for entry in entries if entry.identity not in deleted] if deleted else entries
-    return found
