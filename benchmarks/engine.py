@@ -37,7 +37,7 @@ def create(config: BenchConfig, warehouse: Path, more: Mapping[str, str] | None 
 
 def list_live_files(config: BenchConfig) -> None:
     """Write the paths of the data files of the newest snapshot of ``state`` beside the tables."""
-    plan = open_table(config.table("state")).plan()
+    plan = open_table(config.table("state")).explain()
     paths = [file.path.removeprefix("file://").removeprefix("file:") for file in (*plan.raw_files, *plan.merged_files)]
     config.live_files.write_text(json.dumps(paths), encoding="utf-8")
 

@@ -103,7 +103,7 @@ class LookupLane:
         )
 
     def _scan(self) -> Contender:
-        files = [file.path.removeprefix("file://") for file in open_table(self.path).plan().raw_files]
+        files = [file.path.removeprefix("file://") for file in open_table(self.path).explain().raw_files]
 
         def scan() -> int:
             reader = ds.dataset(files).scanner(columns=[KEY, *LOOKUP_COLUMNS]).to_reader()

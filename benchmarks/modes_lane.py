@@ -86,7 +86,7 @@ class ModeTables:
     def stored(self, mode: str) -> dict[str, int]:
         """Bytes of the table after the upserts: of its newest snapshot's data files, and of all that lies there."""
         path = self._upserted(mode)
-        live = open_table(path).files().agg({"file_size_in_bytes": "sum"}).collect()[0][0]
+        live = open_table(path).inspect.files().to_spark().agg({"file_size_in_bytes": "sum"}).collect()[0][0]
         every = sum(os.path.getsize(Path(root) / name) for root, _, names in os.walk(path) for name in names)
         return {LIVE_FILES: live, ALL_FILES: every}
 

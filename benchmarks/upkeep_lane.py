@@ -54,7 +54,7 @@ def _expiry(config: BenchConfig, kept: Path) -> list[Contender]:
     scratch = config.scratch / "expired"
 
     def expire() -> object:
-        return open_table(scratch).expire_snapshots(retain_last=SNAPSHOTS - _EXPIRED, max_deletes=_EXPIRED)
+        return open_table(scratch).maintenance.expire_snapshots(retain_last=SNAPSHOTS - _EXPIRED, max_deletes=_EXPIRED)
 
     def check(result: object) -> None:
         found = getattr(result, "data_files", None)
@@ -70,7 +70,7 @@ def _search(config: BenchConfig, searched: Path) -> list[Contender]:
         assert getattr(result, "files", None) == orphans, f"wrong answer: {result}, expected {orphans} orphans"
 
     def search() -> object:
-        return open_table(searched).remove_orphans("1 day", dry_run=True, engine="local")
+        return open_table(searched).maintenance.remove_orphans("1 day", dry_run=True, engine="local")
 
     return [Contender(ENGINE, search, check=check), Contender(DIRECTORY_WALK, lambda: _walked(searched))]
 
@@ -101,7 +101,7 @@ def _check(config: BenchConfig, kept: Path) -> list[Contender]:
                 found += sum(1 for _ in fastavro.reader(file))
         return found
 
-    ours = Contender(ENGINE, lambda: open_table(kept).check(data="none", engine="local"), check=check)
+    ours = Contender(ENGINE, lambda: open_table(kept).maintenance.check(data="none", engine="local"), check=check)
     return [ours, Contender(BARE_AVRO, decode)]
 
 

@@ -79,7 +79,7 @@ class VectorTables:
         percent = int(operation.rpartition("-")[2])
         path = self.config.table(f"vector-{percent}")
         where = WHERE if operation.startswith("vector-where") else None
-        files = [file.path for file in open_table(path).plan().raw_files]
+        files = [file.path for file in open_table(path).explain().raw_files]
 
         def read() -> DataFrame:
             frame: DataFrame = open_table(path).read(where=where)

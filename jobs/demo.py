@@ -148,7 +148,7 @@ class Demo:
         text = f"{files} files, {rows:,} stored rows, {size / _MIB:.1f} MiB"
         self.screen.say(f"   {text}")
         where = f"month = {min(_TRAVEL_MONTH, self.months)} AND carrier = 'UA'"
-        plan = table.plan(where)
+        plan = table.explain(where)
         self.screen.say(f'   read(where="{where}") opens {plan.files_scanned} of {plan.files_live} files')
         return text
 
@@ -205,7 +205,7 @@ class Demo:
     def _time_travel(self, spark: SparkSession, table: Table, flights: pd.DataFrame) -> str:
         month = min(_TRAVEL_MONTH, self.months)
         snapshot = (month - 1) * len(STEPS) + STEPS.index("departures") + 1
-        table.read(snapshot_id=snapshot).createOrReplaceTempView("flights")
+        table.at(snapshot=snapshot).read().createOrReplaceTempView("flights")
         row = spark.sql(MOMENT_QUERY).first()
         seen = Moment(*row) if row else None
         if seen:
@@ -220,7 +220,7 @@ def _layout(table: Table) -> tuple[Cells, int]:
     """Files and rows by month, bucket and level, and the bytes of all of them."""
     cells: dict[tuple[str, int], dict[int, tuple[int, int]]] = {}
     size = 0
-    for row in table.buckets().collect():
+    for row in table.inspect.buckets().to_spark().collect():
         month = f"{int(row.partition.removeprefix('month=')):02d}"
         cells.setdefault((month, row.bucket), {})[row.level] = (row.files, row.records)
         size += row.bytes

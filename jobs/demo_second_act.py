@@ -107,7 +107,7 @@ class SecondAct:
 
     def _changes(self, status: Table, start: int | None) -> tuple[DataFrame, int]:
         """The changes after snapshot ``start``, and the snapshot up to which they go."""
-        end = status.status().snapshot_id
+        end = status.inspect.status().snapshot_id
         assert end is not None, "the batch has been written"
         self.screen.say(f"   changelog(start={start}, end={end})")
         return status.changelog(start, end), end

@@ -44,7 +44,7 @@ class ThirdAct:
         with screen.step("Corrections arrive") as remarks:
             table.write(self.spark.createDataFrame(changes), row_kind=OP)
             screen.say(f"   cancelled flights go, and arrivals over {LATE} minutes late are known now")
-            waiting = table.status()
+            waiting = table.inspect.status()
             screen.say(f"   status(): {waiting.level0_rows:,} rows in {waiting.level0_files} files wait in level 0")
             remarks.append(f"{len(changes):,} changes")
             self._ask(table, "corrections wait", then)
@@ -67,7 +67,7 @@ class ThirdAct:
 
     def _ask(self, table: Table, moment: str, want: Answer, *, fresh: bool = False) -> str:
         """The query's answer, compared with pandas; its cost is kept for the table at the end."""
-        plan = table.plan(fresh=fresh)
+        plan = table.explain(fresh=fresh)
         start = time.perf_counter()
         table.read(fresh=fresh).createOrReplaceTempView("flights")
         answer: Answer = [tuple(row) for row in self.spark.sql(QUERY).collect()]
@@ -83,7 +83,7 @@ class ThirdAct:
             f"   compact(): {done.rows_read:,} rows read, {done.rows_written:,} written, {done.rows_masked:,} masked "
             f"in {done.seconds:.1f} s"
         )
-        files = table.files().orderBy("bucket", "level")
+        files = table.inspect.files().to_spark().orderBy("bucket", "level")
         rows = [tuple(row) for row in files.select("bucket", "level", "record_count", "masked_record_count").collect()]
         self.screen.table(("bucket", "level", "rows", "masked"), rows)
         masked = sum(row[-1] for row in rows)

@@ -7,7 +7,7 @@ What a value means (does the table have this column, this tag?) is for those to 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from itertools import islice
@@ -34,6 +34,8 @@ _LEAST_TASK_MEMORY = 16 << 20
 LONGEST_NAME = 255
 #: How the names of tags' files begin (docs/format.md 1).
 TAG_PREFIX = "tag-"
+#: Precedes the name of a tag in a text that could also be a time.
+TAG_POINT = "tag:"
 #: How the names of consumers' files begin.
 CONSUMER_PREFIX = "consumer-"
 #: How the names of branches' directories begin (docs/format.md 1).
@@ -237,16 +239,33 @@ def checked_time(argument: str, value: object) -> Moment | None:
     raise wrong_argument(argument, value, MOMENT_FORMS)
 
 
-def checked_point(argument: str, value: object, *, least: int) -> int | str | Moment | None:
-    """A snapshot: its id, the name of a tag, or a point in time."""
-    if value is None:
-        return None
+def checked_point(
+    argument: str, value: object, *, least: int, is_tag: Callable[[str], bool]
+) -> int | str | Moment | None:
+    """A snapshot: its id, the name of a tag (as text), or a point in time.
+
+    A text is a time if it parses as one, else the name of a tag, which 'tag:' may precede. ``is_tag`` tells whether a
+    tag exists. Raises InvalidInputError for the text of a time that is the name of a tag too.
+    """
     if isinstance(value, str):
-        return checked_tag(argument, value)
+        if value.startswith(TAG_POINT):
+            return checked_tag(argument, value[len(TAG_POINT) :], optional=False)
+        try:
+            moment = Moment.of_text(value)
+        except ValueError:
+            return checked_tag(argument, value, optional=False)
+        if is_tag(value):
+            raise InvalidInputError(
+                f"{argument} is {_shown(value)}, a time and the name of a tag: write {_shown(TAG_POINT + value)} for the "
+                "tag, or pass the time as a datetime."
+            )
+        return moment
+    if value is None or isinstance(value, Moment):
+        return value
     if isinstance(value, datetime):
         return checked_time(argument, value)
     if _integer(value) is None:
-        raise wrong_argument(argument, value, "a snapshot id, the name of a tag, or a datetime")
+        raise wrong_argument(argument, value, "a snapshot id, a time, or the name of a tag such as 'tag:release-1'")
     return checked_number(argument, value, least=least)
 
 

@@ -329,8 +329,8 @@ class Catalog:
         parsed = TableName.parse(name, argument)
         if parsed.branch != MAIN_BRANCH:
             raise InvalidInputError(
-                f"{argument} is {name!r}, a branch of a table: make and delete branches with the methods create_branch "
-                f"and delete_branch of the table {parsed.of_main}."
+                f"{argument} is {name!r}, a branch of a table: make and delete branches with table.branches.create and "
+                f"table.branches.delete of the table {parsed.of_main}."
             )
         return TablePaths(table_path(self._root, parsed.database, parsed.table), name)
 

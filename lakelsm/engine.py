@@ -85,6 +85,13 @@ def local_engine() -> LocalEngine:
     return LocalEngine()
 
 
+def spark_session(spark: SparkSession | None = None) -> SparkSession:
+    """The session given, the active one, or a new local one, which starts a JVM."""
+    from lakelsm.frames.spark_engine import SparkEngine
+
+    return SparkEngine(spark).session
+
+
 def opened_storage(
     location: str, spark: SparkSession | None, storage_options: Mapping[str, object] | None
 ) -> tuple[FileIO, str]:

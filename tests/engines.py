@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lakelsm import Catalog, CommitResult, Table
+from lakelsm import Catalog, Table
 from lakelsm.engine import Engine, chosen_engine
-from lakelsm.results import CompactionResult
+from lakelsm.results import CommitResult, CompactionResult
 from lakelsm.types import parse_columns
 from lakelsm.write.batch_write import BatchWriter
 from tests.spark_frames import arrow_of
@@ -91,12 +91,16 @@ class TableEngine:
     def changes(self, table: Table, *between: Any, **more: Any) -> list[Row]:
         """The changes as tuples, in their order."""
         if self.spark is None:
-            return plain_rows(table.changelog_arrow(*between, **more))
+            return plain_rows(table.changelog_reader(*between, **more).read_all())
         return [tuple(row) for row in table.changelog(*between, **more).collect()]
 
     def changelog(self, table: Table, *between: Any, **more: Any) -> Any:
         """The changes as what the engine writes."""
-        return (table.changelog_arrow if self.spark is None else table.changelog)(*between, **more)
+        return (
+            table.changelog_reader(*between, **more).read_all()
+            if self.spark is None
+            else table.changelog(*between, **more)
+        )
 
     def compact(self, table: Table, full: bool = False, **more: Any) -> CompactionResult:
         return table.compact(full, engine=self.name, **more)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm import CorruptTableError, StorageError, Table
+from lakelsm import Table
+from lakelsm.errors import CorruptTableError, StorageError
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.storage import LocalFileIO
 

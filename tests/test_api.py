@@ -8,6 +8,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import types
 import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,57 +20,39 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 import lakelsm
-from lakelsm import (
-    AnalyzeResult,
-    BranchInfo,
-    BucketStatus,
-    Catalog,
-    CheckFinding,
-    CheckResult,
-    CommitResult,
-    CompactionResult,
-    CompactionStatus,
-    ConsumerExpiryResult,
-    ConsumerInfo,
-    CountResult,
-    ErrorKind,
-    ExpiryResult,
-    FastForwardResult,
-    Lookup,
-    MaintenanceRun,
-    OrphanResult,
-    PartitionDropResult,
-    PartitionExpiryResult,
-    PartitionInfo,
-    PlannedCompaction,
-    RollbackResult,
-    Staleness,
-    Table,
-    TableStatus,
-    TagDeletionResult,
-    TagInfo,
-    UpkeepStatus,
-)
+from lakelsm import Catalog, Lookup, Table, TableView, errors, results, schema_changes
+from lakelsm.errors import ErrorKind
+from lakelsm.results import CompactionStatus
 from lakelsm.system_tables.file_tables import LAYOUT
-from lakelsm.system_tables.metadata_tables import HISTORY
+from lakelsm.system_tables.metadata_tables import COMMITS
+from lakelsm.table import (
+    ResultTable,
+    SnapshotInspection,
+    TableBranches,
+    TableConsumers,
+    TableInspection,
+    TableMaintenance,
+    TableTags,
+)
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
 CODE = re.findall(r"`([^`]+)`", PAGE)
 EXPORTED = {name: getattr(lakelsm, name) for name in lakelsm.__all__}
-RESULTS = [CommitResult, CompactionResult, CountResult, TableStatus, BucketStatus, PlannedCompaction, Staleness]
-RESULTS += [UpkeepStatus]
-RESULTS += [MaintenanceRun, OrphanResult, ExpiryResult, AnalyzeResult]
-RESULTS += [RollbackResult, ConsumerInfo, ConsumerExpiryResult]
-RESULTS += [BranchInfo, FastForwardResult, PartitionDropResult, PartitionExpiryResult, PartitionInfo]
-RESULTS += [TagInfo, TagDeletionResult]
-RESULTS += [CheckResult, CheckFinding]
+NAMESPACES = (TableMaintenance, TableTags, TableBranches, TableConsumers, TableInspection)
+RESULTS = [each for name, each in vars(results).items() if name in results.__all__ and dataclasses.is_dataclass(each)]
+PUBLIC = {*EXPORTED.values(), *NAMESPACES, SnapshotInspection, ResultTable}
+PUBLIC |= {
+    each for module in (errors, results, schema_changes) for each in vars(module).values() if inspect.isclass(each)
+}
 #: What the modules of the public face name in types alone, as they load it when it is asked for.
 LATE = {
+    "AnyTable": Table,
     "DataFrame": DataFrame,
     "Lookup": Lookup,
     "SparkSession": SparkSession,
     "StructType": StructType,
     "pandas": pandas,
+    "polars": types.SimpleNamespace(DataFrame=object),
 }
 _EMPTY = inspect.Parameter.empty
 
@@ -80,7 +63,12 @@ def public_methods(kind: type) -> dict[str, Callable[..., Any]]:
     return {name: each.__func__ if isinstance(each, staticmethod) else each for name, each in found.items()}
 
 
-FACE = [(kind, name, each) for kind in (Catalog, Table, Lookup) for name, each in public_methods(kind).items()]
+FACE = [
+    (kind, name, each)
+    for kind in (Catalog, Table, *NAMESPACES, ResultTable, Lookup)
+    for name, each in public_methods(kind).items()
+]
+FACE += [(TableView, name, each) for name, each in vars(TableView).items() if not name.startswith("_")]
 METHODS = [(kind, name, each) for kind, name, each in FACE if not isinstance(each, property)]
 
 
@@ -91,8 +79,22 @@ def called(function: Callable[..., Any]) -> str:
     return str(signature.replace(parameters=parameters, return_annotation=_EMPTY))
 
 
+#: How the page names the classes of namespaces.
+LABELS: dict[type, str] = {
+    TableMaintenance: "Table.maintenance",
+    TableTags: "Table.tags",
+    TableBranches: "Table.branches",
+    TableConsumers: "Table.consumers",
+    TableInspection: "Table.inspect",
+}
+
+
+def label(kind: type) -> str:
+    return LABELS.get(kind, kind.__name__)
+
+
 def section(kind: type, name: str) -> str:
-    found = re.search(rf"^### `{kind.__name__}\.{name}\b.*?(?=^##)", PAGE, re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^### `{label(kind)}\.{name}\b.*?(?=^##)", PAGE, re.MULTILINE | re.DOTALL)
     assert found is not None, f"no heading for {kind.__name__}.{name}"
     return found[0]
 
@@ -112,7 +114,7 @@ def test_every_exported_name_is_on_the_page() -> None:
 @pytest.mark.parametrize(("kind", "name", "each"), FACE)
 def test_every_public_method_and_property_has_a_heading_that_is_its_signature(kind: type, name: str, each: Any) -> None:
     call = "" if isinstance(each, property) else called(each)
-    assert section(kind, name).splitlines()[0] == f"### `{kind.__name__}.{name}{call}`"
+    assert section(kind, name).splitlines()[0] == f"### `{label(kind)}.{name}{call}`"
     function = each.fget if isinstance(each, property) else each
     assert inspect.getdoc(function)
 
@@ -136,7 +138,7 @@ def test_every_type_that_a_public_method_takes_or_returns_is_exported(kind: type
     hints = typing.get_type_hints(function, {**LATE, **vars(importlib.import_module(function.__module__))})
     assert "return" in hints
     found = {part for hint in hints.values() for part in classes_in(hint) if part.__module__.startswith("lakelsm")}
-    assert sorted(part.__name__ for part in found if part not in EXPORTED.values()) == []
+    assert sorted(part.__name__ for part in found if part not in PUBLIC) == []
 
 
 @pytest.mark.parametrize("kind", RESULTS)
@@ -144,7 +146,7 @@ def test_every_value_of_a_result_is_on_the_page_and_its_type_is_exported(kind: t
     assert [field.name for field in dataclasses.fields(kind) if field.name not in CODE] == []
     hints = typing.get_type_hints(kind, {**vars(importlib.import_module(kind.__module__)), "ClassVar": typing.ClassVar})
     found = {part for hint in hints.values() for part in classes_in(hint) if part.__module__.startswith("lakelsm")}
-    assert found <= set(EXPORTED.values())
+    assert found <= PUBLIC
 
 
 @pytest.mark.parametrize("kind", [CompactionStatus, ErrorKind])
@@ -153,14 +155,13 @@ def test_every_text_that_schedulers_read_is_on_the_page(kind: type[enum.Enum]) -
 
 
 def test_every_schema_change_is_on_the_page_with_its_arguments() -> None:
-    for change in typing.get_args(lakelsm.SchemaChange):
-        assert change in EXPORTED.values()
+    for change in typing.get_args(lakelsm.schema_changes.SchemaChange):
         assert f"{change.__name__}{called(change)}" in CODE
 
 
-@pytest.mark.parametrize(("name", "schema"), [("snapshots", HISTORY.schema), ("files", LAYOUT.schema)])
+@pytest.mark.parametrize(("name", "schema"), [("snapshots", COMMITS.schema), ("files", LAYOUT.schema)])
 def test_the_columns_of_a_system_table_are_on_the_page_in_their_order(name: str, schema: Any) -> None:
-    told = re.findall(r"`(\w+)`", section(Table, name).split("DataFrame: ")[1])
+    told = re.findall(r"`(\w+)`", section(TableInspection, name).split("Columns: ")[1])
     assert [column for column in told if column in schema.names] == schema.names
 
 
@@ -169,3 +170,8 @@ def test_what_is_exported_is_sorted_and_what_is_public_there_is_exported() -> No
     rooms = {module.name for module in pkgutil.iter_modules(lakelsm.__path__)}
     public = {name for name in dir(lakelsm) if not name.startswith("_")} - rooms - {"TYPE_CHECKING"}
     assert public | {"__version__"} == set(lakelsm.__all__)
+
+
+def test_the_front_door_is_narrow() -> None:
+    assert len(lakelsm.__all__) <= 25
+    assert len([name for name in dir(Table) if not name.startswith("_")]) <= 25

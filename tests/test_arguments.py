@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lakelsm import Catalog, InvalidInputError, Table, TableNotFoundError, UnsupportedFeatureError
+from lakelsm import Catalog, Table
 from lakelsm.arguments import (
     Age,
     checked_age,
@@ -37,7 +37,7 @@ from lakelsm.arguments import (
     option_texts,
     wrong_argument,
 )
-from lakelsm.errors import StorageError
+from lakelsm.errors import InvalidInputError, StorageError, TableNotFoundError, UnsupportedFeatureError
 from lakelsm.schema_changes import SetOption
 from lakelsm.types import DataField, parse_type
 from tests.hostile_values import plain_values
@@ -195,7 +195,7 @@ def test_options_may_be_numbers_and_booleans_everywhere(catalog: Catalog) -> Non
         "bucket": "4", "write-only": "true", "compaction.small-file-ratio": "0.5", "num-levels": "7"
     }  # fmt: skip
     catalog.alter_table("db.n", SetOption("write-only", False))  # type: ignore[arg-type]
-    assert table.options.write_only is False
+    assert table.schema.options["write-only"] == "false"
 
 
 @pytest.mark.parametrize(
@@ -217,13 +217,13 @@ READS: list[tuple[dict[str, Any], str]] = [
     ({"where": 5}, "where is 5; it must be an SQL condition as text"),
     ({"where": ""}, "where is ''.*not blank"),
     ({"where": f"dt = '{HALF}'"}, "half of a surrogate pair"),
-    ({"snapshot_id": 0}, "snapshot_id is 0; it must be a whole number of 1 or more"),
-    ({"snapshot_id": -1}, "snapshot_id is -1"),
-    ({"snapshot_id": 2**70}, "snapshot_id is 1180591620717411303424; .*at most"),
-    ({"snapshot_id": 10**5000}, "snapshot_id is"),
-    ({"snapshot_id": True}, "snapshot_id is True"),
-    ({"snapshot_id": 1.0}, "snapshot_id is 1.0"),
-    ({"snapshot_id": "1"}, "snapshot_id is '1'"),
+    ({"snapshot": 0}, "snapshot is 0; it must be a whole number of 1 or more"),
+    ({"snapshot": -1}, "snapshot is -1"),
+    ({"snapshot": 2**70}, "snapshot is 1180591620717411303424; .*at most"),
+    ({"snapshot": 10**5000}, "snapshot is"),
+    ({"snapshot": True}, "snapshot is True"),
+    ({"snapshot": 1.0}, "snapshot is 1.0"),
+    ({"snapshot": "1"}, "snapshot is '1'"),
     ({"timestamp": 5}, "timestamp is 5; it must be a datetime, or text"),
     ({"timestamp": datetime.date(2025, 1, 1)}, "timestamp is datetime.date"),
     ({"timestamp": pd.NaT}, "timestamp is NaT"),
@@ -239,7 +239,7 @@ READS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("arguments", "message"), READS)
 def test_a_wrong_argument_of_a_read_is_named(catalog: Catalog, arguments: dict[str, Any], message: str) -> None:
     table = catalog.table("db.t")
-    for method in (table.read, table.plan):
+    for method in ((table.read, table.explain) if "where" in arguments else (table.at,)):
         with pytest.raises(InvalidInputError, match=message):
             method(**arguments)
 
@@ -253,7 +253,7 @@ def test_a_wrong_argument_of_a_read_is_named(catalog: Catalog, arguments: dict[s
         ("read", {"columns": pd.DataFrame({"k": [1]})}, "columns is a pandas.*DataFrame"),
         ("read", {"columns": ["k", "k"]}, r"columns is \['k', 'k'\]; it must be a list of column names, each once"),
         ("read", {"columns": []}, r"columns is \[\]; it must be a list"),
-        ("changelog", {"start": True}, "start is True; it must be a snapshot id, the name of a tag, or a datetime"),
+        ("changelog", {"start": True}, "start is True; it must be a snapshot id, a time, or the name of a tag"),
         ("changelog", {"start": -1}, "start is -1; it must be a whole number of 0 or more"),
         ("changelog", {"end": 0}, "end is 0; it must be a whole number of 1 or more"),
         ("changelog", {"end": 1.5}, "end is 1.5"),
@@ -273,8 +273,8 @@ def test_a_wrong_argument_of_a_read_is_named(catalog: Catalog, arguments: dict[s
         ("write", {"frame": pd.Series([1])}, r"frame is a pandas.*: write frame.to_frame\(\)"),
         ("write", {"frame": "db.src"}, r"write spark.table\(frame\)"),
         ("overwrite", {"frame": {"k": [1]}}, "frame is a dict"),
-        ("files", {"snapshot_id": 0}, "snapshot_id is 0"),
-        ("buckets", {"snapshot_id": "1"}, "snapshot_id is '1'"),
+        ("at", {}, "Give one of snapshot, timestamp and tag"),
+        ("at", {"snapshot": 1, "tag": "a"}, "Give one of snapshot, timestamp and tag"),
         ("compact", {"full": "dt = 'x'"}, "full is .*; it must be True or False"),
         ("compact", {"dry_run": 1}, "dry_run is 1"),
         ("compact", {"where": 5}, "where is 5"),
@@ -361,7 +361,7 @@ def test_memory_is_bytes_or_text_with_a_unit(given: Any, size: int) -> None:
 
 def test_numbers_of_numpy_become_numbers_of_python() -> None:
     assert type(checked_number("id", np.int32(3), least=1)) is int
-    assert type(checked_point("start", np.int64(3), least=1)) is int  # type: ignore[arg-type]
+    assert type(checked_point("start", np.int64(3), least=1, is_tag=bool)) is int  # type: ignore[arg-type]
     assert option_texts("options", {"bucket": np.int16(3)}) == {"bucket": "3"}
 
 
@@ -381,7 +381,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "options": lambda value: option_texts("a", value),
     "option": lambda value: option_text("key", value),
     "time": lambda value: checked_time("a", value),
-    "point": lambda value: checked_point("a", value, least=0),
+    "point": lambda value: checked_point("a", value, least=0, is_tag=bool),
     "tag": lambda value: checked_tag("a", value),
     "buckets": lambda value: checked_buckets("a", value),
     "seconds": lambda value: checked_seconds("a", value),

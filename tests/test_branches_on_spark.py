@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from lakelsm import AddColumn, Catalog
+from lakelsm import Catalog
+from lakelsm.schema_changes import AddColumn
 
 
 def test_a_session_keeps_branches_apart(spark: SparkSession, tmp_path: Path) -> None:
@@ -15,8 +16,8 @@ def test_a_session_keeps_branches_apart(spark: SparkSession, tmp_path: Path) -> 
         "db.t", "id INT, v STRING", primary_key=["id"], options={"bucket": 1, "write-only": True}
     )
     table.write(spark.createDataFrame([(1, "a"), (2, "b")], "id INT, v STRING"))
-    table.create_tag("t1")
-    table.create_branch("b", "t1")
+    table.tags.create("t1")
+    table.branches.create("b", "t1")
     branch = catalog.table("db.t$branch_b")
     for each, value in ((table, "main"), (branch, "branch")):
         each.write(spark.createDataFrame([(1, value)], "id INT, v STRING"))
@@ -25,4 +26,4 @@ def test_a_session_keeps_branches_apart(spark: SparkSession, tmp_path: Path) -> 
     branch.update({"w": "id"}, "id = 2")
     assert sorted(map(tuple, branch.read().collect())) == [(1, "branch", None), (2, "b", 2)]
     assert sorted(map(tuple, table.read().collect())) == [(1, "main"), (2, "b")]
-    assert [row["delta_record_count"] for row in branch.snapshots().collect()] == [2, 1, 1]
+    assert [row["delta_record_count"] for row in branch.inspect.snapshots().to_spark().collect()] == [2, 1, 1]

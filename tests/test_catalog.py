@@ -361,8 +361,8 @@ def test_a_table_is_named_in_one_way_by_what_opened_it(catalog: Catalog, tmp_pat
     by_path = Table.for_path(path + "/")
     assert (by_name.name, by_path.name) == ("db.t", path)
     wrongs: list[Callable[[Table], object]] = [
-        lambda table: table.plan(snapshot_id=7),
-        lambda table: table.plan(tag="no"),
+        lambda table: table.at(snapshot=7).explain(),
+        lambda table: table.at(tag="no").explain(),
         lambda table: table.compact(buckets=[99]),
     ]
     for table in (by_name, by_path):

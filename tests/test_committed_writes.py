@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lakelsm import Catalog, CommitOutcomeUnknownError, CommitResult, CompactionStatus, Table
+from lakelsm import Catalog, Table
+from lakelsm.errors import CommitOutcomeUnknownError
 from lakelsm.maintain import after_commit
+from lakelsm.results import CommitResult, CompactionStatus
 from tests.failing_file_io import ERRORS, FailingFileIO, Plan, failing_table
 
 if TYPE_CHECKING:
@@ -67,8 +69,8 @@ ACTIONS: dict[str, Callable[[Table], Any]] = {
     "write": lambda table: table.write(BATCH),
     "overwrite": lambda table: table.overwrite(BATCH),
     "compact": lambda table: table.compact(full=True, engine="local"),
-    "drop_partitions": lambda table: table.drop_partitions("p = '2026-01-01'"),
-    "analyze": lambda table: table.analyze(engine="local"),
+    "drop_partitions": lambda table: table.maintenance.drop_partitions("p = '2026-01-01'"),
+    "analyze": lambda table: table.maintenance.analyze(engine="local"),
     "write, upkeep beside it": lambda table: table.write(BATCH),
 }
 #: What the table of an action has beside `BUSY`.
@@ -229,7 +231,7 @@ def test_failures_beside_commits_are_recorded_in_the_history(tmp_path: Path, mon
         warnings.simplefilter("error")
         assert table.write(BATCH).after_commit_failures == ()
     for _ in range(30_000):  # Five minutes.
-        if found := [run for run in table.history() if run.operation == "expire_snapshots"]:
+        if found := [run for run in table.inspect.history() if run.operation == "expire_snapshots"]:
             break
         time.sleep(0.01)
     assert [run.outcome for run in found] == ["failed: MemoryError"]
@@ -333,10 +335,10 @@ def test_a_compaction_that_fails_after_a_commit_returns_what_is_committed(tmp_pa
 def test_an_expiry_of_partitions_that_fails_after_a_commit_returns_what_is_dropped(tmp_path: Path) -> None:
     root = made(tmp_path, batches=1, **{"partition.expiration-batch-size": "1"})
     with pytest.warns(UserWarning, match="the expiry of further partitions after it failed"):
-        result = failing_table(root, Plan(3, ERRORS["io"])).expire_partitions("1 s")
+        result = failing_table(root, Plan(3, ERRORS["io"])).maintenance.expire_partitions("1 s")
     assert len(result.partitions) == len(result.snapshot_ids) == 1
     assert result.error is not None and not result.complete
-    assert len(Table.for_path(str(root)).expire_partitions("1 s").partitions) == 1
+    assert len(Table.for_path(str(root)).maintenance.expire_partitions("1 s").partitions) == 1
 
 
 def test_on_spark_a_committed_write_never_raises_either(spark: SparkSession, tmp_path: Path) -> None:

@@ -302,6 +302,6 @@ def test_two_processes_writing_and_one_compacting_a_table_lose_nothing(
     assert engine.rows(table) == expected
     compactions = [s.id for s in store.snapshots.list() if s.commit_kind is CommitKind.COMPACT]
     for number in compactions[-3:]:
-        assert engine.rows(table, snapshot_id=number) == engine.rows(table, snapshot_id=number - 1)
+        assert engine.rows(table.at(snapshot=number)) == engine.rows(table.at(snapshot=number - 1))
     engine.compact(table, full=True)
     assert engine.rows(table) == expected

@@ -43,7 +43,7 @@ def history_expired(root: Path) -> object:
     table = made(root)
     for number in (7, 8):
         table.write(ROWS, commit_user="job", batch_id=number)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     return table.write(ROWS, commit_user="job", batch_id=5)
 
 
@@ -157,7 +157,7 @@ EXAMPLES: dict[str, tuple[ErrorKind, ExitStatus, Callable[[Path], object]]] = {
     "InvalidInputError": (ErrorKind.FIX, ExitStatus.FAILED, lambda root: made(root).to_arrow("nosuch = 1")),
     "TableNotFoundError": (ErrorKind.FIX, ExitStatus.FAILED, lambda root: Catalog(str(root)).table("db.none")),
     "TableAlreadyExistsError": (ErrorKind.FIX, ExitStatus.FAILED, lambda root: (made(root), made(root))),
-    "SnapshotNotFoundError": (ErrorKind.FIX, ExitStatus.FAILED, lambda root: made(root).to_arrow(snapshot_id=99)),
+    "SnapshotNotFoundError": (ErrorKind.FIX, ExitStatus.FAILED, lambda root: made(root).at(snapshot=99).to_arrow()),
     "BatchHistoryExpiredError": (ErrorKind.FIX, ExitStatus.FAILED, history_expired),
     "StorageError": (ErrorKind.FIX, ExitStatus.FAILED, full_disk),
     "StorageUnavailableError": (ErrorKind.RETRY, ExitStatus.CONFLICT, lambda root: full_disk(root, errno.ETIMEDOUT)),

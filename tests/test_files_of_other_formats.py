@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelsm import Catalog, RemoveOption, SetOption, Table
+from lakelsm import Catalog, Table
 from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
+from lakelsm.schema_changes import RemoveOption, SetOption
 from tests.hostile.hostile_table import forget_checksums
 from tests.table_files import live_files, root_of
 
@@ -73,10 +74,10 @@ _READS: dict[str, Callable[[Table], object]] = {
     "compact": lambda table: table.compact(full=True),
     "dry run": lambda table: table.compact(full=True, dry_run=True),
     "in steps": lambda table: table.compact(full=True, commit_every=1),
-    "analyze": lambda table: table.analyze(engine="local"),
-    "diff": lambda table: table.changelog_arrow(0, mode="diff"),
-    "delta": lambda table: table.changelog_arrow(0, mode="delta"),
-    "ro": lambda table: table.system_arrow("audit_log"),
+    "analyze": lambda table: table.maintenance.analyze(engine="local"),
+    "diff": lambda table: table.changelog_reader(0, mode="diff").read_all(),
+    "delta": lambda table: table.changelog_reader(0, mode="delta").read_all(),
+    "ro": lambda table: table.inspect.system("audit_log").to_arrow(),
 }
 
 
@@ -97,48 +98,48 @@ def test_changelog_files_of_another_format_are_refused_by_their_readers_alone(tm
     table = _table(tmp_path)
     _rename(table, _ENDINGS["avro"], "changelog-")
     with pytest.raises(UnsupportedFeatureError, match=r"changelog-.*has the format AVRO"):
-        table.changelog_arrow(0, 2)
+        table.changelog_reader(0, 2).read_all()
     assert table.to_arrow().num_rows == 5
-    assert table.changelog_arrow(0, 2, mode="delta").num_rows == 5
-    result = table.check(data="full", engine="local")
+    assert table.changelog_reader(0, 2, mode="delta").read_all().num_rows == 5
+    result = table.maintenance.check(data="full", engine="local")
     assert result.ok and {finding.rule for finding in result.findings} == {"data-file-format"}, result.as_text()
 
 
 def test_a_check_does_not_call_other_formats_damage(tmp_path: Path) -> None:
     table = _table(tmp_path)
     _rename(table, _ENDINGS["orc"])
-    assert not table.check(data="none", engine="local").findings
+    assert not table.maintenance.check(data="none", engine="local").findings
     for data in ("footers", "sample", "full"):
-        result = table.check(data=data, engine="local")
+        result = table.maintenance.check(data=data, engine="local")
         assert result.ok and {finding.rule for finding in result.findings} == {"data-file-format"}, result.as_text()
     (root_of(table) / "dt=a/bucket-0" / next(iter(live_files(table)))).unlink()
-    assert "data-file-missing" in {finding.rule for finding in table.check(engine="local").findings}
+    assert "data-file-missing" in {finding.rule for finding in table.maintenance.check(engine="local").findings}
 
 
 def test_what_needs_no_rows_works_on_files_of_other_formats(tmp_path: Path) -> None:
     table = _table(tmp_path)
     _rename(table, _ENDINGS["orc"])
     assert table.count("dt = 'b'").rows == 0
-    assert table.system_arrow("files")["file_format"].to_pylist() == ["orc", "orc"]
+    assert table.inspect.system("files").to_arrow()["file_format"].to_pylist() == ["orc", "orc"]
     for name in ("snapshots", "manifests", "partitions", "buckets", "schemas", "options"):
-        table.system_arrow(name)
-    assert [info.rows for info in table.partitions()] == [6]
-    assert table.status().level0_files == 2
-    table.create_tag("first", snapshot_id=1)
-    table.create_branch("b", tag="first")
+        table.inspect.system(name).to_arrow()
+    assert [info.rows for info in table.inspect.partitions()] == [6]
+    assert table.inspect.status().level0_files == 2
+    table.tags.create("first", snapshot=1)
+    table.branches.create("b", tag="first")
     table.write(_columns(9, 1))
     assert table.rollback(2).snapshot_id == 2
-    table.delete_branch("b")
-    assert table.drop_partitions("dt = 'a'").snapshot_id == 3
-    assert table.expire_snapshots(1, "0 s").snapshots == 2
+    table.branches.delete("b")
+    assert table.maintenance.drop_partitions("dt = 'a'").snapshot_id == 3
+    assert table.maintenance.expire_snapshots(1, "0 s").snapshots == 2
     left = {path.suffix for path in (root_of(table) / "dt=a/bucket-0").iterdir()}
     assert left == {".orc"}  # The tag has them.
-    table.delete_tag("first")
+    table.tags.delete("first")
     (root_of(table) / "dt=a/bucket-0").mkdir(exist_ok=True)
     stray = root_of(table) / "dt=a/bucket-0" / "data-0123abcd-0123-0123-0123-0123456789ab-0.orc"
     stray.write_bytes(b"ORC")
     os.utime(stray, (0, 0))
-    assert table.remove_orphans(engine="local").files == 1
+    assert table.maintenance.remove_orphans(engine="local").files == 1
     assert not stray.exists() and table.to_arrow().num_rows == 0
 
 
@@ -149,7 +150,7 @@ def test_a_write_beside_files_of_another_format_is_committed_and_its_rows_are_ke
     assert table.count("dt = 'b'").rows == 0
     with pytest.raises(UnsupportedFeatureError, match="format ORC"):
         table.to_arrow()
-    assert table.changelog_arrow(2, 3).num_rows == 2
+    assert table.changelog_reader(2, 3).read_all().num_rows == 2
 
 
 def test_spark_refuses_files_of_another_format_by_name(tmp_path: Path, spark: Any) -> None:
@@ -162,11 +163,11 @@ def test_spark_refuses_files_of_another_format_by_name(tmp_path: Path, spark: An
         lambda: table.update({"v": "'y'"}, "k = 1"),
         lambda: table.delete("v = 'x'"),
         lambda: table.compact(full=True, engine="spark"),
-        lambda: table.system("audit_log").collect(),
+        lambda: table.inspect.system("audit_log").to_spark().collect(),
     ):
         with pytest.raises(UnsupportedFeatureError, match="format ORC"):
             read()
-    assert table.check(data="full", engine="spark").ok
+    assert table.maintenance.check(data="full", engine="spark").ok
 
 
 #: Options that only writes need, with texts that lakelsm cannot write or nobody can read, and the error of a write.
@@ -207,24 +208,28 @@ def test_an_option_that_only_writes_need_does_not_keep_a_table_from_being_read(
     table = _set_stored(_table(tmp_path), **{key: text})
     assert table.to_arrow().num_rows == table.count().rows == 5
     assert table.to_arrow("v = 'x' AND k = 1").num_rows == 1
-    assert table.changelog_arrow(0, 2).num_rows == 6
-    assert table.system_arrow("files").num_rows == 2 and table.tags() == []
+    assert table.changelog_reader(0, 2).read_all().num_rows == 6
+    assert table.inspect.system("files").to_arrow().num_rows == 2 and table.tags.list() == []
     with table.lookup() as lookup:
         assert lookup.get("a", 1)
-    assert table.check(engine="local").ok
+    assert table.maintenance.check(engine="local").ok
     before = sorted(root_of(table).rglob("*"))
     for write in (
         lambda: table.write(_columns(0, 1)),
         lambda: table.overwrite(_columns(0, 1)),
         lambda: table.delete("k = 1", engine="local"),
         lambda: table.compact(full=True, engine="local"),
-        lambda: table.drop_partitions("dt = 'a'"),
-        lambda: table.analyze(engine="local"),
+        lambda: table.maintenance.drop_partitions("dt = 'a'"),
+        lambda: table.maintenance.analyze(engine="local"),
     ):
         with pytest.raises(error, match=f"Table .*{key}"):
             write()
     assert sorted(root_of(table).rglob("*")) == before
-    upkeep = (lambda: table.expire_snapshots(), lambda: table.create_tag("x"), lambda: table.status())
+    upkeep = (
+        lambda: table.maintenance.expire_snapshots(),
+        lambda: table.tags.create("x"),
+        lambda: table.inspect.status(),
+    )
     for call in upkeep:  # It writes no rows, but may need the value.
         if error is InvalidInputError and key.rpartition(".")[2] != "compression":
             with pytest.raises(error, match=f"Table .*{key}"):

@@ -22,6 +22,15 @@ from pyspark.sql import functions as F
 from lakelsm import Catalog, LakelsmError, Lookup, Table
 from lakelsm import schema_changes as changes
 from lakelsm.snapshots.table_store import TableStore
+from lakelsm.table import (
+    ResultTable,
+    TableBranches,
+    TableConsumers,
+    TableInspection,
+    TableMaintenance,
+    TableTags,
+    TableView,
+)
 from lakelsm.types import parse_type
 from tests.engines import plain_rows
 from tests.examples import examples
@@ -29,9 +38,16 @@ from tests.hostile_values import plain_values, spark_values
 
 ROWS = [("a", 1, "x"), ("a", 2, "y"), ("b", 1, "z")]
 CHANGES = get_args(changes.SchemaChange)
-OWNERS = [Catalog, Table, Lookup, *CHANGES]
+NAMESPACES = {
+    TableMaintenance: "maintenance",
+    TableTags: "tags",
+    TableBranches: "branches",
+    TableConsumers: "consumers",
+    TableInspection: "inspect",
+}
+OWNERS = [Catalog, Table, TableView, *NAMESPACES, ResultTable, Lookup, *CHANGES]
 #: Who is made by a method of another alone.
-MADE = (Lookup,)
+MADE = (Lookup, TableView, ResultTable, *NAMESPACES)
 
 
 @dataclass(frozen=True)
@@ -43,7 +59,8 @@ class Method:
 
     @property
     def label(self) -> str:
-        return self.owner.__name__ if self.name == "__init__" else f"{self.owner.__name__}.{self.name}"
+        owner = f"Table.{NAMESPACES[self.owner]}" if self.owner in NAMESPACES else self.owner.__name__
+        return owner if self.name == "__init__" else f"{owner}.{self.name}"
 
     @property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -79,27 +96,27 @@ def public_methods() -> Iterator[Method]:
 
 METHODS = [method for method in public_methods() if method.parameters]
 #: Methods that write when they accept what they are given, and what of them changes rows.
-WRITING = {"create_table", "alter_table", "drop_table", "write", "overwrite", "delete", "update", "compact"}
-WRITING |= {"remove_orphans", "analyze", "expire_snapshots", "create_database"}
-WRITING |= {"drop_database", "rename_table"}
-WRITING |= {"drop_partitions", "expire_partitions", "mark_partitions_done"}
-WRITING |= {"create_branch", "fast_forward", "rename_branch", "delete_branch"}
+WRITING = {f"Catalog.{name}" for name in ("create_table", "alter_table", "create_database")}
+WRITING |= {f"Table.{name}" for name in ("write", "compact", "tags.create", "tags.rename", "tags.replace", "tags.delete")}
+WRITING |= {"Table.tags.expire", "Table.consumers.record", "Table.consumers.delete", "Table.consumers.expire"}
+WRITING |= {f"Table.branches.{name}" for name in ("create", "fast_forward", "rename", "delete")}
+WRITING |= {
+    f"Table.maintenance.{name}" for name in ("remove_orphans", "analyze", "expire_snapshots", "mark_partitions_done")
+}
 # A new consumer is recorded where it begins to read.
-WRITING |= {"changelog", "changelog_arrow", "changelog_reader"}
-WRITING |= {"rollback", "record_consumer", "delete_consumer", "expire_consumers"}
-WRITING |= {"expire_tags", "create_tag", "rename_tag", "replace_tag", "delete_tag"}
-REMOVING = {"drop_table", "drop_database", "rename_table"}
-CHANGING_ROWS = {*REMOVING, "delete", "update", "overwrite", "rollback", "drop_partitions", "expire_partitions"}
+WRITING |= {"Table.changelog", "Table.changelog_reader"}
+REMOVING = {"Catalog.drop_table", "Catalog.drop_database", "Catalog.rename_table"}
+CHANGING_ROWS = {*REMOVING, "Table.delete", "Table.update", "Table.overwrite", "Table.rollback"}
+CHANGING_ROWS |= {"Table.maintenance.drop_partitions", "Table.maintenance.expire_partitions"}
+WRITING |= CHANGING_ROWS
 
 #: Methods that need a session whatever they are given, or are of one.
-SPARK_ALONE = {"read", "changelog", "lookup_join", "update", "system", "snapshots", "files", "buckets"}
-SPARK_ALONE |= {"__init__", "for_path"}
+SPARK_ALONE = {"read", "changelog", "lookup_join", "update", "to_spark", "__init__", "for_path"}
 
-TRAVEL = {"snapshot_id": [None, 1], "timestamp": [None, datetime.datetime(2999, 1, 1)], "tag": [None, "old"]}
+POINT = [None, 1, "old", datetime.datetime(2999, 1, 1)]
 DRY_RUN: dict[str, list[Any]] = {"dry_run": [False, True]}
 TAGGED = {
-    "snapshot_id": [None, 1],
-    "timestamp": [None, datetime.datetime(2999, 1, 1)],
+    "snapshot": POINT,
     "time_retained": [None, "1 d", 60, datetime.timedelta(days=1)],
 }
 CONDITIONS = ["dt = 'a'", "dt IS NULL", "dt <> '/'"]
@@ -108,7 +125,7 @@ WHERE = {"where": [None, "dt = 'a'"]}
 ENGINE = {"engine": ["local", "spark", None]}
 SHOWN = {"columns": [None, ["k"]], "limit": [None, 1], "ordered": [False, True]}
 TIMES = {"timestamps": ["ns", "us", "text"]}
-ARROW = {**WHERE, **SHOWN, **TRAVEL, "fresh": [False, True], **TIMES}
+ARROW = {**WHERE, **SHOWN, "fresh": [False, True], **TIMES}
 CHANGELOG = {
     "start": [None, 1],
     "end": [None, 2],
@@ -118,6 +135,8 @@ CHANGELOG = {
     "positions": [False, True],
     "consumer_id": [None, "read"],
 }
+#: A view is of the first snapshot.
+VIEWED = {name: values for name, values in CHANGELOG.items() if name not in ("end", "consumer_id")} | {"start": [None, 0]}
 
 
 def right_values(
@@ -157,7 +176,7 @@ def right_values(
         "Table.overwrite": {"frame": [frame], "partition": [None], **COMMIT},
         "Table.delete": {"where": ["k = 1"], "keys": [None], **COMMIT, **ENGINE},
         "Table.update": {"set": [{"v": "upper(v)"}], "where": ["k = 1"], **COMMIT},
-        "Table.read": {**WHERE, "columns": [None, ["k"]], **TRAVEL, "fresh": [False, True]},
+        "Table.read": {**WHERE, "columns": [None, ["k"]], "fresh": [False, True]},
         "Table.lookup": {
             "columns": [None, ["v"]],
             "key": [None, ["dt", "k"]],
@@ -180,13 +199,15 @@ def right_values(
         "Lookup.get": {"key": ["a"], "named": [{"k": 1}]},
         "Lookup.get_all": {"key": ["a"], "named": [{"k": 1}]},
         "Lookup.get_many": {"keys": [pa.table({"dt": ["a"], "k": [1]})], "how": ["left", "inner"], **TIMES},
-        "Table.plan": {**WHERE, **TRAVEL, "fresh": [False, True]},
+        "Table.explain": {**WHERE, "fresh": [False, True]},
+        "Table.head": {"rows": [2, 0]},
+        "Table.to_polars": ARROW,
+        "Table.at": {"snapshot": [1], "timestamp": [None], "tag": [None]},
         "Table.to_reader": ARROW,
         "Table.to_arrow": ARROW,
         "Table.to_pandas": ARROW,
-        "Table.count": {**WHERE, **TRAVEL, "fresh": [False, True], **ENGINE},
+        "Table.count": {**WHERE, "fresh": [False, True], **ENGINE},
         "Table.changelog": CHANGELOG,
-        "Table.changelog_arrow": {**CHANGELOG, **TIMES},
         "Table.changelog_reader": {**CHANGELOG, **TIMES},
         "Table.compact": {
             "full": [False, True],
@@ -199,15 +220,15 @@ def right_values(
             "commit_user": [None],
             **ENGINE,
         },
-        "Table.history": {"limit": [1, 50]},
-        "Table.remove_orphans": {
+        "Table.inspect.history": {"limit": [1, 50]},
+        "Table.maintenance.remove_orphans": {
             "older_than": ["1 day", 90_000, datetime.timedelta(days=2), datetime.datetime(2020, 1, 1)],
             "dry_run": [False, True],
             "force": [False, True],
             **ENGINE,
             "deadline": [None, "1 h"],
         },
-        "Table.expire_snapshots": {
+        "Table.maintenance.expire_snapshots": {
             "retain_last": [None, 1],
             "older_than": [None, "1 day", 90_000, datetime.timedelta(days=2), datetime.datetime(2020, 1, 1)],
             "retain_max": [None, 20],
@@ -215,36 +236,46 @@ def right_values(
             "dry_run": [False, True],
             "deadline": [None, "1 h"],
         },
-        "Table.partitions": {"where": [None, *CONDITIONS]},
-        "Table.drop_partitions": {"where": CONDITIONS, "dry_run": [False, True], "commit_user": [None, "u"]},
-        "Table.expire_partitions": {
+        "Table.inspect.partitions": {"where": [None, *CONDITIONS]},
+        "Table.maintenance.drop_partitions": {"where": CONDITIONS, "dry_run": [False, True], "commit_user": [None, "u"]},
+        "Table.maintenance.expire_partitions": {
             "older_than": ["1 d", 5, datetime.timedelta(days=1), datetime.datetime(2999, 1, 1)],
             "strategy": ["update-time", None, "values-time"],
             "dry_run": [False, True],
             "deadline": [None, 0],
         },
-        "Table.mark_partitions_done": {"where": [*CONDITIONS, None], "dry_run": [False, True]},
-        "Table.create_branch": {"name": ["new", "b"], "tag": [None, "old"], "ignore_if_exists": [False, True], **DRY_RUN},
-        "Table.branch": {"name": ["main", "b"]},
-        "Table.fast_forward": {"name": ["b"], **DRY_RUN},
-        "Table.rename_branch": {"name": ["b"], "new_name": ["c"], **DRY_RUN},
-        "Table.delete_branch": {"name": ["b"], **DRY_RUN},
-        "Table.create_tag": {"name": ["new", "old", "1", "a=b é"], **TAGGED, "if_not_exists": [False, True], **DRY_RUN},
-        "Table.replace_tag": {"name": ["old"], **TAGGED, **DRY_RUN},
-        "Table.rename_tag": {"name": ["old"], "new_name": ["new", "old", "2"], **DRY_RUN},
-        "Table.delete_tag": {"name": ["old"], "dry_run": [False, True]},
-        "Table.expire_tags": {"older_than": [None, "1 d", 0], "dry_run": [False, True]},
-        "Table.rollback": {"to": [1, 2, "old", None], "timestamp": [None, datetime.datetime(2999, 1, 1)], **DRY_RUN},
-        "Table.record_consumer": {"consumer_id": ["etl"], "next_snapshot": [1, 2, 3], **DRY_RUN},
-        "Table.delete_consumer": {"consumer_id": ["read"], **DRY_RUN},
-        "Table.expire_consumers": {"older_than": ["1 d", 0, None], "dry_run": [False, True]},
-        "Table.check": {"data": ["none", "sample", "full"], **WHERE, **ENGINE, "deadline": [None, "1 h"]},
-        "Table.status": {"most_buckets": [0, 3]},
-        "Table.analyze": {"columns": [None, ["k"], []], **DRY_RUN, "commit_user": [None, "u"], **ENGINE},
-        "Table.system": {"name": ["files", "snapshots"], "snapshot_id": [None, 1], "tag": [None]},
-        "Table.system_arrow": {"name": ["files", "PARTITIONS"], "snapshot_id": [None, 1], "tag": [None], **TIMES},
-        "Table.files": {"snapshot_id": [None, 1]},
-        "Table.buckets": {"snapshot_id": [None, 1]},
+        "Table.maintenance.mark_partitions_done": {"where": [*CONDITIONS, None], "dry_run": [False, True]},
+        "Table.branches.create": {
+            "name": ["new", "b"],
+            "tag": [None, "old"],
+            "ignore_if_exists": [False, True],
+            **DRY_RUN,
+        },
+        "Table.branches.open": {"name": ["main", "b"]},
+        "Table.branches.fast_forward": {"name": ["b"], **DRY_RUN},
+        "Table.branches.rename": {"name": ["b"], "new_name": ["c"], **DRY_RUN},
+        "Table.branches.delete": {"name": ["b"], **DRY_RUN},
+        "Table.tags.create": {"name": ["new", "old", "1", "a=b é"], **TAGGED, "if_not_exists": [False, True], **DRY_RUN},
+        "Table.tags.replace": {"name": ["old"], **TAGGED, **DRY_RUN},
+        "Table.tags.rename": {"name": ["old"], "new_name": ["new", "old", "2"], **DRY_RUN},
+        "Table.tags.delete": {"name": ["old"], "dry_run": [False, True]},
+        "Table.tags.expire": {"older_than": [None, "1 d", 0], "dry_run": [False, True]},
+        "Table.rollback": {"to": [1, 2, "old", "tag:old", datetime.datetime(2999, 1, 1)], **DRY_RUN},
+        "Table.consumers.record": {"consumer_id": ["etl"], "next_snapshot": [1, 2, 3], **DRY_RUN},
+        "Table.consumers.delete": {"consumer_id": ["read"], **DRY_RUN},
+        "Table.consumers.expire": {"older_than": ["1 d", 0, None], "dry_run": [False, True]},
+        "Table.maintenance.check": {"data": ["none", "sample", "full"], **WHERE, **ENGINE, "deadline": [None, "1 h"]},
+        "Table.inspect.status": {"most_buckets": [0, 3]},
+        "Table.maintenance.analyze": {"columns": [None, ["k"], []], **DRY_RUN, "commit_user": [None, "u"], **ENGINE},
+        "Table.inspect.system": {"name": ["files", "snapshots"]},
+        **{f"TableView.{name}": {**WHERE, "columns": [None, ["k"]], "fresh": [False, True]} for name in ("read",)},
+        **{f"TableView.{name}": ARROW for name in ("to_reader", "to_arrow", "to_pandas", "to_polars")},
+        "TableView.head": {"rows": [2, 0]},
+        "TableView.count": {**WHERE, "fresh": [False, True], **ENGINE},
+        "TableView.explain": {**WHERE, "fresh": [False, True]},
+        "TableView.changelog": VIEWED,
+        "TableView.changelog_reader": {**VIEWED, **TIMES},
+        "ResultTable.to_arrow": TIMES,
         "AddColumn": {
             "name": ["new"],
             "type": [parse_type("INT")],
@@ -305,8 +336,7 @@ class World:
             if method.owner is Lookup:
                 called = getattr(stack.enter_context(self.opened().lookup()), method.name)
             elif method.name != "__init__":
-                holder = Catalog(str(self.warehouse), self.spark) if method.owner is Catalog else self.opened()
-                called = getattr(holder, method.name)
+                called = getattr(self.holder(method.owner), method.name)
             result = called(*more, **given)
         if isinstance(result, Lookup):
             with result:
@@ -314,6 +344,16 @@ class World:
         if isinstance(result, pa.RecordBatchReader):
             return result.read_all()
         return result.limit(2).collect() if isinstance(result, DataFrame) else result
+
+    def holder(self, owner: type) -> Any:
+        """What has the methods of a class."""
+        if owner is Catalog:
+            return Catalog(str(self.warehouse), self.spark)
+        if owner in NAMESPACES:
+            return getattr(self.opened(), NAMESPACES[owner])
+        if owner is ResultTable:
+            return self.opened().inspect.system("audit_log")
+        return self.opened().at(snapshot=1) if owner is TableView else self.opened()
 
     def opened(self) -> Table:
         return Table.for_path(str(self.table), self.spark)
@@ -333,9 +373,9 @@ def attempt(world: World, method: Method, values: Mapping[str, Any]) -> str:
         assert world.listing() == before, "it was refused, and files changed"
         return "refused"
     if world.listing() != before:
-        assert method.name in WRITING, "it only reads, and files changed"
-        assert method.name in CHANGING_ROWS or world.rows() == ROWS
-        assert method.name in REMOVING or len(world.rows()) <= len(ROWS)
+        assert method.label in WRITING, "it only reads, and files changed"
+        assert method.label in CHANGING_ROWS or world.rows() == ROWS
+        assert method.label in REMOVING or len(world.rows()) <= len(ROWS)
     return "accepted"
 
 
@@ -366,10 +406,10 @@ def made(warehouse: Path, spark: SparkSession | None, old: DataFrame | pa.Table,
     )
     table.write(old)
     table.write(rows)
-    table.create_branch("b")
-    table.branch("b").write(rows)
-    table.create_tag("old", 1)
-    table.record_consumer("read", 2)
+    table.branches.create("b")
+    table.branches.open("b").write(rows)
+    table.tags.create("old", 1)
+    table.consumers.record("read", 2)
     return warehouse
 
 
@@ -397,7 +437,7 @@ def fuzz(world: World, chosen: tuple[Method, str], others: set[int], picks: list
     """Call a method with hostile values for one parameter and perhaps others."""
     method, hostile = chosen
     with tempfile.TemporaryDirectory() as folder:
-        copy = world.copy(Path(folder) / "copy") if method.name in WRITING else world
+        copy = world.copy(Path(folder) / "copy") if method.label in WRITING else world
         values = {}
         for at, (name, right) in enumerate(copy.right(method).items()):
             pool = world.pool if name == hostile or at in others else right
@@ -413,7 +453,11 @@ def test_a_call_with_hostile_values_is_refused_or_accepted_and_the_table_keeps_i
     fuzz(world, chosen, others, picks)
 
 
-LOCAL = [(method, name) for method, name in PARAMETERS if method.owner is Table and method.name not in SPARK_ALONE]
+LOCAL = [
+    (method, name)
+    for method, name in PARAMETERS
+    if method.owner is not Catalog and method.owner not in CHANGES and method.name not in SPARK_ALONE
+]
 
 
 @examples(150)

@@ -102,7 +102,7 @@ def test_rows_with_null_keys_are_written_merged_found_and_deleted(tmp_path: Path
             table.compact(full=False)
             model.rows = {known: value for known, value in model.rows.items() if known not in gone}
             assert model.read() == model.rows
-        assert not table.check().findings
+        assert not table.maintenance.check().findings
 
 
 @ON_SPARK

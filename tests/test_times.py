@@ -52,8 +52,8 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
         snapshot = place / "snapshot" / f"snapshot-{number}"
         values = {**json.loads(snapshot.read_text()), "timeMillis": int(moment.timestamp() * 1000)}
         snapshot.write_text(json.dumps(values))
-        table.create_tag(f"t{number:02}", number)
-        table.record_consumer(f"c{number:02}", number)
+        table.tags.create(f"t{number:02}", number)
+        table.consumers.record(f"c{number:02}", number)
         (place / "manifest" / f"manifest-00000000-0000-0000-0000-{number:012}-0").write_bytes(b"x")
         for path in (
             place / "tag" / f"tag-t{number:02}",
@@ -96,12 +96,12 @@ def _told(result: Any, name: str) -> tuple[object, object]:
 
 def destroyed(table: Table, at: str | datetime) -> dict[str, tuple[object, object]]:
     """What each call that destroys would take, and the instant that its result has."""
-    back = table.rollback(timestamp=at, dry_run=True)
+    back = table.rollback(to=at, dry_run=True)
     return {
-        "expire_tags": _told(table.expire_tags(at, dry_run=True), "tags"),
-        "expire_consumers": _told(table.expire_consumers(at, dry_run=True), "consumers"),
-        "remove_orphans": _told(table.remove_orphans(at, dry_run=True), "files"),
-        "expire_snapshots": _told(table.expire_snapshots(older_than=at, dry_run=True), "snapshots"),
+        "expire_tags": _told(table.tags.expire(at, dry_run=True), "tags"),
+        "expire_consumers": _told(table.consumers.expire(at, dry_run=True), "consumers"),
+        "remove_orphans": _told(table.maintenance.remove_orphans(at, dry_run=True), "files"),
+        "expire_snapshots": _told(table.maintenance.expire_snapshots(older_than=at, dry_run=True), "snapshots"),
         "rollback": (back.snapshot_id, back.timestamp),
     }
 
@@ -109,18 +109,18 @@ def destroyed(table: Table, at: str | datetime) -> dict[str, tuple[object, objec
 def chosen(table: Table, at: str | datetime) -> dict[str, object]:
     """The snapshot that each call which reads or tags chooses."""
     rows = {
-        "to_arrow": table.to_arrow(timestamp=at).num_rows,
-        "to_reader": table.to_reader(timestamp=at).read_all().num_rows,
-        "to_pandas": len(table.to_pandas(timestamp=at)),
-        "count": table.count(timestamp=at).snapshot_id,
-        "count local": table.count("id > 0", timestamp=at, engine="local").rows,
-        "plan": table.plan(timestamp=at).snapshot_id,
-        "create_tag": table.create_tag("new", timestamp=at, dry_run=True).snapshot_id,
-        "replace_tag": table.replace_tag("t01", timestamp=at, dry_run=True).snapshot_id,
+        "to_arrow": table.at(timestamp=at).to_arrow().num_rows,
+        "to_reader": table.at(timestamp=at).to_reader().read_all().num_rows,
+        "to_pandas": len(table.at(timestamp=at).to_pandas()),
+        "count": table.at(timestamp=at).count().snapshot_id,
+        "count local": table.at(timestamp=at).count("id > 0", engine="local").rows,
+        "plan": table.at(timestamp=at).explain().snapshot_id,
+        "create_tag": table.tags.create("new", snapshot=at, dry_run=True).snapshot_id,
+        "replace_tag": table.tags.replace("t01", snapshot=at, dry_run=True).snapshot_id,
     }
     if isinstance(at, datetime):
-        rows["changelog start"] = 12 - table.changelog_arrow(at).num_rows
-        rows["changelog end"] = table.changelog_arrow(end=at).num_rows
+        rows["changelog start"] = 12 - table.changelog_reader(at).read_all().num_rows
+        rows["changelog end"] = table.changelog_reader(end=at).read_all().num_rows
     return rows
 
 
@@ -155,7 +155,7 @@ def test_the_zone_of_a_session_is_never_asked(
         for zone in MACHINES[1:]:
             spark.conf.set("spark.sql.session.timeZone", zone)
             check(table, NOON, datetime(2024, 11, 20, 12, tzinfo=UTC))
-            assert table.read(timestamp=NOON).count() == 6
+            assert table.at(timestamp=NOON).read().count() == 6
             assert table.changelog(datetime(2024, 11, 20, 12, tzinfo=UTC)).count() == 6
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
@@ -167,21 +167,21 @@ def test_expiry_of_snapshots_takes_those_before_the_instant(
     machine: Callable[[str], None],
 ) -> None:
     table = open_table("Asia/Tokyo", None)
-    held = {info.name: info.next_snapshot_id for info in table.consumers()}
+    held = {info.name: info.next_snapshot_id for info in table.consumers.list()}
     times = {path: path.stat().st_mtime for path in (warehouse / "db.db" / "t" / "consumer").iterdir()}
     for name in held:
-        table.delete_consumer(name)
+        table.consumers.delete(name)
     try:
         for zone in MACHINES:
             machine(zone)
             for at, snapshots in ((NOON, 1), (f"{NOON}Z", 5), (f"{NOON} America/Los_Angeles", 9)):
-                result = table.expire_snapshots(older_than=at, dry_run=True)
+                result = table.maintenance.expire_snapshots(older_than=at, dry_run=True)
                 assert result.snapshots == snapshots
                 assert result.as_dict()["older_than"] == str(result.older_than).replace(" ", "T")
-            assert table.expire_snapshots(3, dry_run=True).older_than is None, "numbers alone decide"
+            assert table.maintenance.expire_snapshots(3, dry_run=True).older_than is None, "numbers alone decide"
     finally:
         for name, number in held.items():
-            table.record_consumer(name, number)
+            table.consumers.record(name, number)
         for path, modified in times.items():
             os.utime(path, (modified, modified))
 
@@ -194,12 +194,12 @@ def test_values_of_partitions_are_times_of_the_tables_zone_else_local_ones(
         for zone in MACHINES:
             machine(zone)
             for at, partitions in ((NOON, 6), (f"{NOON}-08:00", 12), ("2024-11-20 02:00:00Z", 6)):
-                result = table.expire_partitions(at, dry_run=True)
+                result = table.maintenance.expire_partitions(at, dry_run=True)
                 assert len(result.partitions) == partitions, (zone, at)
     table = open_table(None, None)
     for zone, partitions in (("UTC", 6), ("Asia/Tokyo", 11), ("America/Los_Angeles", 2)):
         machine(zone)
-        result = table.expire_partitions(NOON, dry_run=True)
+        result = table.maintenance.expire_partitions(NOON, dry_run=True)
         assert (len(result.partitions), result.older_than) == (partitions, datetime(2024, 11, 20, 12, tzinfo=UTC))
 
 

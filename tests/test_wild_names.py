@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from lakelsm import AddColumn, InvalidInputError, RenameColumn
+from lakelsm.errors import InvalidInputError
+from lakelsm.schema_changes import AddColumn, RenameColumn
 from tests.engines import TableEngine
 
 #: Names that SQL, Spark, Parquet or a path give another meaning.
@@ -60,15 +61,15 @@ def test_every_call_takes_a_column_named_star_and_others_of_any_name(
         on = {"value": {"f": "k"}, "key": {"j": "*"}, "partition": {"j": "*", "f": "k"}}[role]
         joined = facts.transform(table.lookup_join(on, {names[1]: "*"}))
         assert [tuple(row) for row in joined.collect()] == [(30, 3, 61)]
-        assert len(table.system("audit_log").collect()) == 4
+        assert len(table.inspect.system("audit_log").to_spark().collect()) == 4
     else:
         with table.lookup(["*"]) as lookup:
             there = {"value": (3,), "key": (30,), "partition": (30, 3)}[role]
             assert lookup.get(*keys) is None and lookup.get(*there) is not None
-        assert table.system_arrow("audit_log").num_rows == 4
+        assert table.inspect.system("audit_log").to_arrow().num_rows == 4
     assert len(engine.changes(table)) >= 6
     assert engine.compact(table, full=True).status == "done"
-    assert table.analyze(["*"], engine=engine.name).columns == ("*",)
+    assert table.maintenance.analyze(["*"], engine=engine.name).columns == ("*",)
     engine.catalog(tmp_path).alter_table(f"db.{role}", AddColumn("**", "INT"), RenameColumn(names[-1], "`*`"))
     assert engine.columns(table) == ["k", *names[:-1], "`*`", "**"]
     rest = engine.rows(table)

@@ -57,19 +57,19 @@ class _Limits:
 
 
 def _tags(table: Table, limits: _Limits) -> Report:
-    return deletion_report(table.expire_tags(dry_run=limits.dry_run))
+    return deletion_report(table.tags.expire(dry_run=limits.dry_run))
 
 
 def _consumers(table: Table, limits: _Limits) -> Report:
-    if table.options.consumer_expiration_time is None:
+    if "consumer.expiration-time" not in table.schema.options:
         return _not_set(table, "consumer.expiration-time")
-    return expired_consumers_report(table.expire_consumers(dry_run=limits.dry_run))
+    return expired_consumers_report(table.consumers.expire(dry_run=limits.dry_run))
 
 
 def _partitions(table: Table, limits: _Limits) -> Report:
-    if table.options.partition_expiration_time is None:
+    if "partition.expiration-time" not in table.schema.options:
         return _not_set(table, "partition.expiration-time")
-    return expired_report(table.expire_partitions(dry_run=limits.dry_run, deadline=limits.deadline))
+    return expired_report(table.maintenance.expire_partitions(dry_run=limits.dry_run, deadline=limits.deadline))
 
 
 def _compact(table: Table, limits: _Limits) -> Report:
@@ -79,20 +79,20 @@ def _compact(table: Table, limits: _Limits) -> Report:
 
 def _expire(table: Table, limits: _Limits) -> Report:
     return expiry_report(
-        table.expire_snapshots(max_deletes=_MOST_EXPIRED, dry_run=limits.dry_run, deadline=limits.deadline)
+        table.maintenance.expire_snapshots(max_deletes=_MOST_EXPIRED, dry_run=limits.dry_run, deadline=limits.deadline)
     )
 
 
 def _orphans(table: Table, limits: _Limits) -> Report:
     return orphans_report(
-        table.remove_orphans(
+        table.maintenance.remove_orphans(
             limits.orphans_older_than, dry_run=limits.dry_run, engine=limits.engine, deadline=limits.deadline
         )
     )
 
 
 def _check(table: Table, limits: _Limits) -> Report:
-    return check_report(table.check(data=limits.data, engine=limits.engine, deadline=limits.deadline))
+    return check_report(table.maintenance.check(data=limits.data, engine=limits.engine, deadline=limits.deadline))
 
 
 #: In their order: what goes is not compacted before, and what a step lets go is deleted by a later one.

@@ -7,9 +7,9 @@ from argparse import ArgumentParser, Namespace
 from lakelsm.arguments import checked_names
 from lakelsm.cli.arguments import add_commit_user, add_dry_run, add_engine, checked
 from lakelsm.cli.report import Report, failure_lines, outcome_report
-from lakelsm.cli.text_table import size
 from lakelsm.cli.verb import Verb
 from lakelsm.table import Table
+from lakelsm.text_table import size
 
 
 def _names(argument: str, text: str) -> list[str]:
@@ -28,7 +28,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(table: Table, arguments: Namespace) -> Report:
-    result = table.analyze(
+    result = table.maintenance.analyze(
         [] if arguments.rows_alone else arguments.columns,
         dry_run=arguments.dry_run,
         commit_user=arguments.commit_user,

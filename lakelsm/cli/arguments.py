@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, _ActionsContainer
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from lakelsm.arguments import checked_age, checked_number, checked_seconds, checked_time
+from lakelsm.arguments import TAG_POINT, checked_age, checked_number, checked_seconds, checked_time
 from lakelsm.catalog import Catalog
 from lakelsm.engine import ENGINES
 from lakelsm.errors import InvalidInputError
@@ -103,7 +103,7 @@ def open_table(arguments: Namespace) -> Table:
         table = Table.for_path(arguments.path, storage_options=_options(arguments))
     else:
         table = _catalog(arguments).table(arguments.table)
-    return table if arguments.branch is None else table.branch(arguments.branch)
+    return table if arguments.branch is None else table.branches.open(arguments.branch)
 
 
 def add_dry_run(parser: ArgumentParser) -> None:
@@ -145,6 +145,14 @@ def add_older_than(parser: ArgumentParser, what: str) -> None:
 def add_timestamp(parser: _ActionsContainer, what: str) -> None:
     """A time."""
     parser.add_argument("--timestamp", metavar="TIME", type=time, help=f"{what} {_TIMES}")
+
+
+def chosen_point(arguments: Namespace) -> Any:
+    """The snapshot that --snapshot, --tag or --timestamp chooses, as `Table.rollback` takes it; None without one."""
+    if arguments.timestamp is not None:
+        return checked_time("--timestamp", arguments.timestamp)
+    tag = getattr(arguments, "tag", None)
+    return arguments.snapshot if tag is None else f"{TAG_POINT}{tag}"
 
 
 def checked(check: Callable[[str, str], Value]) -> Callable[[str], Value]:

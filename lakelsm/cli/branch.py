@@ -7,9 +7,9 @@ from argparse import ArgumentParser, Namespace
 from lakelsm.cli.arguments import add_dry_run
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, outcome_report
-from lakelsm.cli.text_table import aligned, moment
 from lakelsm.cli.verb import Verb, VerbGroup
 from lakelsm.table import Table
+from lakelsm.text_table import aligned, moment
 
 
 def _changed(table: Table, arguments: Namespace, what: str, **values: object) -> Report:
@@ -31,7 +31,7 @@ def _add_created(parser: ArgumentParser) -> None:
 
 
 def _create(table: Table, arguments: Namespace) -> Report:
-    table.create_branch(
+    table.branches.create(
         arguments.name, arguments.tag, ignore_if_exists=arguments.ignore_if_exists, dry_run=arguments.dry_run
     )
     return _changed(table, arguments, "created", tag=arguments.tag)
@@ -43,17 +43,17 @@ def _add_renamed(parser: ArgumentParser) -> None:
 
 
 def _rename(table: Table, arguments: Namespace) -> Report:
-    table.rename_branch(arguments.name, arguments.new_name, dry_run=arguments.dry_run)
+    table.branches.rename(arguments.name, arguments.new_name, dry_run=arguments.dry_run)
     return _changed(table, arguments, f"renamed to {arguments.new_name}", new_name=arguments.new_name)
 
 
 def _delete(table: Table, arguments: Namespace) -> Report:
-    table.delete_branch(arguments.name, dry_run=arguments.dry_run)
+    table.branches.delete(arguments.name, dry_run=arguments.dry_run)
     return _changed(table, arguments, "deleted")
 
 
 def _fast_forward(table: Table, arguments: Namespace) -> Report:
-    result = table.fast_forward(arguments.name, dry_run=arguments.dry_run)
+    result = table.branches.fast_forward(arguments.name, dry_run=arguments.dry_run)
     did = "would be" if result.dry_run else "is"
     lines = [
         f"{result.table}: {did} as branch {result.branch} at snapshot {result.snapshot_id}",
@@ -65,7 +65,7 @@ def _fast_forward(table: Table, arguments: Namespace) -> Report:
 
 
 def _list(table: Table, arguments: Namespace) -> Report:
-    branches = table.branches()
+    branches = table.branches.list()
     rows = [(each.name, moment(each.created), each.schema_id, each.snapshot_id) for each in branches]
     header = ("branch", "created (UTC)", "schema", "snapshot")
     text = f"{table.name}: {len(rows) or 'no'} branches" + (f"\n{aligned(header, rows)}" if rows else "")

@@ -39,7 +39,9 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _run(table: Table, arguments: Namespace) -> Report:
     return check_report(
-        table.check(data=arguments.data, where=arguments.where, engine=arguments.engine, deadline=arguments.deadline)
+        table.maintenance.check(
+            data=arguments.data, where=arguments.where, engine=arguments.engine, deadline=arguments.deadline
+        )
     )
 
 

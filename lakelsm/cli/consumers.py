@@ -7,10 +7,10 @@ from argparse import ArgumentParser, Namespace
 from lakelsm.cli.arguments import add_dry_run, add_older_than, checked, positive
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, outcome_report
-from lakelsm.cli.text_table import aligned, moment, older_than_text
 from lakelsm.cli.verb import Verb, VerbGroup
 from lakelsm.results import ConsumerExpiryResult
 from lakelsm.table import Table
+from lakelsm.text_table import aligned, moment, older_than_text
 
 
 def _add_name(parser: ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def _add_recorded(parser: ArgumentParser) -> None:
 
 
 def _record(table: Table, arguments: Namespace) -> Report:
-    table.record_consumer(arguments.consumer, arguments.next_snapshot, dry_run=arguments.dry_run)
+    table.consumers.record(arguments.consumer, arguments.next_snapshot, dry_run=arguments.dry_run)
     would = "would read" if arguments.dry_run else "reads"
     text = f"{table.name}: consumer {arguments.consumer} {would} snapshot {arguments.next_snapshot} next"
     values = {
@@ -39,7 +39,7 @@ def _record(table: Table, arguments: Namespace) -> Report:
 
 
 def _delete(table: Table, arguments: Namespace) -> Report:
-    table.delete_consumer(arguments.consumer, dry_run=arguments.dry_run)
+    table.consumers.delete(arguments.consumer, dry_run=arguments.dry_run)
     did = "would be forgotten" if arguments.dry_run else "forgotten"
     values = {"table": table.name, "dry_run": arguments.dry_run, "consumer": arguments.consumer}
     text = f"{table.name}: consumer {arguments.consumer} {did}"
@@ -52,7 +52,7 @@ def _add_expired(parser: ArgumentParser) -> None:
 
 
 def _expire(table: Table, arguments: Namespace) -> Report:
-    return expired_consumers_report(table.expire_consumers(arguments.older_than, dry_run=arguments.dry_run))
+    return expired_consumers_report(table.consumers.expire(arguments.older_than, dry_run=arguments.dry_run))
 
 
 def expired_consumers_report(result: ConsumerExpiryResult) -> Report:
@@ -64,7 +64,7 @@ def expired_consumers_report(result: ConsumerExpiryResult) -> Report:
 
 
 def _list(table: Table, arguments: Namespace) -> Report:
-    consumers = table.consumers()
+    consumers = table.consumers.list()
     rows = [(each.name, each.next_snapshot_id, moment(each.recorded_at)) for each in consumers]
     header = ("consumer", "next snapshot", "recorded (UTC)")
     text = f"{table.name}: {len(rows) or 'no'} consumers" + (f"\n{aligned(header, rows)}" if rows else "")

@@ -6,10 +6,10 @@ from argparse import ArgumentParser, Namespace
 
 from lakelsm.cli.arguments import add_deadline, add_dry_run, add_older_than, checked, positive
 from lakelsm.cli.report import Report, outcome_report
-from lakelsm.cli.text_table import failures_text, older_than_text, size
 from lakelsm.cli.verb import Verb
 from lakelsm.results import ExpiryResult
 from lakelsm.table import Table
+from lakelsm.text_table import failures_text, older_than_text, size
 
 
 def expiry_text(result: ExpiryResult) -> str:
@@ -49,7 +49,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _run(table: Table, arguments: Namespace) -> Report:
     return expiry_report(
-        table.expire_snapshots(
+        table.maintenance.expire_snapshots(
             arguments.retain_last,
             arguments.older_than,
             retain_max=arguments.retain_max,

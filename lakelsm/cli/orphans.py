@@ -6,10 +6,10 @@ from argparse import ArgumentParser, Namespace
 
 from lakelsm.cli.arguments import add_deadline, add_dry_run, add_engine, add_older_than
 from lakelsm.cli.report import Report, outcome_report
-from lakelsm.cli.text_table import failures_text, size
 from lakelsm.cli.verb import Verb
 from lakelsm.results import OrphanResult
 from lakelsm.table import Table
+from lakelsm.text_table import failures_text, size
 
 #: Files of this age go where nothing else is asked for.
 ORPHANS_OLDER_THAN = "1 day"
@@ -44,7 +44,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 def _run(table: Table, arguments: Namespace) -> Report:
     return orphans_report(
-        table.remove_orphans(
+        table.maintenance.remove_orphans(
             arguments.older_than or ORPHANS_OLDER_THAN,
             dry_run=arguments.dry_run,
             force=arguments.force,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from typing import Any
 
 from lakelsm.cli.arguments import add_commit_user, add_deadline, add_dry_run, add_older_than
 from lakelsm.cli.exit_status import ExitStatus, status_of_kind
 from lakelsm.cli.report import Report, failure_lines, outcome_report
-from lakelsm.cli.text_table import aligned, moment, older_than_text, size
 from lakelsm.cli.verb import Verb, VerbGroup
 from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
 from lakelsm.results import CompactionStatus, PartitionDropResult, PartitionExpiryResult
 from lakelsm.table import Table
+from lakelsm.text_table import aligned, moment, older_than_text, size
 
 #: So many partitions are named in a text.
 _NAMED = 10
@@ -53,12 +54,20 @@ def _add_where(parser: ArgumentParser) -> None:
 
 
 def _list(table: Table, arguments: Namespace) -> Report:
-    found = table.partitions(arguments.where)
-    rows = [(each.partition or "-", each.rows, each.files, size(each.bytes), moment(each.updated_at)) for each in found]
+    found = table.inspect.partitions(arguments.where).to_arrow().to_pylist()
+    rows = [
+        (each["partition"] or "-", each["rows"], each["files"], size(each["bytes"]), moment(each["updated_at"]))
+        for each in found
+    ]
     header = ("partition", "rows", "files", "bytes", "updated")
     text = f"{table.name}: {len(rows) or 'no'} partitions" + (f"\n{aligned(header, rows)}" if rows else "")
-    values = {"table": table.name, "status": "done", "partitions": [each.as_dict() for each in found]}
+    values = {"table": table.name, "status": "done", "partitions": [_plain(each) for each in found]}
     return Report(ExitStatus.DONE, text, values)
+
+
+def _plain(partition: dict[str, Any]) -> dict[str, Any]:
+    updated = partition["updated_at"]
+    return {**partition, "updated_at": None if updated is None else updated.isoformat()}
 
 
 def _add_dropped(parser: ArgumentParser) -> None:
@@ -68,7 +77,9 @@ def _add_dropped(parser: ArgumentParser) -> None:
 
 
 def _drop(table: Table, arguments: Namespace) -> Report:
-    result = table.drop_partitions(arguments.where, dry_run=arguments.dry_run, commit_user=arguments.commit_user)
+    result = table.maintenance.drop_partitions(
+        arguments.where, dry_run=arguments.dry_run, commit_user=arguments.commit_user
+    )
     text = "\n".join([dropped_text(result), *failure_lines(None, result.after_commit_failures)])
     return outcome_report(
         text, result.as_dict(), changed=bool(result.partitions), dry_run=result.dry_run
@@ -88,7 +99,7 @@ def _add_expired(parser: ArgumentParser) -> None:
 
 def _expire(table: Table, arguments: Namespace) -> Report:
     return expired_report(
-        table.expire_partitions(
+        table.maintenance.expire_partitions(
             arguments.older_than,
             strategy=arguments.strategy,
             dry_run=arguments.dry_run,
@@ -103,7 +114,7 @@ def _add_marked(parser: ArgumentParser) -> None:
 
 
 def _mark_done(table: Table, arguments: Namespace) -> Report:
-    names = table.mark_partitions_done(arguments.where, dry_run=arguments.dry_run)
+    names = table.maintenance.mark_partitions_done(arguments.where, dry_run=arguments.dry_run)
     did = "would be marked" if arguments.dry_run else "marked"
     values = {"table": table.name, "dry_run": arguments.dry_run, "partitions": names}
     text = f"{table.name}: {len(names) or 'no'} partitions {did} as done"

@@ -17,7 +17,7 @@ from lakelsm.cli.arguments import checked, positive
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report
 from lakelsm.cli.verb import Verb
-from lakelsm.engine import ENGINES, has_session, opened_storage
+from lakelsm.engine import ENGINES, has_session, opened_storage, spark_session
 from lakelsm.format.paths import MAIN_BRANCH, table_path
 from lakelsm.format.table_name import TableName
 from lakelsm.snapshots.table_store import TableStore
@@ -83,7 +83,7 @@ def _run(table: Table, arguments: Namespace) -> Report:
     from lakelsm.lookup.service.service_access import ServerAccess
 
     on_spark = arguments.engine == "spark" or (arguments.engine is None and has_session(None))
-    spark = table.spark if on_spark else None
+    spark = spark_session() if on_spark else None
     service = QueryService.of(
         _store(table, arguments),
         arguments.servers,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from lakelsm.cli.arguments import add_dry_run, add_timestamp, checked, positive
+from lakelsm.cli.arguments import add_dry_run, add_timestamp, checked, chosen_point, positive
 from lakelsm.cli.report import Report, outcome_report
-from lakelsm.cli.text_table import failures_text, size
 from lakelsm.cli.verb import Verb
 from lakelsm.results import RollbackResult
 from lakelsm.table import Table
+from lakelsm.text_table import failures_text, size
 
 
 def rollback_text(result: RollbackResult) -> str:
@@ -35,8 +35,7 @@ def _add_arguments(parser: ArgumentParser) -> None:
 
 
 def _run(table: Table, arguments: Namespace) -> Report:
-    to = arguments.snapshot if arguments.tag is None else arguments.tag
-    result = table.rollback(to, timestamp=arguments.timestamp, dry_run=arguments.dry_run)
+    result = table.rollback(chosen_point(arguments), dry_run=arguments.dry_run)
     changed = bool(result.snapshots or result.tags or result.changelogs or result.restored or result.consumers)
     return outcome_report(rollback_text(result), result.as_dict(), changed=changed, dry_run=result.dry_run)
 

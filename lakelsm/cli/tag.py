@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from lakelsm.cli.arguments import add_dry_run, add_older_than, add_timestamp, checked, duration, positive
+from lakelsm.cli.arguments import add_dry_run, add_older_than, add_timestamp, checked, chosen_point, duration, positive
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, outcome_report
-from lakelsm.cli.text_table import aligned, failures_text, moment, older_than_text, size
 from lakelsm.cli.verb import Verb, VerbGroup
 from lakelsm.results import TagDeletionResult, TagInfo
 from lakelsm.table import Table
+from lakelsm.text_table import aligned, failures_text, moment, older_than_text, size
 
 
 def deletion_text(result: TagDeletionResult) -> str:
@@ -61,10 +61,9 @@ def _add_created(parser: ArgumentParser) -> None:
 
 
 def _create(table: Table, arguments: Namespace) -> Report:
-    info = table.create_tag(
+    info = table.tags.create(
         arguments.name,
-        arguments.snapshot,
-        timestamp=arguments.timestamp,
+        chosen_point(arguments),
         time_retained=arguments.time_retained,
         if_not_exists=arguments.if_not_exists,
         dry_run=arguments.dry_run,
@@ -73,10 +72,9 @@ def _create(table: Table, arguments: Namespace) -> Report:
 
 
 def _replace(table: Table, arguments: Namespace) -> Report:
-    info = table.replace_tag(
+    info = table.tags.replace(
         arguments.name,
-        arguments.snapshot,
-        timestamp=arguments.timestamp,
+        chosen_point(arguments),
         time_retained=arguments.time_retained,
         dry_run=arguments.dry_run,
     )
@@ -90,7 +88,7 @@ def _add_renamed(parser: ArgumentParser) -> None:
 
 
 def _rename(table: Table, arguments: Namespace) -> Report:
-    info = table.rename_tag(arguments.name, arguments.new_name, dry_run=arguments.dry_run)
+    info = table.tags.rename(arguments.name, arguments.new_name, dry_run=arguments.dry_run)
     return _made(table, f"renamed from {arguments.name}", info, arguments.dry_run)
 
 
@@ -100,7 +98,7 @@ def _add_deleted(parser: ArgumentParser) -> None:
 
 
 def _delete(table: Table, arguments: Namespace) -> Report:
-    return deletion_report(table.delete_tag(arguments.name, dry_run=arguments.dry_run))
+    return deletion_report(table.tags.delete(arguments.name, dry_run=arguments.dry_run))
 
 
 def _add_expired(parser: ArgumentParser) -> None:
@@ -109,11 +107,11 @@ def _add_expired(parser: ArgumentParser) -> None:
 
 
 def _expire(table: Table, arguments: Namespace) -> Report:
-    return deletion_report(table.expire_tags(arguments.older_than, dry_run=arguments.dry_run))
+    return deletion_report(table.tags.expire(arguments.older_than, dry_run=arguments.dry_run))
 
 
 def _list(table: Table, arguments: Namespace) -> Report:
-    tags = table.tags()
+    tags = table.tags.list()
     header = ("tag", "snapshot", "committed (UTC)", "rows", "created", "retained")
     rows = [
         (tag.name, tag.snapshot_id, moment(tag.committed_at), tag.rows, moment(tag.created_at), tag.time_retained)

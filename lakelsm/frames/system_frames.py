@@ -34,15 +34,3 @@ def state_frame(
     values = [F.array(quoted(name)).alias(name) for name in names] if lists else quoted_all(names)
     return frame.select(*heads, *values)
 
-
-def buckets_frame(files: DataFrame) -> DataFrame:
-    """Files, rows and bytes by partition, bucket and level."""
-    return (
-        files.groupBy("partition", "bucket", "level")
-        .agg(
-            F.count("*").alias("files"),
-            F.sum("record_count").alias("records"),
-            F.sum("file_size_in_bytes").alias("bytes"),
-        )
-        .orderBy("partition", "bucket", "level")
-    )

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakelsm.errors import UnsupportedFeatureError
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.types import DataField, shown_arrow
 
 if TYPE_CHECKING:
     import pandas
+    import polars
 
 
 def shown_schema(fields: Sequence[DataField], all_nullable: bool = False, timestamps: str = "ns") -> pa.Schema:
@@ -49,4 +50,18 @@ def as_pandas(rows: pa.Table) -> pandas.DataFrame:
         ) from error
 
 
-__all__ = ["as_pandas", "shown_rows", "shown_schema"]
+def as_polars(rows: pa.Table) -> polars.DataFrame:
+    """Rows as a Polars DataFrame. Raises InvalidInputError where Polars is not installed."""
+    try:
+        import polars
+    except ImportError as error:
+        raise InvalidInputError("to_polars needs the package polars: install lakelsm[polars].") from error
+    try:
+        return polars.DataFrame(rows)
+    except Exception as error:
+        raise UnsupportedFeatureError(
+            f"Polars cannot hold the rows: {error}. Take them as Arrow (Table.to_arrow), or leave the column out."
+        ) from error
+
+
+__all__ = ["as_pandas", "as_polars", "shown_rows", "shown_schema"]

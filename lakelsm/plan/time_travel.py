@@ -15,28 +15,10 @@ from lakelsm.snapshots.table_store import TableStore
 Point = int | str | Moment
 
 
-def chosen_snapshot(
-    store: TableStore, snapshot_id: int | None, timestamp: Moment | None, tag: str | None
-) -> Snapshot | None:
-    """The snapshot that at most one of the three names, else the newest; None for a table without any."""
-    if sum(choice is not None for choice in (snapshot_id, timestamp, tag)) > 1:
-        raise InvalidInputError("Give one of snapshot_id, timestamp and tag.")
-    if snapshot_id is not None:
-        return store.snapshots.get(snapshot_id)
-    if timestamp is not None:
-        return store.snapshots.at_or_before(store.millis_of(timestamp))
-    if tag is not None:
-        return store.tags.get(tag).snapshot
-    return store.snapshots.latest()
-
-
-def chosen_state(
-    store: TableStore, snapshot_id: int | None, timestamp: Moment | None, tag: str | None
-) -> tuple[TableStore, Snapshot | None]:
-    """The chosen snapshot and the table as a read of it has it: time travel has the columns of its time, as in Paimon."""
-    snapshot = chosen_snapshot(store, snapshot_id, timestamp, tag)
-    travels = not (snapshot_id is None and timestamp is None and tag is None)
-    if travels and snapshot is not None and snapshot.schema_id != store.schema.id:
+def state_at(store: TableStore, point: Point) -> tuple[TableStore, Snapshot]:
+    """The snapshot of a point, and the table with the columns of that snapshot, as a read of it has them in Paimon."""
+    snapshot = snapshot_at(store, point)
+    if snapshot.schema_id != store.schema.id:
         store = store.with_schema(store.schemas.get(snapshot.schema_id))
     return store, snapshot
 
@@ -95,7 +77,7 @@ def changelog_range(store: TableStore, start: Point | None, end: Point | None) -
         return ChangelogRange(1, None, None, False)
     tags = isinstance(start, str) and isinstance(end, str)
     kept = None if end is None else _kept_changelog(store, end, earliest)
-    after = kept or (latest if end is None else _at(store, end))
+    after = kept or (latest if end is None else snapshot_at(store, end))
     first, before = (earliest, None) if start is None else _start(store, start, earliest)
     if after.id < first - 1:
         begin, last = f"{_shown(start)} (snapshot {first - 1})", f"{_shown(end)} (snapshot {after.id})"
@@ -115,7 +97,7 @@ def _start(store: TableStore, start: Point, earliest: int) -> tuple[int, Snapsho
         return earliest, before
     if isinstance(start, Moment) and store.snapshots.get(earliest).time_millis > store.millis_of(start):
         return min([*store.changelogs.ids()[:1], earliest]), None
-    before = _at(store, start)
+    before = snapshot_at(store, start)
     return before.id + 1, before
 
 
@@ -131,7 +113,8 @@ def _kept_changelog(store: TableStore, point: Point, earliest: int) -> Snapshot 
     return store.changelogs.at_or_before(moment)
 
 
-def _at(store: TableStore, point: Point) -> Snapshot:
+def snapshot_at(store: TableStore, point: Point) -> Snapshot:
+    """The snapshot of an id, of a tag, or the newest one at a time. Raises SnapshotNotFoundError where there is none."""
     if isinstance(point, int):
         return store.snapshots.get(point)
     if isinstance(point, str):

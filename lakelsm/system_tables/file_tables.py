@@ -251,9 +251,9 @@ def _masked_rows(store: TableStore, files: ShownFiles, vectors: DeletionVectors)
     return pa.array(masked)
 
 
-#: What `Table.files` shows.
+#: What `Inspection.files` shows.
 LAYOUT = SystemTable(
-    "layout",
+    "files",
     "partition STRING, bucket INT, level INT, file_path STRING, record_count BIGINT, delete_record_count BIGINT, "
     "file_size_in_bytes BIGINT, schema_id BIGINT, min_sequence_number BIGINT, max_sequence_number BIGINT, "
     "masked_record_count BIGINT",

@@ -114,12 +114,12 @@ def duration_text(seconds: float) -> str:
     return f"PT{text or '0S'}"
 
 
-def _history(state: TableState) -> Sequence[Sequence[Any]]:
-    rows = (_history_row(state.store, snapshot) for snapshot in state.store.snapshots.list())
+def _commits(state: TableState) -> Sequence[Sequence[Any]]:
+    rows = (_commit_row(state.store, snapshot) for snapshot in state.store.snapshots.list())
     return columns_of((row for row in rows if row is not None), 12)
 
 
-def _history_row(store: TableStore, snapshot: Snapshot) -> tuple[Any, ...] | None:
+def _commit_row(store: TableStore, snapshot: Snapshot) -> tuple[Any, ...] | None:
     """The row of a snapshot; None where it has expired in the meantime."""
     try:
         delta = read_delta_metas(store.file_io, store.paths, snapshot)
@@ -144,13 +144,13 @@ def _history_row(store: TableStore, snapshot: Snapshot) -> tuple[Any, ...] | Non
     )
 
 
-#: What `Table.snapshots` shows.
-HISTORY = SystemTable(
-    "history",
+#: What `TableInspection.snapshots` shows.
+COMMITS = SystemTable(
+    "snapshots",
     "snapshot_id BIGINT, commit_kind STRING, commit_time TIMESTAMP_LTZ(6), commit_user STRING, commit_identifier BIGINT, "
     "schema_id BIGINT, total_record_count BIGINT, delta_record_count BIGINT, operation STRING, "
     "changelog_record_count BIGINT, added_file_count BIGINT, deleted_file_count BIGINT",
-    _history,
+    _commits,
 )
 
 

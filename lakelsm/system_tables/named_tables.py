@@ -58,11 +58,11 @@ def checked_system_table(name: object) -> AnySystemTable:
     return found
 
 
-def check_travel(table: AnySystemTable, travels: bool) -> None:
-    """Raise InvalidInputError where a snapshot is chosen of a table that shows no single one."""
-    if travels and not table.travels:
+def check_travel(table: AnySystemTable) -> None:
+    """Raise InvalidInputError for a table that does not show one snapshot."""
+    if not table.travels:
         known = ", ".join(sorted(each.name for each in SYSTEM_TABLES.values() if each.travels))
         raise InvalidInputError(
-            f"System table {table.name} shows no single snapshot: leave snapshot_id and tag out, which are for {known}."
+            f"System table {table.name} does not show one snapshot: call table.inspect.system({table.name!r}). Those of "
+            f"a snapshot are {known}."
         )
-

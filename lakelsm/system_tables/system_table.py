@@ -64,11 +64,11 @@ class SystemTable:
         """The columns in Arrow."""
         return pa.schema([pa.field(each.name, shown_arrow(each.type), each.type.nullable) for each in self.fields])
 
-    def frame(self, spark: SparkSession, state: TableState) -> DataFrame:
-        """The rows on Spark."""
+    def frame(self, spark: SparkSession, rows: pa.Table) -> DataFrame:
+        """The rows on Spark, as Spark has the columns."""
         from lakelsm.frames.system_frames import system_frame
 
-        return system_frame(spark, self.rows(state), self.fields)
+        return system_frame(spark, rows, self.fields)
 
     def rows(self, state: TableState) -> pa.Table:
         """The rows. Raises CorruptTableError for a time that no calendar has."""

@@ -9,7 +9,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from lakelsm import Table, TableNotFoundError
+from lakelsm import Table
+from lakelsm.errors import TableNotFoundError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.storage import FileIO
 from tests.campaign.ledger import Batch
@@ -77,7 +78,7 @@ class Doer:
 
     def write(self, action: Action) -> None:
         """Batches, each said to be acknowledged after its call; a replay of one that is in changes nothing."""
-        table = self.table.branch(action.branch) if action.branch else self.table
+        table = self.table.branches.open(action.branch) if action.branch else self.table
         for batch in action.batches:
             result = self._batch(table, batch)
             self.say("acknowledged", (batch.key, result.snapshot_id))
@@ -85,7 +86,7 @@ class Doer:
     def _batch(self, table: Table, batch: Batch) -> Any:
         named: dict[str, Any] = {"commit_user": batch.user, "batch_id": batch.id}
         if batch.kind == "drop":
-            return table.drop_partitions(f"p = '{batch.partition}'", commit_user=batch.user)
+            return table.maintenance.drop_partitions(f"p = '{batch.partition}'", commit_user=batch.user)
         frame = self._frame(batch)
         if batch.kind == "upsert":
             return table.write(frame, **named)
@@ -107,13 +108,13 @@ class Doer:
         _check(status in ("done", "nothing"), f"a compaction that nobody disturbs ends as {status}")
 
     def expire(self, action: Action) -> None:
-        result = self.table.expire_snapshots(retain_last=action.retain_last)
+        result = self.table.maintenance.expire_snapshots(retain_last=action.retain_last)
         _check(result.failures == (), f"files could not be deleted: {result.failures}")
 
     def expire_by_options(self, action: Action) -> None:
         """What follows a commit, where that was killed."""
         if not self.table.options.write_only:
-            self.table.expire_snapshots()
+            self.table.maintenance.expire_snapshots()
 
     def rollback(self, action: Action) -> None:
         result = self.table.rollback(action.to)
@@ -127,27 +128,27 @@ class Doer:
             store.file_io.write(f"{store.paths.root}/p={'ab'[number % 2]}/bucket-0/{name}", b"left")
 
     def orphans(self, action: Action) -> None:
-        result = self.table.remove_orphans(0, force=True, engine=self._engine)
+        result = self.table.maintenance.remove_orphans(0, force=True, engine=self._engine)
         _check(result.failures == (), f"files could not be deleted: {result.failures}")
 
     def create_tag(self, action: Action) -> None:
-        self.table.create_tag(action.tag, action.to if isinstance(action.to, int) else None, if_not_exists=True)
+        self.table.tags.create(action.tag, action.to if isinstance(action.to, int) else None, if_not_exists=True)
 
     def delete_tag(self, action: Action) -> None:
-        if action.tag in {tag.name for tag in self.table.tags()}:
-            self.table.delete_tag(action.tag)
+        if action.tag in {tag.name for tag in self.table.tags.list()}:
+            self.table.tags.delete(action.tag)
 
     def create_branch(self, action: Action) -> None:
-        self.table.create_branch(action.branch, action.tag, ignore_if_exists=True)
+        self.table.branches.create(action.branch, action.tag, ignore_if_exists=True)
 
     def delete_branch(self, action: Action) -> None:
         try:
-            self.table.delete_branch(action.branch)
+            self.table.branches.delete(action.branch)
         except TableNotFoundError:
-            _check(action.branch not in {branch.name for branch in self.table.branches()}, "a branch is not found")
+            _check(action.branch not in {branch.name for branch in self.table.branches.list()}, "a branch is not found")
 
     def fast_forward(self, action: Action) -> None:
-        self.table.fast_forward(action.branch)
+        self.table.branches.fast_forward(action.branch)
 
 
 def _check(holds: bool, problem: str) -> None:

@@ -43,10 +43,10 @@ def audit(say: Voice, place: TablePlace, ledger: Ledger, remove: bool, settled: 
     earliest = store.snapshots.earliest_id() or 0
     for state in states:
         if settled or state.snapshot_id >= earliest:
-            _same(_rows(table, snapshot_id=state.snapshot_id), state.rows, f"snapshot {state.snapshot_id}")
+            _same(_rows(table.at(snapshot=state.snapshot_id)), state.rows, f"snapshot {state.snapshot_id}")
     _tags(table, store, ledger)
     _branches(table, store, ledger)
-    check = table.check(data="full", engine="local")
+    check = table.maintenance.check(data="full", engine="local")
     found = {finding.rule for finding in check.findings}
     # What held a snapshot for a tag stays for its time.
     allowed = {"tag-unfinished", "manifest-stray", *(["stale-hint"] if ledger.left_behind == latest else [])}
@@ -92,7 +92,7 @@ def _tags(table: Table | None, store: TableStore, ledger: Ledger) -> None:
         if name in known - ledger.maybe_tags and found[name] != ledger.tags[name]:
             raise CampaignError(f"tag {name} names another snapshot")
         if table is not None:
-            _same(_rows(table, tag=name), found[name].rows, f"tag {name}")
+            _same(_rows(table.at(tag=name)), found[name].rows, f"tag {name}")
     ledger.tags = found
 
 
@@ -105,23 +105,23 @@ def _branches(table: Table | None, store: TableStore, ledger: Ledger) -> None:
     for name in names:
         states = ledger.follow(store.on_branch(name))
         for state in states if table is not None else ():
-            _same(_rows(table.branch(name), snapshot_id=state.snapshot_id), state.rows, f"branch {name}")
+            _same(_rows(table.branches.open(name).at(snapshot=state.snapshot_id)), state.rows, f"branch {name}")
         found[name] = states[-1]
     ledger.branches = found
 
 
 def _leftovers(table: Table, store: TableStore, left: set[str], remove: bool) -> Counter[str]:
     """Orphan removal finds what a plain count of names finds, and takes it where it is told to."""
-    planned = table.remove_orphans(0, force=True, dry_run=True, engine="local")
+    planned = table.maintenance.remove_orphans(0, force=True, dry_run=True, engine="local")
     if planned.files != len(left):
         raise CampaignError(f"orphans: {planned.files} of {len(left)}: {planned.examples}, {sorted(left)[:10]}")
     if remove:
         before = stored(store)
-        removed = table.remove_orphans(0, force=True, engine="local")
+        removed = table.maintenance.remove_orphans(0, force=True, engine="local")
         gone = before - stored(store)
         if {path for path in gone if not path.startswith("service/")} != left or removed.failures:
             raise CampaignError(f"removed: {sorted(gone ^ left)[:10]}, failures {removed.failures}")
-        again = table.remove_orphans(0, force=True, dry_run=True, engine="local")
+        again = table.maintenance.remove_orphans(0, force=True, dry_run=True, engine="local")
         if again.files:
             raise CampaignError(f"a second removal finds {again.examples}")
     return Counter(planned.kinds)

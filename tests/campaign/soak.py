@@ -20,7 +20,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelsm import CommitConflictError, CorruptTableError, SnapshotNotFoundError, Table
+from lakelsm import Table
+from lakelsm.errors import CommitConflictError, CorruptTableError, SnapshotNotFoundError
 from tests.campaign.places import Place, TablePlace
 from tests.campaign.processes import CampaignError, Child, Voice, done_by
 from tests.maintain.orphans.table_census import stored, unnamed_of
@@ -138,7 +139,7 @@ def expire(say: Voice, place: TablePlace) -> None:
     """Few snapshots stay."""
     table = place.opened()
     while not say.pipe.poll(1):
-        result = table.expire_snapshots(retain_last=_RETAINED)
+        result = table.maintenance.expire_snapshots(retain_last=_RETAINED)
         say("counted", {"snapshots expired": result.snapshots, "files not deleted": len(result.failures)})
 
 
@@ -146,16 +147,16 @@ def tag(say: Voice, place: TablePlace) -> None:
     """Three tags at most, each new one on the newest snapshot."""
     table, number = place.opened(), 0
     while not say.pipe.poll(2):
-        names = [each.name for each in table.tags()]
+        names = [each.name for each in table.tags.list()]
         if len(names) >= 3:
             try:
-                say("counted", {"tags deleted": 1, "files not deleted": len(table.delete_tag(names[0]).failures)})
+                say("counted", {"tags deleted": 1, "files not deleted": len(table.tags.delete(names[0]).failures)})
             except CorruptTableError:  # It looks at a snapshot that expires: told in the figures, and tried again.
                 say("counted", {"deletions of tags that met an expiry": 1})
                 continue
         try:
             number += 1
-            table.create_tag(f"tag-{number}")
+            table.tags.create(f"tag-{number}")
             say("counted", {"tags created": 1})
         except SnapshotNotFoundError:
             say("counted", {"tags of an expired snapshot": 1})
@@ -165,7 +166,7 @@ def remove_orphans(say: Voice, place: TablePlace) -> None:
     """What writers that were killed left."""
     table = place.opened()
     while not say.pipe.poll(10):
-        result = table.remove_orphans(ORPHAN_AGE, force=True, engine="local")
+        result = table.maintenance.remove_orphans(ORPHAN_AGE, force=True, engine="local")
         say("counted", {"orphans removed": result.files, "files not deleted": len(result.failures)})
 
 
@@ -336,17 +337,17 @@ def conclude(say: Voice, place: TablePlace, batches: dict[int, int]) -> None:
         if found[writer] not in (n, n + 1):  # One more: committed, and killed before it could say so.
             raise CampaignError(f"{n} batches of writer {writer} were acknowledged, and {found[writer]} are there")
     for snapshot_id in store.snapshots.ids():
-        counts(table.to_arrow(snapshot_id=snapshot_id))
+        counts(table.at(snapshot=snapshot_id).to_arrow())
     for name in store.tags.names():
-        counts(table.to_arrow(tag=name))
-    check = table.check(data="full", engine="local")
+        counts(table.at(tag=name).to_arrow())
+    check = table.maintenance.check(data="full", engine="local")
     if {finding.rule for finding in check.findings} - {"manifest-stray"}:  # Those of commits that were killed.
         raise CampaignError(check.as_text())
-    removed = table.remove_orphans(0, force=True, engine="local")
+    removed = table.maintenance.remove_orphans(0, force=True, engine="local")
     left = unnamed_of(store, stored(store))
     if removed.failures or left:
         raise CampaignError(f"left: {sorted(left)[:10]}, {removed.failures}")
-    if table.check(data="none", engine="local").findings:
+    if table.maintenance.check(data="none", engine="local").findings:
         raise CampaignError("a check finds strays where orphan removal found none")
     counts(table.to_arrow())
     ids = store.snapshots.ids()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lakelsm import CompactionResult, CompactionStatus
+from lakelsm.results import CompactionResult, CompactionStatus
 
 NAMED = ["--warehouse", "/wh", "--table", "d.t"]
 DONE = CompactionResult(

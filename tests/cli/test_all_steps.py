@@ -26,7 +26,7 @@ def statuses(found: dict[str, object]) -> dict[str, str]:
 
 def test_each_step_is_done_and_told(called: Called) -> None:
     table = versioned_table(called.warehouse, 6, **RETAINED, **{"consumer.expiration-time": "1 h"})
-    table.create_tag("past", 1, time_retained=0)
+    table.tags.create("past", 1, time_retained=0)
     (orphan,) = leave_orphans(called, 1)
     found = called.json("all")
     assert list(statuses(found)) == ORDER
@@ -35,7 +35,7 @@ def test_each_step_is_done_and_told(called: Called) -> None:
         "orphans": "done", "check": "done",
     }
     assert found["status"] == "done"
-    assert table.tags() == [] and not orphan.exists()
+    assert table.tags.list() == [] and not orphan.exists()
     assert values(table) == [f"v{number}" for number in range(1, 7)]
     assert len(list((called.warehouse / "db.db/t/snapshot").glob("snapshot-*"))) == 2
     text = called.text("all")
@@ -43,7 +43,7 @@ def test_each_step_is_done_and_told(called: Called) -> None:
 
 
 def test_a_dry_run_plans_each_step_and_changes_no_byte(called: Called) -> None:
-    versioned_table(called.warehouse, 6, **RETAINED).create_tag("past", 1, time_retained=0)
+    versioned_table(called.warehouse, 6, **RETAINED).tags.create("past", 1, time_retained=0)
     leave_orphans(called, 1)
     found = called.planned("all")
     assert {name for name, status in statuses(found).items() if status == "planned"} == {

@@ -16,7 +16,7 @@ def test_statistics_are_written_unless_it_is_a_dry_run(called: Called) -> None:
     assert (planned["columns"], planned["rows"], planned["snapshot_id"]) == (["id", "v"], 2, None)
     found = called.json("analyze", "--columns", "v")
     assert (found["status"], found["columns"], found["snapshot_id"]) == ("done", ["v"], 3)
-    assert table.system_arrow("statistics").num_rows == 1
+    assert table.inspect.system("statistics").to_arrow().num_rows == 1
     assert called.json("analyze", "--rows-alone")["columns"] == []
     assert "2 rows" in called.text("analyze")
 

@@ -78,7 +78,7 @@ def test_several_tables_are_named_one_by_one_or_by_their_database(tmp_path: Path
 
 def test_a_branch_is_opened_in_place_of_the_table(tmp_path: Path) -> None:
     table = Catalog(str(tmp_path)).create_table("d.t", "id INT NOT NULL", primary_key=["id"])
-    table.create_branch("b")
+    table.branches.create("b")
     named = ["--warehouse", str(tmp_path), "--table", "d.t", "--branch", "b"]
     assert open_table(*for_each_table(parsed(*named))).name == "d.t$branch_b"
 

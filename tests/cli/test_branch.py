@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 def test_a_branch_is_made_written_fast_forwarded_and_deleted(called: Called) -> None:
     table = versioned_table(called.warehouse, 2)
-    table.create_tag("one", 1)
+    table.tags.create("one", 1)
     called.planned("branch", "create", "b", "--tag", "one")
     assert called.json("branch", "create", "b", "--tag", "one")["status"] == "done"
-    table.branch("b").write(rows((9, "v9")))
+    table.branches.open("b").write(rows((9, "v9")))
     (branch,) = called.json("branch", "list")["branches"]
     assert (branch["name"], branch["snapshot_id"]) == ("b", 2)
     called.planned("branch", "rename", "b", "c")
@@ -34,11 +34,11 @@ def test_a_branch_is_made_written_fast_forwarded_and_deleted(called: Called) -> 
 
 def test_a_verb_works_on_a_branch(called: Called) -> None:
     table = versioned_table(called.warehouse, 2)
-    table.create_branch("b")
-    table.branch("b").write(rows((1, "of b")))
+    table.branches.create("b")
+    table.branches.open("b").write(rows((1, "of b")))
     assert called.json("status", "--branch", "b")["table"] == "db.t$branch_b"
     called.json("tag", "create", "a", "--branch", "b")
-    assert [tag.name for tag in table.branch("b").tags()] == ["a"] and table.tags() == []
+    assert [tag.name for tag in table.branches.open("b").tags.list()] == ["a"] and table.tags.list() == []
     assert "is a branch" in called.error("branch", "create", "c", "--branch", "b")
     assert "has no branch" in called.error("status", "--branch", "none").replace("no branch", "has no branch")
 
@@ -56,10 +56,10 @@ def test_a_verb_works_on_a_branch(called: Called) -> None:
     ],
 )
 def test_what_cannot_be_is_one_line(called: Called, arguments: list[str], message: str) -> None:
-    versioned_table(called.warehouse, 1).create_branch("b")
+    versioned_table(called.warehouse, 1).branches.create("b")
     assert message in called.error("branch", *arguments)
 
 
 def test_one_that_is_there_may_stay(called: Called) -> None:
-    versioned_table(called.warehouse, 1).create_branch("b")
+    versioned_table(called.warehouse, 1).branches.create("b")
     assert called.json("branch", "create", "b", "--ignore-if-exists")["status"] == "done"

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lakelsm import CompactionResult, CompactionStatus
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.main import main
 from lakelsm.compact.compactor import DEFAULT_TASK_MEMORY
-from lakelsm.results import Failure
+from lakelsm.results import CompactionResult, CompactionStatus, Failure
 from tests.cli.fake_table import DONE, NAMED, last_object
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ def test_consumers_are_recorded_listed_and_forgotten(called: Called) -> None:
 
 
 def test_consumers_that_stopped_expire(called: Called) -> None:
-    versioned_table(called.warehouse, 1).record_consumer("etl", 1)
+    versioned_table(called.warehouse, 1).consumers.record("etl", 1)
     assert called.json("consumers", "expire", "--older-than", "1 d")["status"] == "nothing"
     assert called.planned("consumers", "expire", "--older-than", "0")["consumers"] == ["etl"]
     assert called.json("consumers", "expire", "--older-than", "0")["consumers"] == ["etl"]

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 def test_snapshots_go_as_asked_and_the_rows_stay(called: Called) -> None:
     table = versioned_table(called.warehouse, 5)
-    table.create_tag("kept", 2)
+    table.tags.create("kept", 2)
     planned = called.planned("expire", "--retain-last", "2")
     done = called.json("expire", "--retain-last", "2")
     assert (done["status"], done["snapshots"], done["earliest_snapshot_id"], done["complete"]) == ("done", 3, 4, True)
     assert {**done, "status": "planned", "dry_run": True, "seconds": 0} == {**planned, "seconds": 0}
     assert values(table) == ["v1", "v2", "v3", "v4", "v5"]
-    assert values(table, tag="kept") == ["v1", "v2"]
+    assert values(table.at(tag="kept")) == ["v1", "v2"]
 
 
 def test_where_nothing_is_due_there_is_nothing_to_do(called: Called) -> None:
@@ -32,7 +32,7 @@ def test_where_nothing_is_due_there_is_nothing_to_do(called: Called) -> None:
 
 
 def test_the_text_says_what_holds_older_snapshots(called: Called) -> None:
-    versioned_table(called.warehouse, 4).record_consumer("etl", 2)
+    versioned_table(called.warehouse, 4).consumers.record("etl", 2)
     text = called.text("expire", "--retain-last", "1")
     assert text.startswith("db.t: 1 snapshots expired")
     assert "  oldest     snapshot 2" in text
@@ -48,10 +48,10 @@ def test_a_deadline_stops_between_some_snapshots_and_the_next_ones(
     assert (first["status"], first["snapshots"], first["complete"]) == ("deadline", 3, False)
     assert first["earliest_snapshot_id"] == 4
     assert first["held_by"] == ["the deadline"]
-    assert table.history(1)[0].outcome == "partial"
+    assert table.inspect.history(1)[0].outcome == "partial"
     rest = called.json("expire", "--retain-last", "1", "--deadline", "1 h")
     assert (rest["status"], rest["snapshots"], rest["complete"], rest["held_by"]) == ("done", 4, True, [])
-    assert table.history(1)[0].outcome == "done"
+    assert table.inspect.history(1)[0].outcome == "done"
     assert values(table) == [f"v{number}" for number in range(1, 9)]
 
 

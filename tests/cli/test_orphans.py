@@ -59,7 +59,7 @@ def test_a_deadline_that_has_passed_leaves_what_was_not_looked_at(called: Called
     table = versioned_table(called.warehouse, 1)
     (path,) = leave_orphans(called, 1)
     found = called.json("orphans", "--deadline", "0")
-    assert table.history(1)[0].outcome == "partial"
+    assert table.inspect.history(1)[0].outcome == "partial"
     assert (found["status"], found["files"], found["complete"]) == ("deadline", 0, False)
     assert path.exists()
 
@@ -96,6 +96,6 @@ def removed_at(called: Called, monotonic: object) -> orphan_removal.OrphanResult
     store = Table.for_path(str(called.warehouse / "db.db/t"))._store()
     surroundings = replace(SYSTEM, monotonic=monotonic)  # type: ignore[arg-type]
     bound = SYSTEM.clock() - 86_400_000
-    return orphan_removal.remove_orphans(
+    return orphan_removal.maintenance.remove_orphans(
         local_engine().runner, store, bound, deadline=60, surroundings=surroundings
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("to", [["--snapshot", "2"], ["--tag", "two"]])
 def test_a_table_goes_back(called: Called, to: list[str]) -> None:
     table = versioned_table(called.warehouse, 4)
-    table.create_tag("two", 2)
+    table.tags.create("two", 2)
     planned = called.planned("rollback", *to)
     assert (planned["snapshot_id"], planned["snapshots"]) == (2, [3, 4])
     assert values(table) == ["v1", "v2", "v3", "v4"]

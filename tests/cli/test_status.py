@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def test_a_status_is_one_screen_or_one_object(called: Called) -> None:
-    versioned_table(called.warehouse, 3).create_tag("a")
+    versioned_table(called.warehouse, 3).tags.create("a")
     text = called.text("status")
     assert text.startswith("Table db.t, snapshot 3\n")
     assert len(text.splitlines()) < 25
@@ -23,7 +23,7 @@ def test_a_status_is_one_screen_or_one_object(called: Called) -> None:
 def test_the_history_tells_what_was_done(called: Called) -> None:
     table = versioned_table(called.warehouse, 2)
     assert called.text("history") == "db.t: no runs of maintenance\n"
-    table.create_tag("a")
+    table.tags.create("a")
     table.compact(full=True)
     found = called.json("history")
     assert [(run["operation"], run["outcome"]) for run in found["runs"]] == [("compact", "done"), ("create_tag", "done")]

@@ -17,7 +17,7 @@ def test_a_tag_is_made_replaced_renamed_and_deleted(called: Called) -> None:
     assert called.planned("tag", "create", "a", "--snapshot", "2")["tag"]["snapshot_id"] == 2
     made = called.json("tag", "create", "a", "--snapshot", "2", "--time-retained", "365 d")
     assert (made["status"], made["tag"]["name"], made["tag"]["time_retained"]) == ("done", "a", 365 * 86400.0)
-    assert values(table, tag="a") == ["v1", "v2"]
+    assert values(table.at(tag="a")) == ["v1", "v2"]
 
     called.planned("tag", "replace", "a")
     assert called.json("tag", "replace", "a")["tag"]["snapshot_id"] == 3
@@ -31,8 +31,8 @@ def test_a_tag_is_made_replaced_renamed_and_deleted(called: Called) -> None:
 
 def test_tags_past_their_time_expire(called: Called) -> None:
     table = versioned_table(called.warehouse, 2)
-    table.create_tag("kept", 1)
-    table.create_tag("past", 2, time_retained=0)
+    table.tags.create("kept", 1)
+    table.tags.create("past", 2, time_retained=0)
     assert called.planned("tag", "expire")["tags"] == ["past"]
     assert called.json("tag", "expire")["tags"] == ["past"]
     assert called.json("tag", "expire", "--older-than", "1 d")["status"] == "nothing"
@@ -53,7 +53,7 @@ def test_tags_past_their_time_expire(called: Called) -> None:
     ],
 )
 def test_what_cannot_be_is_one_line_and_changes_nothing(called: Called, arguments: list[str], message: str) -> None:
-    versioned_table(called.warehouse, 1).create_tag("a")
+    versioned_table(called.warehouse, 1).tags.create("a")
     before = called.files()
     assert message in called.error("tag", *arguments)
     left = {path for path in called.files() if "/service/" not in path}
@@ -61,7 +61,7 @@ def test_what_cannot_be_is_one_line_and_changes_nothing(called: Called, argument
 
 
 def test_one_that_is_there_may_stay(called: Called) -> None:
-    versioned_table(called.warehouse, 2).create_tag("a", 1)
+    versioned_table(called.warehouse, 2).tags.create("a", 1)
     assert called.json("tag", "create", "a", "--if-not-exists")["tag"]["snapshot_id"] == 1
 
 

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lakelsm import Catalog, CheckResult, CommitConflictError, InvalidInputError, Table
+from lakelsm import Catalog
 from lakelsm.cli import verb
 from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.main import main
 from lakelsm.cli.verb import run_alone
+from lakelsm.errors import CommitConflictError, InvalidInputError
+from lakelsm.results import CheckResult
 from lakelsm.surroundings import SYSTEM
+from lakelsm.table import TableMaintenance
 from tests.cli.fake_table import NAMED, last_object
 
 if TYPE_CHECKING:
@@ -117,11 +120,11 @@ def test_one_deadline_is_for_all_tables(
     given: list[float] = []
     times = iter([0.0, 40.0, 70.0])
 
-    def check(table: Table, **arguments: Any) -> CheckResult:
+    def check(maintenance: TableMaintenance, **arguments: Any) -> CheckResult:
         given.append(arguments["deadline"])
-        return CheckResult(table=table.name)
+        return CheckResult(table=maintenance._opened.name)
 
-    monkeypatch.setattr(Table, "check", check)
+    monkeypatch.setattr(TableMaintenance, "check", check)
     monkeypatch.setattr(verb, "SYSTEM", replace(SYSTEM, monotonic=lambda: next(times)))
     named = ["--warehouse", str(tmp_path), "--database", "d", "--deadline", "1 min", "--report", "json"]
     assert main(["check", *named]) == 0

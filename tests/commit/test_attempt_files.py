@@ -127,7 +127,7 @@ class Attempt:
         self.table = LocalTable(self.root, COLUMNS, ("p", "id"), ("p",), **options)
         self.table.write((1, 1, "a"), (1, 2, "a"), (2, 1, "a"))
         self.table.write((1, 1, "b"), (2, 1, "b"))
-        self.before = self.files()
+        self.before = self.inspect.files().to_spark()
         self.file_io = FaultyFileIO()
         self.store = replace(self.table.store, file_io=self.file_io)
 
@@ -146,7 +146,7 @@ class Attempt:
 
     @property
     def kinds(self) -> set[str]:
-        return {name.partition("-")[0] for name in self.files() - self.before}
+        return {name.partition("-")[0] for name in self.inspect.files().to_spark() - self.before}
 
 
 @pytest.fixture(params=["writer", "compactor"])

@@ -51,8 +51,8 @@ CHANGES: dict[str, Callable[[Table], object]] = {
     "delete": lambda table: table.delete("k < 3", engine="local"),
     "delete of keys": lambda table: table.delete(keys=pa.table({"k": pa.array([1], pa.int32()), "p": ["b"]})),
     "compact": lambda table: table.compact(full=True, engine="local"),
-    "drop": lambda table: table.drop_partitions("p = 'a'"),
-    "analyze": lambda table: table.analyze(engine="local"),
+    "drop": lambda table: table.maintenance.drop_partitions("p = 'a'"),
+    "analyze": lambda table: table.maintenance.analyze(engine="local"),
 }
 
 
@@ -98,4 +98,4 @@ def test_a_rollback_at_any_moment_of_a_change_is_a_conflict_or_before_it(
 
 
 def findings(table: Table) -> Sequence[CheckFinding]:
-    return table.check(data="full", engine="local").findings
+    return table.maintenance.check(data="full", engine="local").findings

@@ -134,13 +134,13 @@ def test_a_compaction_of_several_commits_that_is_killed_anywhere_loses_one_group
         copy = Path(shutil.copytree(root, tmp_path / f"{len(done)}"))
         died = dies(copy, lambda table: table.compact(full=True, commit_every=1, engine="local"), len(done))
         opened = Table.for_path(str(copy))
-        runs = opened.history()
+        runs = opened.inspect.history()
         committed = runs[0].snapshot_ids if runs else ()
         rest = opened.compact(full=True, commit_every=1, engine="local")
         assert len(committed) + rest.buckets == 3, "what was committed is not done again"
         assert [run.outcome for run in runs] == (["done" if len(committed) == 3 else "partial"] if runs else [])
         assert opened.to_arrow(ordered=True) == shown
-        opened.remove_orphans(0, force=True, engine="local")
+        opened.maintenance.remove_orphans(0, force=True, engine="local")
         assert len(list(copy.rglob("data-*.parquet"))) == 9, "three files of each bucket, and none of the killed run"
         if not died:
             break

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from lakelsm import CompactionResult, CorruptTableError, InvalidInputError, Table
+from lakelsm import Table
 from lakelsm.compact import compactor
 from lakelsm.compact.rewrite_task import RewriteTask
+from lakelsm.errors import CorruptTableError, InvalidInputError
 from lakelsm.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lakelsm.plan.compaction_plan import CompactionScope
+from lakelsm.results import CompactionResult
 from lakelsm.schema_changes import AddColumn
 from lakelsm.types import AtomicType
 from tests.engines import TableEngine

@@ -142,11 +142,11 @@ class VectorHistory:
             action = self.rnd.choices([self.write, self.compact, self.evolve, self.overwrite], [10, 3, 1, 0.5])[0]
             action()
             if action == self.write and self.rnd.random() < 0.6:
-                self.check()
+                self.maintenance.check()
                 self.compact()
-            self.check()
+            self.maintenance.check()
         self.compact(full=True)
-        self.check()
+        self.maintenance.check()
 
     def write(self) -> None:
         self._append(self._batch(self._kinds.split()))

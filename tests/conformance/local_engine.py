@@ -52,5 +52,5 @@ class LocalTable:
 
     def changelog(self) -> list[tuple[Any, ...]]:
         """The changelog rows since the last call."""
-        start, self._read_up_to = self._read_up_to, self._table.plan().snapshot_id
-        return rows_of(self._table.changelog_arrow(start))
+        start, self._read_up_to = self._read_up_to, self._table.explain().snapshot_id
+        return rows_of(self._table.changelog_reader(start).read_all())

@@ -55,6 +55,9 @@ class SparkTable:
 
     def changelog(self) -> list[tuple[Any, ...]]:
         """The changelog rows since the last call."""
-        start, newest = self._read_up_to, self._table.snapshots().agg({"snapshot_id": "max"}).collect()[0][0]
+        start, newest = (
+            self._read_up_to,
+            self._table.inspect.snapshots().to_spark().agg({"snapshot_id": "max"}).collect()[0][0],
+        )
         self._read_up_to = newest
         return to_rows(self._table.changelog(start))

@@ -42,11 +42,11 @@ def counted(table: Table) -> int:
 
 
 def told(table: Table) -> list[str]:
-    return sorted(map(repr, plain_rows(table.changelog_arrow(mode="diff"))))
+    return sorted(map(repr, plain_rows(table.changelog_reader(mode="diff").read_all())))
 
 
 def audited(table: Table) -> list[str]:
-    return sorted(map(repr, plain_rows(table.system_arrow("audit_log"))))
+    return sorted(map(repr, plain_rows(table.inspect.system("audit_log").to_arrow())))
 
 
 def deleted(table: Table) -> int | None:

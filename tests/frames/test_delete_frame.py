@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from lakelsm import CommitResult, Table
+from lakelsm import Table
 from lakelsm.errors import CommitConflictError, InvalidInputError
+from lakelsm.results import CommitResult
 from tests.engines import TableEngine, each_case
 from tests.table_files import live_files, stored_files
 
@@ -44,11 +45,11 @@ def delete(
         if name == at and left[0]:
             left[0] -= 1
             with monkeypatch.context() as undone:
-                undone.setattr("lakelsm.table.BatchWriter", BatchWriter)
+                undone.setattr("lakelsm.table.table.BatchWriter", BatchWriter)
                 meanwhile()
 
     with monkeypatch.context() as patched:
-        patched.setattr("lakelsm.table.BatchWriter", lambda writer, store: BatchWriter(writer, store, step))
+        patched.setattr("lakelsm.table.table.BatchWriter", lambda writer, store: BatchWriter(writer, store, step))
         return engine.delete(table, where)
 
 

@@ -42,7 +42,7 @@ def test_the_next_read_of_a_snapshot_opens_no_file_to_merge_it_and_that_of_anoth
     file.write_bytes(whole)
     local.write((7, "c"), (1000, "c"))
     assert rows_of(table.read().where("v = 'c'")) == [(1000, "c"), (7, "c")]
-    assert table.read().count() == 401 and table.read(snapshot_id=2).count() == 400
+    assert table.read().count() == 401 and table.at(snapshot=2).read().count() == 400
 
 
 def test_what_is_kept_is_bounded_by_the_table_and_the_oldest_goes_first(spark: SparkSession, tmp_path: Path) -> None:
@@ -55,15 +55,15 @@ def test_what_is_kept_is_bounded_by_the_table_and_the_oldest_goes_first(spark: S
         return [len(state.units[0].files) for state in _kept_of(local.root)]
 
     for snapshot in (2, 3, 2):
-        assert table.read(snapshot_id=snapshot).count() == 10
+        assert table.at(snapshot=snapshot).read().count() == 10
     assert kept() == [3, 2]
     before = {state: hidden_rows._kept[state].frame for state in _kept_of(local.root)}
-    assert table.read(snapshot_id=5).count() == 10
+    assert table.at(snapshot=5).read().count() == 10
     assert kept() == [2, 5]
     now = _kept_of(local.root)
     assert all(_is_persisted(hidden_rows._kept[state].frame) for state in now)
     assert [_is_persisted(frame) for state, frame in before.items() if state not in now] == [False]
-    assert _most_bytes(table.plan().units, ()) <= 9300
+    assert _most_bytes(table.explain().units, ()) <= 9300
     unkept = LocalTable(tmp_path / "u", write_only="true", **{"lakelsm.hidden-rows.max-memory": "0 b"})
     for _ in range(2):
         unkept.write((1, "a"))

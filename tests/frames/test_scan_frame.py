@@ -47,7 +47,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
 
 @pytest.mark.parametrize(("small", "scanned"), [("every file", 0), ("all but the largest", 1), ("none", 3)])
 def test_rows_are_the_same_whoever_reads_them(table: Table, small: str, scanned: int) -> None:
-    sizes = sorted(file.file_size for file in table.plan().merged_files)
+    sizes = sorted(file.file_size for file in table.explain().merged_files)
     assert len(set(sizes)) == 3
     cost = {"every file": sizes[-1] + 1, "all but the largest": sizes[-1], "none": 1}[small]
     store = TableStore.open(f"file:{table._opened.paths.root}").with_options({"source.split.open-file-cost": f"{cost} b"})
@@ -162,8 +162,8 @@ def test_an_error_below_an_action_of_lakelsm_is_typed(spark: SparkSession, tmp_p
 def test_a_snapshot_that_went_before_the_action_is_told_as_gone(spark: SparkSession, tmp_path: Path, engine: str) -> None:
     table = versioned_table(tmp_path, 3, **{"merge-engine": engine})
     table.write(rows((1, "new"), (3, "new")))
-    read = Table.for_path(str(tmp_path / "db.db" / "t"), spark).read(snapshot_id=4)
+    read = Table.for_path(str(tmp_path / "db.db" / "t"), spark).at(snapshot=4).read()
     table.compact(full=True)
-    table.expire_snapshots(retain_last=1, older_than="0 s")
+    table.maintenance.expire_snapshots(retain_last=1, older_than="0 s")
     with pytest.raises(PySparkException, match=r"SnapshotNotFoundError.* snapshot 4 went while it was read"):
         read.collect()

@@ -48,7 +48,7 @@ def test_a_count_is_that_of_the_read_and_says_how_it_was_found(
             assert found.how == "metadata" or not from_metadata
     if not options:
         assert table.count("p = 1").files_opened == 2 and table.count().files_opened == 2
-    assert (table.count(snapshot_id=2).rows, table.count(snapshot_id=2).how) == (100, "metadata")
+    assert (table.at(snapshot=2).count().rows, table.at(snapshot=2).count().how) == (100, "metadata")
     for where in ("nobody = 1", "p =", "v + 1"):
         with pytest.raises(InvalidInputError):
             table.count(where)
@@ -67,9 +67,9 @@ def test_a_count_from_metadata_needs_neither_a_session_nor_data_files(
     made.write((1, 1), (2, 1), (2, 2))
     for file in (tmp_path / "t").rglob("data-*"):
         file.unlink()
-    assert int(table.count()) == 3 and int(table.count("p = 2", snapshot_id=1)) == 2
+    assert int(table.count()) == 3 and int(table.at(snapshot=1).count("p = 2")) == 2
     with pytest.raises(SnapshotNotFoundError):
-        table.count(snapshot_id=7)
+        table.at(snapshot=7).count()
     with pytest.raises(InvalidInputError, match="fresh is 1"):
         table.count(fresh=1)  # type: ignore[arg-type]
 

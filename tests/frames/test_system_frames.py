@@ -32,14 +32,14 @@ def test_a_write_a_delete_an_overwrite_and_a_compaction_are_told_apart_and_parti
     table.overwrite(spark.createDataFrame([], "dt DATE, id INT, v STRING"))
     told = ["commit_kind", "operation", "delta_record_count", "changelog_record_count"]
     counts = ["added_file_count", "deleted_file_count"]
-    assert [tuple(row) for row in table.snapshots().select(*told, *counts).collect()] == [
+    assert [tuple(row) for row in table.inspect.snapshots().to_spark().select(*told, *counts).collect()] == [
         ("APPEND", "WRITE", 2, 2, 1, 0),
         ("APPEND", "DELETE", 1, 1, 1, 0),
         ("COMPACT", "COMPACT", -2, 0, 1, 2),
         ("OVERWRITE", "OVERWRITE", 0, 0, 1, 1),
         ("OVERWRITE", "OVERWRITE", 0, 0, 0, 0),
     ]
-    assert {row.partition for row in table.files().collect()} == {"dt=2025-12-31"}
-    assert {row.partition for row in table.buckets().collect()} == {"dt=2025-12-31"}
+    assert {row.partition for row in table.inspect.files().to_spark().collect()} == {"dt=2025-12-31"}
+    assert {row.partition for row in table.inspect.buckets().to_spark().collect()} == {"dt=2025-12-31"}
     table.overwrite(spark.createDataFrame([], "id INT, v STRING"), {"dt": day})
-    assert table.read().count() == 0 and table.files().count() == 0
+    assert table.read().count() == 0 and table.inspect.files().to_spark().count() == 0

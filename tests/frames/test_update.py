@@ -45,7 +45,7 @@ def test_rows_that_match_get_new_values_of_the_row_as_it_was_and_all_else_stays(
     assert (result.matched_rows, result.rows) == (1, 1)
     found = read(table, "n", "v", "d", "s", "a")
     assert found[0] == (1, 11, "a10", None, 1, [1, 2, 1]) and found[1][1:3] == (20, "b") and found[2][2] == "c"
-    assert [row.operation for row in table.snapshots().collect()] == ["WRITE", "UPDATE"]
+    assert [row.operation for row in table.inspect.snapshots().to_spark().collect()] == ["WRITE", "UPDATE"]
     nothing = table.update({"v": "'x'"}, "n > 100 AND v = NULL")
     assert (nothing.matched_rows, nothing.snapshot_id) == (0, None) and read(table, "n", "v", "d", "s", "a") == found
     deleted = table.delete("n > 15")
@@ -140,11 +140,11 @@ def test_an_update_whose_rows_others_change_before_it_commits_is_worked_out_agai
         if name == "data-files-written" and left:
             left.pop()
             with monkeypatch.context() as undone:
-                undone.setattr("lakelsm.table.BatchWriter", BatchWriter)
+                undone.setattr("lakelsm.table.table.BatchWriter", BatchWriter)
                 table.update({"n": "n + 100"}, "k = 2")
                 table.delete("k = 1")
 
     with monkeypatch.context() as patched:
-        patched.setattr("lakelsm.table.BatchWriter", lambda writer, store: BatchWriter(writer, store, step))
+        patched.setattr("lakelsm.table.table.BatchWriter", lambda writer, store: BatchWriter(writer, store, step))
         assert table.update({"n": "n + 1"}, "n >= 10").matched_rows == 1
     assert read(table, "n") == [(2, 121), (3, None)]

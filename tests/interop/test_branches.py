@@ -27,7 +27,7 @@ def made(engine: Peer, path: Path) -> Table:
     engine.create(path, COLUMNS, ["dt", "k"], ["dt"], options={"bucket": "1"})
     engine.write(path, rows_of(COLUMNS, {"dt": ["x", "y"], "k": [1, 1], "v": ["a", "b"]}))
     table = Table.for_path(str(path))
-    table.create_tag("t1")
+    table.tags.create("t1")
     return table
 
 
@@ -42,61 +42,61 @@ def held(table: Table) -> list[tuple[object, ...]]:
 
 def test_java_goes_on_with_branches_of_ours(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     table = made(ours, path)
-    table.create_branch("b", "t1")
-    branch = table.branch("b")
+    table.branches.create("b", "t1")
+    branch = table.branches.open("b")
     branch.write(one("x", "ours"))
     java.write(path, one("y", "java"), branch="b")  # type: ignore[arg-type]
     branch.compact(full=True)
     both = [("x", 1, "a"), ("x", 2, "ours"), ("y", 1, "b"), ("y", 2, "java")]
     assert java.read(path, branch="b") == both
     assert branch.to_arrow(ordered=True).num_rows == 4 and java.read(path) == [both[0], both[2]]
-    table.create_branch("empty")
+    table.branches.create("empty")
     assert java.read(path, branch="empty") == []
     ours.write(path, one("x", "lost"))  # type: ignore[arg-type]
-    table.fast_forward("b")
+    table.branches.fast_forward("b")
     assert java.read(path) == ours.read(path) == both
     java.write(path, one("x", "after"))  # type: ignore[arg-type]
-    table.drop_partitions("dt = 'y'")
-    table.mark_partitions_done()
+    table.maintenance.drop_partitions("dt = 'y'")
+    table.maintenance.mark_partitions_done()
     assert java.read(path) == ours.read(path) == [both[0], ("x", 2, "after")]
     java.write(path, one("y", "again"))  # type: ignore[arg-type]
     assert java.read(path) == ours.read(path)
-    table.rename_branch("b", "c")
+    table.branches.rename("b", "c")
     assert java.read(path, branch="c") == both
-    java.branch(path, "delete", "c")
-    assert [info.name for info in table.branches()] == ["empty"]
+    java.branches.open(path, "delete", "c")
+    assert [info.name for info in table.branches.list()] == ["empty"]
 
 
 def test_ours_goes_on_with_branches_of_java(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     table = made(java, path)
-    java.branch(path, "create", "b", "t1")
-    java.branch(path, "create", "empty")
+    java.branches.open(path, "create", "b", "t1")
+    java.branches.open(path, "create", "empty")
     java.write(path, one("x", "java"), branch="b")  # type: ignore[arg-type]
-    branch = table.branch("b")
+    branch = table.branches.open("b")
     assert sorted(branch.to_arrow()["v"].to_pylist()) == ["a", "b", "java"]
     branch.write(one("y", "ours"))
-    branch.create_tag("t2")
-    infos = {info.name: (info.schema_id, info.snapshot_id is None) for info in table.branches()}
+    branch.tags.create("t2")
+    infos = {info.name: (info.schema_id, info.snapshot_id is None) for info in table.branches.list()}
     assert infos == {"b": (0, False), "empty": (0, True)}
-    java.branch(path, "forward", "b")
+    java.branches.open(path, "forward", "b")
     assert java.read(path) == ours.read(path) == java.read(path, branch="b")
-    assert sorted(table.to_arrow(tag="t2")["v"].to_pylist()) == ["a", "b", "java", "ours"]
-    table.branch("empty").write(one("x", "alone"))
+    assert sorted(table.at(tag="t2").to_arrow()["v"].to_pylist()) == ["a", "b", "java", "ours"]
+    table.branches.open("empty").write(one("x", "alone"))
     assert java.read(path, branch="empty") == [("x", 2, "alone")]
-    table.delete_branch("b")
-    table.fast_forward("empty")
+    table.branches.delete("b")
+    table.branches.fast_forward("empty")
     assert java.read(path) == ours.read(path) == [("x", 2, "alone")]
 
 
 def test_java_and_ours_fall_back_to_the_same_partitions(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
     table = made(ours, path)
-    table.create_branch("b")
+    table.branches.create("b")
     schema = path / "schema" / "schema-0"
     schema.write_text(schema.read_text().replace('"bucket"', '"scan.fallback-branch" : "b", "bucket"'))
-    table.branch("b").write(one("x", "hidden"))
-    table.branch("b").write(one("z", "shown"))
+    table.branches.open("b").write(one("x", "hidden"))
+    table.branches.open("b").write(one("z", "shown"))
     assert java.read(path) == held(table) == [("x", 1, "a"), ("y", 1, "b"), ("z", 2, "shown")]
-    table.drop_partitions("dt = 'x'")
+    table.maintenance.drop_partitions("dt = 'x'")
     assert java.read(path) == held(table) == [("x", 2, "hidden"), ("y", 1, "b"), ("z", 2, "shown")]
 
 
@@ -105,16 +105,20 @@ def test_a_fast_forward_of_java_below_earliest_is_no_unfinished_expiry(
 ) -> None:
     """It leaves EARLIEST of the main branch above the oldest snapshot that it copies."""
     table = made(ours, path)
-    table.create_branch("b", "t1")
+    table.branches.create("b", "t1")
     ours.write(path, one("x", "lost"))  # type: ignore[arg-type]
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     earliest = table._store().snapshots.earliest_id() or 0
     for _ in range(earliest + 1):
-        table.branch("b").write(one("x", "branch"), options={"write-only": "true"})  # Without an expiry, and its hint.
-    java.branch(path, "forward", "b")
+        table.branches.open("b").write(
+            one("x", "branch"), options={"write-only": "true"}
+        )  # Without an expiry, and its hint.
+    java.branches.open(path, "forward", "b")
     assert table._store().snapshots.ids()[0] < earliest == int((path / "snapshot" / "EARLIEST").read_text())
     # Java leaves the manifests of the snapshots that it deletes.
-    assert {finding.rule for finding in table.check(data="full", engine="local").findings} <= {"manifest-stray"}
+    assert {finding.rule for finding in table.maintenance.check(data="full", engine="local").findings} <= {
+        "manifest-stray"
+    }
     assert java.read(path) == ours.read(path)
 
 
@@ -126,12 +130,12 @@ def test_a_fast_forward_of_java_above_older_snapshots_is_no_unfinished_expiry(
     ours.write(path, one("x", "second"))  # type: ignore[arg-type]
     newest = table._store().snapshots.latest_id() or 0
     java.version(path, "create", "t2", newest)
-    java.branch(path, "create", "b", "t2")
-    table.branch("b").write(one("x", "branch"))
-    java.branch(path, "forward", "b")
+    java.branches.open(path, "create", "b", "t2")
+    table.branches.open("b").write(one("x", "branch"))
+    java.branches.open(path, "forward", "b")
     assert table._store().snapshots.ids()[0] < newest == int((path / "snapshot" / "EARLIEST").read_text())
-    assert table.check(data="full", engine="local").findings == ()
+    assert table.maintenance.check(data="full", engine="local").findings == ()
     assert java.read(path) == ours.read(path)
-    table.expire_snapshots(retain_last=1)
-    assert table.check(data="full", engine="local").findings == ()
+    table.maintenance.expire_snapshots(retain_last=1)
+    assert table.maintenance.check(data="full", engine="local").findings == ()
     assert len(table._store().snapshots.ids()) == 1 and java.read(path) == ours.read(path)

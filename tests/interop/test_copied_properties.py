@@ -68,7 +68,7 @@ def test_javas_snapshots_stay_and_rows_are_right_whatever_java_does_between_our_
         ours_writes(f"after-{done}-{turn}")
         assert snapshots()[: len(kept)] == kept, "nothing that Java wrote is removed"
         java_writes(f"java-after-{turn}")
-        assert table.check(data="full", engine="local").findings == ()
+        assert table.maintenance.check(data="full", engine="local").findings == ()
     java.compact(path)
     both_read()
     ours_writes("after-compaction")
@@ -85,7 +85,9 @@ def test_javas_snapshots_stay_and_rows_are_right_whatever_java_does_between_our_
     both_read()
     java.version(path, "manifests", "")
     java.version(path, "replace", "")
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     ours_writes("after-expiry")
     # Java's rollback leaves manifests of the snapshots that it deletes.
-    assert {finding.rule for finding in table.check(data="full", engine="local").findings} <= {"manifest-stray"}
+    assert {finding.rule for finding in table.maintenance.check(data="full", engine="local").findings} <= {
+        "manifest-stray"
+    }

@@ -45,7 +45,7 @@ def test_both_expire_one_table_and_read_what_the_other_left(
     java.create(path, COLUMNS, ["k"], options={**KEPT, "changelog-producer": producer})
     table = Table.for_path(str(path))
     table.write(one(0))
-    table.create_tag("first")
+    table.tags.create("first")
     for number in range(1, 12):
         if number % 4 < 2:
             table.write(one(number))
@@ -53,11 +53,11 @@ def test_both_expire_one_table_and_read_what_the_other_left(
             java.write(path, one(number))  # type: ignore[arg-type]
         assert java.read(path) == ours.read(path)
         assert len(ids(path, "snapshot")) <= 3
-    table.expire_snapshots(retain_last=2)
+    table.maintenance.expire_snapshots(retain_last=2)
     changelogs, snapshots = ids(path, "changelog"), ids(path, "snapshot")
     assert len(snapshots) == 2 and changelogs == list(range(changelogs[0], snapshots[0]))
-    assert table.to_arrow(tag="first").num_rows == 1
-    assert table.check().findings == ()
+    assert table.at(tag="first").to_arrow().num_rows == 1
+    assert table.maintenance.check().findings == ()
     steps = [ours.changes(path, number - 1, number) for number in range(changelogs[0], snapshots[-1] + 1)]
     assert java.stream(path, changelogs[0]) == [changes for changes in steps if changes]
     table.compact(full=True, engine="local")

@@ -43,7 +43,7 @@ def test_data_files_of_java_in_another_format_are_refused_by_name_until_they_are
     for read in (table.to_arrow, lambda: table.compact(full=True, engine="local"), lambda: table.count("v = 'b'")):
         with pytest.raises(UnsupportedFeatureError, match=found):
             read()
-    assert table.check(data="full", engine="local").ok
+    assert table.maintenance.check(data="full", engine="local").ok
     java.write_all(path, [(rows_of(COLUMNS, {"k": [3], "v": ["c"]}), None)], {"write-only": "false"}, full=True)
     assert ours.read(path) == java.read(path)
     assert len(ours.read(path)) == 3
@@ -56,7 +56,7 @@ def test_a_table_of_javas_in_orc_is_opened_and_only_its_rows_are_refused(
     assert ours.read(path) == []
     java.write(path, rows_of(COLUMNS, {"k": [1], "v": ["a"]}))
     table = ours.table(path)
-    assert table.system_arrow("files")["file_format"].to_pylist() == ["orc"]
+    assert table.inspect.system("files").to_arrow()["file_format"].to_pylist() == ["orc"]
     with pytest.raises(UnsupportedFeatureError, match="format ORC"):
         table.to_arrow()
     with pytest.raises(UnsupportedFeatureError, match=r"file\.compression' = 'zlib'"):
@@ -73,4 +73,4 @@ def test_changelog_files_of_java_in_another_format_are_refused_by_their_readers_
     table = ours.table(path)
     assert ours.read(path) == java.read(path) == [(2, "b")]
     with pytest.raises(UnsupportedFeatureError, match=r"changelog-.* has the format AVRO"):
-        table.changelog_arrow(0, 1)
+        table.changelog_reader(0, 1).read_all()

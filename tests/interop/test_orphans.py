@@ -46,12 +46,12 @@ def test_ours_and_javas_removal_take_the_same_files_and_leave_the_same_rows(
     )
     table = Table.for_path(str(path))
     table.write(rows_of(COLUMNS, {"k": [2, 3], "v": ["ours", "ours"]}))
-    table.create_tag("kept")
+    table.tags.create("kept")
     table.compact(full=True, engine="local")
     before, rows = census(path), paimon_spark.read("orphans")
     made = orphans(path)
     assert unnamed(path) == made
-    assert table.remove_orphans("1 day", engine="local").files == len(made)
+    assert table.maintenance.remove_orphans("1 day", engine="local").files == len(made)
     assert census(path) >= before and not census(path) & made
     assert paimon_spark.read("orphans") == ours.read(path) == rows
 
@@ -63,5 +63,5 @@ def test_ours_and_javas_removal_take_the_same_files_and_leave_the_same_rows(
     )
     left = census(path)
     assert records <= left and before <= left and not left & made
-    assert [run.operation for run in table.history()] == ["remove_orphans", "compact", "create_tag"]
+    assert [run.operation for run in table.inspect.history()] == ["remove_orphans", "compact", "create_tag"]
     assert paimon_spark.read("orphans") == ours.read(path) == rows

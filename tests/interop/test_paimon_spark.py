@@ -230,7 +230,7 @@ def test_an_analysis_finds_what_that_of_spark_finds(ours: LakelsmTables, paimon_
         return statistics_of(store, store.snapshots.latest())
 
     theirs = found()
-    ours.table(path).analyze(engine="local")
+    ours.table(path).maintenance.analyze(engine="local")
     mine = found()
     assert theirs is not None and mine is not None and mine.snapshot_id == theirs.snapshot_id + 1
     # Paimon 0.9 divides whole numbers, and so has no bytes where files have more rows than the table.

@@ -49,7 +49,7 @@ def assert_equal(java: JavaPaimon, path: Path) -> None:
     for name, table in SYSTEM_TABLES.items():
         if not isinstance(table, SystemTable):
             continue
-        columns, rows = java.system(path, name)
+        columns, rows = java.inspect.system(path, name).to_spark()
         fields = table.fields[: len(columns)]
         assert [(field.name, field.type.sql()) for field in fields] == columns, name
         found = table.rows(state).select([field.name for field in fields])
@@ -88,10 +88,10 @@ def test_every_table_of_metadata_has_javas_rows(
     ours.compact(path)
     ours.write(path, rows)
     table = ours.table(path)
-    assert table.analyze(engine="local").rows == len(ours.read(path))
-    table.create_tag("kept", snapshot_id=1, time_retained="26 h")
-    table.create_tag("for good", snapshot_id=2)
-    table.create_branch("b", tag="kept")
+    assert table.maintenance.analyze(engine="local").rows == len(ours.read(path))
+    table.tags.create("kept", snapshot=1, time_retained="26 h")
+    table.tags.create("for good", snapshot=2)
+    table.branches.create("b", tag="kept")
     store = TableStore.open(str(path))
     store.file_io.write(store.paths.consumer("reader"), consumer_text(3))
     assert_equal(java, path)
@@ -121,9 +121,9 @@ def test_the_tables_of_rows_have_javas_rows_before_and_after_compactions(
 
     def assert_rows() -> None:
         for name in ("audit_log", "binlog", "ro"):
-            kinds, rows = java.system(path, name)
+            kinds, rows = java.inspect.system(path, name).to_spark()
             fields = [DataField(at, column, parse_type(kind)) for at, (column, kind) in enumerate(kinds)]
-            assert rows_of_arrow(ours.table(path).system_arrow(name), fields) == rows, name
+            assert rows_of_arrow(ours.table(path).inspect.system(name).to_arrow(), fields) == rows, name
 
     retracts = "aggregation" if "lookup" in options.values() else ""
     for number, kinds in enumerate((["+I"] * 4, ["+I", "+U", "-D", "+I"], ["-D", "+I", "+I", "-D"])):
@@ -146,5 +146,5 @@ def test_java_reads_statistics_of_columns_that_came_after_the_newest_snapshot(
     ours.create(path, "k INT, v INT, w STRING", ["k"], options={"bucket": "1"})
     ours.write(path, rows_of("k INT, v INT, w STRING", {"k": [1], "v": [2], "w": ["a"]}))
     java.alter(path, ("add", "x", "INT"), ("rename", "v", "y"), ("drop", "w"))
-    assert ours.table(path).analyze(engine="local").rows == 1
+    assert ours.table(path).maintenance.analyze(engine="local").rows == 1
     assert_equal(java, path)

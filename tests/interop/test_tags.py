@@ -34,7 +34,7 @@ def upto(key: int) -> list[tuple[int, str]]:
 
 
 def held(table: Table, tag: str) -> list[tuple[object, ...]]:
-    return [tuple(each.values()) for each in table.to_arrow(tag=tag, ordered=True).to_pylist()]
+    return [tuple(each.values()) for each in table.at(tag=tag).to_arrow(ordered=True).to_pylist()]
 
 
 def test_java_goes_on_with_tags_and_rollbacks_of_ours(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:
@@ -42,27 +42,27 @@ def test_java_goes_on_with_tags_and_rollbacks_of_ours(ours: LakelsmTables, java:
     for key in range(1, 5):
         ours.write(path, row(key))
     table = Table.for_path(str(path))
-    table.create_tag("kept", 2, time_retained="1 d")
-    table.create_tag("three", 3)
+    table.tags.create("kept", 2, time_retained="1 d")
+    table.tags.create("three", 3)
     table.compact(full=True, engine="local")
-    table.expire_snapshots(retain_last=1)
-    table.record_consumer("etl", 6)
-    assert java.read(path, tag="kept") == upto(2) and java.read(path, tag="three") == upto(3)
-    columns, tags = java.system(path, "tags")
+    table.maintenance.expire_snapshots(retain_last=1)
+    table.consumers.record("etl", 6)
+    assert java.at(tag="kept").read(path) == upto(2) and java.at(tag="three").read(path) == upto(3)
+    columns, tags = java.inspect.system(path, "tags").to_spark()
     named = [dict(zip([name for name, _ in columns], each)) for each in tags]
     assert {(each["tag_name"], each["snapshot_id"]) for each in named} == {("kept", 2), ("three", 3)}
-    assert java.system(path, "consumers")[1] == [("etl", 6)]
+    assert java.inspect.system(path, "consumers").to_spark()[1] == [("etl", 6)]
     java.version(path, "delete", "three")
-    assert [tag.name for tag in table.tags()] == ["kept"] and held(table, "kept") == upto(2)
+    assert [tag.name for tag in table.tags.list()] == ["kept"] and held(table, "kept") == upto(2)
     done = table.rollback("kept")
     assert done.restored and java.read(path) == ours.read(path) == upto(2)
-    assert java.system(path, "consumers")[1] == [("etl", 3)]
+    assert java.inspect.system(path, "consumers").to_spark()[1] == [("etl", 3)]
     java.write(path, row(3))
     ours.write(path, row(4))
     assert java.read(path) == ours.read(path) == upto(4)
-    assert java.read(path, tag="kept") == upto(2)
+    assert java.at(tag="kept").read(path) == upto(2)
     java.version(path, "rollback", "", 3)
-    table.delete_tag("kept")
+    table.tags.delete("kept")
     assert java.read(path) == ours.read(path) == upto(3)
 
 
@@ -74,17 +74,17 @@ def test_ours_goes_on_with_tags_and_rollbacks_of_java(ours: LakelsmTables, java:
     java.version(path, "create", "kept", 2, 3600)
     java.version(path, "create", "plain", 3)
     java.version(path, "consume", "flink", 4)
-    kept, plain = table.tags()
+    kept, plain = table.tags.list()
     assert (kept.name, kept.snapshot_id, kept.time_retained) == ("kept", 2, timedelta(hours=1))
     javas_now = datetime.now(timezone.utc).replace(tzinfo=None)  # Its process is in UTC (tests/interop/conftest.py).
     assert kept.created_at is not None and abs(kept.created_at - javas_now) < timedelta(minutes=10)
     assert (plain.name, plain.created_at) == ("plain", None) and held(table, "kept") == upto(2)
-    assert [(each.name, each.next_snapshot_id) for each in table.consumers()] == [("flink", 4)]
+    assert [(each.name, each.next_snapshot_id) for each in table.consumers.list()] == [("flink", 4)]
     java.version(path, "rollback", "plain")
     assert ours.read(path) == java.read(path) == upto(3)
     ours.write(path, row(4))
     assert table.rollback(2).tags == ("plain",)
-    assert ours.read(path) == java.read(path) == java.read(path, tag="kept") == upto(2)
+    assert ours.read(path) == java.read(path) == java.at(tag="kept").read(path) == upto(2)
     java.write(path, row(3))
     assert ours.read(path) == upto(3)
 
@@ -113,5 +113,5 @@ def test_both_make_the_same_automatic_tags(
             engine.write(path, row(key))  # type: ignore[attr-defined]
         table = Table.for_path(str(path))
         ours.write(path, row(3))
-        told.append([(tag.name, tag.snapshot_id, tag.time_retained) for tag in table.tags()])
+        told.append([(tag.name, tag.snapshot_id, tag.time_retained) for tag in table.tags.list()])
     assert told[0] == told[1] and len(told[0]) == 1

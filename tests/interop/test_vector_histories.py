@@ -198,8 +198,8 @@ def test_vectors_that_java_leaves_without_their_files_are_no_finding(
     def vectors_without_files() -> int:
         store = TableStore.open(str(path))
         table = ours.table(path)
-        live = {each.rpartition("/")[2] for each in table.system_arrow("files")["file_path"].to_pylist()}
-        assert table.check(data="full", engine="local").findings == ()
+        live = {each.rpartition("/")[2] for each in table.inspect.system("files").to_arrow()["file_path"].to_pylist()}
+        assert table.maintenance.check(data="full", engine="local").findings == ()
         assert java.read(path) == ours.read(path)
         places = deletion_vectors(store, store.snapshots.latest()).places.values()
         return sum(name not in live for bucket in places for name in bucket)

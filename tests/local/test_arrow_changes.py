@@ -30,7 +30,7 @@ def test_a_changelog_comes_snapshot_by_snapshot_with_positions(tmp_path: Path) -
     assert changes(table) == [("+I", 1, "a"), ("+I", 2, "b"), ("+I", 1, "c"), ("+I", 1, "d"), ("-D", 2, None)]
     assert changes(table, 1, 2, positions=True) == [("+I", 1, "c", 2, 2), ("+I", 1, "d", 2, 3)]
     assert changes(table, where="v = 'c' OR v IS NULL", kind_column="k") == [("+I", 1, "c"), ("-D", 2, None)]
-    schema = Table.for_path(str(table.root)).changelog_arrow(positions=True).schema
+    schema = Table.for_path(str(table.root)).changelog_reader(positions=True).read_all().schema
     assert schema.names == ["rowkind", "id", "v", "_SNAPSHOT_ID", "_SEQUENCE_NUMBER"]
     assert schema.field("id") == pa.field("id", pa.int32())
 
@@ -68,7 +68,7 @@ def test_changes_of_snapshots_that_go_while_they_are_read_are_no_damage(tmp_path
     table = Table.for_path(str(written.root))
     reader = table.changelog_reader(1, 2, mode=mode)
     table.compact(full=True)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     with pytest.raises(SnapshotNotFoundError, match=f"snapshot {1 if mode == 'diff' else 2} went while it was read"):
         reader.read_all()
 
@@ -79,7 +79,7 @@ def test_a_long_lived_changelog_of_which_a_file_is_missing_is_damaged(tmp_path: 
         written.write((1, value))
     table = Table.for_path(str(written.root))
     reader = table.changelog_reader(0, 1)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     assert len(changes(written, 0, 1)) == 1
     for path in written.root.rglob("bucket-0/changelog-*"):
         path.unlink()

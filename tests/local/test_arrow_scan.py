@@ -8,11 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakelsm import AddColumn, Table
+from lakelsm import Table
 from lakelsm.errors import CorruptTableError, InvalidInputError, UnsupportedFeatureError
 from lakelsm.local.arrow_scan import matching_rows, stored_schema
 from lakelsm.predicate.parser import parse_where
 from lakelsm.runner.local_runner import LocalRunner
+from lakelsm.schema_changes import AddColumn
 from tests.compact.local_table import LocalTable
 
 COLUMNS = "id INT NOT NULL, dt STRING NOT NULL, v STRING, n BIGINT"
@@ -78,8 +79,8 @@ def test_rows_of_an_older_snapshot_and_of_none(tmp_path: Path) -> None:
     assert opened(table).to_arrow().num_rows == 0
     table.write((1, "a"), (2, "b"))
     table.write((1, "c"))
-    assert sorted(tuples(opened(table).to_arrow(snapshot_id=1))) == [(1, "a"), (2, "b")]
-    assert sorted(tuples(opened(table).to_arrow(timestamp="2999-01-01 00:00:00"))) == [(1, "c"), (2, "b")]
+    assert sorted(tuples(opened(table).at(snapshot=1).to_arrow())) == [(1, "a"), (2, "b")]
+    assert sorted(tuples(opened(table).at(timestamp="2999-01-01 00:00:00").to_arrow())) == [(1, "c"), (2, "b")]
 
 
 def test_rows_that_wait_in_level_0_come_with_fresh(tmp_path: Path) -> None:

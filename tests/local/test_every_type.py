@@ -49,9 +49,9 @@ def test_rows_of_every_type_are_merged_and_told(tmp_path: Path, engine: str) -> 
         assert len(table.to_arrow(where, ["k"])) == 2, where
         assert int(table.count(where, engine="local")) == 2
     for mode in ("delta", "diff"):
-        changes = tuples(table.changelog_arrow(mode=mode))
+        changes = tuples(table.changelog_reader(mode=mode).read_all())
         assert sorted(changes, key=lambda found: found[1]) == [("+I", *values) for values in expected]
     plain.compact(full=False)
     plain.write(row(2, 3.5))
     plain.compact(full=False)
-    assert tuples(table.changelog_arrow(3)) == [("-U", *row(2, 2.5)), ("+U", *row(2, 3.5))]
+    assert tuples(table.changelog_reader(3).read_all()) == [("-U", *row(2, 2.5)), ("+U", *row(2, 3.5))]

@@ -85,7 +85,7 @@ def test_row_kinds_of_a_pandas_frame_reach_the_changelog(table: Table) -> None:
     changes = pd.DataFrame({"K": pd.array([1, 8], "int32"), "day": DAYS[:1] * 2, "v": ["a", "h"], "op": ["-D", "+I"]})
     table.write(changes, row_kind="OP")
     assert [row[0] for row in rows_of(table)] == [1, 2, 8]
-    seen = table.changelog_arrow(start=1).to_pylist()
+    seen = table.changelog_reader(start=1).read_all().to_pylist()
     assert sorted((row["rowkind"], row["k"]) for row in seen) == [("+I", 8), ("-D", 1)]
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelsm import AddColumn, Catalog, RenameColumn, Table
+from lakelsm import Catalog, Table
+from lakelsm.schema_changes import AddColumn, RenameColumn
 from lakelsm.errors import InvalidInputError, StorageError
 from lakelsm.lookup.fresh_cache import FreshCache
 from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy

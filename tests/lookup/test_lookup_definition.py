@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from lakelsm import Catalog, RenameColumn, SetOption, Table, UpdateColumnComment, UpdateColumnType
+from lakelsm import Catalog, Table
+from lakelsm.schema_changes import RenameColumn, SetOption, UpdateColumnComment, UpdateColumnType
 from lakelsm.errors import InvalidInputError
 from lakelsm.lookup.lookup_definition import (
     DefinedLookup,

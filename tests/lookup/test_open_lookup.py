@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakelsm import Catalog, Lookup, SetOption, Table
+from lakelsm import Catalog, Lookup, Table
 from lakelsm.errors import InvalidInputError, LakelsmError, UnsupportedFeatureError
+from lakelsm.schema_changes import SetOption
 from tests.processes import PATIENCE
 
 

@@ -59,17 +59,17 @@ def test_statistics_are_of_merged_rows_on_either_engine(tmp_path: Path, engine: 
     local.write(rows(1, 2, 3, 4))
     local.write(rows(2, 9, d=Decimal("1.50")))
     local.delete("k = 1", engine="local")
-    result = table.analyze(commit_user="me", engine=engine.name)
+    result = table.maintenance.analyze(commit_user="me", engine=engine.name)
     assert (result.rows, result.analyzed_snapshot_id, result.snapshot_id) == (4, 3, 4)
     assert result.columns == ("p", "k", "d", "t", "day", "b", "f")
-    (run,) = table.history()
+    (run,) = table.inspect.history()
     assert (run.operation, run.user, run.files, run.snapshot_ids) == ("analyze", "me", 1, (4,))
     store = store_in(tmp_path)
     snapshot = store.snapshots.get(4)
     assert (snapshot.commit_kind, snapshot.commit_user, snapshot.total_record_count) == (CommitKind.ANALYZE, "me", 7)
     found = statistics_of(store, snapshot)
     assert found is not None and (found.snapshot_id, found.schema_id, found.merged_record_count) == (3, 0, 4)
-    size = sum(table.system_arrow("files")["file_size_in_bytes"].to_pylist())
+    size = sum(table.inspect.system("files").to_arrow()["file_size_in_bytes"].to_pylist())
     assert found.merged_record_size == result.bytes == size * 4 // 7
     ids = iter(range(7))
     assert dict(found.columns) == {
@@ -95,32 +95,32 @@ def test_statistics_are_of_merged_rows_on_either_engine(tmp_path: Path, engine: 
             col_id=next(ids), distinct_count=4, min="2.0", max="9.0", null_count=0, avg_len=8, max_len=8
         ),
     }
-    (shown,) = table.system_arrow("statistics").to_pylist()
+    (shown,) = table.inspect.system("statistics").to_arrow().to_pylist()
     assert (shown["snapshot_id"], shown["mergedRecordCount"], shown["colstat"]) == (3, 4, found.columns_json())
-    assert table.system_arrow("statistics", snapshot_id=3).num_rows == 0
+    assert table.at(snapshot=3).inspect.system("statistics").to_arrow().num_rows == 0
 
 
 def test_columns_are_chosen_in_any_case_and_nested_ones_are_refused(tmp_path: Path) -> None:
     table = table_of(tmp_path)
     table.write(rows(1, 2))
-    assert table.analyze(["F", "k"], engine="local").columns == ("k", "f")
-    result = table.analyze([], engine="local")
+    assert table.maintenance.analyze(["F", "k"], engine="local").columns == ("k", "f")
+    result = table.maintenance.analyze([], engine="local")
     assert (result.rows, result.columns) == (2, ())
-    assert table.system_arrow("statistics")["colstat"].to_pylist() == ["{ }"]
+    assert table.inspect.system("statistics").to_arrow()["colstat"].to_pylist() == ["{ }"]
     with pytest.raises(InvalidInputError, match=r"'a' of type ARRAY<INT> cannot: p, k, d"):
-        table.analyze(["a"], engine="local")
+        table.maintenance.analyze(["a"], engine="local")
     with pytest.raises(InvalidInputError, match="no column 'x'"):
-        table.analyze(["x"], engine="local")
+        table.maintenance.analyze(["x"], engine="local")
 
 
 def test_an_empty_table_gets_no_statistics_and_one_whose_rows_are_gone_gets_zeros(tmp_path: Path) -> None:
     table = table_of(tmp_path)
-    result = table.analyze(engine="local")
+    result = table.maintenance.analyze(engine="local")
     assert (result.snapshot_id, result.analyzed_snapshot_id) == (None, None) and kept(tmp_path) == set()
     table.write(rows(1))
     table.delete("k = 1", engine="local")
     table.compact(full=True, engine="local")
-    result = table.analyze(["k"], engine="local")
+    result = table.maintenance.analyze(["k"], engine="local")
     assert (result.rows, result.bytes) == (0, 0)
     found = statistics_of(store_in(tmp_path), store_in(tmp_path).snapshots.latest())
     expected = ColumnStatistics(col_id=1, distinct_count=0, null_count=0, avg_len=4, max_len=4)
@@ -141,27 +141,27 @@ def test_the_file_goes_with_a_commit_that_surely_failed_and_stays_where_that_is_
         with monkeypatch.context() as patch:
             patch.setattr(Committer, "commit", failing)
             with pytest.raises(type(error)):
-                table.analyze(engine="local")
+                table.maintenance.analyze(engine="local")
         assert len(kept(tmp_path)) == files
 
 
 def test_statistics_are_inherited_until_the_schema_changes_and_a_missing_file_is_told(tmp_path: Path) -> None:
     table = table_of(tmp_path)
     table.write(rows(1))
-    table.analyze(engine="local")
+    table.maintenance.analyze(engine="local")
     table.write(rows(2))
-    assert table.system_arrow("statistics")["snapshot_id"].to_pylist() == [1]
+    assert table.inspect.system("statistics").to_arrow()["snapshot_id"].to_pylist() == [1]
     (name,) = kept(tmp_path)
     path = tmp_path / "db.db" / "t" / "statistics" / name
     path.write_text("{}")
     with pytest.raises(CorruptTableError, match=f"{name} has no statistics"):
-        table.system_arrow("statistics")
+        table.inspect.system("statistics").to_arrow()
     path.unlink()
     with pytest.raises(CorruptTableError, match=f"{name} does not exist, but snapshot 3 names it"):
-        table.system_arrow("statistics")
+        table.inspect.system("statistics").to_arrow()
     Catalog(str(tmp_path)).alter_table("db.t", AddColumn("z", parse_type("INT")))
     table.write(rows(3).append_column("z", pa.array([1], pa.int32())))
-    assert table.system_arrow("statistics").num_rows == 0
+    assert table.inspect.system("statistics").to_arrow().num_rows == 0
 
 
 def test_statistics_name_the_schema_that_has_their_columns(tmp_path: Path) -> None:
@@ -169,8 +169,10 @@ def test_statistics_name_the_schema_that_has_their_columns(tmp_path: Path) -> No
     table = table_of(tmp_path)
     table.write(rows(1, 2))
     table = Catalog(str(tmp_path)).alter_table("db.t", AddColumn("z", parse_type("INT")))
-    assert table.analyze(engine="local").snapshot_id == 2
+    assert table.maintenance.analyze(engine="local").snapshot_id == 2
     found = statistics_of(store_in(tmp_path), store_in(tmp_path).snapshots.latest())
     assert found is not None and (found.schema_id, "z" in found.columns) == (1, True)
     table.write(rows(3).append_column("z", pa.array([1], pa.int32())))
-    assert table.system_arrow("statistics")["schema_id"].to_pylist() == [1], "inherited: the schema is the same"
+    assert table.inspect.system("statistics").to_arrow()["schema_id"].to_pylist() == [1], (
+        "inherited: the schema is the same"
+    )

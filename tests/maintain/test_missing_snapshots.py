@@ -21,13 +21,13 @@ CHANGES: dict[str, Callable[[Table], object]] = {
     "overwrite": lambda table: table.overwrite(ROWS),
     "delete": lambda table: table.delete("k = 1", engine="local"),
     "compact": lambda table: table.compact(full=True, engine="local"),
-    "expire": lambda table: table.expire_snapshots(retain_last=1),
-    "expire dry": lambda table: table.expire_snapshots(retain_last=1, dry_run=True),
-    "orphans": lambda table: table.remove_orphans(0, force=True, engine="local"),
-    "tag": lambda table: table.create_tag("kept"),
-    "drop": lambda table: table.drop_partitions("p = 'a'"),
-    "analyze": lambda table: table.analyze(engine="local"),
-    "changelog": lambda table: table.changelog_arrow(1, 5),
+    "expire": lambda table: table.maintenance.expire_snapshots(retain_last=1),
+    "expire dry": lambda table: table.maintenance.expire_snapshots(retain_last=1, dry_run=True),
+    "orphans": lambda table: table.maintenance.remove_orphans(0, force=True, engine="local"),
+    "tag": lambda table: table.tags.create("kept"),
+    "drop": lambda table: table.maintenance.drop_partitions("p = 'a'"),
+    "analyze": lambda table: table.maintenance.analyze(engine="local"),
+    "changelog": lambda table: table.changelog_reader(1, 5).read_all(),
 }
 
 
@@ -53,7 +53,7 @@ def damaged(made: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
     yield root, request.param, content
     file.write_bytes(content)
     table = Table.for_path(str(root))
-    assert table.to_arrow().num_rows == 4 and table.check(data="full", engine="local").findings == ()
+    assert table.to_arrow().num_rows == 4 and table.maintenance.check(data="full", engine="local").findings == ()
 
 
 def files(root: Path) -> set[str]:
@@ -70,7 +70,9 @@ def test_every_change_names_the_missing_file_and_deletes_nothing(damaged: tuple[
             change(Table.for_path(str(root)))
         assert caught.value.kind is ErrorKind.CORRUPT, name
     assert files(root) == before
-    rules = {finding.rule for finding in Table.for_path(str(root)).check(data="none", engine="local").findings}
+    rules = {
+        finding.rule for finding in Table.for_path(str(root)).maintenance.check(data="none", engine="local").findings
+    }
     assert rules == ({"latest-hint"} if gone == 6 else {"snapshot-gap"})
 
 
@@ -87,9 +89,11 @@ def test_commands_end_with_the_status_of_damage(damaged: tuple[Path, int, bytes]
 
 def _has_leftovers_alone(table: Table) -> None:
     """A lost snapshot's manifests stay, which nothing names any more, until orphans are removed."""
-    assert {finding.rule for finding in table.check(data="full", engine="local").findings} == {"manifest-stray"}
-    table.remove_orphans(0, force=True, engine="local")
-    assert table.check(data="full", engine="local").findings == ()
+    assert {finding.rule for finding in table.maintenance.check(data="full", engine="local").findings} == {
+        "manifest-stray"
+    }
+    table.maintenance.remove_orphans(0, force=True, engine="local")
+    assert table.maintenance.check(data="full", engine="local").findings == ()
 
 
 @pytest.mark.parametrize("gone", [5, 6])
@@ -107,7 +111,7 @@ def test_earliest_above_a_gap_accepts_the_loss_of_what_is_below(made: Path, tmp_
     (root / "snapshot" / "snapshot-5").unlink()
     (root / "snapshot" / "EARLIEST").write_text("6")
     table = Table.for_path(str(root))
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     table.write(ROWS)
     _has_leftovers_alone(table)
     assert table.to_arrow().num_rows == 4
@@ -118,6 +122,6 @@ def test_the_oldest_snapshot_that_is_missing_is_taken_for_expired(made: Path, tm
     (root / "snapshot" / "snapshot-1").unlink()
     table = Table.for_path(str(root))
     with pytest.raises(SnapshotNotFoundError, match="has expired"):
-        table.to_arrow(snapshot_id=1)
+        table.at(snapshot=1).to_arrow()
     table.write(ROWS)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)

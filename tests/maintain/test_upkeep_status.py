@@ -31,15 +31,15 @@ def test_it_tells_what_is_retained_what_would_expire_and_what_holds_it(tmp_path:
     for number in range(6):
         table.write((number, "a"))
     opened = Table.for_path(str(table.root))
-    opened.create_tag("kept", snapshot_id=1)
-    opened.create_branch("b")
+    opened.tags.create("kept", snapshot=1)
+    opened.branches.create("b")
     assert later(table).snapshots_to_expire == 0
     found = later(table, DAY)
     assert (found.snapshots, found.snapshots_to_expire, found.tags, found.branches) == (6, 4, 1, 1)
     assert found.oldest_snapshot_age_seconds is not None and DAY / 1000 <= found.oldest_snapshot_age_seconds < DAY / 999
     assert (found.consumers, found.slowest_consumer, found.slowest_consumer_lag) == (0, None, None)
-    opened.record_consumer("slow", 3)
-    opened.record_consumer("quick", 7)
+    opened.consumers.record("slow", 3)
+    opened.consumers.record("quick", 7)
     found = later(table, DAY)
     assert (found.consumers, found.slowest_consumer, found.slowest_consumer_lag) == (2, "slow", 4)
     assert found.snapshots_to_expire == 2 and "slow" in found.held_by[0]
@@ -63,7 +63,7 @@ def test_the_last_removal_of_orphans_is_told(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t")
     table.write((1, "a"))
     assert later(table).orphans_removed is None
-    Table.for_path(str(table.root)).remove_orphans("2 days", engine="local")
+    Table.for_path(str(table.root)).maintenance.remove_orphans("2 days", engine="local")
     found = later(table)
     assert found.orphans_removed == 0 and found.orphans_removed_at is not None
     assert json.loads(json.dumps(found.as_dict()))["orphans_removed_at"].endswith("+00:00")
@@ -74,7 +74,7 @@ def test_a_status_is_shown_on_one_screen(tmp_path: Path) -> None:
     table.write(*((number, "a") for number in range(9)))
     table.compact(full=True)
     table.write((1, "b"))
-    status = Table.for_path(str(table.root)).status()
+    status = Table.for_path(str(table.root)).inspect.status()
     assert (status.small_files, status.upkeep.snapshots) == (2, 3)
     assert status.small_bytes == sum(entry.file.file_size for entry in table.live() if entry.file.level)
     assert 0 < status.median_bucket_bytes <= status.largest_bucket_bytes

@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from lakelsm import AddColumn, Catalog, InvalidInputError, SetOption, Table, TableNotFoundError, UnsupportedFeatureError
+from lakelsm import Catalog, Table
+from lakelsm.errors import InvalidInputError, TableNotFoundError, UnsupportedFeatureError
+from lakelsm.schema_changes import AddColumn, SetOption
 
 FALLBACK = "scan.fallback-branch"
 
@@ -32,10 +34,10 @@ def table(tmp_path: Path) -> Table:
         "db.t", "dt STRING, name STRING, amount BIGINT", primary_key=["dt", "name"], partition_by=["dt"],
         options={"bucket": 1},
     )
-    table.create_branch("stream")
+    table.branches.create("stream")
     catalog.alter_table("db.t", SetOption(FALLBACK, "stream"))
     put(table, ("20240725", "apple", 5), ("20240725", "banana", 7))
-    stream = table.branch("stream")
+    stream = table.branches.open("stream")
     put(stream, ("20240725", "apple", 4), ("20240725", "peach", 10), ("20240726", "cherry", 3))
     return table
 
@@ -45,7 +47,7 @@ def test_a_partition_is_the_tables_own_or_the_fallbacks_whole(table: Table) -> N
     assert rows_of(table) == both
     put(table, ("20240726", "cherry", 9))
     assert rows_of(table) == [*both[:2], ("20240726", "cherry", 9)]
-    assert rows_of(table.branch("stream"))[0] == ("20240725", "apple", 4)
+    assert rows_of(table.branches.open("stream"))[0] == ("20240725", "apple", 4)
 
 
 def test_conditions_columns_limits_counts_and_plans_see_both(table: Table) -> None:
@@ -54,7 +56,7 @@ def test_conditions_columns_limits_counts_and_plans_see_both(table: Table) -> No
     assert rows_of(table, where="amount < 6", columns=["NAME"]) == [("apple",), ("cherry",)]
     assert len(table.to_arrow(limit=1)) == 1 and len(table.to_arrow(limit=3)) == 3
     assert (table.count().rows, table.count("amount < 6").rows, table.count("dt = '20240726'").rows) == (3, 2, 1)
-    assert (table.plan().files_scanned, table.plan("dt = '20240726'").files_scanned) == (2, 1)
+    assert (table.explain().files_scanned, table.explain("dt = '20240726'").files_scanned) == (2, 1)
     put(table, ("20240725", "apple", 6))
     assert table.count().rows == 3
 
@@ -67,13 +69,13 @@ def test_spark_reads_and_counts_both(spark: SparkSession, table: Table) -> None:
 
 
 def test_an_empty_table_falls_back_whole_and_a_dropped_partition_comes_back(tmp_path: Path, table: Table) -> None:
-    table.drop_partitions("dt = '20240725'")
+    table.maintenance.drop_partitions("dt = '20240725'")
     assert [row[1] for row in rows_of(table)] == ["apple", "peach", "cherry"]
     catalog = Catalog(str(tmp_path))
     whole = catalog.create_table("db.w", "id INT", primary_key=["id"], options={"bucket": 1})
-    whole.create_branch("b")
+    whole.branches.create("b")
     catalog.alter_table("db.w", SetOption(FALLBACK, "b"))
-    whole.branch("b").write(pa.table({"id": pa.array([1, 2], pa.int32())}))
+    whole.branches.open("b").write(pa.table({"id": pa.array([1, 2], pa.int32())}))
     assert rows_of(whole) == [(1,), (2,)]
     whole.write(pa.table({"id": pa.array([3], pa.int32())}))
     assert rows_of(whole) == [(3,)]
@@ -81,15 +83,15 @@ def test_an_empty_table_falls_back_whole_and_a_dropped_partition_comes_back(tmp_
 
 def test_writes_and_deletes_know_the_table_alone(table: Table) -> None:
     assert table.delete("amount > 0").matched_rows == 2
-    assert rows_of(table.branch("stream"))[0] == ("20240725", "apple", 4)
+    assert rows_of(table.branches.open("stream"))[0] == ("20240725", "apple", 4)
 
 
 def test_a_read_of_the_past_takes_the_fallback_of_that_time(table: Table) -> None:
     newest = table._store().snapshots.latest()
     assert newest is not None
-    assert [row[0] for row in rows_of(table, snapshot_id=newest.id)] == ["20240725"] * 2
+    assert [row[0] for row in rows_of(table.at(snapshot=newest.id))] == ["20240725"] * 2
     later = datetime.now() + timedelta(minutes=1)
-    assert len(rows_of(table, timestamp=later)) == 3
+    assert len(rows_of(table.at(timestamp=later))) == 3
 
 
 def test_a_fallback_with_other_columns_or_none_is_told(tmp_path: Path, table: Table) -> None:
@@ -100,7 +102,7 @@ def test_a_fallback_with_other_columns_or_none_is_told(tmp_path: Path, table: Ta
     with pytest.raises(InvalidInputError, match="must be another branch"):
         catalog.create_table("db.u", "id INT", primary_key=["id"], options={FALLBACK: "b"})
     with pytest.raises(InvalidInputError, match="remove the option first"):
-        table.delete_branch("stream")
+        table.branches.delete("stream")
     catalog.alter_table("db.t", AddColumn("w", "INT"))
     with pytest.raises(InvalidInputError, match=r"and has other columns: .*w INT; the branch has"):
         table.to_arrow()

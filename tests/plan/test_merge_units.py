@@ -40,14 +40,14 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
 
 
 def test_a_large_section_is_cut_into_units_of_disjoint_key_ranges(table: Table) -> None:
-    units = table.plan().units
+    units = table.explain().units
     assert len(units) > 3
     assert units[0].lower is None and units[-1].upper is None
     assert all(before.upper == after.lower is not None for before, after in pairwise(units))
     bounds = [unit.lower for unit in units[1:]]
     assert bounds == sorted(bounds)  # type: ignore[type-var]
     largest = max(units, key=lambda unit: unit.cost)
-    assert largest.cost < sum(file.file_size for file in table.plan().merged_files) / 2
+    assert largest.cost < sum(file.file_size for file in table.explain().merged_files) / 2
 
 
 def test_the_answer_is_that_of_one_merge(table: Table) -> None:
@@ -59,7 +59,7 @@ def test_the_answer_is_that_of_one_merge(table: Table) -> None:
 
 
 def test_several_tasks_look_for_the_hidden_rows_of_one_bucket(table: Table) -> None:
-    plan = table.plan()
+    plan = table.explain()
     assert {file.path.split("/bucket-")[1].split("/")[0] for file in plan.merged_files} == {"0"}
     text = table.read()._jdf.queryExecution().toString()
     tasks = [int(part.split("splits=Some(")[1].split(")")[0]) for part in text.splitlines() if "splits=Some(" in part]
@@ -70,7 +70,7 @@ def test_small_sections_share_a_task(spark: SparkSession, tmp_path: Path) -> Non
     made = create(spark, tmp_path, "id INT, v INT", ["id"], options={"bucket": "4"})
     for version in (1, 2):
         made.write(frame(made, [(i, version) for i in range(20)]))
-    units = made.plan().units
+    units = made.explain().units
     assert len(units) == 4
     assert all(unit.lower is None and unit.upper is None for unit in units)
     text = made.read()._jdf.queryExecution().toString()
@@ -79,11 +79,14 @@ def test_small_sections_share_a_task(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def test_runs_of_a_unit_are_oldest_first(table: Table) -> None:
-    for unit in table.plan().units:
+    for unit in table.explain().units:
         assert isinstance(unit, MergeUnit)
         assert len(unit.runs[0]) >= 1
         names = [run[0].path.rsplit("/", 1)[-1] for run in unit.runs]
-        numbers = {row.file_path.rsplit("/", 1)[-1]: row.max_sequence_number for row in table.files().collect()}
+        numbers = {
+            row.file_path.rsplit("/", 1)[-1]: row.max_sequence_number
+            for row in table.inspect.files().to_spark().collect()
+        }
         assert [numbers[name] for name in names] == sorted(numbers[name] for name in names)
         break
 

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lakelsm import Catalog, InvalidInputError
+from lakelsm import Catalog
+from lakelsm.errors import InvalidInputError
 from lakelsm.plan.overwritten_partitions import checked_partition
 from lakelsm.snapshots.table_store import TableStore
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm import InvalidInputError
+from lakelsm.errors import InvalidInputError
 from lakelsm.plan.partition_files import check_whole_partitions, chosen_partitions
 from lakelsm.predicate.parser import parse_where
 from tests.maintain.partitions.partitioned_table import fill, partitioned

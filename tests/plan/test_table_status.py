@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm import InvalidInputError, Table, TableStatus
+from lakelsm import Table
+from lakelsm.errors import InvalidInputError
 from lakelsm.plan.table_status import table_status
+from lakelsm.results import TableStatus
 from lakelsm.surroundings import SYSTEM
 from tests.compact.local_table import LocalTable
 
@@ -87,6 +89,6 @@ def test_a_status_needs_no_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     asked = "lakelsm.frames.spark_engine.resolve_session"
     monkeypatch.setattr(asked, lambda spark: pytest.fail("a session was asked for"))
     table = Table.for_path(str(tmp_path / "t"))
-    assert (table.status().level0_rows, len(table.status(most_buckets=0).worst_buckets)) == (2, 0)
+    assert (table.inspect.status().level0_rows, len(table.inspect.status(most_buckets=0).worst_buckets)) == (2, 0)
     with pytest.raises(InvalidInputError, match="most_buckets is -1"):
-        table.status(most_buckets=-1)
+        table.inspect.status(most_buckets=-1)

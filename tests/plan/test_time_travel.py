@@ -15,7 +15,7 @@ from lakelsm.errors import InvalidInputError, SnapshotNotFoundError
 from lakelsm.moment import Moment
 from lakelsm.options import ChangelogProducer
 from lakelsm.plan.changelog_plan import ChangelogPlan
-from lakelsm.plan.time_travel import ChangelogRange, changelog_range, chosen_snapshot, chosen_state
+from lakelsm.plan.time_travel import ChangelogRange, changelog_range, snapshot_at, state_at
 from lakelsm.schema.evolution import apply_changes
 from lakelsm.schema_changes import AddColumn
 from lakelsm.snapshots.table_store import TableStore
@@ -47,10 +47,8 @@ def empty(tmp_path: Path) -> TableStore:
     return TableStore.open(str(CommitTable(tmp_path).root))
 
 
-def chosen(store: TableStore, **how: Any) -> int | None:
-    given = {"snapshot_id": None, "timestamp": None, "tag": None, **how}
-    snapshot = chosen_snapshot(store, **given)
-    return None if snapshot is None else snapshot.id
+def chosen(store: TableStore, point: Any) -> int:
+    return snapshot_at(store, point).id
 
 
 def ranged(store: TableStore, start: Any = None, end: Any = None) -> ChangelogRange:
@@ -65,44 +63,39 @@ def ids(found: ChangelogRange) -> tuple[int, int | None, int | None]:
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
-        ({}, 5),
-        ({"snapshot_id": 3}, 3),
-        ({"timestamp": at(3999)}, 3),
-        ({"timestamp": at(4000)}, 4),
-        ({"timestamp": at(999_999)}, 5),
-        ({"tag": "low"}, 2),
-        ({"tag": "gone"}, 1),
+        (3, 3),
+        (at(3999), 3),
+        (at(4000), 4),
+        (at(999_999), 5),
+        ("low", 2),
+        ("gone", 1),
     ],
     ids=str,
 )
-def test_a_snapshot_is_chosen_by_one_of_three_ways_else_it_is_the_newest(
-    history: TableStore, how: dict[str, Any], expected: int
+def test_a_snapshot_is_chosen_by_its_id_a_time_or_a_tag(
+    history: TableStore, how: Any, expected: int
 ) -> None:
-    assert chosen(history, **how) == expected
+    assert chosen(history, how) == expected
 
 
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"snapshot_id": 1}, "snapshot 1 "),
-        ({"snapshot_id": 6}, "snapshot 6"),
-        ({"timestamp": at(1999)}, "snapshot"),
-        ({"tag": "nope"}, "nope"),
+        (1, "snapshot 1 "),
+        (6, "snapshot 6"),
+        (at(1999), "snapshot"),
+        ("nope", "nope"),
     ],
     ids=str,
 )
-def test_a_snapshot_that_is_not_there_is_refused(history: TableStore, how: dict[str, Any], message: str) -> None:
+def test_a_snapshot_that_is_not_there_is_refused(history: TableStore, how: Any, message: str) -> None:
     with pytest.raises(SnapshotNotFoundError, match=message):
-        chosen(history, **how)
-
-
-def test_two_ways_at_once_are_refused_even_where_a_choice_is_zero(history: TableStore) -> None:
-    with pytest.raises(InvalidInputError, match="one of snapshot_id, timestamp and tag"):
-        chosen(history, snapshot_id=0, tag="low")
+        chosen(history, how)
 
 
 def test_a_table_without_snapshots_has_none_to_choose_and_no_changes(empty: TableStore) -> None:
-    assert chosen(empty) is None
+    with pytest.raises(SnapshotNotFoundError):
+        chosen(empty, at(10**13))
     found = ranged(empty)
     assert ids(found) == (1, None, None)
     assert found.plan(empty, "auto", None) == found.plan(empty, "diff", None) == ChangelogPlan()
@@ -168,17 +161,16 @@ def test_a_difference_whose_first_state_expired_says_where_to_start(history: Tab
     assert names(ranged(history, 2, 4).plan(history, "diff", None)) == {"f3", "f4"}
 
 
-def test_time_travel_has_the_columns_of_its_time_and_the_newest_snapshot_those_of_now(tmp_path: Path) -> None:
+def test_time_travel_has_the_columns_of_its_time(tmp_path: Path) -> None:
     table = CommitTable(tmp_path)
     table.append(add(file("f1", keys=(1, 1))))
     old = TableStore.open(str(table.root))
     changed = apply_changes(old.schema, [AddColumn("later", "INT")], 0)
     new = replace(old, schema=old.schemas.change(lambda schema: changed))
-    for number, time in ((1, None), (None, at(10**13))):
-        store, snapshot = chosen_state(new, number, time, None)
-        assert snapshot is not None and snapshot.id == 1
-        assert store.schema == old.schema
-    assert chosen_state(new, None, None, None)[0].schema == changed
+    assert new.schema == changed
+    for point in (1, at(10**13)):
+        store, snapshot = state_at(new, point)
+        assert (snapshot.id, store.schema) == (1, old.schema)
 
 
 @pytest.fixture(params=["input", "none"])
@@ -197,14 +189,14 @@ def outlived(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
     )
     for number in range(1, 8):
         table.write(pa.table({"id": pa.array([number], pa.int32()), "v": [f"v{number}"]}))
-    done = table.expire_snapshots(retain_last=2)
+    done = table.maintenance.expire_snapshots(retain_last=2)
     assert (done.snapshots, done.changelogs_kept) == (5, 4)
     return table
 
 
 def test_changelogs_that_outlive_their_snapshots_are_read(outlived: Table) -> None:
     def ids(start: Any, end: Any = None) -> list[int]:
-        return sorted(outlived.changelog_arrow(start, end)["id"].to_pylist())
+        return sorted(outlived.changelog_reader(start, end).read_all()["id"].to_pylist())
 
     assert ids(1) == [2, 3, 4, 5, 6, 7]
     assert ids(1, 3) == [2, 3]
@@ -214,7 +206,7 @@ def test_changelogs_that_outlive_their_snapshots_are_read(outlived: Table) -> No
     with pytest.raises(SnapshotNotFoundError, match="snapshot 0 of"):
         ids(0)
     with pytest.raises(SnapshotNotFoundError):
-        outlived.to_arrow(snapshot_id=3)
+        outlived.at(snapshot=3).to_arrow()
 
 
 def test_times_before_all_snapshots_mean_the_changelogs_that_are_kept(outlived: Table) -> None:
@@ -231,11 +223,11 @@ def test_times_before_all_snapshots_mean_the_changelogs_that_are_kept(outlived: 
 
 def test_what_is_no_changelog_any_more_says_why(outlived: Table) -> None:
     with pytest.raises(SnapshotNotFoundError, match="the state before snapshot 2 has expired"):
-        outlived.changelog_arrow(1, 4, mode="diff")
+        outlived.changelog_reader(1, 4, mode="diff").read_all()
     store = TableStore.open(str(outlived._opened.paths.root))
     within = changelog_range(store, 1, 4)
     with pytest.raises(SnapshotNotFoundError, match="snapshot 4 has expired, and of it only the changelog is kept"):
         replace(within, first=1).plan(store, "diff", None)
     if store.options.changelog_producer is ChangelogProducer.INPUT:
         with pytest.raises(SnapshotNotFoundError, match="not the rows that it appended: read it with mode 'changelog'"):
-            outlived.changelog_arrow(1, 4, mode="delta")
+            outlived.changelog_reader(1, 4, mode="delta").read_all()

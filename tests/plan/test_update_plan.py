@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm import Catalog, InvalidInputError, UnsupportedFeatureError
+from lakelsm import Catalog
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.plan.update_plan import RowSequence, UpdatePlan, check_delete_exact, plan_update
 from lakelsm.snapshots.table_store import TableStore
 

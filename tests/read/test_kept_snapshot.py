@@ -33,7 +33,7 @@ def test_only_a_snapshot_that_went_explains_a_missing_file(tmp_path: Path) -> No
     assert next(found).num_rows == 1
     with pytest.raises(CorruptTableError, match="a file is missing"):
         next(found)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     with pytest.raises(SnapshotNotFoundError, match="snapshot 1 went while it was read"):
         list(task(7))
 

@@ -69,9 +69,9 @@ def test_level_0_waits_unless_it_is_merged_in_and_each_snapshot_has_its_own_vect
     assert int(table.count("v <> ''", fresh=True, engine=engine.name)) == len(FRESH)
     old = [row for row in listed(MERGED) if row[1].startswith("old")]
     assert engine.rows(table, "v LIKE 'old%'") == old
-    assert len(engine.rows(table, snapshot_id=2)) == 10
+    assert len(engine.rows(table.at(snapshot=2))) == 10
     if engine.spark is not None:
-        assert sum(row["masked_record_count"] for row in table.files().collect()) == 3
+        assert sum(row["masked_record_count"] for row in table.inspect.files().to_spark().collect()) == 3
     assert engine.changes(table, 4, 5, mode="diff") == [("-D", 9, "old9")]
     assert engine.delete(table, "v = 'newest30'").matched_rows == 1
     assert engine.rows(table, fresh=True) == [row for row in listed(FRESH) if row[0] != 30]

@@ -180,4 +180,4 @@ def test_reads_equal_the_oracle(engine: TableEngine, name: str, tmp_path: Path) 
     run.check()
     engine.compact(run.table, full=True)
     run.check()
-    assert run.table.plan().units == (), "after a full compaction nothing is left to merge"
+    assert run.table.explain().units == (), "after a full compaction nothing is left to merge"

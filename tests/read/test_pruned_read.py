@@ -61,9 +61,9 @@ BY_WHERE = {where: (holds, most) for where, holds, most in CASES}
 @each_case("where", [where for where in BY_WHERE if where not in OF_SPARK], ["v = 5", "p = 'a' AND id = 5", *OF_SPARK])
 def test_a_condition_opens_few_files_and_finds_its_rows(engine: TableEngine, table: Table, where: str) -> None:
     holds, most = BY_WHERE[where]
-    plan = table.plan(where)
-    new = table.plan().files_live - 2 * BUCKETS
-    assert plan.files_live == table.plan().files_scanned
+    plan = table.explain(where)
+    new = table.explain().files_live - 2 * BUCKETS
+    assert plan.files_live == table.explain().files_scanned
     assert plan.files_scanned <= most(new)
     assert engine.rows(table, where) == in_order(list(filter(holds, CURRENT)))
 
@@ -72,7 +72,7 @@ def test_a_stale_row_stays_hidden_though_the_file_that_hides_it_fails_the_condit
     engine: TableEngine, table: Table
 ) -> None:
     """Row (5, 5, a) is in an old file; that it became -1 stands in a file whose statistics exclude 5."""
-    plan = table.plan("v BETWEEN 1 AND 9 AND p = 'a'")
+    plan = table.explain("v BETWEEN 1 AND 9 AND p = 'a'")
     assert plan.merged_files, "the newer files are read too"
     assert engine.rows(table, "v BETWEEN 1 AND 9 AND p = 'a'") == []
 

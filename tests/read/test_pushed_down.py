@@ -23,7 +23,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tabl
     made.write(frame(made, [(i, -i, "new", 0.0) for i in range(0, 50, 5)]))
     made.write(frame(made, [(7, 0, None, None)]).withColumn("op", F.lit("-D")), row_kind="op")
     made.write(frame(made, [(i, i, str(i), float(i)) for i in range(100, 150)]))
-    plan = made.plan()
+    plan = made.explain()
     assert plan.raw_files and plan.merged_files
     return made
 
@@ -77,10 +77,10 @@ def test_untouched_files_are_scanned_as_spark_scans_any_parquet(table: Table) ->
     text = table.read("id >= 100")._jdf.queryExecution().toString()
     assert "Join" not in text
     assert "ArrowEvalPython" not in text and "MapInArrow" not in text
-    assert table.plan("id >= 100").files_scanned == 1
+    assert table.explain("id >= 100").files_scanned == 1
 
 
 def test_the_files_of_the_frame_are_those_of_the_plan(table: Table) -> None:
-    plan = table.plan()
+    plan = table.explain()
     files = {path.rsplit("/", 1)[-1] for path in table.read().inputFiles()}
     assert files == {file.path.rsplit("/", 1)[-1] for file in (*plan.raw_files, *plan.merged_files)}

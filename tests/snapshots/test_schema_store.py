@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 
-from lakelsm import AddColumn, Catalog, Table
+from lakelsm import Catalog, Table
 from lakelsm.errors import (
     CommitConflictError,
     CorruptTableError,
@@ -22,6 +22,7 @@ from lakelsm.errors import (
 from lakelsm.format.paths import TablePaths
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.schema.table_schema import TableSchema
+from lakelsm.schema_changes import AddColumn
 from lakelsm.snapshots.schema_store import SchemaStore
 from lakelsm.storage import LocalFileIO
 from tests.commit.commit_table import CommitTable, add
@@ -170,7 +171,7 @@ def uses(table: Table) -> list[Callable[[], object]]:
     return [
         lambda: Table.for_path(path).to_arrow(),
         lambda: Table.for_path(path).count(engine="local"),
-        lambda: Table.for_path(path).changelog_arrow(1, 2),
+        lambda: Table.for_path(path).changelog_reader(1, 2).read_all(),
         lambda: Table.for_path(path).write(rows),
         lambda: Table.for_path(path).overwrite(rows),
         lambda: Table.for_path(path).delete("id = 1", engine="local"),
@@ -209,12 +210,12 @@ def test_a_schema_file_that_is_not_what_snapshots_were_written_with_is_damage(
             use()
     assert len(snapshots_of(table)) == 2
     if schema_id:
-        findings = table.check(data="none", engine="local").findings
+        findings = table.maintenance.check(data="none", engine="local").findings
         assert "schema-unreadable" in {finding.rule for finding in findings}
     file.write_text(content)
     for use in uses(table):
         use()
-    assert table.check(data="full", engine="local").findings == ()
+    assert table.maintenance.check(data="full", engine="local").findings == ()
 
 
 def test_schemas_are_checked_for_snapshots_of_their_writer_alone(tmp_path: Path) -> None:
@@ -246,12 +247,12 @@ def test_a_branch_keeps_the_schema_files_that_its_snapshots_know(tmp_path: Path)
         file.write_text(json.dumps(json.loads(file.read_text())))
     for snapshot in snapshots_of(table):
         Path(paths.snapshot_file(snapshot.id)).write_text(replace(snapshot, extra={}).to_json())
-    table.create_tag("t")
-    table.create_branch("b", "t")
+    table.tags.create("t")
+    table.branches.create("b", "t")
     Catalog(str(tmp_path)).alter_table("db.t$branch_b", AddColumn("z", "INT"))
     branch = Catalog(str(tmp_path)).table("db.t$branch_b")
     one = pa.array([9], pa.int32())
     branch.write(pa.table({"id": one, "v": one, "w": ["w"], "z": one}))
-    table.fast_forward("b")
+    table.branches.fast_forward("b")
     for opened in (branch, Table.for_path(paths.root)):
-        assert opened.to_arrow().num_rows == 3 and opened.check(data="full", engine="local").findings == ()
+        assert opened.to_arrow().num_rows == 3 and opened.maintenance.check(data="full", engine="local").findings == ()

@@ -49,7 +49,7 @@ def main(warehouse: str, given: str, jars: str, scratch: str, odd: str) -> None:
         }
         assert other.read().count() == len(found[vectors]["rows"])
         store = table._store()
-        lost = table.system("files").first()
+        lost = table.inspect.system("files").to_spark().first()
         assert lost is not None
         store.file_io.delete(lost["file_path"])
         try:

@@ -116,10 +116,10 @@ def check(table: Table) -> None:
 
 
 def test_values_of_every_type_are_read_as_written_before_and_after_compaction(table: Table) -> None:
-    assert table.plan().merged_files
+    assert table.explain().merged_files
     check(table)
     table.compact(full=True)
-    assert not table.plan().merged_files
+    assert not table.explain().merged_files
     check(table)
 
 
@@ -155,10 +155,10 @@ def narrow(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tab
 def test_a_value_longer_than_its_type_fails_the_write_and_changes_nothing(
     narrow: Table, column: str, value: str, limit: str
 ) -> None:
-    before = narrow.plan().snapshot_id
+    before = narrow.explain().snapshot_id
     with pytest.raises(InvalidInputError, match=rf"'{column}' is longer than {limit}"):
         narrow.write(_row(narrow, **{column: value}))
-    assert narrow.plan().snapshot_id == before
+    assert narrow.explain().snapshot_id == before
 
 
 def test_limits_count_characters_of_text_and_bytes_of_binary(narrow: Table) -> None:
@@ -254,7 +254,7 @@ def test_times_that_are_stored_alike_are_one_key(
     times = f"CAST('1969-12-31 23:59:59.998' AS {kind}) + make_dt_interval(0, 0, 0, CAST(id AS DECIMAL(18, 6)) / 1000000)"
     table.write(spark.range(0, 3000, 1, 3).selectExpr(f"{times} AS k", "id AS v"))
     assert sorted(row.v for row in table.read().collect()) == [999, 1999, 2999]
-    assert table.plan().merged_files == ()
+    assert table.explain().merged_files == ()
 
 
 def test_nanoseconds_are_cut_in_a_frame_and_kept_by_compaction(spark: SparkSession, tmp_path: Path) -> None:

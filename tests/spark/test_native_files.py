@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakelsm import Catalog, CorruptTableError, StorageError
+from lakelsm import Catalog
+from lakelsm.errors import CorruptTableError, StorageError
 from lakelsm.spark.native_files import NativeFiles
 from lakelsm.spark.task_errors import lakelsm_error
 from tests.storage.object_server import ObjectServer

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelsm import Catalog, SparkUnavailableError
-from lakelsm.errors import InvalidInputError
+from lakelsm import Catalog
+from lakelsm.errors import InvalidInputError, SparkUnavailableError
 from lakelsm.spark import session as session_module
 from lakelsm.spark.session import checked_frame, resolve_session
 
@@ -139,7 +139,7 @@ def test_opening_and_planning_need_no_session(no_session: None, monkeypatch: pyt
     monkeypatch.setattr(session_module, "_require_java", refuse)
     monkeypatch.setattr(subprocess, "run", refuse)
     table = Catalog(str(tmp_path)).create_table("db.t", "id INT", primary_key=["id"], options={"bucket": "1"})
-    assert table.plan().files_live == 0
+    assert table.explain().files_live == 0
     assert table.schema.primary_keys == ("id",)
 
 

@@ -52,6 +52,6 @@ def test_a_table_is_written_read_compacted_and_dropped(running: tuple[str, dict[
     table.compact(full=True)
     assert table.to_arrow(where="dt <> 'big'")["v"].to_pylist() == ["x2", "x2"]
     assert table.to_arrow(where="dt = 'big'").sort_by("id")["v"].to_pylist() == large["v"].to_pylist()
-    assert table.check().findings == ()
+    assert table.maintenance.check().findings == ()
     catalog.drop_table("d.t")
     assert catalog.list_databases() == []

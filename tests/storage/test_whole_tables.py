@@ -74,21 +74,21 @@ def test_a_table_of_each_kind_is_written_read_changed_and_compacted(
 def test_changes_schemas_tags_branches_and_expiry_work(object_server: ObjectServer) -> None:
     table = created(object_server, **{"changelog-producer": "input"})
     table.write(rows(0, 3, v=1))
-    table.create_tag("first")
+    table.tags.create("first")
     table.write(rows(1, 1, v=2))
-    changes = table.changelog_arrow(1, 2).to_pydict()
+    changes = table.changelog_reader(1, 2).read_all().to_pydict()
     assert changes["id"] == [1] and changes["v"] == [2]
-    table.create_branch("b", tag="first")
-    table.branch("b").write(rows(7, 1))
-    assert sorted(table.branch("b").to_arrow()["id"].to_pylist()) == [0, 1, 2, 7]
+    table.branches.create("b", tag="first")
+    table.branches.open("b").write(rows(7, 1))
+    assert sorted(table.branches.open("b").to_arrow()["id"].to_pylist()) == [0, 1, 2, 7]
     for number in range(4):
         table.write(rows(10 + number, 1))
-    table.expire_snapshots(retain_last=1, older_than=0)
-    assert table.count().rows == 7 and table.to_arrow(tag="first").num_rows == 3
+    table.maintenance.expire_snapshots(retain_last=1, older_than=0)
+    assert table.count().rows == 7 and table.at(tag="first").to_arrow().num_rows == 3
     table.rollback(to="first")
     assert table.count().rows == 3
-    table.remove_orphans(older_than="1 day")
-    assert [str(finding) for finding in table.check().findings] == []
+    table.maintenance.remove_orphans(older_than="1 day")
+    assert [str(finding) for finding in table.maintenance.check().findings] == []
 
 
 def test_a_schema_changes(object_server: ObjectServer) -> None:

@@ -26,7 +26,7 @@ def write(table: Table, kinds: str, *rows: tuple[int, int | None, int | None]) -
 
 
 def shown(table: Table, name: str, **travel: Any) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row.values()) for row in table.system_arrow(name, **travel).to_pylist()), key=repr)
+    return sorted((tuple(row.values()) for row in table.inspect.system(name, **travel).to_arrow().to_pylist()), key=repr)
 
 
 def test_an_audit_log_has_retractions_until_a_compaction_drops_them(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_sequence_numbers_follow_the_kind_where_the_table_wants_them(tmp_path: P
     table = table_of(tmp_path, **{"table-read.sequence-number.enabled": "true"})
     write(table, "II", (1, 1, None), (2, 2, None))
     write(table, "DU", (1, 1, None), (2, 3, None))
-    assert table.system_arrow("audit_log").schema.names == ["rowkind", "_SEQUENCE_NUMBER", "k", "v", "w"]
+    assert table.inspect.system("audit_log").to_arrow().schema.names == ["rowkind", "_SEQUENCE_NUMBER", "k", "v", "w"]
     assert shown(table, "audit_log") == [("+U", 3, 2, 3, None), ("-D", 2, 1, 1, None)]
     assert shown(table, "binlog") == [("+U", 3, [2], [3], [None]), ("-D", 2, [1], [1], [None])]
 
@@ -78,5 +78,5 @@ def test_a_table_without_snapshots_has_no_rows_of_the_same_columns(tmp_path: Pat
     store = TableStore.open(str(tmp_path / "db.db" / "t"))
     assert READ_OPTIMIZED.rows(TableState(store, None)).schema.names == ["k", "v", "w"]
     table = Table(store)
-    assert table.system_arrow("audit_log").schema.names == ["rowkind", "k", "v", "w"]
-    assert table.system_arrow("binlog").schema.field("v").type == pa.list_(pa.int32())
+    assert table.inspect.system("audit_log").to_arrow().schema.names == ["rowkind", "k", "v", "w"]
+    assert table.inspect.system("binlog").to_arrow().schema.field("v").type == pa.list_(pa.int32())

@@ -38,7 +38,7 @@ def test_statistics_follow_columns_that_were_renamed_widened_added_or_dropped(
         AddColumn("new", parse_type("DATE")),
     )
     table.write(pa.table({"k": pa.array([9], pa.int32()), "w": [8], "few": ["d"], "new": pa.array([3], pa.date32())}))
-    found = table.system_arrow("files").to_pylist()
+    found = table.inspect.system("files").to_arrow().to_pylist()
     assert [(row["min_key"], row["max_key"], row["schema_id"]) for row in found] == [("[1]", "[3]", 0), ("[9]", "[9]", 1)]
     assert [row["min_value_stats"] for row in found] == [
         "{few=null, k=1, new=null, w=-7}",

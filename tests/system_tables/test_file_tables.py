@@ -22,7 +22,7 @@ from lakelsm.system_tables.file_tables import (
     PARTITIONS,
     TABLE_INDEXES,
 )
-from lakelsm.system_tables.metadata_tables import HISTORY
+from lakelsm.system_tables.metadata_tables import COMMITS
 from lakelsm.system_tables.system_table import TableState
 from tests.commit.commit_table import CommitTable, add, delete, file, hash_index, partition, vector_index
 from tests.maintain.expiry.expiry_table import ExpiryTable
@@ -118,7 +118,7 @@ def test_masked_rows_are_counted_by_partition_where_vectors_are_enabled(tmp_path
 
 def test_a_table_without_snapshots_has_no_rows_of_the_same_columns(table: CommitTable) -> None:
     state = TableState(TableStore.open(str(table.root)), None)
-    for system in (FILES, FILE_KEY_RANGES, PARTITIONS, BUCKETS, LAYOUT, HISTORY):
+    for system in (FILES, FILE_KEY_RANGES, PARTITIONS, BUCKETS, LAYOUT, COMMITS):
         empty = system.rows(state)
         assert len(empty) == 0 and empty.schema == system.schema
 

@@ -25,8 +25,8 @@ from lakelsm.system_tables import metadata_tables
 from lakelsm.system_tables.metadata_tables import (
     AGGREGATION_FIELDS,
     BRANCHES,
+    COMMITS,
     CONSUMERS,
-    HISTORY,
     OPTIONS,
     SCHEMAS,
     SNAPSHOTS,
@@ -121,7 +121,7 @@ def test_each_snapshot_has_its_counts_and_what_it_did(table: CommitTable) -> Non
     table.append(add(file(rows=5)), add(file(rows=1), dt="b"))
     table.compact([add(file(rows=12, level=5))])
     table.overwrite(add(file(rows=3), dt="b"), partitions=["b"])
-    found = shown(table, HISTORY)
+    found = shown(table, COMMITS)
     assert [row["snapshot_id"] for row in found] == [1, 2, 3, 4]
     assert [(row["commit_kind"], row["operation"], row["commit_user"]) for row in found] == [
         ("APPEND", "WRITE", "u"),
@@ -155,9 +155,9 @@ def test_a_snapshot_that_expires_meanwhile_is_left_out_and_damage_is_told(
     monkeypatch.setattr(metadata_tables, "read_delta_metas", expiring)
     expires = False
     with pytest.raises(CorruptTableError):
-        shown(table, HISTORY)
+        shown(table, COMMITS)
     expires = True
-    assert [row["snapshot_id"] for row in shown(table, HISTORY)] == [2]
+    assert [row["snapshot_id"] for row in shown(table, COMMITS)] == [2]
 
 
 OPTION_TEXTS = {

@@ -34,32 +34,41 @@ def test_a_name_in_any_case_is_a_table_and_another_one_is_refused_with_those_the
     table = written(tmp_path).table("db.t")
     for wrong in ("file", "row_tracking", "", None, 7):
         with pytest.raises(InvalidInputError, match=r"name .*snapshots.*") as told:
-            table.system_arrow(wrong)  # type: ignore[arg-type]
+            table.inspect.system(wrong).to_arrow()  # type: ignore[arg-type]
         assert all(name in str(told.value) for name in SYSTEM_TABLES)
 
 
 def test_a_snapshot_is_chosen_where_the_table_shows_one(tmp_path: Path) -> None:
     table = written(tmp_path).table("db.t")
-    assert (table.system_arrow("files").num_rows, table.system_arrow("files", snapshot_id=1).num_rows) == (4, 2)
+    assert (
+        table.inspect.system("files").to_arrow().num_rows,
+        table.at(snapshot=1).inspect.system("files").to_arrow().num_rows,
+    ) == (4, 2)
     with pytest.raises(InvalidInputError, match="System table tags shows no single snapshot"):
-        table.system_arrow("tags", snapshot_id=1)
+        table.at(snapshot=1).inspect.system("tags").to_arrow()
     with pytest.raises(SnapshotNotFoundError):
-        table.system_arrow("manifests", tag="none")
+        table.at(tag="none").inspect.system("manifests").to_arrow()
 
 
 def test_a_branch_shows_its_own_state(tmp_path: Path) -> None:
     table = written(tmp_path).table("db.t")
-    table.create_tag("kept", snapshot_id=1)
-    table.create_branch("b", tag="kept")
-    branch = table.branch("b")
+    table.tags.create("kept", snapshot=1)
+    table.branches.create("b", tag="kept")
+    branch = table.branches.open("b")
     branch.write(pa.table({"dt": ["c"], "k": pa.array([1], pa.int32()), "v": pa.array([1], pa.int32())}))
-    assert branch.system_arrow("snapshots")["snapshot_id"].to_pylist() == [1, 2]
-    assert branch.system_arrow("partitions")["partition"].to_pylist() == ["dt=a", "dt=b", "dt=c"]
-    assert table.system_arrow("partitions")["partition"].to_pylist() == ["dt=a", "dt=b"]
-    assert [shown.system_arrow("branches")["branch_name"].to_pylist() for shown in (table, branch)] == [["b"], ["b"]]
-    assert branch.analyze(engine="local").rows == 3
-    assert (branch.system_arrow("statistics").num_rows, table.system_arrow("statistics").num_rows) == (1, 0)
-    assert len(branch.system_arrow("audit_log")) == 3
+    assert branch.inspect.system("snapshots").to_arrow()["snapshot_id"].to_pylist() == [1, 2]
+    assert branch.inspect.system("partitions").to_arrow()["partition"].to_pylist() == ["dt=a", "dt=b", "dt=c"]
+    assert table.inspect.system("partitions").to_arrow()["partition"].to_pylist() == ["dt=a", "dt=b"]
+    assert [shown.inspect.system("branches").to_arrow()["branch_name"].to_pylist() for shown in (table, branch)] == [
+        ["b"],
+        ["b"],
+    ]
+    assert branch.maintenance.analyze(engine="local").rows == 3
+    assert (
+        branch.inspect.system("statistics").to_arrow().num_rows,
+        table.inspect.system("statistics").to_arrow().num_rows,
+    ) == (1, 0)
+    assert len(branch.inspect.system("audit_log").to_arrow()) == 3
 
 
 def test_a_catalog_says_how_a_system_table_is_read(tmp_path: Path) -> None:
@@ -82,15 +91,15 @@ def test_every_system_table_of_every_golden_table_has_rows_of_its_columns(versio
         for name, system in SYSTEM_TABLES.items():
             if path.name == "all_orc" and name in ("audit_log", "binlog"):
                 with pytest.raises(UnsupportedFeatureError, match="has the format ORC"):
-                    table.system_arrow(name)
+                    table.inspect.system(name).to_arrow()
                 continue
-            rows = table.system_arrow(name)
+            rows = table.inspect.system(name).to_arrow()
             if isinstance(system, SystemTable):
                 assert rows.schema == system.schema
             rows.validate(full=True)
             assert not any(rows[field.name].null_count for field in rows.schema if not field.nullable)
-        files = table.system_arrow("files").to_pandas()
-        partitions, buckets = (table.system_arrow(name).to_pandas() for name in ("partitions", "buckets"))
+        files = table.inspect.system("files").to_arrow().to_pandas()
+        partitions, buckets = (table.inspect.system(name).to_arrow().to_pandas() for name in ("partitions", "buckets"))
         for column in ("record_count", "file_size_in_bytes"):
             assert files[column].sum() == partitions[column].sum() == buckets[column].sum()
         shown += 1
@@ -100,11 +109,12 @@ def test_every_system_table_of_every_golden_table_has_rows_of_its_columns(versio
 def test_a_session_shows_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     table = written(tmp_path, spark).table("db.t")
     for name in ("files", "snapshots", "table_indexes"):
-        frame, rows = table.system(name), table.system_arrow(name)
+        frame, rows = table.inspect.system(name).to_spark(), table.inspect.system(name).to_arrow()
         assert [field.nullable for field in frame.schema] == [field.nullable for field in rows.schema]
         assert [row.asDict(recursive=True) for row in frame.collect()] == rows.to_pylist()
     table.compact(full=True, engine="local")
     table.delete("k = 1", engine="local")
     for name, count in (("audit_log", 2), ("binlog", 2), ("ro", 2)):
-        shown = [row.asDict() for row in table.system(name).collect()]
-        assert sorted(shown, key=repr) == sorted(table.system_arrow(name).to_pylist(), key=repr) and len(shown) == count
+        shown = [row.asDict() for row in table.inspect.system(name).to_spark().collect()]
+        rows = table.inspect.system(name).to_arrow().to_pylist()
+        assert sorted(shown, key=repr) == sorted(rows, key=repr) and len(shown) == count

@@ -237,7 +237,7 @@ def _follow(root: Path, path: Path, times: int, told: Any) -> None:
     for _ in range(times):
         cache.refresh()
         assert cache.snapshot is not None
-        read = Table.for_path(str(root / "d.db" / "t")).to_arrow(snapshot_id=cache.snapshot.id)
+        read = Table.for_path(str(root / "d.db" / "t")).at(snapshot=cache.snapshot.id).to_arrow()
         rows = {row["k"]: row["n"] for row in read.to_pylist()}
         for k in range(20):
             found = cache.find_one((k, "a"))

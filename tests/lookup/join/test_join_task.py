@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
-from lakelsm import SetOption, UpdateColumnType
+from lakelsm.schema_changes import SetOption, UpdateColumnType
 from lakelsm.errors import InvalidInputError
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.join import join_task

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakelsm import AddColumn, Catalog, Table
+from lakelsm import Catalog, Table
+from lakelsm.schema_changes import AddColumn
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.lookup.join.lookup_join import JoinColumns
 from lakelsm.schema.table_schema import create_schema

@@ -58,8 +58,8 @@ def test_snapshots_below_earliest_that_are_newer_than_it_are_no_leftovers_of_an_
 def test_an_earliest_that_is_a_branchs_is_no_leftover_of_an_expiry(tmp_path: Path) -> None:
     """Java's fast-forward copies EARLIEST of the branch, and keeps the older snapshots of the main branch."""
     table = versioned_table(tmp_path, 3)
-    table.create_tag("t", snapshot_id=2)
-    table.create_branch("b", "t")
+    table.tags.create("t", snapshot=2)
+    table.branches.create("b", "t")
     store = table._store()
     copied = Path(store.paths.of_branch("b").earliest_hint)
     hint = Path(store.paths.earliest_hint)

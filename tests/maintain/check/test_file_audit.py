@@ -40,9 +40,9 @@ def test_a_changed_column_id_is_found_by_the_files_where_no_snapshot_knows_the_s
     document["fields"][1]["id"], document["highestFieldId"] = 7, 7
     schema.write_text(json.dumps(document))
     snapshot = Path(store.paths.snapshot_file(1))
-    known = Table.for_path(store.paths.root).check(data="none", engine="local").findings
+    known = Table.for_path(store.paths.root).maintenance.check(data="none", engine="local").findings
     assert [finding.rule for finding in known] == ["schema-unreadable"], "by its checksum"
     snapshot.write_text(replace(store.snapshots.get(1), extra={}, properties=None).to_json())
     for data in ("footers", "full"):
-        (found,) = Table.for_path(store.paths.root).check(data=data, engine="local").findings
+        (found,) = Table.for_path(store.paths.root).maintenance.check(data=data, engine="local").findings
         assert found.rule == "data-file-footer" and "column 'v' has id 1, and schema-0 says 7" in found.problem

@@ -130,10 +130,10 @@ def test_nothing_is_found_after_expiry_with_tags_and_long_lived_changelogs(tmp_p
     for number in range(6):
         table.write(*((key, f"v{number}") for key in range(9)))
         if number == 2:
-            Table.for_path(str(table.root)).create_tag("kept")
+            Table.for_path(str(table.root)).tags.create("kept")
     table.compact(full=True)
     table.write((1, "last"))
-    expired = Table.for_path(str(table.root)).expire_snapshots(retain_last=2)
+    expired = Table.for_path(str(table.root)).maintenance.expire_snapshots(retain_last=2)
     assert expired.snapshots and expired.changelogs_kept
     result = found_in(table.root)
     assert not result.findings and (result.snapshots, result.tags) == (2, 1), result.as_text()

@@ -36,7 +36,7 @@ def manifests(table: Table) -> Path:
 
 
 def checked(table: Table) -> CheckResult:
-    return table.check(data="none", engine="local")
+    return table.maintenance.check(data="none", engine="local")
 
 
 def told(strays: StrayManifests, table: Table) -> set[str]:
@@ -53,17 +53,17 @@ def test_a_stray_file_of_a_resting_table_is_a_warning_until_orphans_are_removed(
     shutil.copy(copied, stray)
     result = checked(table)
     assert result.ok and [(each.rule, each.thing) for each in result.findings] == [("manifest-stray", str(stray))]
-    assert table.remove_orphans(0, force=True, engine="local").files == 1
+    assert table.maintenance.remove_orphans(0, force=True, engine="local").files == 1
     assert checked(table).findings == ()
 
 
 def test_what_tags_branches_and_changelogs_alone_name_is_no_stray(table: Table) -> None:
-    table.create_tag("kept", 3)
-    table.create_branch("b", "kept")
-    table.branch("b").write(rows(9))
-    table.branch("b").create_tag("there")
+    table.tags.create("kept", 3)
+    table.branches.create("b", "kept")
+    table.branches.open("b").write(rows(9))
+    table.branches.open("b").tags.create("there")
     table.write(rows(4))
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     assert checked(table).findings == ()
 
 
@@ -80,8 +80,8 @@ def test_what_long_lived_changelogs_name_is_no_stray(tmp_path: Path, producer: s
     for number in range(5):
         table.write(rows(number))
         table.compact(full=True, engine="local")
-    table.create_tag("kept", 3)
-    table.expire_snapshots(retain_last=1)
+    table.tags.create("kept", 3)
+    table.maintenance.expire_snapshots(retain_last=1)
     assert list(Path(table._store().paths.changelog_dir).glob("changelog-*"))
     assert checked(table).findings == ()
 
@@ -100,12 +100,12 @@ def test_a_commit_that_is_published_while_the_check_runs_leaves_no_stray(table: 
 
 @pytest.mark.parametrize("lost", ["snapshot/snapshot-4", "snapshot/snapshot-6", "tag/tag-kept"])
 def test_what_a_missing_or_damaged_state_may_need_is_no_stray(table: Table, lost: str) -> None:
-    table.create_tag("kept", 1)
-    table.expire_snapshots(retain_last=4)
+    table.tags.create("kept", 1)
+    table.maintenance.expire_snapshots(retain_last=4)
     path = Path(table._store().paths.root) / lost
     if lost.startswith("tag"):
         path.write_bytes(b"{")
     else:
         path.unlink()
-    rules = {finding.rule for finding in Table.for_path(str(path.parents[1])).check(engine="local").findings}
+    rules = {finding.rule for finding in Table.for_path(str(path.parents[1])).maintenance.check(engine="local").findings}
     assert rules and "manifest-stray" not in rules

@@ -37,7 +37,7 @@ def opened(table: LocalTable) -> Table:
 
 
 def test_a_sound_table_is_told_in_one_line(table: LocalTable) -> None:
-    result = opened(table).check(engine="local")
+    result = opened(table).maintenance.check(engine="local")
     assert (result.ok, result.snapshots, result.files) == (True, 2, 3)
     looked = "2 snapshots, 0 tags, 2 manifests, 3 data files"
     assert result.as_text().startswith(f"Table {result.table}: no findings in {looked}")
@@ -45,16 +45,16 @@ def test_a_sound_table_is_told_in_one_line(table: LocalTable) -> None:
 
 
 def test_a_condition_chooses_partitions_whole(table: LocalTable) -> None:
-    assert opened(table).check(where="dt = 'b'", engine="local").files == 1
+    assert opened(table).maintenance.check(where="dt = 'b'", engine="local").files == 1
     for where in ("id = 1", "dt = 'a' AND v = 'x'"):
         with pytest.raises(InvalidInputError, match="where must be on partition columns"):
-            opened(table).check(where=where, engine="local")
+            opened(table).maintenance.check(where=where, engine="local")
 
 
 def test_the_newest_schema_may_be_lost_while_a_table_is_open(table: LocalTable) -> None:
     reader = opened(table)
     (table.root / "schema" / "schema-1").write_text("{}")
-    (finding,) = reader.check(engine="local").findings
+    (finding,) = reader.maintenance.check(engine="local").findings
     assert finding.rule == "schema-unreadable" and finding.thing.endswith("schema-1")
 
 
@@ -62,9 +62,9 @@ def test_every_branch_is_followed(table: LocalTable) -> None:
     branch = table.root / "branch" / "branch-b"
     shutil.copytree(table.root / "schema", branch / "schema")
     shutil.copytree(table.root / "snapshot", branch / "snapshot")
-    assert opened(table).check(engine="local").snapshots == 4
+    assert opened(table).maintenance.check(engine="local").snapshots == 4
     (branch / "snapshot" / "snapshot-1").write_text("{}")
-    (finding,) = opened(table).check(engine="local").findings
+    (finding,) = opened(table).maintenance.check(engine="local").findings
     assert finding.rule == "snapshot-unreadable" and finding.thing == str(branch / "snapshot" / "snapshot-1")
 
 
@@ -102,7 +102,7 @@ def test_tasks_of_spark_find_what_threads_find(spark: SparkSession, table: Local
         data[-9] ^= 0x55
         table.path_of(entry).write_bytes(bytes(data))
     opened = Table.for_path(str(table.root), spark)
-    found = [opened.check(data="full", engine=engine) for engine in ("spark", "local")]
+    found = [opened.maintenance.check(data="full", engine=engine) for engine in ("spark", "local")]
     assert found[0].findings == found[1].findings and len(found[0].findings) == 2, found[0].as_text()
     assert found[0].rows_read == found[1].rows_read > 0
 
@@ -132,6 +132,6 @@ def test_findings_of_a_branch_that_goes_or_is_made_meanwhile_are_none(
 
     calls: list[bool] = []
     monkeypatch.setattr(BranchStore, "paths", paths)
-    found = [finding.rule for finding in opened(table).check(engine="local").findings]
+    found = [finding.rule for finding in opened(table).maintenance.check(engine="local").findings]
     is_told = later == "it is there" or (later == "it is whole" and rule == "latest-hint")
     assert found == ([rule] if is_told else [])

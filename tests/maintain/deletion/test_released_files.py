@@ -30,14 +30,14 @@ def compacted(table: Table) -> None:
 
 def test_a_tag_takes_what_only_it_kept_with_it(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 3)
-    table.create_tag("q", 3)
+    table.tags.create("q", 3)
     compacted(table)
     kept = files(table)
-    table.expire_snapshots(retain_last=1)
-    assert values(table, tag="q") == ["v1", "v2", "v3"]
+    table.maintenance.expire_snapshots(retain_last=1)
+    assert values(table.at(tag="q")) == ["v1", "v2", "v3"]
     named = files(table)
-    assert table.delete_tag("q", dry_run=True).files == table_free(table, tmp_path)
-    done = table.delete_tag("q")
+    assert table.tags.delete("q", dry_run=True).files == table_free(table, tmp_path)
+    done = table.tags.delete("q")
     assert done.files == len(named - files(table)) > 3 and done.bytes > 0 and done.failures == ()
     assert values(table) == ["v1", "v2", "v3"] and len(files(table)) < len(kept)
     nothing_is_left_over(table)
@@ -48,72 +48,72 @@ def table_free(table: Table, root: Path) -> int:
     copy = root.parent / f"{root.name}-copy"
     shutil.copytree(root, copy)
     path = str(copy / Path(table._store().paths.root).relative_to(root))
-    return Table.for_path(path).delete_tag("q").files
+    return Table.for_path(path).tags.delete("q").files
 
 
 def nothing_is_left_over(table: Table) -> None:
     """Orphan removal would find no file."""
-    found = table.remove_orphans(older_than=0, force=True, dry_run=True, engine="local")
+    found = table.maintenance.remove_orphans(older_than=0, force=True, dry_run=True, engine="local")
     assert found.files == 0, found
 
 
 @pytest.mark.parametrize("keeper", ["a snapshot", "another tag", "a branch"])
 def test_files_stay_that_something_else_needs(tmp_path: Path, keeper: str) -> None:
     table = versioned_table(tmp_path, 3)
-    table.create_tag("q", 3)
+    table.tags.create("q", 3)
     if keeper == "another tag":
-        table.create_tag("other", 3)
+        table.tags.create("other", 3)
     if keeper == "a branch":
-        table.create_branch("b", tag="q")
+        table.branches.create("b", tag="q")
     compacted(table)
     if keeper != "a snapshot":
-        table.expire_snapshots(retain_last=1)
+        table.maintenance.expire_snapshots(retain_last=1)
     before = files(table)
-    done = table.delete_tag("q")
+    done = table.tags.delete("q")
     assert done.files == 0 and files(table) == before
     if keeper == "a snapshot":
-        assert values(table, snapshot_id=3) == ["v1", "v2", "v3"]
+        assert values(table.at(snapshot=3)) == ["v1", "v2", "v3"]
     elif keeper == "another tag":
-        assert values(table, tag="other") == ["v1", "v2", "v3"]
+        assert values(table.at(tag="other")) == ["v1", "v2", "v3"]
     else:
-        assert values(table.branch("b")) == ["v1", "v2", "v3"]
+        assert values(table.branches.open("b")) == ["v1", "v2", "v3"]
 
 
 def test_a_tag_that_outlived_a_rollback_leaves_what_any_snapshot_has(tmp_path: Path) -> None:
     """It went on from a snapshot that is neither the oldest one nor the newest."""
     table = versioned_table(tmp_path, 4)
-    table.create_tag("q", 4)
+    table.tags.create("q", 4)
     content = Path(table._store().paths.tag("q")).read_bytes()
     table.rollback(3)
     Path(table._store().paths.tag("q")).write_bytes(content)
     compacted(table)
     table.write(rows((9, "v9")))
-    table.delete_tag("q")
-    assert values(table, snapshot_id=3) == ["v1", "v2", "v3"] and table.check().ok
+    table.tags.delete("q")
+    assert values(table.at(snapshot=3)) == ["v1", "v2", "v3"] and table.maintenance.check().ok
 
 
 def test_what_cannot_be_read_stops_the_deletion_before_the_tag_goes(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 3)
-    table.create_tag("q", 3)
+    table.tags.create("q", 3)
     compacted(table)
-    table.create_tag("broken")
-    table.expire_snapshots(retain_last=1)
+    table.tags.create("broken")
+    table.maintenance.expire_snapshots(retain_last=1)
     Path(table._store().paths.tag("broken")).write_text("{")
     before = files(table)
     with pytest.raises(CorruptTableError, match="tag-broken"):
-        table.delete_tag("q")
+        table.tags.delete("q")
     assert files(table) == before and Path(table._store().paths.tag("q")).exists()
 
 
 @pytest.mark.parametrize("act", ["delete_tag", "replace_tag", "expire_tags", "rollback", "fast_forward"])
 def test_a_manifest_list_that_cannot_be_read_stops_it_before_anything_goes(tmp_path: Path, act: str) -> None:
     table = versioned_table(tmp_path, 3)
-    table.create_tag("q", 3, time_retained=1000)
-    table.create_tag("kept", 2)
-    table.create_branch("b", tag="kept")
-    table.branch("b").write(rows((9, "b")))
+    table.tags.create("q", 3, time_retained=1000)
+    table.tags.create("kept", 2)
+    table.branches.create("b", tag="kept")
+    table.branches.open("b").write(rows((9, "b")))
     compacted(table)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     table.write(rows((4, "v4")))
     store = table._store()
     kept = store.on_branch("b").snapshots.get(3) if act == "fast_forward" else store.tags.get("kept").snapshot
@@ -121,11 +121,11 @@ def test_a_manifest_list_that_cannot_be_read_stops_it_before_anything_goes(tmp_p
     root = Path(store.paths.root)
     before = {path for path in root.rglob("*") if "service" not in path.parts}
     calls = {
-        "delete_tag": lambda: table.delete_tag("q"),
-        "replace_tag": lambda: table.replace_tag("q"),
-        "expire_tags": lambda: table.expire_tags("2999-01-01 00:00:00"),
+        "delete_tag": lambda: table.tags.delete("q"),
+        "replace_tag": lambda: table.tags.replace("q"),
+        "expire_tags": lambda: table.tags.expire("2999-01-01 00:00:00"),
         "rollback": lambda: table.rollback(4),
-        "fast_forward": lambda: table.fast_forward("b"),
+        "fast_forward": lambda: table.branches.fast_forward("b"),
     }
     if act == "expire_tags":
         store.file_io.write(store.paths.tag("stays"), store.tags.get("kept").to_json().encode())
@@ -137,15 +137,15 @@ def test_a_manifest_list_that_cannot_be_read_stops_it_before_anything_goes(tmp_p
 
 def test_a_damaged_tag_can_be_deleted_and_its_files_are_orphans(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 3)
-    table.create_tag("q", 3)
+    table.tags.create("q", 3)
     compacted(table)
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     Path(table._store().paths.tag("q")).write_text("{")
     before = files(table)
     with pytest.raises(CorruptTableError, match="tag-q"):
-        table.tags()
-    assert table.delete_tag("q").tags == ("q",) and table.tags() == [] and files(table) == before
-    assert table.remove_orphans(older_than=0, force=True, engine="local").files > 0
+        table.tags.list()
+    assert table.tags.delete("q").tags == ("q",) and table.tags.list() == [] and files(table) == before
+    assert table.maintenance.remove_orphans(older_than=0, force=True, engine="local").files > 0
     assert values(table) == ["v1", "v2", "v3"]
 
 
@@ -167,30 +167,30 @@ def test_a_rollback_leaves_files_that_a_branch_needs(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 2, **{"changelog-producer": "input"})
     compacted(table)
     table.write(rows((3, "v3")))
-    table.create_tag("three")
-    table.create_branch("b", tag="three")
+    table.tags.create("three")
+    table.branches.create("b", tag="three")
     table.rollback(1)
-    assert values(table) == ["v1"] and table.tags() == []
-    branch = table.branch("b")
+    assert values(table) == ["v1"] and table.tags.list() == []
+    branch = table.branches.open("b")
     assert values(branch) == ["v1", "v2", "v3"]
-    assert branch.changelog_arrow(3, mode="changelog").num_rows == 1
+    assert branch.changelog_reader(3, mode="changelog").read_all().num_rows == 1
     nothing_is_left_over(table)
 
 
 def test_a_rollback_leaves_all_that_a_branch_with_the_same_history_needs(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 1)
-    table.create_tag("one")
-    table.create_branch("b", tag="one")
-    branch = table.branch("b")
+    table.tags.create("one")
+    table.branches.create("b", tag="one")
+    branch = table.branches.open("b")
     branch.write(rows((2, "v2")))
     compacted(branch)
     branch.write(rows((3, "v3")))
     compacted(branch)
-    table.fast_forward("b")
+    table.branches.fast_forward("b")
     assert values(table) == ["v1", "v2", "v3"]
     table.rollback(1)
     newest = branch._store().snapshots.latest_id() or 0
-    assert [len(values(branch, snapshot_id=number)) for number in range(1, newest + 1)] == [1, 2, 2, 3, 3]
+    assert [len(values(branch.at(snapshot=number))) for number in range(1, newest + 1)] == [1, 2, 2, 3, 3]
 
 
 Step = tuple[str, int]
@@ -222,31 +222,31 @@ def test_in_any_history_every_state_that_is_retained_reads_and_nothing_else_stay
         elif step == "overwrite":
             table.overwrite(rows((number, f"o{at}")))
         elif step == "tag":
-            table.create_tag(f"t{at}", chosen)
+            table.tags.create(f"t{at}", chosen)
             tags[f"t{at}"] = states[chosen]
         elif step == "delete_tag" and tags:
             name = sorted(tags)[number % len(tags)]
             del tags[name]
-            table.delete_tag(name)
+            table.tags.delete(name)
         elif step == "expire":
-            table.expire_snapshots(retain_last=1 + number)
+            table.maintenance.expire_snapshots(retain_last=1 + number)
         elif step == "branch" and tags:
             name = sorted(tags)[number % len(tags)]
-            table.create_branch(f"b{at}", tag=name)
+            table.branches.create(f"b{at}", tag=name)
             branches[f"b{at}"] = tags[name]
         elif step == "rollback":
             names = sorted(tags)
             point = names[number % len(names)] if names and number % 2 else chosen
             table.rollback(point)
-            tags = {name: kept for name, kept in tags.items() if name in {tag.name for tag in table.tags()}}
+            tags = {name: kept for name, kept in tags.items() if name in {tag.name for tag in table.tags.list()}}
         newest = table._store().snapshots.latest_id() or 0
         states = {**states, newest: values(table)}
         for known in table._store().snapshots.ids():
-            assert values(table, snapshot_id=known) == states[known], step
+            assert values(table.at(snapshot=known)) == states[known], step
         for name, kept in tags.items():
-            assert values(table, tag=name) == kept, step
+            assert values(table.at(tag=name)) == kept, step
         for name, kept in branches.items():
-            assert values(table.branch(name)) == kept, step
+            assert values(table.branches.open(name)) == kept, step
     nothing_is_left_over(table)
 
 
@@ -259,20 +259,20 @@ def test_a_long_lived_changelog_of_a_commit_without_changes_has_no_delta_and_sto
     compacted(table)
     for number in (7, 8):
         table.write(rows((number, f"v{number}")))
-        table.create_tag(f"t{number}")
+        table.tags.create(f"t{number}")
         compacted(table)
-    table.expire_snapshots(retain_last=2)
+    table.maintenance.expire_snapshots(retain_last=2)
     assert len(table._store().changelogs.ids()) > 5
     if what == "a rollback":
         table.rollback("t7")
         assert table.to_arrow(fresh=True).num_rows == 7
     else:
         compacted(table)
-        table.expire_snapshots(retain_last=1)
-        table.delete_tag("t7")
-        table.delete_tag("t8")
+        table.maintenance.expire_snapshots(retain_last=1)
+        table.tags.delete("t7")
+        table.tags.delete("t8")
         assert table.to_arrow().num_rows == 8
-    assert table.check(data="full", engine="local").findings == ()
+    assert table.maintenance.check(data="full", engine="local").findings == ()
     nothing_is_left_over(table)
 
 
@@ -289,16 +289,16 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
     monkeypatch.setattr(BranchStore, "retained", retained)
 
 
-@pytest.mark.parametrize("act", ["delete_tag", "replace_tag"])
+@pytest.mark.parametrize("act", ["delete", "replace"])
 def test_what_goes_while_a_tag_goes_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str) -> None:
     table = versioned_table(tmp_path, 6)
-    table.create_tag("q", 2)
-    table.create_tag("other", 3)
-    table.expire_snapshots(retain_last=1, older_than="0 s")
-    meanwhile(monkeypatch, lambda: table.delete_tag("other"))
-    getattr(table, act)("q")
+    table.tags.create("q", 2)
+    table.tags.create("other", 3)
+    table.maintenance.expire_snapshots(retain_last=1, older_than="0 s")
+    meanwhile(monkeypatch, lambda: table.tags.delete("other"))
+    getattr(table.tags, act)("q")
     assert values(table) == ["v1", "v2", "v3", "v4", "v5", "v6"]
-    assert [tag.snapshot_id for tag in table.tags()] == ([] if act == "delete_tag" else [6])
+    assert [tag.snapshot_id for tag in table.tags.list()] == ([] if act == "delete" else [6])
     nothing_is_left_over(table)
 
 
@@ -307,16 +307,16 @@ def test_where_it_goes_again_and_again_nothing_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
 ) -> None:
     table = versioned_table(tmp_path, 4)
-    table.create_tag("q", 2)
-    table.expire_snapshots(retain_last=2, older_than="0 s")
+    table.tags.create("q", 2)
+    table.maintenance.expire_snapshots(retain_last=2, older_than="0 s")
     before = files(table)
     monkeypatch.setattr("lakelsm.maintain.deletion.released_files.are_retained", lambda store, retained: False)
     monkeypatch.setattr(NeededFiles, "keep_state", missing)
     with pytest.raises(CommitConflictError, match="others expire or remove what it retains"):
-        table.delete_tag("q") if act == "delete_tag" else table.rollback(3)
+        table.tags.delete("q") if act == "delete_tag" else table.rollback(3)
     monkeypatch.undo()
-    assert (files(table), values(table, tag="q")) == (before, ["v1", "v2"])
-    table.delete_tag("q")
+    assert (files(table), values(table.at(tag="q"))) == (before, ["v1", "v2"])
+    table.tags.delete("q")
     nothing_is_left_over(table)
 
 

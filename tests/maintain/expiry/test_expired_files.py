@@ -103,17 +103,17 @@ def test_a_tag_of_a_history_that_was_rolled_back_hides_no_older_tag(
 
 def test_an_expiry_leaves_all_that_a_branch_with_the_same_history_needs(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 1)
-    table.create_tag("one")
-    table.create_branch("b", tag="one")
-    branch = table.branch("b")
+    table.tags.create("one")
+    table.branches.create("b", tag="one")
+    branch = table.branches.open("b")
     for number in (2, 3):
         branch.write(rows((number, f"v{number}")))
         branch.compact(full=True, engine="local")
-    table.fast_forward("b")
-    table.delete_tag("one")
-    table.expire_snapshots(retain_last=1)
+    table.branches.fast_forward("b")
+    table.tags.delete("one")
+    table.maintenance.expire_snapshots(retain_last=1)
     newest = branch._store().snapshots.latest_id() or 0
-    assert [len(values(branch, snapshot_id=number)) for number in range(1, newest + 1)] == [1, 2, 2, 3, 3]
+    assert [len(values(branch.at(snapshot=number))) for number in range(1, newest + 1)] == [1, 2, 2, 3, 3]
 
 
 @pytest.mark.parametrize("kept_snapshots", [20, 60])

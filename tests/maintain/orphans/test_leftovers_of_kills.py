@@ -74,15 +74,15 @@ def test_removal_takes_exactly_what_a_kill_at_any_step_leaves(
         expected, before = unnamed(copy), census(copy)
         table = Table.for_path(str(copy))
         shown = table.to_arrow(ordered=True)
-        planned = table.remove_orphans(0, force=True, dry_run=True, engine="local")
+        planned = table.maintenance.remove_orphans(0, force=True, dry_run=True, engine="local")
         assert census(copy) == before and planned.files == len(expected)
-        result = table.remove_orphans(0, force=True, engine="local")
+        result = table.maintenance.remove_orphans(0, force=True, engine="local")
         assert before - census(copy) == expected, last
         assert (result.files, result.kinds, result.failures) == (len(expected), planned.kinds, ())
         assert table.to_arrow(ordered=True) == shown
         if last % 4 == 0:  # And whoever comes again finds a table that works.
             WORK[what](table)
-            assert table.remove_orphans(0, force=True, engine="local").files == 0
+            assert table.maintenance.remove_orphans(0, force=True, engine="local").files == 0
         leftovers += bool(expected)
         last += 1
     assert leftovers >= 4, "data files, manifests, lists, ..."

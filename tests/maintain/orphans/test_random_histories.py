@@ -27,7 +27,7 @@ def rows(seed: random.Random) -> pa.Table:
 
 def act(table: Table, root: Path, action: str, seed: random.Random) -> None:
     """One action; those that the table as it is does not take are left out."""
-    tags, branches = [tag.name for tag in table.tags()], [branch.name for branch in table.branches()]
+    tags, branches = [tag.name for tag in table.tags.list()], [branch.name for branch in table.branches.list()]
     if action == "write":
         table.write(rows(seed))
     elif action in ("compact", "full"):
@@ -35,23 +35,23 @@ def act(table: Table, root: Path, action: str, seed: random.Random) -> None:
     elif action == "overwrite":
         table.overwrite(rows(seed))
     elif action == "tag":
-        table.create_tag(f"t{len(tags)}", if_not_exists=True)
+        table.tags.create(f"t{len(tags)}", if_not_exists=True)
     elif action == "untag" and tags:
-        table.delete_tag(seed.choice(tags))
+        table.tags.delete(seed.choice(tags))
     elif action == "branch" and tags:
-        table.create_branch(f"b{len(branches)}", tag=seed.choice(tags), ignore_if_exists=True)
+        table.branches.create(f"b{len(branches)}", tag=seed.choice(tags), ignore_if_exists=True)
     elif action == "unbranch" and branches:
-        table.delete_branch(seed.choice(branches))
+        table.branches.delete(seed.choice(branches))
     elif action == "on branch" and branches:
-        table.branch(seed.choice(branches)).write(rows(seed))
+        table.branches.open(seed.choice(branches)).write(rows(seed))
     elif action == "expire":
-        table.expire_snapshots(retain_last=seed.randrange(1, 3))
+        table.maintenance.expire_snapshots(retain_last=seed.randrange(1, 3))
     elif action == "keep changelog":
         keep_changelog_alone(root)
     elif action == "die":
         dies(root, lambda dying: dying.write(rows(seed)), seed.randrange(1, 16))
     elif action == "remove":
-        table.remove_orphans(0, force=True, engine="local")
+        table.maintenance.remove_orphans(0, force=True, engine="local")
 
 
 def keep_changelog_alone(root: Path) -> None:
@@ -66,10 +66,10 @@ def keep_changelog_alone(root: Path) -> None:
 
 def shown(table: Table) -> list[pa.Table]:
     """The rows of every state that can be read."""
-    of_branches = [table.branch(branch.name) for branch in table.branches()]
-    states = [each.to_arrow(ordered=True, tag=tag.name) for each in (table, *of_branches) for tag in each.tags()]
+    of_branches = [table.branches.open(branch.name) for branch in table.branches.list()]
+    states = [each.at(tag=tag.name).to_arrow(ordered=True) for each in (table, *of_branches) for tag in each.tags.list()]
     newest = [each.to_arrow(ordered=True) for each in (table, *of_branches)]
-    return [*states, *newest, *(table.to_arrow(ordered=True, snapshot_id=each) for each in table._opened.snapshots.ids())]
+    return [*states, *newest, *(table.at(snapshot=each).to_arrow(ordered=True) for each in table._opened.snapshots.ids())]
 
 
 @examples(10)
@@ -94,7 +94,7 @@ def test_removal_takes_what_nothing_names_and_no_state_reads_otherwise(actions: 
         for action in actions:
             act(table, root, action, chance)
         expected, before, states = unnamed(root), census(root), shown(table)
-        result = table.remove_orphans(0, force=True, engine="local")
+        result = table.maintenance.remove_orphans(0, force=True, engine="local")
         records = {path for path in census(root) if path.startswith("service/")}
         assert before - census(root) - records == expected
         assert result.files == len(expected) and shown(table) == states

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm import Catalog, InvalidInputError, SetOption, UnsupportedFeatureError
+from lakelsm import Catalog
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.maintain.partitions.partition_done import mark_partitions_done
+from lakelsm.schema_changes import SetOption
 from lakelsm.surroundings import SYSTEM
 from tests.maintain.partitions.partitioned_table import fill, left, partitioned
 
@@ -17,7 +19,7 @@ from tests.maintain.partitions.partitioned_table import fill, left, partitioned
 def test_a_mark_tells_when_it_was_made_and_renewed(tmp_path: Path) -> None:
     table = partitioned(tmp_path)
     fill(table, "a", "b")
-    assert table.mark_partitions_done("dt = 'a'") == ["dt=a"]
+    assert table.maintenance.mark_partitions_done("dt = 'a'") == ["dt=a"]
     path = tmp_path / "db.db/t/dt=a/_SUCCESS"
     first = json.loads(path.read_text())
     assert first["creationTime"] == first["modificationTime"]
@@ -27,10 +29,10 @@ def test_a_mark_tells_when_it_was_made_and_renewed(tmp_path: Path) -> None:
     assert (tmp_path / "db.db/t/dt=b/_SUCCESS").exists()
     fill(table, "a")
     table.compact(full=True)
-    table.drop_partitions("dt = 'b'")
-    table.expire_snapshots(retain_last=1, older_than="0 s")
-    table.remove_orphans(0, force=True, engine="local")
-    assert left(table) == ["a"] and path.exists() and table.check().ok
+    table.maintenance.drop_partitions("dt = 'b'")
+    table.maintenance.expire_snapshots(retain_last=1, older_than="0 s")
+    table.maintenance.remove_orphans(0, force=True, engine="local")
+    assert left(table) == ["a"] and path.exists() and table.maintenance.check().ok
 
 
 def test_a_batch_marks_what_it_wrote_where_the_option_says_so(tmp_path: Path) -> None:
@@ -55,16 +57,16 @@ def test_other_actions_and_damaged_marks_are_told(tmp_path: Path) -> None:
     path = tmp_path / "db.db/t/dt=a/_SUCCESS"
     path.write_text("{}")
     with pytest.raises(Exception, match="delete the file"):
-        table.mark_partitions_done()
+        table.maintenance.mark_partitions_done()
     with pytest.raises(UnsupportedFeatureError, match=r"partition\.mark-done-action"):
         Catalog(str(tmp_path)).alter_table("db.t", SetOption("partition.mark-done-action", "http-report"))
     schema = tmp_path / "db.db/t/schema/schema-0"
     schema.write_text(schema.read_text().replace('"write-only"', '"partition.mark-done-action" : "custom", "write-only"'))
     with pytest.raises(UnsupportedFeatureError, match="'custom'"):
-        table.mark_partitions_done()
+        table.maintenance.mark_partitions_done()
 
 
 def test_a_table_without_partitions_has_none_to_mark(tmp_path: Path) -> None:
     table = Catalog(str(tmp_path)).create_table("db.t", "id INT", primary_key=["id"])
     with pytest.raises(InvalidInputError, match="no partitions"):
-        table.mark_partitions_done()
+        table.maintenance.mark_partitions_done()

@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakelsm import Catalog, InvalidInputError, LakelsmError, UnsupportedFeatureError
+from lakelsm import Catalog, LakelsmError
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.maintain.history import maintenance_record
 from lakelsm.maintain.partitions.partition_drop import commit_drop
 from lakelsm.surroundings import SYSTEM
@@ -19,20 +20,20 @@ NULLABLE = {"primary-key.nullable": True}
 def test_partitions_are_dropped_in_one_commit_and_stay_in_older_snapshots(tmp_path: Path) -> None:
     table = partitioned(tmp_path, **NULLABLE)
     before = fill(table, "2025-12-30", "2025-12-31", "2026-01-01", None)
-    told = table.drop_partitions("dt < '2026-01-01'")
+    told = table.maintenance.drop_partitions("dt < '2026-01-01'")
     assert (told.partitions, told.files, told.snapshot_id) == (("dt=2025-12-30", "dt=2025-12-31"), 2, before + 1)
     assert set(table.to_arrow()["dt"].to_pylist()) == {"2026-01-01", None}
-    assert len(table.to_arrow(snapshot_id=before)) == 4
+    assert len(table.at(snapshot=before).to_arrow()) == 4
     snapshot = table._store().snapshots.get(before + 1)
     assert (snapshot.commit_kind.value, snapshot.operation, snapshot.delta_record_count) == ("OVERWRITE", "TRUNCATE", -2)
 
 
 def test_a_dry_run_and_a_condition_that_takes_none_commit_nothing(tmp_path: Path) -> None:
     table = partitioned(tmp_path)
-    assert table.drop_partitions("dt = 'a'").snapshot_id is None
+    assert table.maintenance.drop_partitions("dt = 'a'").snapshot_id is None
     newest = fill(table, "a", "b")
-    assert table.drop_partitions("dt = 'a'", dry_run=True).partitions == ("dt=a",)
-    assert table.drop_partitions("dt = 'z'").partitions == ()
+    assert table.maintenance.drop_partitions("dt = 'a'", dry_run=True).partitions == ("dt=a",)
+    assert table.maintenance.drop_partitions("dt = 'z'").partitions == ()
     assert table._store().snapshots.latest_id() == newest and left(table) == ["a", "b"]
 
 
@@ -41,22 +42,22 @@ def test_a_condition_on_other_things_is_refused(tmp_path: Path, where: str) -> N
     table = partitioned(tmp_path)
     fill(table, "a", "b")
     with pytest.raises(LakelsmError):
-        table.drop_partitions(where)
+        table.maintenance.drop_partitions(where)
     assert left(table) == ["a", "b"]
 
 
 def test_null_and_odd_values_are_dropped_by_value(tmp_path: Path) -> None:
     table = partitioned(tmp_path, **NULLABLE)
     fill(table, None, "a/b", "a=b", " ", "%")
-    assert table.drop_partitions("dt IS NULL").partitions == ("dt=NULL",)
-    assert table.drop_partitions("dt IN ('a/b', '%')").files == 2
+    assert table.maintenance.drop_partitions("dt IS NULL").partitions == ("dt=NULL",)
+    assert table.maintenance.drop_partitions("dt IN ('a/b', '%')").files == 2
     assert left(table) == [" ", "a=b"]
 
 
 def test_times_that_are_compared_to_the_microsecond_are_refused(tmp_path: Path) -> None:
     table = partitioned(tmp_path, "dt TIMESTAMP(9)")
     with pytest.raises(UnsupportedFeatureError, match="microsecond"):
-        table.drop_partitions("dt = '2026-01-01 00:00:00'")
+        table.maintenance.drop_partitions("dt = '2026-01-01 00:00:00'")
 
 
 def test_buckets_with_hash_indexes_and_vectors_lose_them(tmp_path: Path) -> None:
@@ -65,7 +66,7 @@ def test_buckets_with_hash_indexes_and_vectors_lose_them(tmp_path: Path) -> None
         fill(table, "a", "b")
         fill(table, "a")
         table.compact(full=True)
-        table.drop_partitions("dt = 'a'")
+        table.maintenance.drop_partitions("dt = 'a'")
         assert left(table) == ["b"]
         fill(table, "a", "a")
         table.compact(full=True)
@@ -85,4 +86,4 @@ def test_a_table_without_partitions_has_none_to_drop(tmp_path: Path) -> None:
     table = Catalog(str(tmp_path)).create_table("db.t", "id INT", primary_key=["id"])
     table.write(pa.table({"id": pa.array([1], pa.int32())}))
     with pytest.raises(InvalidInputError, match="partition columns \\(none\\)"):
-        table.drop_partitions("id = 1")
+        table.maintenance.drop_partitions("id = 1")

@@ -9,8 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakelsm import Catalog, InvalidInputError, SetOption, Table, UnsupportedFeatureError
+from lakelsm import Catalog, Table
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.maintain.partitions.partition_expiry import expire_partitions, expire_partitions_after_commit
+from lakelsm.schema_changes import SetOption
 from lakelsm.surroundings import SYSTEM, Surroundings
 from tests.maintain.partitions.partitioned_table import fill, left, partitioned
 
@@ -32,7 +34,12 @@ def test_partitions_expire_by_their_values(tmp_path: Path) -> None:
     assert plan.partitions == done.partitions == ("dt=2026-03-08", "dt=2026-03-09")
     assert (plan.snapshot_ids, done.snapshot_ids, done.unread) == ((), (2,), ("dt=NULL", "dt=odd"))
     assert expire_partitions(store, NOON - DAY, surroundings=at(NOON)).snapshot_ids == ()
-    assert [info.partition for info in table.partitions()] == ["dt=2026-03-10", "dt=2027-01-01", "dt=NULL", "dt=odd"]
+    assert [info.partition for info in table.inspect.partitions()] == [
+        "dt=2026-03-10",
+        "dt=2027-01-01",
+        "dt=NULL",
+        "dt=odd",
+    ]
 
 
 def test_the_local_clock_counts(tmp_path: Path) -> None:
@@ -67,7 +74,7 @@ def test_partitions_expire_by_their_newest_file(tmp_path: Path) -> None:
     now = SYSTEM.clock()
     assert expire_partitions(table._store(), now - 60_000).partitions == ()
     assert expire_partitions(table._store(), now + 60_000, dry_run=True).partitions == ("dt=a", "dt=b")
-    told = table.expire_partitions(datetime.now() + timedelta(minutes=1), strategy="update-time")
+    told = table.maintenance.expire_partitions(datetime.now() + timedelta(minutes=1), strategy="update-time")
     assert told.partitions == ("dt=a", "dt=b") and table.count().rows == 0
 
 
@@ -92,11 +99,11 @@ def test_a_partition_that_is_written_meanwhile_is_looked_at_again(tmp_path: Path
 def test_a_run_is_bounded_and_goes_in_batches(tmp_path: Path) -> None:
     table = partitioned(tmp_path, **{"partition.expiration-max-num": 5, "partition.expiration-batch-size": 2})
     fill(table, *(f"2025-01-{day:02}" for day in range(1, 9)))
-    told = table.expire_partitions("30 d")
+    told = table.maintenance.expire_partitions("30 d")
     assert (len(told.partitions), told.waiting, len(told.snapshot_ids)) == (5, 3, 3)
     assert told.partitions[0] == "dt=2025-01-01"
-    assert table.expire_partitions("30 d", dry_run=True).waiting == 0
-    assert len(table.expire_partitions("30 d").partitions) == 3
+    assert table.maintenance.expire_partitions("30 d", dry_run=True).waiting == 0
+    assert len(table.maintenance.expire_partitions("30 d").partitions) == 3
 
 
 def aged(folder: Path, **options: object) -> Table:
@@ -132,14 +139,14 @@ def test_what_cannot_expire_is_told(tmp_path: Path) -> None:
     table = partitioned(tmp_path)
     fill(table, "2025-01-01")
     with pytest.raises(InvalidInputError, match=r"partition\.expiration-time"):
-        table.expire_partitions()
+        table.maintenance.expire_partitions()
     with pytest.raises(InvalidInputError, match="strategy is 'custom'"):
-        table.expire_partitions("1 d", strategy="custom")
+        table.maintenance.expire_partitions("1 d", strategy="custom")
     with pytest.raises(UnsupportedFeatureError, match=r"partition\.expiration-strategy"):
         Catalog(str(tmp_path)).alter_table("db.t", SetOption("partition.expiration-strategy", "custom"))
     with pytest.raises(UnsupportedFeatureError, match="yyyy-MMM"):
         Catalog(str(tmp_path)).alter_table("db.t", SetOption("partition.timestamp-formatter", "yyyy-MMM"))
     whole = Catalog(str(tmp_path)).create_table("db.whole", "id INT", primary_key=["id"])
     with pytest.raises(InvalidInputError, match="no partitions"):
-        whole.expire_partitions("1 d")
+        whole.maintenance.expire_partitions("1 d")
     assert left(table) == ["2025-01-01"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelsm import InvalidInputError, UnsupportedFeatureError
+from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.maintain.partitions.partition_time import PartitionTimes
 
 

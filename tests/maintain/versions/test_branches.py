@@ -9,9 +9,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakelsm import AddColumn, Catalog, InvalidInputError, LakelsmError, SnapshotNotFoundError, Table, TableNotFoundError
-from lakelsm.errors import CommitConflictError, CorruptTableError
+from lakelsm import Catalog, LakelsmError, Table
+from lakelsm.errors import (
+    CommitConflictError,
+    CorruptTableError,
+    InvalidInputError,
+    SnapshotNotFoundError,
+    TableNotFoundError,
+)
 from lakelsm.maintain.versions.branches import create_branch, delete_branch, rename_branch
+from lakelsm.schema_changes import AddColumn
 from lakelsm.storage import LocalFileIO
 from tests.maintain.versions.branched_table import new_table, put, rows, tag
 
@@ -21,15 +28,15 @@ def test_a_branch_of_a_tag_has_its_rows_and_its_own_from_then_on(tmp_path: Path)
     put(table, {1: "a", 2: "b"})
     tag(table, "t1")
     put(table, {3: "main"})
-    table.create_branch("audit", tag="t1")
-    audit = table.branch("audit")
+    table.branches.create("audit", tag="t1")
+    audit = table.branches.open("audit")
     assert (audit.name, rows(audit)) == ("db.t$branch_audit", {1: "a", 2: "b"})
     put(audit, {1: "changed", 4: "audit"})
     assert rows(audit) == {1: "changed", 2: "b", 4: "audit"}
     assert rows(table) == {1: "a", 2: "b", 3: "main"}
-    assert rows(audit, tag="t1") == {1: "a", 2: "b"}
-    assert audit.branch("main").name == "db.t"
-    [info] = table.branches()
+    assert rows(audit.at(tag="t1")) == {1: "a", 2: "b"}
+    assert audit.branches.open("main").name == "db.t"
+    [info] = table.branches.list()
     assert (info.name, info.schema_id, info.snapshot_id) == ("audit", 0, 2)
     assert info.created is not None and abs(info.created - datetime.now(timezone.utc)).total_seconds() < 600
 
@@ -38,8 +45,8 @@ def test_an_empty_branch_has_all_schemas_and_no_rows(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     put(table, {1: "a"})
     Catalog(str(tmp_path)).alter_table("db.t", AddColumn("w", "INT"))
-    table.create_branch("b")
-    branch = table.branch("b")
+    table.branches.create("b")
+    branch = table.branches.open("b")
     assert branch.schema == table.schema
     assert branch.count().rows == 0
     put_w = pa.table({"id": pa.array([1], pa.int32()), "v": ["b"], "w": pa.array([5], pa.int32())})
@@ -56,16 +63,16 @@ def test_a_tag_whose_snapshot_expired_or_was_written_anew_makes_the_branch_of_th
     LocalFileIO().delete(paths.snapshot_file(1))
     LocalFileIO().delete(paths.latest_hint)
     put(table, {1: "another"})
-    table.create_branch("b", "t1")
-    assert rows(table.branch("b")) == {1: "a"}
+    table.branches.create("b", "t1")
+    assert rows(table.branches.open("b")) == {1: "a"}
 
 
 def test_a_branch_is_deleted_overwritten_compacted_and_altered_alone(tmp_path: Path) -> None:
     table = new_table(tmp_path, **{"changelog-producer": "input"})
     put(table, {1: "a", 2: "b"})
     tag(table, "t1")
-    table.create_branch("b", "t1")
-    branch = table.branch("b")
+    table.branches.create("b", "t1")
+    branch = table.branches.open("b")
     branch.delete("id = 1")
     put(branch, {5: "e"})
     branch.compact(full=True)
@@ -73,9 +80,9 @@ def test_a_branch_is_deleted_overwritten_compacted_and_altered_alone(tmp_path: P
     assert (len(branch.schema.fields), len(table.schema.fields)) == (3, 2)
     assert branch.to_arrow(ordered=True).to_pydict()["id"] == [2, 5]
     assert rows(table) == {1: "a", 2: "b"}
-    changes = branch.changelog_arrow(1, kind_column="kind").to_pydict()
+    changes = branch.changelog_reader(1, kind_column="kind").read_all().to_pydict()
     assert sorted(zip(changes["kind"], changes["id"])) == [("+I", 5), ("-D", 1)]
-    status = branch.status()
+    status = branch.inspect.status()
     assert (status.table, status.files) == ("db.t$branch_b", 1)
     branch.overwrite(pa.table({"id": pa.array([9], pa.int32()), "v": ["z"], "w": pa.array([1], pa.int32())}))
     assert branch.to_arrow().to_pydict()["id"] == [9]
@@ -86,8 +93,8 @@ def test_lookups_of_a_branch_and_the_table_share_no_cache(tmp_path: Path) -> Non
     table = new_table(tmp_path)
     put(table, {1: "a"})
     tag(table, "t1")
-    table.create_branch("b", "t1")
-    branch = table.branch("b")
+    table.branches.create("b", "t1")
+    branch = table.branches.open("b")
     put(branch, {1: "branch"})
     put(table, {1: "main"})
     for cache in ("full", "partial"):
@@ -98,7 +105,7 @@ def test_lookups_of_a_branch_and_the_table_share_no_cache(tmp_path: Path) -> Non
 
 def test_a_catalog_opens_branches_by_name_and_makes_none(tmp_path: Path) -> None:
     catalog, table = Catalog(str(tmp_path)), new_table(tmp_path)
-    table.create_branch("v1.0")
+    table.branches.create("v1.0")
     put(catalog.table("db.t$branch_v1.0"), {1: "a"})
     assert rows(catalog.table("db.t$branch_v1.0")) == {1: "a"} and rows(catalog.table("db.t")) == {}
     assert catalog.list_tables("db") == ["db.t"]
@@ -119,45 +126,45 @@ def test_a_catalog_opens_branches_by_name_and_makes_none(tmp_path: Path) -> None
 def test_names_that_paimon_refuses_or_cannot_open_are_refused(tmp_path: Path, name: object) -> None:
     table = new_table(tmp_path)
     with pytest.raises(InvalidInputError, match=r"^name is "):
-        table.create_branch(name)  # type: ignore[arg-type]
-    assert table.branches() == []
+        table.branches.create(name)  # type: ignore[arg-type]
+    assert table.branches.list() == []
 
 
 @pytest.mark.parametrize("name", ["..", ".", "ä b", "x" * 248, "branch_b", "1.0", "it's", "%20"])
 def test_odd_names_are_names(tmp_path: Path, name: str) -> None:
     table = new_table(tmp_path)
-    table.create_branch(name)
-    put(table.branch(name), {1: "a"})
+    table.branches.create(name)
+    put(table.branches.open(name), {1: "a"})
     assert rows(Catalog(str(tmp_path)).table(f"db.t$branch_{name}")) == {1: "a"}
-    assert [info.name for info in table.branches()] == [name] and rows(table) == {}
-    table.delete_branch(name)
-    assert table.branches() == []
+    assert [info.name for info in table.branches.list()] == [name] and rows(table) == {}
+    table.branches.delete(name)
+    assert table.branches.list() == []
 
 
 def test_what_cannot_be_made_or_deleted_is_told_and_nothing_changes(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     put(table, {1: "a"})
-    table.create_branch("b")
-    branch = table.branch("b")
+    table.branches.create("b")
+    branch = table.branches.open("b")
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     wrong = [
-        (lambda: table.create_branch("b"), InvalidInputError, "has branch 'b' already"),
-        (lambda: table.create_branch("c", tag="none"), SnapshotNotFoundError, "has no tag 'none'"),
-        (lambda: branch.create_branch("c"), InvalidInputError, "is a branch: make a branch through the table itself"),
-        (lambda: branch.delete_branch("b"), InvalidInputError, "is a branch"),
-        (lambda: branch.rename_branch("b", "c"), InvalidInputError, "is a branch"),
-        (lambda: branch.fast_forward("b"), InvalidInputError, "is a branch"),
-        (lambda: table.delete_branch("c"), TableNotFoundError, "no branch 'c'; its branches: b"),
-        (lambda: table.rename_branch("c", "d"), TableNotFoundError, "no branch 'c'"),
-        (lambda: table.rename_branch("b", "main"), InvalidInputError, "new_name is 'main'"),
-        (lambda: table.rename_branch("b", "b"), InvalidInputError, "already"),
-        (lambda: table.branch("c"), TableNotFoundError, "its branches: main, b"),
+        (lambda: table.branches.create("b"), InvalidInputError, "has branch 'b' already"),
+        (lambda: table.branches.create("c", tag="none"), SnapshotNotFoundError, "has no tag 'none'"),
+        (lambda: branch.branches.create("c"), InvalidInputError, "is a branch: make a branch through the table itself"),
+        (lambda: branch.branches.delete("b"), InvalidInputError, "is a branch"),
+        (lambda: branch.branches.rename("b", "c"), InvalidInputError, "is a branch"),
+        (lambda: branch.branches.fast_forward("b"), InvalidInputError, "is a branch"),
+        (lambda: table.branches.delete("c"), TableNotFoundError, "no branch 'c'; its branches: b"),
+        (lambda: table.branches.rename("c", "d"), TableNotFoundError, "no branch 'c'"),
+        (lambda: table.branches.rename("b", "main"), InvalidInputError, "new_name is 'main'"),
+        (lambda: table.branches.rename("b", "b"), InvalidInputError, "already"),
+        (lambda: table.branches.open("c"), TableNotFoundError, "its branches: main, b"),
     ]
     for call, kind, text in wrong:
         with pytest.raises(kind, match=text):
             call()
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-    table.create_branch("b", ignore_if_exists=True)  # Its record is all that it leaves.
+    table.branches.create("b", ignore_if_exists=True)  # Its record is all that it leaves.
     now = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     assert all("service" in path.parts for path, _ in now.items() ^ before.items())
 
@@ -166,11 +173,11 @@ def test_a_branch_is_renamed_with_its_history(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     put(table, {1: "a"})
     tag(table, "t1")
-    table.create_branch("b", "t1")
-    put(table.branch("b"), {2: "b"})
-    table.rename_branch("b", "c")
-    assert [info.name for info in table.branches()] == ["c"]
-    assert rows(table.branch("c")) == {1: "a", 2: "b"} and rows(table.branch("c"), tag="t1") == {1: "a"}
+    table.branches.create("b", "t1")
+    put(table.branches.open("b"), {2: "b"})
+    table.branches.rename("b", "c")
+    assert [info.name for info in table.branches.list()] == ["c"]
+    assert rows(table.branches.open("c")) == {1: "a", 2: "b"} and rows(table.branches.open("c").at(tag="t1")) == {1: "a"}
 
 
 class _Failing(LocalFileIO):
@@ -226,22 +233,22 @@ def test_a_creation_that_stops_anywhere_leaves_no_branch_that_opens_and_goes_on_
                 pass
             assert not store.branches.is_whole("b")
             with pytest.raises(TableNotFoundError):
-                table.branch("b")
-            assert table.expire_snapshots(retain_last=1, dry_run=True).snapshots == 1
+                table.branches.open("b")
+            assert table.maintenance.expire_snapshots(retain_last=1, dry_run=True).snapshots == 1
             left = "b" in store.branches.names()
-            assert [finding.rule for finding in table.check().findings] == ["branch-unfinished"] * left
+            assert [finding.rule for finding in table.maintenance.check().findings] == ["branch-unfinished"] * left
             if left:
-                [info] = table.branches()
+                [info] = table.branches.list()
                 assert info.schema_id is None and info.created is None
                 if tagged and stopped < 3:
                     with pytest.raises(InvalidInputError, match="half-way"):
-                        table.create_branch("b")
+                        table.branches.create("b")
             if goes_on:
-                table.create_branch("b", of, ignore_if_exists=stopped % 2 == 0)
-                assert table.branch("b").count().rows == (2 if tagged else 0)
-                assert not table.check().findings
+                table.branches.create("b", of, ignore_if_exists=stopped % 2 == 0)
+                assert table.branches.open("b").count().rows == (2 if tagged else 0)
+                assert not table.maintenance.check().findings
             if goes_on or left:
-                table.delete_branch("b")
+                table.branches.delete("b")
         stopped += 1
     assert stopped == (5 if tagged else 3)
 
@@ -249,21 +256,21 @@ def test_a_creation_that_stops_anywhere_leaves_no_branch_that_opens_and_goes_on_
 def test_a_deletion_that_stops_anywhere_leaves_a_branch_or_none_that_opens_and_can_be_cleared(tmp_path: Path) -> None:
     table = _two_schemas(tmp_path)
     for stop in range(3):
-        table.create_branch("b", "t1")
-        table.branch("b").overwrite(table.to_arrow())
+        table.branches.create("b", "t1")
+        table.branches.open("b").overwrite(table.to_arrow())
         with pytest.raises(OSError):
             delete_branch(replace(table._store(), file_io=_Failing(stop)), "b")
         if stop < 2:
-            assert table.branch("b").count().rows == 2 and not table.check().findings
+            assert table.branches.open("b").count().rows == 2 and not table.maintenance.check().findings
         else:
             with pytest.raises(TableNotFoundError):
-                table.branch("b")
-            assert [finding.rule for finding in table.check().findings] == ["branch-unfinished"]
+                table.branches.open("b")
+            assert [finding.rule for finding in table.maintenance.check().findings] == ["branch-unfinished"]
             with pytest.raises(InvalidInputError, match="half-way"):
-                table.create_branch("b")
-        table.delete_branch("b")
+                table.branches.create("b")
+        table.branches.delete("b")
         assert not (tmp_path / "db.db/t/branch/branch-b").exists()
-        table.remove_orphans(0, force=True)  # A deletion leaves what the branch alone named.
+        table.maintenance.remove_orphans(0, force=True)  # A deletion leaves what the branch alone named.
 
 
 def test_a_branch_that_is_deleted_while_it_is_made_is_no_branch(tmp_path: Path) -> None:
@@ -286,10 +293,10 @@ def test_a_branch_that_is_deleted_while_it_is_made_is_no_branch(tmp_path: Path) 
             super().delete_dir(path, last)
             if not made:
                 made.append(path)
-                table.create_branch("b", "t1")
+                table.branches.create("b", "t1")
 
     made: list[str] = []
-    table.create_branch("b", "t1")
+    table.branches.create("b", "t1")
     delete_branch(replace(table._store(), file_io=Making()), "b")
     assert made and not (tmp_path / "db.db/t/branch/branch-b").exists()
 
@@ -300,29 +307,29 @@ def test_of_two_that_make_the_same_branch_one_is_told_that_it_is_there_unless_th
     class Racing(LocalFileIO):
         def create_if_absent(self, path: str, data: bytes) -> bool:
             if path.endswith("schema-0"):
-                table.create_branch("b", "t1")  # It goes on where this one is.
+                table.branches.create("b", "t1")  # It goes on where this one is.
             return super().create_if_absent(path, data)
 
     with pytest.raises(InvalidInputError, match="has branch 'b' already: "):
         create_branch(replace(table._store(), file_io=Racing()), "b", "t1")
-    assert table.branch("b").count().rows == 2
-    table.delete_branch("b")
+    assert table.branches.open("b").count().rows == 2
+    table.branches.delete("b")
     create_branch(replace(table._store(), file_io=Racing()), "b", "t1", ignore_if_exists=True)
-    assert table.branch("b").count().rows == 2 and not table.check().findings
+    assert table.branches.open("b").count().rows == 2 and not table.maintenance.check().findings
 
 
 def test_a_rename_that_stops_anywhere_keeps_the_branch_and_goes_on(tmp_path: Path) -> None:
     table = _two_schemas(tmp_path)
-    table.create_branch("b", "t1")
-    table.branch("b").overwrite(table.to_arrow())
+    table.branches.create("b", "t1")
+    table.branches.open("b").overwrite(table.to_arrow())
     for stop in range(5):
         with pytest.raises(OSError):
             rename_branch(replace(table._store(), file_io=_Failing(stop)), "b", "c")
-        assert table.branch("b").count().rows == 2
-        assert [finding.rule for finding in table.check().findings] == ["branch-unfinished"] * (stop > 0)
-    table.rename_branch("b", "c")
-    assert [info.name for info in table.branches()] == ["c"] and table.branch("c").count().rows == 2
-    assert not table.check().findings
+        assert table.branches.open("b").count().rows == 2
+        assert [finding.rule for finding in table.maintenance.check().findings] == ["branch-unfinished"] * (stop > 0)
+    table.branches.rename("b", "c")
+    assert [info.name for info in table.branches.list()] == ["c"] and table.branches.open("c").count().rows == 2
+    assert not table.maintenance.check().findings
 
 
 def test_a_tag_that_is_deleted_while_a_branch_is_made_of_it_makes_none(tmp_path: Path) -> None:
@@ -338,7 +345,7 @@ def test_a_tag_that_is_deleted_while_a_branch_is_made_of_it_makes_none(tmp_path:
 
     with pytest.raises(CommitConflictError, match="deleted or replaced while branch 'b' was made"):
         create_branch(replace(table._store(), file_io=Racing()), "b", "t1")
-    assert table.branches() == []
+    assert table.branches.list() == []
 
 
 def test_of_two_creations_at_once_from_other_tags_one_fails_at_least(tmp_path: Path) -> None:
@@ -351,7 +358,7 @@ def test_of_two_creations_at_once_from_other_tags_one_fails_at_least(tmp_path: P
     branch = store.paths.of_branch("b")
     store.file_io.create_if_absent(branch.tag("t2"), store.file_io.read(store.paths.tag("t2")))
     with pytest.raises(LakelsmError, match="half-way"):
-        table.create_branch("b", "t1")
+        table.branches.create("b", "t1")
     store.file_io.delete_dir(branch.branch_root)
 
     class Racing(LocalFileIO):
@@ -367,11 +374,11 @@ def test_of_two_creations_at_once_from_other_tags_one_fails_at_least(tmp_path: P
 def test_a_rename_of_a_branch_that_cannot_be_read_leaves_it_as_it_is(tmp_path: Path, file: str) -> None:
     table = new_table(tmp_path)
     put(table, {1: "a"})
-    table.create_tag("q")
-    table.create_branch("b", tag="q")
-    branch = table.branch("b")
+    table.tags.create("q")
+    table.branches.create("b", tag="q")
+    branch = table.branches.open("b")
     put(branch, {2: "b"})
-    branch.create_tag("own")
+    branch.tags.create("own")
     store = table._store()
     path = Path(branch._store().paths.branch_root) / file
     path.unlink()
@@ -385,7 +392,7 @@ def test_a_rename_of_a_branch_that_cannot_be_read_leaves_it_as_it_is(tmp_path: P
 def test_a_table_without_its_first_schema_makes_no_branch(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     put(table, {1: "a"})
-    table.create_tag("q")
+    table.tags.create("q")
     store = table._store()
     Path(store.paths.schema_file(0)).unlink()
     for tag_name in (None, "q"):

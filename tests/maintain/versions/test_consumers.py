@@ -36,56 +36,56 @@ def aged(table: Table, name: str, days: float) -> None:
 
 
 def test_a_consumer_is_what_other_engines_have_in_its_file(table: Table) -> None:
-    table.record_consumer("etl", 4)
+    table.consumers.record("etl", 4)
     assert json.loads(file_of(table, "etl").read_text()) == {"nextSnapshot": 4}
     file_of(table, "flink").write_text('{"nextSnapshot":6}')
-    found = table.consumers()
+    found = table.consumers.list()
     assert [(each.name, each.next_snapshot_id) for each in found] == [("etl", 4), ("flink", 6)]
     assert found[0].recorded_at is not None and found[0].recorded_at.tzinfo is timezone.utc
     assert json.loads(json.dumps(found[0].as_dict()))["next_snapshot_id"] == 4
-    table.record_consumer("etl", 3)
-    assert table.consumers()[0].next_snapshot_id == 3, "it may go back"
+    table.consumers.record("etl", 3)
+    assert table.consumers.list()[0].next_snapshot_id == 3, "it may go back"
 
 
 def test_a_consumer_is_never_put_where_it_would_leave_rows_out(table: Table) -> None:
-    table.record_consumer("etl", 6)
+    table.consumers.record("etl", 6)
     with pytest.raises(InvalidInputError, match=r"next_snapshot is 7, and the newest .* db\.t is 5.*Use 6 at most"):
-        table.record_consumer("etl", 7)
+        table.consumers.record("etl", 7)
     with pytest.raises(SnapshotNotFoundError, match=r"snapshot 2 of table db\.t has expired.*use 3 or later"):
-        table.record_consumer("etl", 2)
-    assert table.consumers()[0].next_snapshot_id == 6
+        table.consumers.record("etl", 2)
+    assert table.consumers.list()[0].next_snapshot_id == 6
     expired = Path(table._store().paths.changelog(2))
     expired.parent.mkdir()
     expired.write_bytes(b"")
-    table.record_consumer("etl", 2)
+    table.consumers.record("etl", 2)
 
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "\0", "x" * 250, None, 5])
 def test_what_is_no_id_is_refused(table: Table, name: object) -> None:
     with pytest.raises(InvalidInputError, match="consumer_id"):
-        table.record_consumer(name, 4)  # type: ignore[arg-type]
+        table.consumers.record(name, 4)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="consumer_id"):
-        table.delete_consumer(name)  # type: ignore[arg-type]
+        table.consumers.delete(name)  # type: ignore[arg-type]
 
 
 def test_a_consumer_is_forgotten_and_an_unknown_one_lists_them(table: Table) -> None:
-    table.record_consumer("etl", 4)
-    table.delete_consumer("etl")
-    assert table.consumers() == []
+    table.consumers.record("etl", 4)
+    table.consumers.delete("etl")
+    assert table.consumers.list() == []
     with pytest.raises(InvalidInputError, match="no consumer 'etl'; its consumers: none"):
-        table.delete_consumer("etl")
+        table.consumers.delete("etl")
 
 
 def test_consumers_expire_by_the_time_of_their_last_record(table: Table) -> None:
     for name in ("old", "young"):
-        table.record_consumer(name, 4)
+        table.consumers.record(name, 4)
     aged(table, "old", 8)
     with pytest.raises(InvalidInputError, match=r"consumer\.expiration-time"):
-        table.expire_consumers()
-    assert table.expire_consumers("7 days", dry_run=True).consumers == ("old",)
-    assert len(table.consumers()) == 2
-    assert table.expire_consumers(timedelta(days=7)).consumers == ("old",)
-    assert [each.name for each in table.consumers()] == ["young"]
+        table.consumers.expire()
+    assert table.consumers.expire("7 days", dry_run=True).consumers == ("old",)
+    assert len(table.consumers.list()) == 2
+    assert table.consumers.expire(timedelta(days=7)).consumers == ("old",)
+    assert [each.name for each in table.consumers.list()] == ["young"]
 
 
 def test_after_a_commit_consumers_expire_where_the_option_says_so(tmp_path: Path) -> None:
@@ -94,23 +94,23 @@ def test_after_a_commit_consumers_expire_where_the_option_says_so(tmp_path: Path
     )
     for made in (kept, limited):
         for name in ("old", "young"):
-            made.record_consumer(name, 2)
+            made.consumers.record(name, 2)
         aged(made, "old", 8)
         expire_after_commit(made._store(), Surroundings())
-    assert [each.name for each in kept.consumers()] == ["old", "young"]
-    assert [each.name for each in limited.consumers()] == ["young"]
-    assert limited.expire_consumers().consumers == ()
+    assert [each.name for each in kept.consumers.list()] == ["old", "young"]
+    assert [each.name for each in limited.consumers.list()] == ["young"]
+    assert limited.consumers.expire().consumers == ()
 
 
 def test_a_consumer_goes_on_where_it_was_and_a_new_one_where_it_is_told(table: Table) -> None:
-    table.record_consumer("etl", 5)
+    table.consumers.record("etl", 5)
     assert consumer_start(table._store(), "etl", 3) == 4
     assert consumer_start(table._store(), "new", 3) == 3
     file_of(table, "etl").write_text('{"nextSnapshot":9}')
     with pytest.raises(InvalidInputError, match="reads snapshot 9 next, and the newest is 5"):
         consumer_start(table._store(), "etl", 3)
     reset_beyond(table._store(), 6)
-    assert table.consumers()[0].next_snapshot_id == 6
+    assert table.consumers.list()[0].next_snapshot_id == 6
     file_of(table, "etl").write_text("{")
     with pytest.raises(CorruptTableError, match="consumer-etl"):
         consumer_start(table._store(), "etl", 3)
@@ -141,22 +141,22 @@ def test_a_stream_that_is_dropped_half_way_records_where_it_began_alone(table: T
     assert progress(table) == 4, "expiry keeps them from now on"
     reader.read_next_batch()
     assert progress(table) == 4
-    assert table.changelog_arrow(consumer_id="etl").num_rows == 2 and progress(table) == 4
+    assert table.changelog_reader(consumer_id="etl").read_all().num_rows == 2 and progress(table) == 4
     assert changed(table) == ["v4", "v5"]
 
 
 def test_a_consumer_that_begins_without_a_start_reads_what_is_retained(table: Table) -> None:
     assert changed(table, mode="delta") == ["v3", "v4", "v5"] and progress(table) == 6
-    assert table.expire_snapshots(retain_last=1).snapshots == 2
-    table.record_consumer("etl", 5)
+    assert table.maintenance.expire_snapshots(retain_last=1).snapshots == 2
+    table.consumers.record("etl", 5)
     table.write(rows((6, "v6")))
-    assert table.expire_snapshots(retain_last=1).snapshots == 0, "it still reads them"
+    assert table.maintenance.expire_snapshots(retain_last=1).snapshots == 0, "it still reads them"
     assert changed(table, mode="delta") == ["v5", "v6"]
 
 
 def test_progress_is_not_recorded_where_a_rollback_took_what_was_read(table: Table) -> None:
     for again in (False, True):
-        table.record_consumer("etl", 5)
+        table.consumers.record("etl", 5)
         reader = table.changelog_reader(consumer_id="etl")
         assert reader.read_next_batch().num_rows == 1
         table.rollback(4)
@@ -174,12 +174,12 @@ def test_a_call_that_is_refused_records_no_consumer(table: Table) -> None:
     for wrong in ({"start": 9}, {"mode": "x"}, {"start": 3, "where": "nope = 1"}):
         with pytest.raises(InvalidInputError):
             table.changelog_reader(consumer_id="etl", **wrong)  # type: ignore[arg-type]
-    assert table.consumers() == []
+    assert table.consumers.list() == []
 
 
 def test_between_tags_whose_snapshots_have_expired_the_tags_alone_tell_the_changes(table: Table) -> None:
-    table.create_tag("three", 3)
-    table.create_tag("four", 4)
-    table.expire_snapshots(retain_last=1)
+    table.tags.create("three", 3)
+    table.tags.create("four", 4)
+    table.maintenance.expire_snapshots(retain_last=1)
     assert list(table._store().snapshots.ids()) == [5]
-    assert table.changelog_arrow("three", "four")["v"].to_pylist() == ["v4"]
+    assert table.changelog_reader("three", "four").read_all()["v"].to_pylist() == ["v4"]

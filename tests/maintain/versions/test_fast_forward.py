@@ -11,8 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakelsm import AddColumn, Catalog, CommitConflictError, InvalidInputError, Table, TableNotFoundError
+from lakelsm import Catalog, Table
+from lakelsm.errors import CommitConflictError, InvalidInputError, TableNotFoundError
 from lakelsm.maintain.versions.fast_forward import fast_forward
+from lakelsm.schema_changes import AddColumn
 from lakelsm.storage import LocalFileIO
 from tests.maintain.versions.branched_table import new_table, put, rows, tag
 
@@ -25,8 +27,8 @@ def branched(folder: Path) -> tuple[Table, Table]:
     put(table, {1: "a"})
     put(table, {2: "b"})
     tag(table, "t1")
-    table.create_branch("b", "t1")
-    branch = table.branch("b")
+    table.branches.create("b", "t1")
+    branch = table.branches.open("b")
     put(branch, {3: "branch"})
     tag(branch, "t2")
     return table, branch
@@ -36,12 +38,12 @@ def test_the_table_takes_over_rows_tags_and_schemas(tmp_path: Path) -> None:
     table, branch = branched(tmp_path)
     Catalog(str(tmp_path)).alter_table("db.t$branch_b", ADDED["w"])
     branch.write(pa.table({"id": pa.array([4], pa.int32()), "v": ["d"], "w": pa.array([1], pa.int32())}))
-    told = table.fast_forward("b")
+    told = table.branches.fast_forward("b")
     assert (told.snapshot_id, told.snapshots_added, told.snapshots_removed) == (4, 2, 0)
     assert (told.tags_added, told.tags_removed) == (("t2",), ())
     assert rows(table) == rows(branch) == {1: "a", 2: "b", 3: "branch", 4: "d"}
     assert table.schema == branch.schema
-    assert rows(table, tag="t2") == {1: "a", 2: "b", 3: "branch"} and rows(table, snapshot_id=1) == {1: "a"}
+    assert rows(table.at(tag="t2")) == {1: "a", 2: "b", 3: "branch"} and rows(table.at(snapshot=1)) == {1: "a"}
     put_main = pa.table({"id": pa.array([1], pa.int32()), "v": ["main"], "w": pa.array([1], pa.int32())})
     table.write(put_main)
     table.compact(full=True)
@@ -54,16 +56,16 @@ def test_what_the_table_has_of_its_own_since_then_goes(tmp_path: Path) -> None:
         put(table, {10 + number: "main"})
     tag(table, "mine")
     Catalog(str(tmp_path)).alter_table("db.t", ADDED["x"])
-    table.record_consumer("etl", 5)
-    told = table.fast_forward("b")
-    assert [consumer.next_snapshot_id for consumer in table.consumers()] == [4]
+    table.consumers.record("etl", 5)
+    told = table.branches.fast_forward("b")
+    assert [consumer.next_snapshot_id for consumer in table.consumers.list()] == [4]
     assert (told.snapshot_id, told.snapshots_added, told.snapshots_removed, told.tags_removed) == (3, 1, 2, ("mine",))
     assert rows(table) == {1: "a", 2: "b", 3: "branch"}
     assert list(table.schema.field_names) == ["id", "v"]
     store = table._store()
     assert (store.snapshots.ids(), store.tags.names(), store.schemas.ids()) == ([1, 2, 3], ["t1", "t2"], [0])
     assert (store.snapshots.earliest_id(), store.snapshots.latest_id()) == (1, 3)
-    assert table.fast_forward("b").snapshots_added == 0
+    assert table.branches.fast_forward("b").snapshots_added == 0
 
 
 def test_schemas_that_changed_on_both_sides_become_those_of_the_branch(tmp_path: Path) -> None:
@@ -72,7 +74,7 @@ def test_schemas_that_changed_on_both_sides_become_those_of_the_branch(tmp_path:
     table.write(pa.table({"id": pa.array([7], pa.int32()), "v": ["m"], "x": ["text"]}))
     Catalog(str(tmp_path)).alter_table("db.t$branch_b", ADDED["w"])
     branch.write(pa.table({"id": pa.array([4], pa.int32()), "v": ["d"], "w": pa.array([1], pa.int32())}))
-    table.fast_forward("b")
+    table.branches.fast_forward("b")
     assert table.to_arrow(ordered=True).to_pylist() == branch.to_arrow(ordered=True).to_pylist()
     assert list(table.schema.field_names) == ["id", "v", "w"]
 
@@ -81,11 +83,11 @@ def test_an_empty_branch_that_was_written_replaces_all_snapshots(tmp_path: Path)
     table = new_table(tmp_path)
     for number in range(3):
         put(table, {number: "main"})
-    table.create_branch("b")
+    table.branches.create("b")
     with pytest.raises(InvalidInputError, match="has no snapshot"):
-        table.fast_forward("b")
-    put(table.branch("b"), {9: "b"})
-    assert table.fast_forward("b").snapshots_removed == 3
+        table.branches.fast_forward("b")
+    put(table.branches.open("b"), {9: "b"})
+    assert table.branches.fast_forward("b").snapshots_removed == 3
     assert rows(table) == {9: "b"} and table._store().snapshots.ids() == [1]
 
 
@@ -94,10 +96,10 @@ def test_older_snapshots_go_where_the_branch_does_not_follow_on_them(tmp_path: P
     put(branch, {4: "d"})
     for snapshot_id in (2, 3):
         LocalFileIO().delete(branch._store().paths.snapshot_file(snapshot_id))
-    table.fast_forward("b")
+    table.branches.fast_forward("b")
     assert table._store().snapshots.ids() == [4]
     assert rows(table) == {1: "a", 2: "b", 3: "branch", 4: "d"}
-    assert rows(table, tag="t1") == {1: "a", 2: "b"}
+    assert rows(table.at(tag="t1")) == {1: "a", 2: "b"}
 
 
 def test_what_stays_keeps_its_schema(tmp_path: Path) -> None:
@@ -105,32 +107,32 @@ def test_what_stays_keeps_its_schema(tmp_path: Path) -> None:
     Catalog(str(tmp_path)).alter_table("db.t", ADDED["x"])
     table.write(pa.table({"id": pa.array([7], pa.int32()), "v": ["m"], "x": ["text"]}))
     tag(table, "mine")
-    table.create_branch("b", "mine")
-    branch = table.branch("b")
+    table.branches.create("b", "mine")
+    branch = table.branches.open("b")
     put_more = pa.table({"id": pa.array([8], pa.int32()), "v": ["m"], "x": ["text"]})
     branch.write(put_more)
     LocalFileIO().delete(branch._store().paths.snapshot_file(1))
     paths = branch._store().paths
     Path(paths.schema_file(1)).write_text(Path(paths.schema_file(1)).read_text() + "\n")
-    table.fast_forward("b")  # The same schema in other bytes is no other schema.
+    table.branches.fast_forward("b")  # The same schema in other bytes is no other schema.
     other = Path(paths.schema_file(1)).read_text().replace('"x"', '"y"')
     Path(paths.schema_file(1)).write_text(other)
     with pytest.raises(InvalidInputError, match="snapshot 1 of the table has a schema"):
-        table.fast_forward("b")
-    assert rows(table, tag="mine") == {7: "m"}
+        table.branches.fast_forward("b")
+    assert rows(table.at(tag="mine")) == {7: "m"}
 
 
 def test_a_branch_that_is_not_there_or_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
     table, branch = branched(tmp_path)
     with pytest.raises(TableNotFoundError):
-        table.fast_forward("c")
+        table.branches.fast_forward("c")
     with pytest.raises(InvalidInputError):
-        table.fast_forward("main")
+        table.branches.fast_forward("main")
     path = Path(branch._store().paths.snapshot_file(3))
     path.write_text("{")
     before = rows(table)
     with pytest.raises(Exception, match="snapshot-3"):
-        table.fast_forward("b")
+        table.branches.fast_forward("b")
     assert rows(table) == before
 
 
@@ -176,13 +178,13 @@ def test_a_run_that_stops_anywhere_leaves_a_table_that_reads_and_the_next_finish
     if both_altered:
         Catalog(str(folder)).alter_table("db.t$branch_b", ADDED["w"])
         table.write(pa.table({"id": pa.array([7], pa.int32()), "v": ["m"], "x": ["text"]}))
-    states = [rows(table, snapshot_id=i) for i in table._store().snapshots.ids()] + [rows(branch)]
+    states = [rows(table.at(snapshot=i)) for i in table._store().snapshots.ids()] + [rows(branch)]
     shutil.copytree(folder, tmp_path / "made")
     for stop in range(40):
         shutil.rmtree(folder)
         shutil.copytree(tmp_path / "made", folder)
         table = Catalog(str(folder)).table("db.t")
-        branch = table.branch("b")
+        branch = table.branches.open("b")
         try:
             fast_forward(replace(table._store(), file_io=_Stopping(stop)), "b")
             finished = True
@@ -192,10 +194,10 @@ def test_a_run_that_stops_anywhere_leaves_a_table_that_reads_and_the_next_finish
             hint = folder / "db.db" / "t" / "snapshot" / "LATEST"
             assert not hint.exists() or int(hint.read_text()) <= max(table._store().snapshots.ids())
             for snapshot in table._store().snapshots.list():
-                rows(table, snapshot_id=snapshot.id)
+                rows(table.at(snapshot=snapshot.id))
             for name in table._store().tags.names():
-                rows(table, tag=name)
-            table.fast_forward("b")
+                rows(table.at(tag=name))
+            table.branches.fast_forward("b")
         assert rows(table) == {1: "a", 2: "b", 3: "branch"}
         assert table._store().snapshots.ids() == [1, 2, 3] and table.schema == branch.schema
         if finished:
@@ -213,7 +215,7 @@ def test_a_commit_that_comes_in_between_is_told_of(tmp_path: Path) -> None:
             fast_forward(replace(table._store(), file_io=_Stopping(at, racing)), "b")
         except CommitConflictError:
             told += 1
-            table.fast_forward("b")
+            table.branches.fast_forward("b")
             assert rows(table) == {1: "a", 2: "b", 3: "branch"}
     assert told
 
@@ -229,25 +231,25 @@ def test_neither_side_loses_files_that_both_have_since_then(
     table = new_table(tmp_path, **{"write-only": True, **options})
     put(table, {1: "a"})
     tag(table, "t1")
-    table.create_branch("b", "t1")
-    branch = table.branch("b")
+    table.branches.create("b", "t1")
+    branch = table.branches.open("b")
     put(branch, {2: "b"})
     put(branch, {2: "c"})
-    table.fast_forward("b")
+    table.branches.fast_forward("b")
     going, staying = (table, branch) if expires == "table" else (branch, table)
-    states = {snapshot_id: rows(staying, snapshot_id=snapshot_id) for snapshot_id in (1, 2, 3)}
-    changes = staying.changelog_arrow(1).num_rows
+    states = {snapshot_id: rows(staying.at(snapshot=snapshot_id)) for snapshot_id in (1, 2, 3)}
+    changes = staying.changelog_reader(1).read_all().num_rows
     for number in range(3):
         put(going, {9: str(number)})
         going.compact(full=True)
-        going.expire_snapshots(retain_last=1, older_than="0 s")
-    going.delete_tag("t1")
+        going.maintenance.expire_snapshots(retain_last=1, older_than="0 s")
+    going.tags.delete("t1")
     put(going, {11: "later"})
     going.rollback(to=going._store().snapshots.earliest_id())
-    assert {number: rows(staying, snapshot_id=number) for number in (1, 2, 3)} == states
-    assert staying.changelog_arrow(1).num_rows == changes
-    assert rows(staying, tag="t1") == {1: "a"}
-    assert table.check().ok
+    assert {number: rows(staying.at(snapshot=number)) for number in (1, 2, 3)} == states
+    assert staying.changelog_reader(1).read_all().num_rows == changes
+    assert rows(staying.at(tag="t1")) == {1: "a"}
+    assert table.maintenance.check().ok
 
 
 def test_what_the_branch_lets_go_meanwhile_is_not_taken_over(tmp_path: Path) -> None:
@@ -264,7 +266,7 @@ def test_what_the_branch_lets_go_meanwhile_is_not_taken_over(tmp_path: Path) -> 
         with pytest.raises(CommitConflictError, match="let snapshots or tags of the branch go"):
             fast_forward(replace(table._store(), file_io=_Stopping(at, let_go)), "b")
         for name in table._store().tags.names():
-            rows(table, tag=name)
-        table.fast_forward("b")
+            rows(table.at(tag=name))
+        table.branches.fast_forward("b")
         assert rows(table) == rows(branch)
-        assert table.check().ok
+        assert table.maintenance.check().ok

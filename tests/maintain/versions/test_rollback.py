@@ -99,14 +99,14 @@ def table(tmp_path: Path) -> Table:
 
 
 def test_a_table_goes_back_to_a_snapshot_and_on_from_there(table: Table) -> None:
-    table.create_tag("early", 2)
-    table.create_tag("late", 4)
-    table.create_tag("at", 3)
+    table.tags.create("early", 2)
+    table.tags.create("late", 4)
+    table.tags.create("at", 3)
     told = table.rollback(3, dry_run=True)
     assert (told.dry_run, told.snapshots, told.tags, values(table)) == (True, (4, 5), ("late",), ROWS[5])
     done = table.rollback(to=3)
     assert (done.snapshot_id, done.snapshots, done.tags, done.restored) == (3, (4, 5), ("late",), False)
-    assert values(table) == ROWS[3] and [tag.name for tag in table.tags()] == ["early", "at"]
+    assert values(table) == ROWS[3] and [tag.name for tag in table.tags.list()] == ["early", "at"]
     assert hints(table)[-1] == "3"
     assert table.write(rows((9, "v9"))).snapshot_id == 4
     assert values(table) == [*ROWS[3], "v9"]
@@ -120,13 +120,13 @@ def test_a_tag_and_a_time_name_a_snapshot_too(table: Table) -> None:
     moment = datetime.fromtimestamp(times[3] / 1000, timezone.utc)
     expected = sum(time <= times[3] for time in times)
     assert table.rollback(moment).snapshot_id == expected
-    table.create_tag("two", 2)
+    table.tags.create("two", 2)
     assert table.rollback("two").snapshot_id == 2 and values(table) == ROWS[2]
-    assert table.rollback(timestamp="2999-01-01 00:00:00").snapshot_id == 2
+    assert table.rollback(to="2999-01-01 00:00:00").snapshot_id == 2
 
 
 def test_what_is_not_there_is_refused_and_nothing_changes(table: Table) -> None:
-    table.create_tag("q", 2)
+    table.tags.create("q", 2)
     expire(table, 1)
     with pytest.raises(SnapshotNotFoundError, match=r"snapshot 1 of table db\.t has expired; available: 2 to 5"):
         table.rollback(1)
@@ -143,7 +143,7 @@ def test_what_is_not_there_is_refused_and_nothing_changes(table: Table) -> None:
 
 
 def test_what_cannot_be_read_stops_it_before_anything_changes(table: Table) -> None:
-    table.create_tag("q", 2)
+    table.tags.create("q", 2)
     Path(table._store().paths.tag("q")).write_text("{")
     for dry_run in (True, False):
         with pytest.raises(CorruptTableError, match="tag-q"):
@@ -152,7 +152,7 @@ def test_what_cannot_be_read_stops_it_before_anything_changes(table: Table) -> N
 
 
 def test_an_expired_snapshot_comes_back_from_its_tag(table: Table) -> None:
-    table.create_tag("old", 2)
+    table.tags.create("old", 2)
     keep_changelog(table, 2)
     keep_changelog(table, 3)
     expire(table, 1, 2, 3)
@@ -169,29 +169,29 @@ def test_an_expired_snapshot_comes_back_from_its_tag(table: Table) -> None:
 @pytest.mark.parametrize("how", ["rollback", "branch"])
 def test_a_snapshot_that_comes_back_is_without_its_changelog_which_has_expired(tmp_path: Path, how: str) -> None:
     table = versioned_table(tmp_path, 4, **{"changelog-producer": "input"})
-    table.create_tag("old", 2)
-    table.expire_snapshots(retain_last=1)
+    table.tags.create("old", 2)
+    table.maintenance.expire_snapshots(retain_last=1)
     if how == "branch":
-        table.create_branch("b", "old")
+        table.branches.create("b", "old")
     else:
         table.rollback("old")
-    again = table.branch("b") if how == "branch" else table
-    assert values(again) == ROWS[2] and again.changelog_arrow().num_rows == 0
+    again = table.branches.open("b") if how == "branch" else table
+    assert values(again) == ROWS[2] and again.changelog_reader().read_all().num_rows == 0
     assert again.write(rows((9, "v9"))).snapshot_id == 3
-    assert again.changelog_arrow()["v"].to_pylist() == ["v9"]
-    assert table.check(data="full", engine="local").findings == ()
-    assert table.remove_orphans(0, force=True, dry_run=True, engine="local").files == 0
+    assert again.changelog_reader().read_all()["v"].to_pylist() == ["v9"]
+    assert table.maintenance.check(data="full", engine="local").findings == ()
+    assert table.maintenance.remove_orphans(0, force=True, dry_run=True, engine="local").files == 0
 
 
 def test_the_id_of_an_expired_snapshot_is_found_in_its_tag(table: Table) -> None:
-    table.create_tag("old", 2)
+    table.tags.create("old", 2)
     expire(table, 1, 2, 3)
     assert table.rollback(2).restored and values(table) == ROWS[2]
 
 
 def test_a_tag_of_a_snapshot_whose_id_came_again_is_refused(table: Table) -> None:
     store = table._store()
-    table.create_tag("gone", 5)
+    table.tags.create("gone", 5)
     kept = Path(store.paths.tag("gone")).read_bytes()
     table.rollback(4)
     table.write(rows((9, "v9")))
@@ -209,7 +209,7 @@ def test_a_tag_whose_engine_knows_no_uuids_is_of_its_snapshot(table: Table) -> N
     Path(store.paths.tag("theirs")).write_text(json.dumps(known))
     assert table.rollback("theirs", dry_run=True).snapshots == (4, 5)
     assert table.rollback("theirs").snapshot_id == 3 and values(table) == ROWS[3]
-    assert table.delete_tag("theirs").files == 0 and values(table) == ROWS[3]
+    assert table.tags.delete("theirs").files == 0 and values(table) == ROWS[3]
 
 
 def test_a_snapshot_that_is_expiring_is_refused(table: Table) -> None:
@@ -221,9 +221,9 @@ def test_a_snapshot_that_is_expiring_is_refused(table: Table) -> None:
 
 def test_consumers_that_are_beyond_go_on_after_the_snapshot(table: Table) -> None:
     for name, number in (("behind", 2), ("next", 4), ("beyond", 6)):
-        table.record_consumer(name, number)
+        table.consumers.record(name, number)
     assert table.rollback(3).consumers == ("beyond",)
-    assert {each.name: each.next_snapshot_id for each in table.consumers()} == {"behind": 2, "next": 4, "beyond": 4}
+    assert {each.name: each.next_snapshot_id for each in table.consumers.list()} == {"behind": 2, "next": 4, "beyond": 4}
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -232,9 +232,9 @@ def test_a_table_reads_wherever_a_rollback_dies_and_the_same_call_finishes(
     tmp_path: Path, restores: bool, after: bool
 ) -> None:
     made = versioned_table(tmp_path / "w", 6)
-    made.create_tag("target", 2)
-    made.create_tag("late", 5)
-    made.record_consumer("beyond", 7)
+    made.tags.create("target", 2)
+    made.tags.create("late", 5)
+    made.consumers.record("beyond", 7)
     if restores:
         keep_changelog(made, 3)
         expire(made, 1, 2, 3)
@@ -254,7 +254,7 @@ def test_a_table_reads_wherever_a_rollback_dies_and_the_same_call_finishes(
             assert newest.id in (6, 5, 4, 3, 2)
             made.rollback("target")
         assert values(made) == ROWS[2] and list(made._store().snapshots.ids())[-1] == 2
-        assert [tag.name for tag in made.tags()] == ["target"] and made.consumers()[0].next_snapshot_id == 3
+        assert [tag.name for tag in made.tags.list()] == ["target"] and made.consumers.list()[0].next_snapshot_id == 3
         assert list(made._store().changelogs.ids()) == []
         assert made.write(rows((3, "new"))).snapshot_id == 3 and values(made) == [*ROWS[2], "new"]
         if dies.left[0] > 0:
@@ -269,7 +269,7 @@ def test_commits_that_come_in_between_go_where_their_base_went_and_stay_where_it
     assert values(table) == ROWS[3] and hints(table)[-1] == "3"
     table.write(rows((4, "v4")))
     removing = with_file_io(store, Between("tag-late", lambda: table.write(rows((8, "v8")))))
-    table.create_tag("late", 4)
+    table.tags.create("late", 4)
     assert rollback(removing, store.snapshots.get(3)).snapshots == (4,)
     assert values(table) == [*ROWS[3], "v8"], "it came after the rollback"
 
@@ -278,7 +278,7 @@ def test_a_hint_that_a_commit_writes_after_a_rollback_is_no_damage_and_a_lost_co
     table.rollback(2)
     latest = Path(table._store().paths.latest_hint)
     latest.write_text("5")
-    assert values(table) == ROWS[2] and table.check() is not None
+    assert values(table) == ROWS[2] and table.maintenance.check() is not None
     assert table.write(rows((3, "new"))).snapshot_id == 3 and latest.read_text() == "3"
     Path(table._store().paths.snapshot_file(3)).unlink()
     with pytest.raises(CorruptTableError, match="snapshot-3 is missing"):
@@ -291,26 +291,26 @@ def test_another_rollback_is_refused_and_the_killed_one_finishes(table: Table) -
     store.file_io.write(store.paths.consumer(held), consumer_text(4))
     with pytest.raises(CommitConflictError, match=f"to snapshot 4, is under way.*delete_consumer\\('{held}'"):
         table.rollback(3)
-    assert values(table) == ROWS[5] and [each.name for each in table.consumers()] == [held]
+    assert values(table) == ROWS[5] and [each.name for each in table.consumers.list()] == [held]
     table.rollback(4)
-    assert table.rollback(3).snapshots == (4,) and not table.consumers()
+    assert table.rollback(3).snapshots == (4,) and not table.consumers.list()
 
 
 def test_a_snapshot_whose_tag_goes_while_it_is_put_back_is_not_gone_back_to(table: Table) -> None:
-    table.create_tag("t", 1)
-    table.expire_snapshots(retain_last=3)
+    table.tags.create("t", 1)
+    table.maintenance.expire_snapshots(retain_last=3)
     store = table._store()
 
     class Untags(LocalFileIO):
         def create_if_absent(self, path: str, data: bytes) -> bool:
             if path.endswith("snapshot-1"):
-                table.delete_tag("t")
+                table.tags.delete("t")
             return super().create_if_absent(path, data)
 
     with pytest.raises(CommitConflictError, match="snapshot 1 expires, or was removed"):
         rollback(with_file_io(store, Untags()), store.tags.get("t").snapshot)
     assert [each.id for each in store.snapshots.list()] == [3, 4, 5] and values(table) == ROWS[5]
-    assert [finding.rule for finding in table.check().findings] == ["stale-hint"], "EARLIEST named it already"
+    assert [finding.rule for finding in table.maintenance.check().findings] == ["stale-hint"], "EARLIEST named it already"
 
 
 def test_a_rollback_that_an_error_cut_off_holds_what_stays_until_it_is_done_again(table: Table) -> None:
@@ -325,12 +325,12 @@ def test_a_rollback_that_an_error_cut_off_holds_what_stays_until_it_is_done_agai
     with pytest.raises(TimeoutError, match="no answer"):
         rollback(with_file_io(store, Between("snapshot-5", fails)), store.snapshots.get(3))
     assert list(store.snapshots.ids()) == [1, 2, 3, 4, 6]
-    assert table.expire_snapshots(retain_last=1).earliest_snapshot_id == 3
+    assert table.maintenance.expire_snapshots(retain_last=1).earliest_snapshot_id == 3
     with pytest.raises(CommitConflictError, match="to snapshot 3, is under way or was cut off"):
         table.rollback(4)
     assert table.rollback(3).snapshots == (4, 6) and values(table) == ROWS[3]
-    assert not table.consumers()
-    left = {finding.rule for finding in table.check().findings}
+    assert not table.consumers.list()
+    left = {finding.rule for finding in table.maintenance.check().findings}
     assert left == {"manifest-stray"}, "nobody knows what the snapshot needed that the test removed"
 
 
@@ -363,7 +363,7 @@ def test_a_commit_that_landed_unseen_and_was_rolled_back_is_not_made_again_of_fi
     with pytest.raises(CommitOutcomeUnknownError, match="a rollback may have removed it"):
         BatchWriter(engine.writer(late), late).append(engine.prepared(late, rows((1, "late")), None), "late", 1)
     assert values(table) == ROWS[5] and store.snapshots.latest_id() == 5
-    assert table.check(data="full").ok
+    assert table.maintenance.check(data="full").ok
 
 
 def test_a_commit_that_landed_unseen_and_that_others_went_on_from_is_not_taken_back(table: Table) -> None:
@@ -385,7 +385,7 @@ def test_a_commit_that_landed_unseen_and_that_others_went_on_from_is_not_taken_b
     late = with_file_io(store, file_io)
     done = BatchWriter(engine.writer(late), late).append(engine.prepared(late, rows((1, "late")), None), "late", 1)
     assert done.outcome.snapshot is not None and done.outcome.snapshot.id == 6 and store.snapshots.latest_id() == 7
-    assert table.check(data="full").ok
+    assert table.maintenance.check(data="full").ok
 
 
 STEPS = ["data-files-written", "base-list-written", "delta-list-written", "snapshot-published", "hint-written"]

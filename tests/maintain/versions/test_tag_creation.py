@@ -185,7 +185,7 @@ def test_each_write_is_followed_by_its_tag(tmp_path: Path) -> None:
     )
     for number in (1, 2):
         table.write(rows((number, "v")))
-        assert [(tag.name, tag.snapshot_id) for tag in table.tags()] == [("now", number)]
+        assert [(tag.name, tag.snapshot_id) for tag in table.tags.list()] == [("now", number)]
 
 
 def test_of_many_tags_a_commit_looks_at_some_and_in_the_end_all_that_are_past_their_time_go(tmp_path: Path) -> None:

@@ -87,19 +87,19 @@ def interrupted(table: Table, act: Callable[[], object]) -> TableStore:
 
 
 def test_a_tag_keeps_the_rows_of_its_snapshot(table: Table) -> None:
-    first = table.create_tag("2026-Q3", 2)
+    first = table.tags.create("2026-Q3", 2)
     assert (first.name, first.snapshot_id, first.rows, first.time_retained, first.created_at) == (
         "2026-Q3", 2, 2, None, None,
     )
     assert first.committed_at.tzinfo is timezone.utc
-    assert table.create_tag("newest").snapshot_id == 3
-    assert [tag.name for tag in table.tags()] == ["2026-Q3", "newest"]
-    assert table.to_arrow(tag="2026-Q3", ordered=True)["v"].to_pylist() == ["v1", "v2"]
+    assert table.tags.create("newest").snapshot_id == 3
+    assert [tag.name for tag in table.tags.list()] == ["2026-Q3", "newest"]
+    assert table.at(tag="2026-Q3").to_arrow(ordered=True)["v"].to_pylist() == ["v1", "v2"]
     assert json.loads(json.dumps(first.as_dict()))["snapshot_id"] == 2
 
 
 def test_without_a_retention_the_file_is_the_snapshots_own_text(table: Table) -> None:
-    table.create_tag("plain", 1)
+    table.tags.create("plain", 1)
     assert file_of(table, "plain").read_bytes() == Path(store_of(table).paths.snapshot_file(1)).read_bytes()
 
 
@@ -110,27 +110,27 @@ def test_a_retention_is_kept_with_the_writers_wall_clock(table: Table) -> None:
     assert stored["tagCreateTime"] == [2026, 1, 1, 0, 59, 59, 123_000_000]
     assert stored["tagTimeRetained"] == 90.5
     assert (info.created_at, info.time_retained) == (datetime(2026, 1, 1, 0, 59, 59, 123_000), timedelta(seconds=90.5))
-    assert table.tags() == [info]
+    assert table.tags.list() == [info]
 
 
 def test_zeros_that_another_writer_left_out_of_the_time_are_zeros(table: Table) -> None:
-    table.create_tag("q", time_retained="1 d")
+    table.tags.create("q", time_retained="1 d")
     stored = json.loads(file_of(table, "q").read_text())
     file_of(table, "q").write_text(json.dumps({**stored, "tagCreateTime": [2026, 2, 3, 0, 0]}))
-    assert table.tags()[0].created_at == datetime(2026, 2, 3)
+    assert table.tags.list()[0].created_at == datetime(2026, 2, 3)
     file_of(table, "q").write_text(json.dumps({**stored, "tagCreateTime": [2026, 2, 30, 0, 0]}))
     with pytest.raises(CorruptTableError, match=r"'q'.*tagCreateTime"):
-        table.tags()
+        table.tags.list()
 
 
 def test_a_tag_is_never_put_over_another(table: Table) -> None:
-    table.create_tag("q", 1)
+    table.tags.create("q", 1)
     before = file_of(table, "q").read_bytes()
     for snapshot_id in (1, 2):
         with pytest.raises(InvalidInputError, match=r"db\.t has a tag 'q' already, of snapshot 1"):
-            table.create_tag("q", snapshot_id)
-    assert table.create_tag("q", 2, if_not_exists=True).snapshot_id == 1
-    racing = interrupted(table, lambda: table.create_tag("raced", 1))
+            table.tags.create("q", snapshot_id)
+    assert table.tags.create("q", 2, if_not_exists=True).snapshot_id == 1
+    racing = interrupted(table, lambda: table.tags.create("raced", 1))
     with pytest.raises(InvalidInputError, match="'raced' already, of snapshot 1"):
         create_tag(racing, "raced", racing.snapshots.get(2))
     assert file_of(table, "q").read_bytes() == before
@@ -140,11 +140,11 @@ def test_a_tag_of_a_snapshot_that_vanishes_meanwhile_is_taken_back(table: Table)
     racing = interrupted(table, lambda: lose_snapshot(table, 1))
     with pytest.raises(SnapshotNotFoundError, match="snapshot 1 expired, or was rolled back, while tag 'q'"):
         create_tag(racing, "q", racing.snapshots.get(1))
-    assert table.tags() == []
-    table.create_tag("kept", 2)
+    assert table.tags.list() == []
+    table.tags.create("kept", 2)
     racing = interrupted(table, lambda: lose_snapshot(table, 2))
     create_tag(racing, "q", racing.snapshots.get(2))
-    assert [tag.name for tag in table.tags()] == ["kept", "q"], "another tag keeps its files"
+    assert [tag.name for tag in table.tags.list()] == ["kept", "q"], "another tag keeps its files"
 
 
 @pytest.mark.parametrize("make", [create_tag, replace_tag])
@@ -153,14 +153,14 @@ def test_a_tag_of_the_newest_snapshot_is_of_the_next_newest_where_that_one_goes(
     table: Table, make: Callable[..., TagInfo], snapshot_id: int | None
 ) -> None:
     if make is replace_tag:
-        table.create_tag("q", 1)
+        table.tags.create("q", 1)
     racing = interrupted(table, lambda: table.rollback(2))
     if snapshot_id is None:
         assert tag_of(racing, None, partial(make, racing, "q")).snapshot_id == 2
     else:
         with pytest.raises(SnapshotNotFoundError, match="snapshot 3 expired, or was rolled back"):
             tag_of(racing, snapshot_id, partial(make, racing, "q"))
-    assert [tag.snapshot_id for tag in table.tags()] == ([2] if snapshot_id is None else [1] * (make is replace_tag))
+    assert [tag.snapshot_id for tag in table.tags.list()] == ([2] if snapshot_id is None else [1] * (make is replace_tag))
 
 
 def test_a_tag_of_a_rolled_back_snapshot_whose_id_came_again_is_taken_back(table: Table) -> None:
@@ -171,92 +171,92 @@ def test_a_tag_of_a_rolled_back_snapshot_whose_id_came_again_is_taken_back(table
     racing = interrupted(table, again)
     with pytest.raises(SnapshotNotFoundError, match="snapshot 3 expired, or was rolled back"):
         create_tag(racing, "q", racing.snapshots.get(3))
-    assert table.tags() == []
+    assert table.tags.list() == []
 
 
 def test_an_expired_snapshot_that_a_tag_keeps_can_be_tagged_again(table: Table) -> None:
-    table.create_tag("old", 1)
+    table.tags.create("old", 1)
     lose_snapshot(table, 1)
-    assert table.create_tag("copy", 1).snapshot_id == 1
+    assert table.tags.create("copy", 1).snapshot_id == 1
     with pytest.raises(SnapshotNotFoundError, match=r"snapshot 7 of table db\.t does not exist"):
-        table.create_tag("none", 7)
+        table.tags.create("none", 7)
 
 
 def test_a_time_chooses_the_newest_snapshot_that_is_not_later(table: Table) -> None:
-    assert table.create_tag("q", timestamp=datetime(2999, 1, 1)).snapshot_id == 3
+    assert table.tags.create("q", snapshot=datetime(2999, 1, 1)).snapshot_id == 3
     with pytest.raises(SnapshotNotFoundError, match=r"no snapshot of table db\.t at or before"):
-        table.create_tag("early", timestamp=datetime(1999, 1, 1))
+        table.tags.create("early", snapshot=datetime(1999, 1, 1))
     with pytest.raises(InvalidInputError, match="one of snapshot_id and timestamp"):
-        table.create_tag("both", 1, timestamp=datetime(2999, 1, 1))
+        table.tags.create("both", 1, snapshot=datetime(2999, 1, 1))
 
 
 def test_a_table_without_snapshots_has_nothing_to_tag(tmp_path: Path) -> None:
     empty = Catalog(str(tmp_path)).create_table("db.e", "id INT", primary_key=["id"], options={"bucket": "1"})
     with pytest.raises(SnapshotNotFoundError, match=r"db\.e has no snapshots yet"):
-        empty.create_tag("q")
+        empty.tags.create("q")
 
 
 def test_a_tag_of_thousands_of_years_is_kept_and_told(table: Table) -> None:
-    table.create_tag("q", time_retained="3000000 d")
+    table.tags.create("q", time_retained="3000000 d")
     path = file_of(table, "q")
-    assert table.expire_tags().tags == table.expire_tags(older_than="3000000 d").tags == ()
+    assert table.tags.expire().tags == table.tags.expire(older_than="3000000 d").tags == ()
     path.write_text(json.dumps({**json.loads(path.read_text()), "tagTimeRetained": 9e18}), encoding="utf-8")
-    assert table.expire_tags().tags == () and table.tags()[0].time_retained == timedelta(days=999_999_999)
+    assert table.tags.expire().tags == () and table.tags.list()[0].time_retained == timedelta(days=999_999_999)
 
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "\0", "x" * 252, None, 5])
 def test_what_is_no_name_is_refused(table: Table, name: object) -> None:
     with pytest.raises(InvalidInputError, match="name"):
-        table.create_tag(name)  # type: ignore[arg-type]
+        table.tags.create(name)  # type: ignore[arg-type]
     assert not Path(store_of(table).paths.tag_dir).exists()
 
 
 def test_a_tag_gets_another_name_that_none_has(table: Table) -> None:
-    table.create_tag("a", 1, time_retained="1 d")
-    table.create_tag("b", 2)
+    table.tags.create("a", 1, time_retained="1 d")
+    table.tags.create("b", 2)
     content = file_of(table, "a").read_bytes()
     for taken in ("b", "a"):
         with pytest.raises(InvalidInputError, match=f"has a tag {taken!r} already"):
-            table.rename_tag("a", taken)
+            table.tags.rename("a", taken)
     with pytest.raises(SnapshotNotFoundError, match="no tag 'x'; its tags: a, b"):
-        table.rename_tag("x", "y")
-    assert table.rename_tag("a", "c").snapshot_id == 1
+        table.tags.rename("x", "y")
+    assert table.tags.rename("a", "c").snapshot_id == 1
     assert file_of(table, "c").read_bytes() == content and not file_of(table, "a").exists()
 
 
 def test_a_renamed_tag_that_is_deleted_meanwhile_does_not_come_back(table: Table) -> None:
-    table.create_tag("a", 1)
+    table.tags.create("a", 1)
     lose_snapshot(table, 1)
     racing = interrupted(table, lambda: file_of(table, "a").unlink())
     with pytest.raises(SnapshotNotFoundError, match="renamed to 'b'"):
         rename_tag(racing, "a", "b")
-    assert table.tags() == []
+    assert table.tags.list() == []
 
 
 def test_a_tag_is_replaced_only_where_there_is_one_and_by_a_snapshot_that_stays(table: Table) -> None:
     with pytest.raises(SnapshotNotFoundError, match="no tag 'q'; its tags: none"):
-        table.replace_tag("q", 2)
-    table.create_tag("q", 1)
-    assert table.replace_tag("q", 2, time_retained=60).time_retained == timedelta(seconds=60)
-    assert [(tag.name, tag.snapshot_id) for tag in table.tags()] == [("q", 2)]
+        table.tags.replace("q", 2)
+    table.tags.create("q", 1)
+    assert table.tags.replace("q", 2, time_retained=60).time_retained == timedelta(seconds=60)
+    assert [(tag.name, tag.snapshot_id) for tag in table.tags.list()] == [("q", 2)]
     racing = interrupted(table, lambda: lose_snapshot(table, 3))
     with pytest.raises(SnapshotNotFoundError, match="Nothing was changed"):
         replace_tag(racing, "q", racing.snapshots.get(3))
-    assert [(tag.name, tag.snapshot_id) for tag in table.tags()] == [("q", 2)]
-    table.expire_snapshots(retain_last=1)
-    assert table.replace_tag("q", 2, time_retained=90).time_retained == timedelta(seconds=90), "it keeps it itself"
+    assert [(tag.name, tag.snapshot_id) for tag in table.tags.list()] == [("q", 2)]
+    table.maintenance.expire_snapshots(retain_last=1)
+    assert table.tags.replace("q", 2, time_retained=90).time_retained == timedelta(seconds=90), "it keeps it itself"
 
 
 def test_a_tag_that_a_rollback_takes_while_it_is_replaced_does_not_come_back(table: Table) -> None:
-    table.create_tag("q", 3)
+    table.tags.create("q", 3)
 
     def roll_back() -> None:
         table.rollback(2)
-        assert [tag.name for tag in table.tags()] == []
+        assert [tag.name for tag in table.tags.list()] == []
 
     with pytest.raises(SnapshotNotFoundError, match="rolled back, while tag 'q' was replaced"):
         replace_tag(interrupted(table, roll_back), "q", table._store().snapshots.get(3))
-    assert table.tags() == [] and table.check().findings == ()
+    assert table.tags.list() == [] and table.maintenance.check().findings == ()
 
 
 def test_a_rollback_leaves_a_snapshot_its_files_of_which_a_tag_is_being_made(table: Table) -> None:
@@ -270,25 +270,25 @@ def test_a_rollback_leaves_a_snapshot_its_files_of_which_a_tag_is_being_made(tab
 
     store = store_of(table)
     create_tag(replace(store, file_io=AfterHolding().within(store.paths.root)), "q", store.snapshots.get(3))
-    assert [tag.name for tag in table.tags()] == ["q"] and table.to_arrow(tag="q").num_rows == 3
-    assert table.to_arrow().num_rows == 2 and not table.delete_tag("q").failures
+    assert [tag.name for tag in table.tags.list()] == ["q"] and table.at(tag="q").to_arrow().num_rows == 3
+    assert table.to_arrow().num_rows == 2 and not table.tags.delete("q").failures
 
 
 def test_what_a_killed_process_left_of_making_a_tag_is_not_relied_on_and_goes_after_its_time(table: Table) -> None:
     """It is there before it is known whether the files of its snapshot are."""
-    table.create_tag("q", 1, time_retained="1 h")
+    table.tags.create("q", 1, time_retained="1 h")
     file_of(table, "q").rename(file_of(table, f"{HOLDING_TAG}9"))
     lose_snapshot(table, 1)
-    for refused in (lambda: table.create_tag("late", 1), lambda: table.rollback(1)):
+    for refused in (lambda: table.tags.create("late", 1), lambda: table.rollback(1)):
         with pytest.raises(SnapshotNotFoundError, match=r"snapshot 1 .* has expired; available: 2 to 3"):
             refused()
     paths, first = store_of(table).paths, store_of(table).tags.get(f"{HOLDING_TAG}9").snapshot
     for name in (first.base_manifest_list, first.delta_manifest_list):
         Path(paths.manifest(name)).unlink()
-    assert table.expire_snapshots(retain_last=1).snapshots, "expiry does not need it"
-    assert table.remove_orphans(0, force=True).files >= 0, "nor does the search for orphans"
-    assert [finding.rule for finding in table.check().findings] == ["tag-unfinished"]
-    assert table.expire_tags(older_than=datetime(2000, 1, 1, tzinfo=timezone.utc)).tags == ()
+    assert table.maintenance.expire_snapshots(retain_last=1).snapshots, "expiry does not need it"
+    assert table.maintenance.remove_orphans(0, force=True).files >= 0, "nor does the search for orphans"
+    assert [finding.rule for finding in table.maintenance.check().findings] == ["tag-unfinished"]
+    assert table.tags.expire(older_than=datetime(2000, 1, 1, tzinfo=timezone.utc)).tags == ()
     later = Surroundings(clock=lambda: Surroundings().clock() + 3_700_000)
     assert expire_tags(store_of(table), surroundings=later).tags == (f"{HOLDING_TAG}9",)
 
@@ -305,63 +305,66 @@ def test_a_tag_whose_making_took_longer_than_it_was_held_is_taken_back(table: Ta
     store = store_of(table)
     with pytest.raises(SnapshotNotFoundError, match="took longer than 3600 s"):
         create_tag(replace(store, file_io=Asleep().within(store.paths.root)), "q", store.snapshots.get(3))
-    assert table.tags() == []
+    assert table.tags.list() == []
 
 
 def test_the_time_of_a_tag_whose_snapshot_has_expired_begins_anew(table: Table) -> None:
-    table.create_tag("q", 1, time_retained="1 d")
-    table.expire_snapshots(retain_last=1)
-    assert table.replace_tag("q", 1, time_retained="2 d").time_retained == timedelta(days=2)
-    assert table.to_arrow(tag="q").num_rows == 1
+    table.tags.create("q", 1, time_retained="1 d")
+    table.maintenance.expire_snapshots(retain_last=1)
+    assert table.tags.replace("q", 1, time_retained="2 d").time_retained == timedelta(days=2)
+    assert table.at(tag="q").to_arrow().num_rows == 1
 
 
 def test_the_longest_names_that_are_accepted_are_written(table: Table) -> None:
-    table.create_tag("x" * 251)
-    table.rename_tag("x" * 251, "é" * 125)
-    table.record_consumer("y" * 246, 1)
-    assert [tag.name for tag in table.tags()] == ["é" * 125]
+    table.tags.create("x" * 251)
+    table.tags.rename("x" * 251, "é" * 125)
+    table.consumers.record("y" * 246, 1)
+    assert [tag.name for tag in table.tags.list()] == ["é" * 125]
     assert not list(Path(store_of(table).paths.root).rglob(".*"))
 
 
 def test_times_beyond_the_calendar_are_compared(table: Table) -> None:
-    table.create_tag("ever", time_retained="3285000 d")
-    table.create_tag("longer", time_retained=1)
+    table.tags.create("ever", time_retained="3285000 d")
+    table.tags.create("longer", time_retained=1)
     path = file_of(table, "longer")
     path.write_text(path.read_text().replace('"tagTimeRetained" : 1.0', '"tagTimeRetained" : 1e18'))
-    assert table.expire_tags().tags == ()
-    assert [tag.time_retained for tag in table.tags()] == [timedelta(days=3285000), timedelta(days=timedelta.max.days)]
-    assert table.expire_tags(datetime.max.replace(tzinfo=timezone.utc), dry_run=True).tags == ("ever", "longer")
+    assert table.tags.expire().tags == ()
+    assert [tag.time_retained for tag in table.tags.list()] == [
+        timedelta(days=3285000),
+        timedelta(days=timedelta.max.days),
+    ]
+    assert table.tags.expire(datetime.max.replace(tzinfo=timezone.utc), dry_run=True).tags == ("ever", "longer")
 
 
 @pytest.mark.parametrize("retained", ["NaN", '"NaN"', '"7"', "true", "-1", "[1]", "{}"])
 def test_a_retention_that_is_no_duration_is_damage(table: Table, retained: str) -> None:
-    table.create_tag("q", time_retained=7)
+    table.tags.create("q", time_retained=7)
     path = file_of(table, "q")
     path.write_text(path.read_text().replace("7.0", retained))
     with pytest.raises(CorruptTableError, match="tag-q"):
-        table.tags()
+        table.tags.list()
 
 
 def test_a_tag_is_deleted_and_an_unknown_one_lists_the_tags(table: Table) -> None:
-    table.create_tag("q", 1)
-    assert table.delete_tag("q", dry_run=True).tags == ("q",)
-    assert [tag.name for tag in table.tags()] == ["q"]
-    done = table.delete_tag("q")
-    assert (done.tags, done.files, table.tags()) == (("q",), 0, [])
+    table.tags.create("q", 1)
+    assert table.tags.delete("q", dry_run=True).tags == ("q",)
+    assert [tag.name for tag in table.tags.list()] == ["q"]
+    done = table.tags.delete("q")
+    assert (done.tags, done.files, table.tags.list()) == (("q",), 0, [])
     with pytest.raises(SnapshotNotFoundError, match="no tag 'q'; its tags: none"):
-        table.delete_tag("q")
+        table.tags.delete("q")
 
 
 def test_a_warning_of_a_tag_says_what_succeeded_and_never_that_a_commit_did(table: Table, tmp_path: Path) -> None:
-    table.create_tag("a")
+    table.tags.create("a")
     table.write(rows((4, "v4")))
     table.compact(full=True, engine="local")
-    table.expire_snapshots(retain_last=1)
+    table.maintenance.expire_snapshots(retain_last=1)
     changes: dict[str, Callable[[Table], object]] = {
-        "the creation of tag 'new' succeeded, and the check": lambda table: table.create_tag("new"),
-        "the creation of tag 'new' succeeded, and the deletion of tag 'a'": lambda table: table.rename_tag("a", "new"),
-        "the replacement of tag 'a' succeeded": lambda table: table.replace_tag("a"),
-        "the deletion of tags succeeded": lambda table: table.delete_tag("a"),
+        "the creation of tag 'new' succeeded, and the check": lambda table: table.tags.create("new"),
+        "the creation of tag 'new' succeeded, and the deletion of tag 'a'": lambda table: table.tags.rename("a", "new"),
+        "the replacement of tag 'a' succeeded": lambda table: table.tags.replace("a"),
+        "the deletion of tags succeeded": lambda table: table.tags.delete("a"),
     }
     for number, (text, change) in enumerate(changes.items()):
         every = Plan(1 << 30, MemoryError, published=True)

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from lakelsm.cli.text_table import aligned, failures_text, moment, size
+from lakelsm.text_table import aligned, failures_text, moment, size
 
 
 def test_columns_are_aligned_and_what_is_not_known_is_a_dash() -> None:

@@ -1,4 +1,4 @@
-"""The face of a table's upkeep: arguments are checked and handed on."""
+"""Arguments of maintenance are checked and handed on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lakelsm import Table
 from lakelsm.errors import InvalidInputError
-from lakelsm.maintain.table_upkeep import TableUpkeep
 from lakelsm.snapshots.table_store import TableStore
 from tests.commit.commit_table import CommitTable, add, file
 from tests.maintain.partitions.partitioned_table import fill, left, partitioned
@@ -18,26 +18,26 @@ ORPHAN = "data-01234567-89ab-cdef-0123-456789abcdef-0.parquet"
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> TableUpkeep:
+def table(tmp_path: Path) -> Table:
     made = CommitTable(tmp_path / "t")
     made.append(add(file(seq=(0, 0))))
     bucket = tmp_path / "t" / "dt=a" / "bucket-0"
     bucket.mkdir(parents=True, exist_ok=True)
     (bucket / ORPHAN).touch()
     os.utime(bucket / ORPHAN, (1_500_000_000, 1_500_000_000))
-    return TableUpkeep(TableStore.open(str(made.root)))
+    return Table(TableStore.open(str(made.root)))
 
 
 @pytest.mark.parametrize(
     "older_than", ["1 day", "2 h", 7200, datetime.timedelta(days=2), datetime.datetime(2018, 1, 1), "2018-01-01 00:00:00"]
 )
-def test_orphans_are_older_than_an_age_or_a_time(table: TableUpkeep, older_than: object) -> None:
-    assert table.remove_orphans(older_than, engine="local", dry_run=True).files == 1  # type: ignore[arg-type]
-    assert table.remove_orphans(older_than, engine="local").files == 1  # type: ignore[arg-type]
+def test_orphans_are_older_than_an_age_or_a_time(table: Table, older_than: object) -> None:
+    assert table.maintenance.remove_orphans(older_than, engine="local", dry_run=True).files == 1  # type: ignore[arg-type]
+    assert table.maintenance.remove_orphans(older_than, engine="local").files == 1  # type: ignore[arg-type]
 
 
-def test_what_is_not_old_enough_stays(table: TableUpkeep) -> None:
-    result = table.remove_orphans(datetime.datetime(2017, 1, 1), engine="local")
+def test_what_is_not_old_enough_stays(table: Table) -> None:
+    result = table.maintenance.remove_orphans(datetime.datetime(2017, 1, 1), engine="local")
     assert (result.files, result.files_too_young) == (0, 1)
     assert result.older_than < datetime.datetime(2017, 1, 3, tzinfo=datetime.timezone.utc)
 
@@ -46,20 +46,20 @@ def test_what_is_not_old_enough_stays(table: TableUpkeep) -> None:
     "wrong", [{"older_than": None}, {"older_than": "59 min"}, {"older_than": -1}, {"dry_run": 1}, {"force": "yes"},
               {"engine": "flink"}]
 )
-def test_wrong_arguments_are_refused(table: TableUpkeep, wrong: dict[str, object]) -> None:
+def test_wrong_arguments_are_refused(table: Table, wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):
-        table.remove_orphans(**{"engine": "local", **wrong})  # type: ignore[arg-type]
+        table.maintenance.remove_orphans(**{"engine": "local", **wrong})  # type: ignore[arg-type]
 
 
 def test_wrong_arguments_of_partitions_are_named(tmp_path: Path) -> None:
     table = partitioned(tmp_path)
     fill(table, "2020-01-01")
     with pytest.raises(InvalidInputError, match="where is None"):
-        table.drop_partitions(None)  # type: ignore[arg-type]
+        table.maintenance.drop_partitions(None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="dry_run is 1"):
-        table.drop_partitions("dt = 'a'", dry_run=1)  # type: ignore[arg-type]
+        table.maintenance.drop_partitions("dt = 'a'", dry_run=1)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="older_than is "):
-        table.expire_partitions(-1)
+        table.maintenance.expire_partitions(-1)
     with pytest.raises(InvalidInputError, match="where is 5"):
-        table.mark_partitions_done(5)  # type: ignore[arg-type]
+        table.maintenance.mark_partitions_done(5)  # type: ignore[arg-type]
     assert left(table) == ["2020-01-01"]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lakelsm import CommitResult, Table
+from lakelsm import Table
 from lakelsm.errors import InvalidInputError, TableNotFoundError
+from lakelsm.results import CommitResult
 from tests.engines import TableEngine
 from tests.table_files import root_of
 
@@ -27,7 +28,7 @@ def test_a_table_opens_by_its_path(history: Table, form: str) -> None:
     opened = Table.for_path(form.format(root_of(history)))
     assert opened.name == str(root_of(history))
     assert opened.schema == history.schema
-    assert opened.plan().files_live == 3
+    assert opened.explain().files_live == 3
 
 
 def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:
@@ -40,7 +41,7 @@ def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:
 def test_the_same_batch_again_writes_nothing(local: TableEngine, history: Table) -> None:
     again = local.write(history, [(9, 9, "x")], commit_user="job", batch_id=2)
     assert again == CommitResult(snapshot_id=2, already_committed=True)
-    assert history.plan().snapshot_id == 3
+    assert history.explain().snapshot_id == 3
 
 
 @pytest.mark.parametrize("batch_id", [-1, 2**63 - 1])

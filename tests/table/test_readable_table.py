@@ -62,9 +62,9 @@ def _set_time(table: Table, snapshot: int, moment: datetime) -> None:
 
 def test_a_snapshot_is_read_with_its_rows_and_the_columns_of_its_time(engine: TableEngine, history: Table) -> None:
     table = engine.opened(root_of(history))
-    assert engine.columns(table, snapshot_id=1) == ["id", "v"]
-    assert engine.rows(table, snapshot_id=1) == [(1, 1)]
-    assert engine.rows(table, snapshot_id=2) == [(1, 1, None), (2, 2, "new")]
+    assert engine.columns(table.at(snapshot=1)) == ["id", "v"]
+    assert engine.rows(table.at(snapshot=1)) == [(1, 1)]
+    assert engine.rows(table.at(snapshot=2)) == [(1, 1, None), (2, 2, "new")]
     assert engine.rows(table) == [(1, 10, "later"), (2, 2, "new")]
 
 
@@ -73,9 +73,9 @@ def test_a_condition_on_a_column_that_came_later_is_refused_in_time_travel(
 ) -> None:
     table = engine.opened(root_of(history))
     with pytest.raises(InvalidInputError, match="column 'w' of the predicate does not exist"):
-        engine.rows(table, "w = 'new'", snapshot_id=1)
+        engine.rows(table.at(snapshot=1), "w = 'new'")
     with pytest.raises(InvalidInputError, match="w"):
-        engine.rows(table, columns=["w"], snapshot_id=1)
+        engine.rows(table.at(snapshot=1), columns=["w"])
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_a_condition_on_a_column_that_came_later_is_refused_in_time_travel(
 def test_a_time_means_the_newest_snapshot_that_is_not_later(
     utc: None, history: Table, timestamp: str | datetime, snapshot: int
 ) -> None:
-    assert history.plan(timestamp=timestamp).snapshot_id == snapshot
+    assert history.at(timestamp=timestamp).explain().snapshot_id == snapshot
 
 
 def test_a_time_before_the_first_snapshot_names_the_oldest(utc: None, local: TableEngine, history: Table) -> None:
     with pytest.raises(SnapshotNotFoundError, match=r"2024-07-01 11:59:59.*oldest.*2024-07-01 12:00:00"):
-        local.rows(history, timestamp="2024-07-01 11:59:59")
+        local.rows(history.at(timestamp="2024-07-01 11:59:59"))
 
 
 def test_a_tag_is_read_though_its_snapshot_expired(local: TableEngine, history: Table) -> None:
@@ -108,24 +108,24 @@ def test_a_tag_is_read_though_its_snapshot_expired(local: TableEngine, history: 
     kept = hidden.read_bytes()
     hidden.unlink()
     try:
-        assert local.rows(history, tag="monthly") == [(1, 1, None), (2, 2, "new")]
-        assert local.rows(history, "v = 2", ["w"], tag="monthly") == [("new",)]
+        assert local.rows(history.at(tag="monthly")) == [(1, 1, None), (2, 2, "new")]
+        assert local.rows(history.at(tag="monthly"), "v = 2", ["w"]) == [("new",)]
         with pytest.raises(SnapshotNotFoundError, match=r"'weekly'.*monthly"):
-            local.rows(history, tag="weekly")
+            local.rows(history.at(tag="weekly"))
     finally:
         hidden.write_bytes(kept)
 
 
 def test_a_snapshot_that_is_not_there_is_named_with_those_that_are(local: TableEngine, history: Table) -> None:
     with pytest.raises(SnapshotNotFoundError, match=r"snapshot 9 .*available: 1 to 3"):
-        local.rows(history, snapshot_id=9)
+        local.rows(history.at(snapshot=9))
     with pytest.raises(SnapshotNotFoundError, match="9"):
-        history.files(9)
+        history.at(snapshot=9).inspect.files().to_spark()
 
 
 def test_only_one_way_of_time_travel_may_be_given(local: TableEngine, history: Table) -> None:
     with pytest.raises(InvalidInputError, match="one of snapshot_id, timestamp and tag"):
-        local.rows(history, snapshot_id=1, tag="x")
+        local.rows(history.at(snapshot=1, tag="x"))
 
 
 def test_an_unknown_column_is_refused_with_the_columns_that_there_are(engine: TableEngine, history: Table) -> None:
@@ -138,7 +138,7 @@ def test_columns_come_in_the_order_asked_for(engine: TableEngine, history: Table
 
 
 def test_snapshots_are_told_as_a_frame(spark: SparkSession, history: Table) -> None:
-    rows = [row.asDict() for row in history.snapshots().collect()]
+    rows = [row.asDict() for row in history.inspect.snapshots().to_spark().collect()]
     assert [row["snapshot_id"] for row in rows] == [1, 2, 3]
     assert [row["commit_kind"] for row in rows] == ["APPEND"] * 3
     assert [row["schema_id"] for row in rows] == [0, 1, 1]
@@ -146,18 +146,18 @@ def test_snapshots_are_told_as_a_frame(spark: SparkSession, history: Table) -> N
     assert [(row["total_record_count"], row["delta_record_count"]) for row in rows] == [(1, 1), (2, 1), (3, 1)]
     from pyspark.sql import functions as F
 
-    hours = history.snapshots().select(F.unix_timestamp("commit_time")).collect()
+    hours = history.inspect.snapshots().to_spark().select(F.unix_timestamp("commit_time")).collect()
     assert [row[0] - int(NOON.timestamp()) for row in hours] == [0, 3600, 7200]
 
 
 def test_files_and_buckets_are_told_as_frames(spark: SparkSession, history: Table) -> None:
-    files = [row.asDict() for row in history.files().collect()]
+    files = [row.asDict() for row in history.inspect.files().to_spark().collect()]
     assert len(files) == 3
     assert all(Path(row["file_path"]).stat().st_size == row["file_size_in_bytes"] for row in files)
     assert {(row["partition"], row["bucket"], row["level"]) for row in files} == {("", 0, 0)}
     assert sorted((row["min_sequence_number"], row["max_sequence_number"]) for row in files) == [(0, 0), (1, 1), (2, 2)]
-    assert history.files(1).count() == 1
-    (bucket,) = history.buckets().collect()
+    assert history.at(snapshot=1).inspect.files().to_spark().count() == 1
+    (bucket,) = history.inspect.buckets().to_spark().collect()
     assert bucket.asDict() == {
         "partition": "",
         "bucket": 0,
@@ -175,13 +175,17 @@ def test_a_table_without_snapshots_is_empty_and_says_so(engine: TableEngine, tmp
         assert table.to_arrow("id = 1", ["v"]).schema == pa.schema([("v", pa.decimal128(5, 1))])
     else:
         assert table.read("id = 1", ["v"]).dtypes == [("v", "decimal(5,1)")]
-        for told in (table.snapshots(), table.files(), table.buckets()):
+        for told in (
+            table.inspect.snapshots().to_spark(),
+            table.inspect.files().to_spark(),
+            table.inspect.buckets().to_spark(),
+        ):
             assert told.count() == 0
-    assert table.plan().snapshot_id is None
+    assert table.explain().snapshot_id is None
     with pytest.raises(SnapshotNotFoundError, match="no snapshots yet"):
-        engine.rows(table, timestamp="2024-01-01")
+        engine.rows(table.at(timestamp="2024-01-01"))
     with pytest.raises(SnapshotNotFoundError, match="no snapshots yet"):
-        engine.rows(table, snapshot_id=1)
+        engine.rows(table.at(snapshot=1))
 
 
 def test_rows_of_old_files_follow_the_schema(engine: TableEngine, tmp_path: Path) -> None:
@@ -212,8 +216,8 @@ def test_rows_of_old_files_follow_the_schema(engine: TableEngine, tmp_path: Path
     assert engine.rows(table, "front IS NULL AND d = 1.25", ["id"]) == [(1,)]
     engine.compact(table, full=True)
     assert engine.rows(table) == in_order(wanted)
-    assert engine.columns(table, snapshot_id=1) == ["id", "n", "f", "d", "s", "gone"]
-    assert engine.rows(table, snapshot_id=1, columns=["s", "gone"]) == [("a", "old"), ("b", "old")]
+    assert engine.columns(table.at(snapshot=1)) == ["id", "n", "f", "d", "s", "gone"]
+    assert engine.rows(table.at(snapshot=1), columns=["s", "gone"]) == [("a", "old"), ("b", "old")]
 
 
 def test_members_of_a_row_follow_the_schema(engine: TableEngine, tmp_path: Path) -> None:
@@ -242,12 +246,12 @@ def test_members_of_a_row_follow_the_schema(engine: TableEngine, tmp_path: Path)
 
 def test_a_snapshot_that_goes_while_it_is_read_is_not_told_as_damage(tmp_path: Path) -> None:
     table = versioned_table(tmp_path, 4)
-    table.create_tag("old", 2)
+    table.tags.create("old", 2)
     table.compact(full=True)
-    table.expire_snapshots(retain_last=1)
-    assert values(table, tag="old") == ["v1", "v2"]
-    reader = table.to_reader(tag="old")
-    table.delete_tag("old")
+    table.maintenance.expire_snapshots(retain_last=1)
+    assert values(table.at(tag="old")) == ["v1", "v2"]
+    reader = table.at(tag="old").to_reader()
+    table.tags.delete("old")
     with pytest.raises(SnapshotNotFoundError, match="snapshot 2 went while it was read"):
         reader.read_all()
 

@@ -1,0 +1,43 @@
+"""What `Table`, `TableView` and the namespaces share: the store of the table as it is now, and the engine of a call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakelsm.arguments import checked_choice, checked_point, wrong_argument
+from lakelsm.engine import ENGINES, Engine, checked_session, chosen_engine, spark_session
+from lakelsm.plan.time_travel import Point
+from lakelsm.snapshots.table_store import TableStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class OpenedTable:
+    """A table that was opened, and the session to work in (None: the active one)."""
+
+    def __init__(self, store: TableStore, spark: SparkSession | None = None) -> None:
+        if not isinstance(store, TableStore):
+            raise wrong_argument("store", store, "made by Catalog.table(name) or Table.for_path(location): call these")
+        self._opened = store
+        self._spark = checked_session(spark)
+
+    @property
+    def _session(self) -> SparkSession:
+        """The session that the table works in; a new local one where there is none."""
+        return spark_session(self._spark)
+
+    def _store(self) -> TableStore:
+        """The table with its newest schema."""
+        return self._opened.refreshed()
+
+    def _point(self, store: TableStore, argument: str, value: object, *, least: int = 1) -> Point | None:
+        """A snapshot that a caller passes: its id, a time, or the name of a tag."""
+        return checked_point(argument, value, least=least, is_tag=lambda name: store.tags.try_get(name) is not None)
+
+    def _engine(self, name: str | None) -> Engine:
+        """The engine that a call names, or the one that it means without a name."""
+        return chosen_engine(checked_choice("engine", name, ENGINES), self._spark)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._opened.name!r} at {self._opened.paths.root!r})"

@@ -1,0 +1,249 @@
+"""The rows of a table or of one of its snapshots: read on Spark and in this process, counted and explained."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lakelsm.arguments import (
+    checked_condition,
+    checked_flag,
+    checked_number,
+    checked_projection,
+    checked_timestamps,
+)
+from lakelsm.engine import Engine, chosen_engine, local_engine
+from lakelsm.plan.count_plan import joined_count, metadata_count
+from lakelsm.plan.fallback_branch import ReadState, fallback_of, joined_plan, read_states, refuse_fallback
+from lakelsm.plan.read_plan import ReadPlan, plan_read
+from lakelsm.predicate.parser import parse_where
+from lakelsm.results import CountResult
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.table.opened_table import OpenedTable
+from lakelsm.table.result_table import ResultTable
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    from pyspark.sql import DataFrame
+
+
+class ReadableTable(OpenedTable):
+    """What `Table` and `TableView` read: the newest snapshot, or the one that a view is of."""
+
+    @property
+    def name(self) -> str:
+        """The name that messages use."""
+        return self._opened.name
+
+    @property
+    @abstractmethod
+    def schema(self) -> TableSchema:
+        """The schema of the rows."""
+
+    def read(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        fresh: bool = False,
+    ) -> DataFrame:
+        """The merged rows as a Spark DataFrame: of the newest snapshot, or of the snapshot of a view (`Table.at`).
+
+        ``where`` (an SQL condition) and ``columns`` do what ``.where`` and ``.select`` do, and also leave out partitions,
+        buckets and files by the manifests alone. Tables with deletion vectors or `first-row` show what a compaction has
+        merged: ``fresh`` merges in the rows that wait in level 0, as reads of other tables always do. Uses the session
+        that was given or is active, and starts a local one where there is none; `to_arrow` needs none.
+        """
+        from lakelsm.frames.scan_frame import read_frame
+
+        names = checked_projection(columns)
+        plans = self._plans(chosen_engine("spark", self._spark), where, fresh)
+        frames = [read_frame(self._session, store, plan, where, names) for store, plan in plans]
+        return reduce(lambda one, other: one.unionAll(other), frames)
+
+    def to_reader(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
+        ordered: bool = False,
+        fresh: bool = False,
+        timestamps: str = "ns",
+    ) -> pa.RecordBatchReader:
+        """The rows that `read` gives as a stream of Arrow record batches, read in this process: no session is needed.
+
+        ``where`` is judged here, so each part of it must be one that lakelsm understands: columns and literals compared,
+        IN, BETWEEN, LIKE, IS NULL, joined by AND, OR and NOT. ``limit`` ends the stream after so many rows, whichever
+        come first; ``ordered`` gives them in the order of the primary key. ``timestamps`` is the Arrow type of
+        TIMESTAMP(7..9), nested ones too: 'ns' (nanoseconds, which hold the years 1678 to 2261 alone), 'us' (microseconds,
+        rounded down) or 'text' ('0001-01-01 00:00:00.000000000', those WITH LOCAL TIME ZONE in UTC). The other arguments
+        are as in `read`. Memory does not follow the table's size. A stream that is dropped half-way stops its work; its
+        ``close`` alone does not. It is for one thread. Raises UnsupportedFeatureError for a part of ``where`` that is not
+        understood, and, while rows are taken, CorruptTableError for a damaged file and UnsupportedFeatureError for a time
+        that ``timestamps`` 'ns' cannot hold.
+        """
+        from lakelsm.local.arrow_scan import ArrowScan, chained_reader
+
+        names = checked_projection(columns)
+        most = None if limit is None else checked_number("limit", limit, least=0)
+        checked_flag("ordered", ordered)
+        checked_flag("fresh", fresh)
+        form = checked_timestamps("timestamps", timestamps)
+        engine = local_engine()
+        states = self._states(engine, where)
+        if ordered:
+            refuse_fallback(self._store(), "ordered=True")
+        scans = [
+            ArrowScan.of(
+                it.store,
+                it.snapshot,
+                names,
+                engine.exact(it.store, where),
+                ordered=ordered,
+                fresh=fresh,
+                timestamps=form,
+            )
+            for it in states
+        ]
+        return chained_reader(scans, engine.runner, most, names)
+
+    def to_arrow(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
+        ordered: bool = False,
+        fresh: bool = False,
+        timestamps: str = "ns",
+    ) -> pa.Table:
+        """The rows of `to_reader` as one Arrow table, in memory."""
+        return self.to_reader(
+            where,
+            columns,
+            limit=limit,
+            ordered=ordered,
+            fresh=fresh,
+            timestamps=timestamps,
+        ).read_all()
+
+    def to_pandas(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
+        ordered: bool = False,
+        fresh: bool = False,
+        timestamps: str = "ns",
+    ) -> pandas.DataFrame:
+        """The rows of `to_reader` as a pandas DataFrame. Raises UnsupportedFeatureError for values that pandas lacks."""
+        from lakelsm.local.shown_rows import as_pandas
+
+        return as_pandas(
+            self.to_arrow(
+                where,
+                columns,
+                limit=limit,
+                ordered=ordered,
+                fresh=fresh,
+                timestamps=timestamps,
+            )
+        )
+
+    def to_polars(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
+        ordered: bool = False,
+        fresh: bool = False,
+        timestamps: str = "ns",
+    ) -> polars.DataFrame:
+        """The rows of `to_reader` as a Polars DataFrame. Raises InvalidInputError where Polars is not installed."""
+        from lakelsm.local.shown_rows import as_polars
+
+        return as_polars(
+            self.to_arrow(where, columns, limit=limit, ordered=ordered, fresh=fresh, timestamps=timestamps)
+        )
+
+    def head(self, rows: int = 10) -> ResultTable:
+        """Some rows, to look at: a `ResultTable`, which prints as a table. Which rows they are is not defined."""
+        most = checked_number("rows", rows, least=0)
+        found = self.to_arrow(limit=most, timestamps="text")
+        return ResultTable(self.name, found, lambda spark: spark.createDataFrame(found), self._spark)
+
+    def explain(self, where: str | None = None, *, fresh: bool = False) -> ReadPlan:
+        """What `read` would open: its ``files_scanned`` of ``files_live``. Needs no session."""
+        plans = self._plans(chosen_engine(None, self._spark), where, fresh)
+        return joined_plan([plan for _, plan in plans])
+
+    def count(
+        self,
+        where: str | None = None,
+        *,
+        fresh: bool = False,
+        engine: str | None = None,
+    ) -> CountResult:
+        """How many rows `read` would give. The result is the number for ``int()``, and says how it was found.
+
+        The manifests alone tell it, without a session, where no files have to be merged and ``where`` takes partitions
+        whole; else data files are read: by the ``engine`` 'spark' or 'local', this process; by default Spark where a
+        session is given, active or that of spark-submit. Arguments and errors are as in `read`, or in `to_reader`.
+        """
+        checked_flag("fresh", fresh)
+        chosen = self._engine(engine)
+        states = self._states(chosen, where)
+        return reduce(joined_count, (_counted(chosen, state, where, fresh) for state in states))
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _plans(
+        self,
+        engine: Engine,
+        where: str | None,
+        fresh: bool,
+    ) -> list[tuple[TableStore, ReadPlan]]:
+        checked_flag("fresh", fresh)
+        states = self._states(engine, where)
+        predicates = [None if where is None else engine.predicate(state.store, where) for state in states]
+        plans: list[tuple[TableStore, ReadPlan]] = []
+        for state, predicate in zip(states, predicates):
+            with state.store.while_read(state.snapshot):
+                plans.append((state.store, plan_read(state.store, state.snapshot, predicate, fresh)))
+        return plans
+
+    def _states(
+        self,
+        engine: Engine,
+        where: str | None,
+    ) -> list[ReadState]:
+        """What is read: the state of the table, and that of the branch that it falls back to, if any."""
+        checked_condition(where)
+        newest, own, until = self._read_state()
+        other = fallback_of(newest)
+        predicate = None if where is None or other is None else engine.predicate(own.store, where)
+        return read_states(own, other, predicate, until)
+
+    @abstractmethod
+    def _read_state(self) -> tuple[TableStore, ReadState, int | None]:
+        """The table as it was opened, the state that is read, and the time that the read travels to (None: now)."""
+
+
+def _counted(engine: Engine, state: ReadState, where: str | None, fresh: bool) -> CountResult:
+    """How many rows of a state match: by the manifests, or else by the engine."""
+    store, snapshot = state.store, state.snapshot
+    predicate = None if where is None else parse_where(where, store.schema.fields)
+    with store.while_read(snapshot):
+        rows = metadata_count(store, snapshot, predicate, fresh)
+        if rows is None:
+            return engine.counted(store, snapshot, where, fresh)
+    return CountResult(snapshot_id=None if snapshot is None else snapshot.id, rows=rows, how="metadata")

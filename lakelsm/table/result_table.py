@@ -1,0 +1,90 @@
+"""ResultTable: rows that a call returns to look at, made without a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lakelsm.arguments import checked_timestamps
+from lakelsm.engine import spark_session
+from lakelsm.text_table import aligned
+
+if TYPE_CHECKING:
+    import pandas
+    from pyspark.sql import DataFrame, SparkSession
+
+#: So many rows are printed, and so many characters of a cell.
+_PRINTED_ROWS, _PRINTED_CHARACTERS = 40, 60
+
+
+class ResultTable:
+    """Rows with a name. They print as a table, and render as HTML in a notebook.
+
+    Metadata is read once, when the result is made. The rows of the system tables audit_log, binlog and ro are those of
+    the table itself: each conversion reads them, and they do not print.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rows: pa.Table | Callable[[str], pa.Table],
+        frame: Callable[[SparkSession], DataFrame],
+        spark: SparkSession | None,
+    ) -> None:
+        self._name, self._rows, self._frame, self._spark = name, rows, frame, spark
+
+    def to_arrow(self, *, timestamps: str = "ns") -> pa.Table:
+        """The rows as an Arrow table.
+
+        ``timestamps`` is the type of TIMESTAMP(7..9) in audit_log, binlog and ro, as in `Table.to_reader`.
+        """
+        form = checked_timestamps("timestamps", timestamps)
+        return self._rows if isinstance(self._rows, pa.Table) else self._rows(form)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows as a pandas DataFrame. Raises UnsupportedFeatureError for values that pandas lacks."""
+        from lakelsm.local.shown_rows import as_pandas
+
+        return as_pandas(self.to_arrow())
+
+    def to_spark(self) -> DataFrame:
+        """The rows as a Spark DataFrame: in the session that was given or is active, else in a new local one."""
+        return self._frame(spark_session(self._spark))
+
+    def __len__(self) -> int:
+        return len(self.to_arrow())
+
+    def __repr__(self) -> str:
+        if not isinstance(self._rows, pa.Table):
+            return f"ResultTable({self._name!r}): call to_arrow(), to_pandas() or to_spark() to read its rows"
+        more = _more(self._rows)
+        return aligned(self._rows.column_names, _cells(self._rows)) + (f"\n{more}" if more else "")
+
+    def _repr_html_(self) -> str:
+        if not isinstance(self._rows, pa.Table):
+            return f"<p>{escape(repr(self))}</p>"
+        head = "".join(f"<th>{escape(name)}</th>" for name in self._rows.column_names)
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in _cells(self._rows)
+        )
+        more = _more(self._rows)
+        return f"<table><tr>{head}</tr>{rows}</table>" + (f"<p>{escape(more)}</p>" if more else "")
+
+
+def _cells(rows: pa.Table) -> list[tuple[str, ...]]:
+    """The texts of the rows that are printed."""
+    columns = [[_cell(value) for value in column.to_pylist()] for column in rows.slice(0, _PRINTED_ROWS).columns]
+    return list(zip(*columns))
+
+
+def _cell(value: object) -> str:
+    text = "-" if value is None else " ".join(str(value).split())
+    return text if len(text) <= _PRINTED_CHARACTERS else f"{text[: _PRINTED_CHARACTERS - 1]}…"
+
+
+def _more(rows: pa.Table) -> str:
+    """What follows the rows that are printed."""
+    return f"… and {len(rows) - _PRINTED_ROWS:,} more rows" if len(rows) > _PRINTED_ROWS else ""

@@ -1,0 +1,95 @@
+"""`Table.branches`: copies of a table's state with histories of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from lakelsm.arguments import checked_branch, checked_flag, checked_tag
+from lakelsm.maintain.history import recorded
+from lakelsm.maintain.versions.branches import branch_infos, create_branch, delete_branch, rename_branch
+from lakelsm.maintain.versions.fast_forward import fast_forward
+from lakelsm.results import BranchInfo, FastForwardResult
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.table.opened_table import OpenedTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AnyTable = TypeVar("AnyTable")
+
+
+class TableBranches(OpenedTable, Generic[AnyTable]):
+    """The branches of a table. ``open_table`` makes the table of a branch."""
+
+    def __init__(
+        self, store: TableStore, spark: SparkSession | None, open_table: Callable[[TableStore], AnyTable]
+    ) -> None:
+        super().__init__(store, spark)
+        self._open_table = open_table
+
+    def list(self) -> Sequence[BranchInfo]:
+        """The branches beside the main one, by name."""
+        return branch_infos(self._store())
+
+    def open(self, name: str) -> AnyTable:
+        """Open a branch as a `Table`; 'main' is the table itself. Raises TableNotFoundError without it."""
+        return self._open_table(self._opened.on_branch(checked_branch("name", name)))
+
+    def create(
+        self, name: str, tag: str | None = None, *, ignore_if_exists: bool = False, dry_run: bool = False
+    ) -> None:
+        """Make a branch: with the rows and schema of a tag, or without one empty, with the table's schemas.
+
+        It shares no snapshot, tag or schema with the table from then on, and no row is copied. With ``ignore_if_exists``
+        a branch that is there stays as it is, with ``dry_run`` nothing is made. Raises InvalidInputError where it
+        exists, for a name that Paimon refuses and for a table that is a branch itself, SnapshotNotFoundError without
+        the tag.
+        """
+        checked_branch("name", name, new=True)
+        checked_tag("tag", tag)
+        checked_flag("ignore_if_exists", ignore_if_exists)
+        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
+        with recorded(store, "create_branch", dry_run=dry) as run:
+            run.has_begun = create_branch(store, name, tag, ignore_if_exists=ignore_if_exists, dry_run=dry)
+
+    def rename(self, name: str, new_name: str, *, dry_run: bool = False) -> None:
+        """Give a branch another name. Let nobody write to it meanwhile: its files are copied, then deleted.
+
+        With ``dry_run`` nothing is changed. Raises TableNotFoundError without the branch, InvalidInputError where the new
+        name is taken or refused.
+        """
+        store = self._store().to_change()
+        old, new = checked_branch("name", name), checked_branch("new_name", new_name, new=True)
+        dry = checked_flag("dry_run", dry_run)
+        with recorded(store, "rename_branch", dry_run=dry):
+            rename_branch(store, old, new, dry_run=dry)
+
+    def delete(self, name: str, *, dry_run: bool = False) -> None:
+        """Delete a branch: its snapshots, tags and schemas. Files that nothing else needs are orphans then.
+
+        Let nobody write to it meanwhile: a commit would leave a part of it, which another call clears away.
+        Also clears away what a creation or deletion left that stopped half-way. With ``dry_run`` nothing is. Raises
+        TableNotFoundError without the branch, InvalidInputError for the option 'scan.fallback-branch' and for a table
+        that is a branch itself.
+        """
+        store, branch = self._store().to_change(), checked_branch("name", name)
+        dry = checked_flag("dry_run", dry_run)
+        with recorded(store, "delete_branch", dry_run=dry):
+            delete_branch(store, branch, dry_run=dry)
+
+    def fast_forward(self, name: str, *, dry_run: bool = False) -> FastForwardResult:
+        """Make the table what a branch is, from the branch's oldest snapshot on. The branch stays.
+
+        As in Paimon, snapshots, tags and schema changes that the table has of its own since then are dropped, and its
+        older snapshots stay, unless those of the branch do not follow on them. Let nobody write to the table meanwhile:
+        who does may lose the commit. A run that stopped half-way is finished by the next; with ``dry_run`` nothing is
+        changed. Raises TableNotFoundError
+        without the branch, InvalidInputError for one without snapshots, for a table that is a branch itself, and where a
+        snapshot or tag that stays needs a schema that the branch has not, CommitConflictError where others committed
+        meanwhile.
+        """
+        store, branch = self._store().to_change(), checked_branch("name", name)
+        dry = checked_flag("dry_run", dry_run)
+        with recorded(store, "fast_forward", dry_run=dry):
+            return fast_forward(store, branch, dry_run=dry)

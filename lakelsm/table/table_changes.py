@@ -1,0 +1,79 @@
+"""The changes of a table: what came between two snapshots, or after the one that a consumer is at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lakelsm.arguments import checked_condition, checked_consumer, checked_flag, checked_name, checked_timestamps
+from lakelsm.engine import Engine, chosen_engine, local_engine
+from lakelsm.maintain.versions.consumers import ConsumedChanges, consumer_start
+from lakelsm.plan.changelog_plan import ChangelogPlan
+from lakelsm.plan.time_travel import changelog_range
+from lakelsm.read.changelog_tasks import check_added_columns
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.table.opened_table import OpenedTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangesRequest:
+    """The arguments of `Table.changelog`, as a caller passes them."""
+
+    start: object
+    end: object
+    where: str | None
+    mode: str
+    kind_column: str
+    positions: bool
+    consumer_id: str | None = None
+
+
+class ChangesReader(OpenedTable):
+    """Reads the changes that a request asks for, on Spark and in this process."""
+
+    def _change_frame(self, request: ChangesRequest) -> DataFrame:
+        from lakelsm.frames.changelog_frame import change_frame
+
+        engine = chosen_engine("spark", self._spark)
+        store, plan, _ = self._planned_changes(engine, request)
+        return change_frame(self._session, store, plan, request.where, request.kind_column, request.positions)
+
+    def _change_reader(self, request: ChangesRequest, timestamps: str) -> pa.RecordBatchReader:
+        from lakelsm.local.arrow_changes import changes_reader
+
+        form = checked_timestamps("timestamps", timestamps)
+        engine = local_engine()
+        store, plan, consumed = self._planned_changes(engine, request)
+        reader = changes_reader(
+            engine.runner,
+            store,
+            plan,
+            engine.exact(store, request.where),
+            kind_column=request.kind_column,
+            positions=request.positions,
+            timestamps=form,
+        )
+        return reader if consumed is None else pa.RecordBatchReader.from_batches(reader.schema, consumed.of(reader))
+
+    def _planned_changes(
+        self, engine: Engine, request: ChangesRequest
+    ) -> tuple[TableStore, ChangelogPlan, ConsumedChanges | None]:
+        where = request.where
+        checked_condition(where)
+        checked_name("mode", request.mode, "auto, changelog, delta or diff")
+        checked_name("kind_column", request.kind_column, "the name of a column as text")
+        checked_flag("positions", request.positions)
+        name, store = checked_consumer("consumer_id", request.consumer_id), self._store()
+        first, last = self._point(store, "start", request.start, least=0), self._point(store, "end", request.end)
+        begin = first if name is None else consumer_start(store, name, first)
+        between = changelog_range(store, begin, last)
+        check_added_columns(store.schema, request.kind_column, request.positions)
+        plan = between.plan(store, request.mode, None if where is None else engine.predicate(store, where))
+        if name is None or between.after is None:
+            return store, plan, None
+        return store, plan, ConsumedChanges.begun(store, name, between.first, between.after)

@@ -1,0 +1,60 @@
+"""`Table.consumers`: readers whose next snapshot expiry keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from lakelsm.arguments import checked_age, checked_consumer, checked_flag, checked_number
+from lakelsm.maintain.history import recorded
+from lakelsm.maintain.versions.consumers import (
+    consumer_bound,
+    consumer_infos,
+    delete_consumer,
+    expire_consumers,
+    record_consumer,
+)
+from lakelsm.results import ConsumerExpiryResult, ConsumerInfo
+from lakelsm.surroundings import SYSTEM
+from lakelsm.table.opened_table import OpenedTable
+
+
+class TableConsumers(OpenedTable):
+    """The consumers of a table."""
+
+    def list(self) -> Sequence[ConsumerInfo]:
+        """The consumers of the table by name: readers whose next snapshot expiry keeps."""
+        return consumer_infos(self._store())
+
+    def record(self, consumer_id: str, next_snapshot: int, *, dry_run: bool = False) -> None:
+        """Say which snapshot a consumer reads next: a new one begins there, and one that is known may go back.
+
+        Record what was read only when it was also worked off: then nothing is lost, whatever is killed. With ``dry_run``
+        nothing is recorded. Raises InvalidInputError for a snapshot beyond the next commit's, SnapshotNotFoundError for
+        one that has expired.
+        """
+        name = checked_consumer("consumer_id", consumer_id, optional=False)
+        number, dry = checked_number("next_snapshot", next_snapshot, least=1), checked_flag("dry_run", dry_run)
+        record_consumer(self._store().to_change(), name, number, dry_run=dry)
+
+    def delete(self, consumer_id: str, *, dry_run: bool = False) -> None:
+        """Forget a consumer; expiry keeps nothing for it any more. Raises InvalidInputError where there is none.
+
+        With ``dry_run`` nothing is changed.
+        """
+        name, dry = checked_consumer("consumer_id", consumer_id, optional=False), checked_flag("dry_run", dry_run)
+        delete_consumer(self._store().to_change(), name, dry_run=dry)
+
+    def expire(
+        self, older_than: timedelta | datetime | float | str | None = None, *, dry_run: bool = False
+    ) -> ConsumerExpiryResult:
+        """Forget consumers whose progress was last recorded before an age ('7 days', a timedelta, seconds) or a moment.
+
+        By default ``consumer.expiration-time`` says it; without either it raises InvalidInputError. With ``dry_run``
+        nothing is changed.
+        """
+        age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
+        store = self._store().to_change()
+        before = consumer_bound(store, age, SYSTEM.clock())
+        with recorded(store, "expire_consumers", dry_run=dry):
+            return expire_consumers(store, before, dry_run=dry)

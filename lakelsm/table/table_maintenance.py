@@ -1,0 +1,235 @@
+"""`Table.maintenance`: what keeps a table small and sound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from lakelsm.arguments import (
+    checked_age,
+    checked_choice,
+    checked_condition,
+    checked_flag,
+    checked_names,
+    checked_number,
+    checked_seconds,
+    wrong_argument,
+)
+from lakelsm.commit.commit_identity import commit_identity
+from lakelsm.errors import CorruptTableError, InvalidInputError
+from lakelsm.maintain.check.audit_plan import CheckedData
+from lakelsm.maintain.check.table_check import check_table, checked_check_scope
+from lakelsm.maintain.expiry.retention import asked_retention
+from lakelsm.maintain.expiry.snapshot_expiry import expire_snapshots, expire_until
+from lakelsm.maintain.history import recorded
+from lakelsm.maintain.partitions.partition_done import mark_partitions_done
+from lakelsm.maintain.partitions.partition_drop import drop_partitions
+from lakelsm.maintain.partitions.partition_expiry import expire_partitions
+from lakelsm.options.partition_options import EXPIRATION_STRATEGIES
+from lakelsm.predicate.predicate import Predicate
+from lakelsm.results import (
+    AnalyzeResult,
+    CheckResult,
+    ExpiryResult,
+    OrphanResult,
+    PartitionDropResult,
+    PartitionExpiryResult,
+)
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM
+from lakelsm.table.opened_table import OpenedTable
+
+
+class TableMaintenance(OpenedTable):
+    """Expiry, orphans, partitions, statistics and the check of a table."""
+
+    def expire_snapshots(
+        self,
+        retain_last: int | None = None,
+        older_than: timedelta | datetime | float | str | None = None,
+        *,
+        retain_max: int | None = None,
+        max_deletes: int | None = None,
+        dry_run: bool = False,
+        deadline: float | str | None = None,
+    ) -> ExpiryResult:
+        """Let the oldest snapshots go, and delete the files that nothing needs then.
+
+        The last ``retain_last`` stay; of the others those go that are ``older_than`` an age ('7 days', a timedelta,
+        seconds) or a moment, and whatever their age those beyond the newest ``retain_max``. With ``retain_last`` alone
+        all others go. What is left out is as ``snapshot.num-retained.*`` and ``snapshot.time-retained`` say, and
+        ``max_deletes``, the most that go in one run, as ``snapshot.expire.limit``. A snapshot goes when the one after it
+        is older than asked. What consumers still read stays, and so do the files that tags, branches and long-lived
+        changelogs need; changelogs expire by their own options. With ``dry_run`` nothing is changed. With a ``deadline``
+        (seconds, or '30 min') some go at a time, and no more after it: another run goes on. A run that is killed harms
+        nothing: the next finishes it. Raises CorruptTableError, with nothing deleted, where anything that keeps
+        files cannot be read.
+        """
+        least = None if retain_last is None else checked_number("retain_last", retain_last, least=1)
+        most = None if retain_max is None else checked_number("retain_max", retain_max, least=1)
+        limit = None if max_deletes is None else checked_number("max_deletes", max_deletes, least=1)
+        age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
+        within = checked_seconds("deadline", deadline)
+        store, now = self._store().to_change(), SYSTEM.clock()
+        retention = asked_retention(
+            store.options,
+            now,
+            retain_last=least,
+            retain_max=most,
+            older_than=None if age is None else age.bound(now, store.text_zone),
+            max_deletes=limit,
+        )
+        with recorded(store, "expire_snapshots", dry_run=dry) as run:
+            if within is None or dry:
+                result = expire_snapshots(store, retention, dry_run=dry)
+            else:
+                result = expire_until(store, retention, within)
+            run.files, run.bytes = result.data_files + result.changelog_files + result.metadata_files, result.bytes
+            run.complete = result.complete
+        return result
+
+    def remove_orphans(
+        self,
+        older_than: str | float | timedelta | datetime = "1 day",
+        *,
+        dry_run: bool = False,
+        force: bool = False,
+        engine: str | None = None,
+        deadline: float | str | None = None,
+    ) -> OrphanResult:
+        """Remove files that no snapshot, tag or long-lived changelog of any branch names: leftovers of writers that died.
+
+        ``older_than`` is an age or a time; younger files stay, as they may be of a commit that is under way: a writer
+        that needs longer from its first file to its commit would lose its files. A bound of less than an hour is refused
+        without ``force``. Only names that the table's writers give are ever removed. ``dry_run`` tells what would be.
+        ``engine`` is 'spark', where tasks list the files, or 'local', this process; by default as in `compact`. It ends
+        after a ``deadline`` (seconds, or '30 min') with what was proven and removed until then. Raises
+        CorruptTableError, with nothing removed, where something retained cannot be read.
+        """
+        from lakelsm.maintain.orphans.orphan_removal import remove_orphans
+
+        age = checked_age("older_than", older_than)
+        if age is None:
+            raise wrong_argument("older_than", older_than, "an age such as '1 day', or a datetime")
+        dry_run, force = checked_flag("dry_run", dry_run), checked_flag("force", force)
+        within = checked_seconds("deadline", deadline)
+        store, chosen = self._store().to_change(), self._engine(engine)
+        bound = age.bound(SYSTEM.clock(), store.text_zone)
+        with recorded(store, "remove_orphans", dry_run=dry_run) as run:
+            result = remove_orphans(chosen.runner, store, bound, dry_run=dry_run, force=force, deadline=within)
+            run.files, run.bytes = result.files, result.bytes
+            run.complete = result.complete
+        return result
+
+    def drop_partitions(
+        self, where: str, *, dry_run: bool = False, commit_user: str | None = None
+    ) -> PartitionDropResult:
+        """Drop the partitions that a condition on partition columns takes, whole, in one commit.
+
+        Rows that others write to them before it commits are dropped too. Where there are none, nothing is committed.
+        Files go when the snapshots before it expire. Raises InvalidInputError for a condition on other columns.
+        """
+        checked_condition(where, optional=False)
+        store, dry_run = self._store().to_write(), checked_flag("dry_run", dry_run)
+        user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
+        predicate = self._engine(None).predicate(store, where)
+        return drop_partitions(store, predicate, commit_user=user, dry_run=dry_run)
+
+    def expire_partitions(
+        self,
+        older_than: float | str | timedelta | datetime | None = None,
+        *,
+        strategy: str | None = None,
+        dry_run: bool = False,
+        deadline: float | str | None = None,
+    ) -> PartitionExpiryResult:
+        """Drop partitions that are older: by default as 'partition.expiration-time' says, or '90 d', or a time.
+
+        ``strategy``, by default 'partition.expiration-strategy', says what a partition's age is told by: 'values-time',
+        its values as 'partition.timestamp-pattern' and '-formatter' have them, or 'update-time', its newest file. A run
+        takes 'partition.expiration-max-num' of them, 'partition.expiration-batch-size' a commit, of which it begins none
+        after a ``deadline`` (seconds, or '30 min'). Values that tell no time keep their partitions. Raises
+        InvalidInputError without a time and for a table without partitions, UnsupportedFeatureError for another strategy
+        or formatter.
+        """
+        age = checked_age("older_than", older_than)
+        checked_choice("strategy", strategy, EXPIRATION_STRATEGIES)
+        checked_flag("dry_run", dry_run)
+        within = checked_seconds("deadline", deadline)
+        store, now = self._store().to_write(), SYSTEM.clock()
+        if age is not None:
+            bound = age.bound(now, store.text_zone)
+        elif store.options.partition_expiration_time is not None:
+            bound = now - store.options.partition_expiration_time
+        else:
+            raise InvalidInputError(
+                f"Table {store.name} has no option 'partition.expiration-time': set it, or pass older_than ('90 d')."
+            )
+        return expire_partitions(store, bound, strategy=strategy, dry_run=dry_run, deadline=within)
+
+    def mark_partitions_done(self, where: str | None = None, *, dry_run: bool = False) -> list[str]:
+        """Mark the partitions that a condition on partition columns takes (all without one) as done; their names.
+
+        A file _SUCCESS in the directory of each tells when it was first and last marked, as Paimon's 'success-file' of
+        'partition.mark-done-action' does; with ``dry_run`` none is written. Raises
+        UnsupportedFeatureError for other actions, InvalidInputError for a table without partitions.
+        """
+        checked_condition(where)
+        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
+        return list(mark_partitions_done(store, self._on_partitions(store, where), dry_run=dry))
+
+    def analyze(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        dry_run: bool = False,
+        commit_user: str | None = None,
+        engine: str | None = None,
+    ) -> AnalyzeResult:
+        """Write statistics of the newest snapshot's merged rows, as Paimon's ANALYZE does; `system` shows 'statistics'.
+
+        Of each of the ``columns`` (in any case; by default all but nested ones; [] for rows and bytes alone) how many
+        values are distinct (about: the standard error is 2.3 %), the least and the greatest (not of texts and binary),
+        NULLs, and lengths. ``commit_user`` is the user that the snapshot names. ``engine`` is 'spark' or 'local', this
+        process; by default as in `compact`. An empty table gets none, and with ``dry_run`` they are not written. Raises
+        InvalidInputError for a column that there is not, or a nested one.
+        """
+        from lakelsm.maintain.analyze import analyze, analyzed_columns
+
+        names = None if columns is None else checked_names("columns", columns)
+        dry = checked_flag("dry_run", dry_run)
+        store, chosen = self._store().to_write(), self._engine(engine)
+        user, _ = commit_identity(store.options, commit_user, None, SYSTEM.new_uuid)
+        return analyze(chosen, store, analyzed_columns(store, names), user, dry_run=dry)
+
+    def check(
+        self,
+        *,
+        data: str = "sample",
+        where: str | None = None,
+        engine: str | None = None,
+        deadline: float | str | None = None,
+    ) -> CheckResult:
+        """Whether the table is sound: every reference resolves, and every rule of the format holds (docs/check.md).
+
+        Reads, and changes nothing; what is wrong is a finding and no error. All that any snapshot, tag, branch or
+        long-lived changelog names is looked for; live data files are judged by the newest snapshot, of the partitions
+        that ``where`` chooses. Of these ``data`` opens nothing ('none'), the 'footers', all rows of some files too
+        ('sample'), or of all ('full'). After ``deadline`` seconds (or '30 min') it ends, and says so. ``engine`` is
+        'spark' or 'local', this process; by default Spark where a session is given, active or that of spark-submit.
+        """
+        opened = CheckedData(checked_choice("data", data, [each.value for each in CheckedData]) or CheckedData.SAMPLE)
+        checked_condition(where)
+        deadline = checked_seconds("deadline", deadline)
+        chosen = self._engine(engine)
+        try:
+            store = self._store()
+        except CorruptTableError:
+            store = self._opened  # Of the schema that the table was opened with; the check finds what is wrong.
+        store = replace(store, file_io=store.file_io.fresh())
+        scope = checked_check_scope(store, opened, None if where is None else chosen.predicate(store, where), deadline)
+        return check_table(store, scope, chosen.runner)
+
+    def _on_partitions(self, store: TableStore, where: str | None) -> Predicate | None:
+        return None if where is None else self._engine(None).predicate(store, where)

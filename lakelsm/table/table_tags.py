@@ -1,0 +1,122 @@
+"""`Table.tags`: snapshots with names, which expiry keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from lakelsm.arguments import checked_age, checked_flag, checked_tag
+from lakelsm.format.snapshot import Snapshot
+from lakelsm.maintain.history import recorded
+from lakelsm.maintain.versions.tags import (
+    create_tag,
+    delete_tags,
+    expire_tags,
+    rename_tag,
+    replace_tag,
+    tag_infos,
+    tagged_snapshot,
+)
+from lakelsm.plan.time_travel import snapshot_at
+from lakelsm.results import TagDeletionResult, TagInfo
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM
+from lakelsm.table.opened_table import OpenedTable
+
+
+class TableTags(OpenedTable):
+    """The tags of a table."""
+
+    def list(self) -> Sequence[TagInfo]:
+        """The tags of the table, by snapshot and name."""
+        return tag_infos(self._store())
+
+    def create(
+        self,
+        name: str,
+        snapshot: int | str | datetime | None = None,
+        *,
+        time_retained: float | str | timedelta | None = None,
+        if_not_exists: bool = False,
+        dry_run: bool = False,
+    ) -> TagInfo:
+        """Create a tag of a snapshot, which then does not expire and can be read by the name.
+
+        ``snapshot`` is a snapshot id, a time (the newest snapshot that is not later) or another tag, as in
+        `Table.changelog`; by default the newest snapshot. ``time_retained`` is how long the tag is kept ('365 d', a
+        timedelta or seconds), by default ``tag.default-time-retained``, or for ever. Raises InvalidInputError if a tag of
+        that name exists; with ``if_not_exists`` it is left unchanged and returned. With ``dry_run`` nothing is created.
+        """
+        tag, retained = checked_tag("name", name, optional=False), _retained(time_retained)
+        checked_flag("if_not_exists", if_not_exists)
+        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
+        tagged = self._tagged(store, snapshot)
+        with recorded(store, "create_tag", dry_run=dry) as run:
+            run.has_begun = not (if_not_exists and store.tags.try_get(tag))
+            return create_tag(
+                store, tag, tagged, time_retained=retained, if_not_exists=if_not_exists, dry_run=dry
+            )
+
+    def replace(
+        self,
+        name: str,
+        snapshot: int | str | datetime | None = None,
+        *,
+        time_retained: float | str | timedelta | None = None,
+        dry_run: bool = False,
+    ) -> TagInfo:
+        """Make an existing tag name another snapshot. Arguments are as in `create`; its retention time starts again.
+
+        Files that only the tag's old snapshot kept are deleted, as by `delete`; with ``dry_run`` nothing is changed.
+        """
+        tag, retained = checked_tag("name", name, optional=False), _retained(time_retained)
+        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
+        tagged = self._tagged(store, snapshot)
+        with recorded(store, "replace_tag", dry_run=dry):
+            return replace_tag(store, tag, tagged, time_retained=retained, dry_run=dry)
+
+    def rename(self, name: str, new_name: str, *, dry_run: bool = False) -> TagInfo:
+        """Give a tag another name, which no other tag may have. With ``dry_run`` nothing is changed."""
+        old, new = checked_tag("name", name, optional=False), checked_tag("new_name", new_name, optional=False)
+        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
+        with recorded(store, "rename_tag", dry_run=dry):
+            return rename_tag(store, old, new, dry_run=dry)
+
+    def delete(self, name: str, *, dry_run: bool = False) -> TagDeletionResult:
+        """Delete a tag, and the files that nothing else needs: no snapshot, other tag, branch or long-lived changelog.
+
+        With ``dry_run`` nothing is deleted. Raises SnapshotNotFoundError, which lists the tags, where there is none.
+        """
+        tag = checked_tag("name", name, optional=False)
+        store, dry = self._store().to_change(), checked_flag("dry_run", dry_run)
+        with recorded(store, "delete_tag", dry_run=dry) as run:
+            result = delete_tags(store, [tag], dry_run=dry)
+            run.files, run.bytes = result.files, result.bytes
+        return result
+
+    def expire(
+        self, older_than: timedelta | datetime | float | str | None = None, *, dry_run: bool = False
+    ) -> TagDeletionResult:
+        """Delete the tags whose retention time has passed, as after each commit, and their files as `delete` does.
+
+        ``older_than``, an age ('365 d', a timedelta, seconds) or a moment, also takes those that were made before it,
+        whatever their time. With ``dry_run`` nothing is deleted.
+        """
+        age, dry = checked_age("older_than", older_than), checked_flag("dry_run", dry_run)
+        store = self._store().to_change()
+        before = None if age is None else age.bound(SYSTEM.clock(), store.text_zone)
+        with recorded(store, "expire_tags", dry_run=dry) as run:
+            result = expire_tags(store, before, dry_run=dry)
+            run.files, run.bytes = result.files, result.bytes
+        return result
+
+    def _tagged(self, store: TableStore, snapshot: int | str | datetime | None) -> Snapshot:
+        point = self._point(store, "snapshot", snapshot)
+        if point is None or isinstance(point, int):
+            return tagged_snapshot(store, point)
+        return snapshot_at(store, point)
+
+
+def _retained(value: float | str | timedelta | None) -> float | None:
+    age = checked_age("time_retained", value, moments=False)
+    return None if age is None else age.seconds

@@ -1,0 +1,82 @@
+"""TableView: a table at one snapshot, read-only."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lakelsm.moment import Moment
+from lakelsm.plan.fallback_branch import ReadState
+from lakelsm.plan.time_travel import Point, state_at
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.table.readable_table import ReadableTable
+from lakelsm.table.table_changes import ChangesReader, ChangesRequest
+from lakelsm.table.table_inspection import SnapshotInspection
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class TableView(ReadableTable, ChangesReader):
+    """A table at one snapshot, which `Table.at` opens. ``inspect`` shows the metadata of the snapshot."""
+
+    def __init__(self, store: TableStore, spark: SparkSession | None, point: Point) -> None:
+        super().__init__(store, spark)
+        self._at, self._snapshot = state_at(store, point)
+        self._until = store.millis_of(point) if isinstance(point, Moment) else self._snapshot.time_millis
+        self._end = point if isinstance(point, str) else self._snapshot.id
+        self.inspect = SnapshotInspection(self._at, spark, self._snapshot)
+
+    @property
+    def snapshot_id(self) -> int:
+        """The id of the snapshot."""
+        return self._snapshot.id
+
+    @property
+    def schema(self) -> TableSchema:
+        """The schema that the snapshot was written in."""
+        return self._at.schema
+
+    def changelog(
+        self,
+        start: int | str | datetime | None = None,
+        where: str | None = None,
+        *,
+        mode: str = "auto",
+        kind_column: str = "rowkind",
+        positions: bool = False,
+    ) -> DataFrame:
+        """The changes after ``start`` up to the snapshot of the view; the arguments are those of `Table.changelog`."""
+        return self._change_frame(self._request(start, where, mode, kind_column, positions))
+
+    def changelog_reader(
+        self,
+        start: int | str | datetime | None = None,
+        where: str | None = None,
+        *,
+        mode: str = "auto",
+        kind_column: str = "rowkind",
+        positions: bool = False,
+        timestamps: str = "ns",
+    ) -> pa.RecordBatchReader:
+        """The changes that `changelog` gives as a stream of Arrow record batches, as `Table.changelog_reader`."""
+        return self._change_reader(self._request(start, where, mode, kind_column, positions), timestamps)
+
+    def __repr__(self) -> str:
+        return f"TableView({self.name!r} at snapshot {self.snapshot_id})"
+
+    def _store(self) -> TableStore:
+        return self._at
+
+    def _read_state(self) -> tuple[TableStore, ReadState, int | None]:
+        return self._opened.refreshed(), ReadState(self._at, self._snapshot), self._until
+
+    def _request(
+        self, start: object, where: str | None, mode: str, kind_column: str, positions: bool
+    ) -> ChangesRequest:
+        return ChangesRequest(
+            start=start, end=self._end, where=where, mode=mode, kind_column=kind_column, positions=positions
+        )
