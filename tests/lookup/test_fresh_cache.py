@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from lakelsm import Catalog, Table
-from lakelsm.schema_changes import AddColumn, RenameColumn
 from lakelsm.errors import InvalidInputError, StorageError
 from lakelsm.lookup.fresh_cache import FreshCache
 from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
+from lakelsm.schema_changes import AddColumn, RenameColumn
 from lakelsm.surroundings import Surroundings
 from lakelsm.types import parse_type
 from tests.lookup.scanned_cache import Opened, ScannedCache

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from lakelsm import Catalog, Table
-from lakelsm.schema_changes import RenameColumn, SetOption, UpdateColumnComment, UpdateColumnType
 from lakelsm.errors import InvalidInputError
 from lakelsm.lookup.lookup_definition import (
     DefinedLookup,
@@ -21,6 +20,7 @@ from lakelsm.lookup.lookup_definition import (
 )
 from lakelsm.options import TableOptions
 from lakelsm.predicate.predicate import Compare
+from lakelsm.schema_changes import RenameColumn, SetOption, UpdateColumnComment, UpdateColumnType
 from lakelsm.surroundings import Surroundings
 from lakelsm.types import parse_type
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
-from lakelsm.schema_changes import SetOption, UpdateColumnType
 from lakelsm.errors import InvalidInputError
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.join import join_task
 from lakelsm.lookup.join.executor_lookups import LOOKUPS, SharedLookup
 from lakelsm.lookup.join.join_task import JoinTask
 from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
+from lakelsm.schema_changes import SetOption, UpdateColumnType
 from lakelsm.write.fixed_buckets import FixedBuckets
 from tests.compact.local_table import LocalTable
 from tests.lookup.scanned_cache import ScannedCache

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakelsm import Catalog, Table
-from lakelsm.schema_changes import AddColumn
 from lakelsm.errors import InvalidInputError, UnsupportedFeatureError
 from lakelsm.lookup.join.lookup_join import JoinColumns
 from lakelsm.schema.table_schema import create_schema
+from lakelsm.schema_changes import AddColumn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
