@@ -56,6 +56,13 @@ def peers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], 
         engine.close()
 
 
+@pytest.fixture(scope="session")
+def java(peers: Callable[[str], Peer]) -> JavaPaimon:
+    peer = peers("java-paimon")
+    assert isinstance(peer, JavaPaimon)
+    return peer
+
+
 @pytest.fixture(params=PEERS)
 def peer(request: pytest.FixtureRequest, peers: Callable[[str], Peer]) -> Peer:
     """Each of the other engines."""

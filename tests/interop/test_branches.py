@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from lakelsm import Table
 from tests.interop.lakelsm_tables import LakelsmTables
@@ -13,13 +10,6 @@ from tests.interop.peers import JavaPaimon, Peer
 from tests.interop.samples import rows_of
 
 COLUMNS = "dt STRING NOT NULL, k INT, v STRING"
-
-
-@pytest.fixture
-def java(peers: Callable[[str], Peer]) -> JavaPaimon:
-    peer = peers("java-paimon")
-    assert isinstance(peer, JavaPaimon)
-    return peer
 
 
 def made(engine: Peer, path: Path) -> Table:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 from lakelsm import Table
 from lakelsm.snapshots.table_store import TableStore
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import JavaPaimon, Peer
+from tests.interop.peers import JavaPaimon
 from tests.interop.samples import rows_of
 
 COLUMNS = "k INT NOT NULL, v STRING"
 OPTIONS = {"bucket": "1", "write-only": "true"}
-
-
-@pytest.fixture
-def java(peers: Callable[[str], Peer]) -> JavaPaimon:
-    peer = peers("java-paimon")
-    assert isinstance(peer, JavaPaimon)
-    return peer
 
 
 def row(key: int, text: str) -> pa.Table:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lakelsm import Table
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import JavaPaimon, Peer
+from tests.interop.peers import JavaPaimon
 from tests.interop.samples import rows_of
 
 COLUMNS = "k INT, v STRING"
@@ -21,13 +20,6 @@ KEPT = {
     "changelog.num-retained.min": "6",
     "changelog.num-retained.max": "6",
 }
-
-
-@pytest.fixture
-def java(peers: Callable[[str], Peer]) -> JavaPaimon:
-    peer = peers("java-paimon")
-    assert isinstance(peer, JavaPaimon)
-    return peer
 
 
 def one(number: int) -> object:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lakelsm.errors import UnsupportedFeatureError
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import JavaPaimon, Peer
+from tests.interop.peers import JavaPaimon
 from tests.interop.samples import rows_of
 
 COLUMNS = "k INT NOT NULL, v STRING"
@@ -20,13 +19,6 @@ WRITTEN = {
     "per level": ({"file.format.per.level": "0:avro,5:parquet"}, {".avro"}),
     "with compression": ({"file.format": "orc", "file.suffix.include.compression": "true"}, {".zst", ".orc"}),
 }
-
-
-@pytest.fixture
-def java(peers: Callable[[str], Peer]) -> JavaPaimon:
-    peer = peers("java-paimon")
-    assert isinstance(peer, JavaPaimon)
-    return peer
 
 
 @pytest.mark.parametrize("case", WRITTEN)

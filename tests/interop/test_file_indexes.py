@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +20,12 @@ from lakelsm.schema.option_rules import can_have_index
 from lakelsm.types import parse_columns, parse_type, to_arrow
 from tests.compact.local_table import LocalTable
 from tests.conformance.table_case import KindedRow
-from tests.interop.peers import JavaPaimon, Peer
+from tests.interop.peers import JavaPaimon
 from tests.interop.samples import ALL_TYPES, all_types_columns, all_types_rows, column_name, rows_of
 from tests.interop.value_form import cut_to_micros, in_order, rows_of_arrow
 from tests.read.file_engine import FileTable, filtered
 
 COLUMNS = all_types_columns()
-
-
-@pytest.fixture
-def java(peers: Callable[[str], Peer]) -> JavaPaimon:
-    peer = peers("java-paimon")
-    assert isinstance(peer, JavaPaimon)
-    return peer
 
 
 def indexed(threshold: str, version: str = "2") -> dict[str, str]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import JavaPaimon, Peer
+from tests.interop.peers import JavaPaimon
 from tests.interop.samples import rows_of
 
 COLUMNS = "k INT NOT NULL, v STRING"
@@ -20,13 +18,6 @@ OPTIONS = {
     "file.block-size": "1 kb",
     "parquet.enable.dictionary": "false",
 }
-
-
-@pytest.fixture
-def java(peers: Callable[[str], Peer]) -> JavaPaimon:
-    peer = peers("java-paimon")
-    assert isinstance(peer, JavaPaimon)
-    return peer
 
 
 def test_java_reads_files_of_few_rows_without_dictionaries(ours: LakelsmTables, java: JavaPaimon, path: Path) -> None:

@@ -124,13 +124,6 @@ def write(case: Case, folder: Path) -> Written:
 
 
 @pytest.fixture(scope="module")
-def java(peers: Callable[[str], Peer]) -> JavaPaimon:
-    peer = peers("java-paimon")
-    assert isinstance(peer, JavaPaimon)
-    return peer
-
-
-@pytest.fixture(scope="module")
 def pypaimon(peers: Callable[[str], Peer]) -> PyPaimon:
     peer = peers("pypaimon")
     assert isinstance(peer, PyPaimon)

@@ -25,7 +25,7 @@ from lakelsm.lookup.store.sort_store import SortStore, SortStoreFormat
 from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
 from lakelsm.schema.system_columns import SYSTEM_FIELDS
 from lakelsm.types import DataField, DataType, parse_columns
-from tests.interop.peers import JavaPaimon, LookupForm, Peer
+from tests.interop.peers import JavaPaimon, LookupForm
 from tests.interop.samples import all_types_columns, all_types_rows, rows_of
 from tests.interop.value_form import unordered_of_arrow
 from tests.table_files import live_entries
@@ -33,13 +33,6 @@ from tests.table_files import live_entries
 FORMS: list[LookupForm] = [(300, "none", None), (300, "zstd", 0.05), (4096, "lz4", 0.01), (65536, "none", 0.05)]
 KEYS, VALUES = "region STRING, id BIGINT", "name STRING, price DECIMAL(20, 2), at TIMESTAMP(6), on_sale BOOLEAN"
 ALIGNED = ("id BIGINT", "price DOUBLE, n INT")
-
-
-@pytest.fixture
-def java(peers: Callable[[str], Peer]) -> JavaPaimon:
-    found = peers("java-paimon")
-    assert isinstance(found, JavaPaimon)
-    return found
 
 
 def layout_of(keys: str, values: str) -> StoreLayout:

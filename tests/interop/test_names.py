@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,6 @@ from lakelsm.errors import InvalidInputError
 from tests.interop.lakelsm_tables import LakelsmTables
 from tests.interop.peers import Peer
 from tests.interop.samples import rows_of
-
-
-@pytest.fixture
-def java(peers: Callable[[str], Peer]) -> Peer:
-    return peers("java-paimon")
 
 
 @pytest.mark.parametrize("prefix", ["_x", ".x %", "dätä-"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,20 +10,13 @@ from lakelsm.errors import InvalidInputError
 from lakelsm.snapshots.table_store import TableStore
 from tests.interop.arrow_merge import file_levels
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import JavaPaimon, Peer
+from tests.interop.peers import JavaPaimon
 from tests.interop.samples import rows_of
 
 COLUMNS = "k INT, v STRING"
 BEFORE = rows_of(COLUMNS, {"k": [1, 2, 3], "v": ["a", "b", "c"]})
 REPLACED = rows_of(COLUMNS, {"k": [4, 2], "v": ["d", "e"]})
 AFTER = rows_of(COLUMNS, {"k": [2, 5], "v": ["f", "g"]})
-
-
-@pytest.fixture
-def java(peers: Callable[[str], Peer]) -> JavaPaimon:
-    peer = peers("java-paimon")
-    assert isinstance(peer, JavaPaimon)
-    return peer
 
 
 def newest(path: Path) -> int:

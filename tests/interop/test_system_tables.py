@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from lakelsm.system_tables.named_tables import SYSTEM_TABLES
 from lakelsm.system_tables.system_table import SystemTable, TableState
 from lakelsm.types import DataField, parse_type
 from tests.interop.lakelsm_tables import LakelsmTables
-from tests.interop.peers import JavaPaimon, Peer
+from tests.interop.peers import JavaPaimon
 from tests.interop.samples import rows_of
 from tests.interop.value_form import rows_of_arrow
 from tests.system_tables.states import AT_UTC
@@ -33,13 +32,6 @@ VALUES: dict[str, list[Any]] = {
     "a": [[1, None], [], None, [2]],
     "r": [{"x": 1}, {"x": None}, None, {"x": 2}],
 }
-
-
-@pytest.fixture
-def java(peers: Callable[[str], Peer]) -> JavaPaimon:
-    peer = peers("java-paimon")
-    assert isinstance(peer, JavaPaimon)
-    return peer
 
 
 def assert_equal(java: JavaPaimon, path: Path) -> None:
