@@ -37,11 +37,18 @@ class Engine(Protocol):
         """What writes prepared rows to a table."""
 
     def prepared(
-        self, store: TableStore, data: Any, row_kind: str | None = None, fixed: Mapping[str, object] | None = None
+        self,
+        store: TableStore,
+        data: Any,
+        row_kind: str | None = None,
+        fixed: Mapping[str, object] | None = None,
+        *,
+        safe_casts: bool = True,
     ) -> Any:
         """The rows that a user passes, checked and ready to be written.
 
         ``row_kind`` names a column of +I, -U, +U and -D; ``fixed`` has the values of a partition that the rows are for.
+        ``safe_casts``: a column of another type is taken where each of its values fits.
         """
 
     def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> Any:

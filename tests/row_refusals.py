@@ -22,6 +22,7 @@ class Refusal:
     row_kind: str | None = None
     fixed: dict[str, object] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)
+    safe_casts: bool = True
 
     @property
     def schema(self) -> TableSchema:
@@ -111,7 +112,7 @@ REFUSALS = (
         fixed={"p": "a"},
     ),
     *(
-        Refusal(f"k INT, v {target}", (K, ("v", source)), (1, None), _CAST)
+        Refusal(f"k INT, v {target}", (K, ("v", source)), (1, None), _CAST, safe_casts=False)
         for source, target in (
             ("BIGINT", "INT"),
             ("INT", "FLOAT"),
@@ -120,14 +121,26 @@ REFUSALS = (
             ("DOUBLE", "DECIMAL(20, 2)"),
             ("INT", "DECIMAL(11, 2)"),
             ("DECIMAL(9, 2)", "DECIMAL(9, 3)"),
-            ("STRING", "INT"),
-            ("INT", "STRING"),
+            ("STRING", "DATE"),
             ("TIMESTAMP(6)", "DATE"),
-            ("TIMESTAMP(6)", "TIMESTAMP_LTZ(6)"),
-            ("TIMESTAMP_LTZ(6)", "TIMESTAMP(6)"),
-            ("STRING", "BYTES"),
             ("ARRAY<BIGINT>", "ARRAY<INT>"),
             ("MAP<STRING, BIGINT>", "MULTISET<STRING>"),
+            ("ROW<a BIGINT>", "ROW<a INT>"),
+        )
+    ),
+    *(
+        Refusal(f"k INT, v {target}", (K, ("v", source)), (1, None), _CAST)
+        for source, target in (
+            ("STRING", "INT"),
+            ("STRING", "BOOLEAN"),
+            ("INT", "STRING"),
+            ("BOOLEAN", "INT"),
+            ("DATE", "TIMESTAMP_LTZ(6)"),
+            ("TIMESTAMP(6)", "TIMESTAMP_LTZ(6)"),
+            ("TIMESTAMP_LTZ(6)", "TIMESTAMP(6)"),
+            ("TIMESTAMP_LTZ(6)", "DATE"),
+            ("STRING", "BYTES"),
+            ("ARRAY<STRING>", "ARRAY<INT>"),
             ("ROW<a INT>", "ROW<b INT>"),
         )
     ),

@@ -116,15 +116,15 @@ INVALID: dict[str, tuple[Call, str]] = {
         lambda t: t.table.write(t.rows((*GOOD[:4], "7"), columns="dt DATE, k INT, v STRING, code STRING, n STRING")),
         r"Column 'n' is string in the DataFrame and int(32)? in the table \(INT\): cast it",
     ),
-    "a type that would lose values": (
-        lambda t: t.table.write(t.rows(GOOD, columns="dt DATE, k BIGINT, v STRING, code STRING, n INT")),
-        "Column 'k' is (bigint|int64) .* cast it",
+    "a value that does not fit": (
+        lambda t: t.table.write(t.rows((DAY, 2**31, "v", "x", 1), columns=FRAME.replace("k INT", "k BIGINT"))),
+        r"nothing of it is visible: (row 1 of column 'k'|column 'k' of the row with .*): 2147483648 does not fit INT",
     ),
     "a text that is too long": (
         lambda t: t.table.write(t.rows((DAY, 1, "v", "four", 1))),
         r"column 'code' is longer than VARCHAR\(3\) allows",
     ),
-    "no DataFrame": (lambda t: t.table.write([(1, "a")]), "frame is a list; it must be rows in memory .* or a Spark"),
+    "no DataFrame": (lambda t: t.table.write({(1, "a")}), "frame is a set; it must be rows in memory .* or a Spark"),
     "an unknown row kind": (
         lambda t: t.table.write(t.rows((*GOOD, "X"), columns=f"{FRAME}, op STRING"), row_kind="op"),
         r"row kind of column 'op' must be \+I, -U, \+U or -D and cannot be null: X",

@@ -16,12 +16,15 @@ from pyspark.sql import types as T
 
 from lakelsm.errors import InvalidInputError
 from lakelsm.format.row_kinds import INSERT, RETRACTIONS, ROW_KINDS, UPDATE_BEFORE
+from lakelsm.frames.column_casts import SafeCast, safe_cast, unfit_text
 from lakelsm.options import TableOptions
 from lakelsm.schema.row_rules import (
     DAY_MILLIS,
     OnlyNull,
     check_columns,
+    does_not_fit,
     is_assignable,
+    is_castable,
     kind_column,
     kinds_are_no_text,
     longest_value,
@@ -66,6 +69,7 @@ def prepare(
     row_kind: str | None = None,
     fixed: Mapping[str, object] | None = None,
     stored: bool = False,
+    safe_casts: bool = True,
 ) -> DataFrame:
     """Return ``frame`` as rows to write: the table's columns in schema order, then `VALUE_KIND` and `SEQUENCE_NUMBER`,
     which only orders the rows so far.
@@ -73,8 +77,10 @@ def prepare(
     ``row_kind`` names a column of +I, -U, +U and -D that is not stored; without it the table's ``rowkind.field``
     decides, else every row is +I. ``fixed`` gives constant columns (a static partition) that the frame may leave out.
     ``stored``: the rows are the table's own, whose keys are left as they are, since they say where a row lies.
+    ``safe_casts``: a column of another type is taken where each of its values fits (`is_castable`).
     Later rows of the frame have a greater number. Wrong columns and types raise InvalidInputError here; NULL in a
-    NOT NULL column, a text longer than its type and an unknown row kind fail the write when its rows are read.
+    NOT NULL column, a text longer than its type, a value that does not fit and an unknown row kind fail the write when
+    its rows are read.
 
     With `partial-update` the frame may leave out columns that can be NULL: its rows do not touch them.
     """
@@ -84,7 +90,9 @@ def prepare(
     fixed = {**dict.fromkeys(untouched_columns(names, schema, options)), **(fixed or {})}
     check_columns(names, schema, row_kind, fixed)
     sources = {field.name: field.dataType for field in frame.schema.fields}
-    columns = [_column(schema, field, sources, fixed, stored) for field in schema.fields]
+    columns = [
+        _column(schema, field, sources, fixed, stored=stored, safe_casts=safe_casts) for field in schema.fields
+    ]
     columns.append(_kind_column(sources, schema, options, row_kind).alias(VALUE_KIND))
     rows = frame.select(*columns, F.monotonically_increasing_id().alias(SEQUENCE_NUMBER))
     if options.ignore_delete:
@@ -99,16 +107,21 @@ def _column(
     field: DataField,
     sources: Mapping[str, T.DataType],
     fixed: Mapping[str, object],
+    *,
     stored: bool,
+    safe_casts: bool,
 ) -> Column:
     target = to_spark(field.type)
     if field.name not in sources:
         return _literal(fixed[field.name], target).alias(field.name)
-    column = quoted(field.name)
+    column = given = quoted(field.name)
     source = sources[field.name]
-    if not fits(source, field.type):
+    cast = _cast_of(source, field.type) if safe_casts and not fits(source, field.type) else None
+    if cast is not None:
+        column = cast.value(column)
+    elif not fits(source, field.type):
         raise not_assignable(field, source.simpleString(), target.simpleString(), _remedy(source, target))
-    if source != target:
+    elif source != target:
         column = column.cast(target)
     if not stored and (field.name in schema.primary_keys or field.name in schema.partition_keys):
         column = as_key(column, field, schema)
@@ -124,11 +137,25 @@ def _column(
     if field.name in fixed:
         wanted = _literal(fixed[field.name], target)
         checked = _refused(~column.eqNullSafe(wanted), other_partition(field.name, fixed[field.name]), wanted)
+    if cast is not None:
+        keys = {name: sources[name] for name in schema.primary_keys if name in sources}
+        fault = does_not_fit(value_type(source), field.type)
+        checked = _refused(cast.unfit(given), unfit_text(given, field.name, source, keys, fault), checked)
     return checked.alias(field.name)
 
 
-def _refused(fault: Column, text: str, otherwise: Column) -> Column:
-    return F.when(fault, F.raise_error(F.lit(CHECK_MARK + text))).otherwise(otherwise)
+def _refused(fault: Column, text: str | Column, otherwise: Column) -> Column:
+    told = F.lit(text) if isinstance(text, str) else text
+    return F.when(fault, F.raise_error(F.concat(F.lit(CHECK_MARK), told))).otherwise(otherwise)
+
+
+def _cast_of(source: T.DataType, target: DataType) -> SafeCast | None:
+    """The cast of values that fit; None where none does."""
+    try:
+        kind = value_type(source)
+    except InvalidInputError:  # Paimon has no type for it.
+        return None
+    return safe_cast(kind, target) if is_castable(kind, target) else None
 
 
 def _remedy(source: T.DataType, target: T.DataType) -> str | None:

@@ -46,11 +46,17 @@ class SparkEngine:
         return FrameWriter(self.session, store)
 
     def prepared(
-        self, store: TableStore, data: DataFrame, row_kind: str | None = None, fixed: Mapping[str, object] | None = None
+        self,
+        store: TableStore,
+        data: DataFrame,
+        row_kind: str | None = None,
+        fixed: Mapping[str, object] | None = None,
+        *,
+        safe_casts: bool = True,
     ) -> DataFrame:
         """See `Engine.prepared`."""
         with translated(store.paths.root):
-            return prepare(data, store.schema, store.options, row_kind, fixed)
+            return prepare(data, store.schema, store.options, row_kind, fixed, safe_casts=safe_casts)
 
     def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> DataFrame:
         """See `Engine.retractions`."""

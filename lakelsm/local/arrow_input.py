@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
+from numbers import Number
 from typing import Any
 
 import pyarrow as pa
@@ -13,27 +15,36 @@ from lakelsm.arguments import type_name
 from lakelsm.errors import InvalidInputError
 
 #: Rows and bytes of a batch. One row may be larger.
-_BATCH_ROWS = 1 << 16
+BATCH_ROWS = 1 << 16
 _BATCH_BYTES = 16 << 20
 
 _ACCEPTED = (
-    "rows in memory (pyarrow Table, RecordBatch, RecordBatchReader or dataset, pandas or Polars DataFrame, anything with "
-    "the Arrow C stream interface) or a Spark DataFrame"
+    "rows in memory (%spyarrow Table, RecordBatch, RecordBatchReader or dataset, pandas or Polars DataFrame, anything "
+    "with the Arrow C stream interface) or a Spark DataFrame"
 )
 
 
 @dataclass(frozen=True)
 class ArrowInput:
-    """Rows in their order. ``batches`` can be taken once."""
+    """Rows in their order. ``batches`` can be taken once.
+
+    The columns ``fitted`` have the table's own types (`to_arrow`), and their values are known to fit.
+    """
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
+    fitted: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(frame: object, argument: str = "frame") -> ArrowInput:
-        """The rows of what an argument has. Raises InvalidInputError, with the remedy, where it has none."""
-        reader = _reader(frame, argument)
-        return ArrowInput(reader.schema, _bounded(reader))
+    def of(
+        frame: object, argument: str = "frame", *, more_forms: str = "", fitted: frozenset[str] = frozenset()
+    ) -> ArrowInput:
+        """The rows of what an argument has. Raises InvalidInputError, with the remedy, where it has none.
+
+        ``more_forms`` are what the argument may be too, for the error.
+        """
+        reader = _reader(frame, argument, more_forms)
+        return ArrowInput(reader.schema, _bounded(reader), fitted)
 
 
 def is_spark_frame(frame: object) -> bool:
@@ -43,7 +54,7 @@ def is_spark_frame(frame: object) -> bool:
     )
 
 
-def _reader(frame: Any, argument: str) -> pa.RecordBatchReader:
+def _reader(frame: Any, argument: str, more_forms: str) -> pa.RecordBatchReader:
     pandas, datasets = sys.modules.get("pandas"), sys.modules.get("pyarrow.dataset")
     if isinstance(frame, pa.RecordBatchReader):
         return frame
@@ -62,7 +73,7 @@ def _reader(frame: Any, argument: str) -> pa.RecordBatchReader:
             what = f"{argument} is a {type_name(type(frame))} whose rows have no columns"
             raise InvalidInputError(f"{what}: make it a table of columns first ({error}).") from error
     what = f"{argument} is a {type_name(type(frame))}"
-    raise InvalidInputError(f"{what}; it must be {_ACCEPTED}: write {_remedy(frame, argument)}.")
+    raise InvalidInputError(f"{what}; it must be {_ACCEPTED % more_forms}: write {_remedy(frame, argument)}.")
 
 
 def _remedy(frame: object, argument: str) -> str:
@@ -71,6 +82,10 @@ def _remedy(frame: object, argument: str) -> str:
         return f"{argument}.to_frame()"
     if package == "polars":
         return f"{argument}.collect()" if type(frame).__name__ == "LazyFrame" else f"{argument}.to_frame()"
+    if isinstance(frame, Iterator):
+        return f"list({argument})"
+    if argument == "keys" and isinstance(frame, (str, bytes, Number, date)):
+        return f"[{argument}]"
     if isinstance(frame, str):
         return f"spark.table({argument}), or pyarrow.dataset.dataset({argument})"
     if isinstance(frame, dict):
@@ -88,8 +103,8 @@ def _pandas_reader(frame: Any) -> pa.RecordBatchReader:
     schema = pa.schema([_pandas_field(frame, name) for name in frame.columns])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for start in range(0, len(frame), _BATCH_ROWS):
-            piece = frame.iloc[start : start + _BATCH_ROWS]
+        for start in range(0, len(frame), BATCH_ROWS):
+            piece = frame.iloc[start : start + BATCH_ROWS]
             try:
                 yield pa.RecordBatch.from_pandas(piece, schema, preserve_index=False, nthreads=1)
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -135,8 +150,8 @@ def _bounded(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
 def _most_rows(batch: pa.RecordBatch) -> int:
     """Rows of a batch that are taken at once."""
     if _size(batch) is not None:
-        return _BATCH_ROWS
-    return max(1, min(_BATCH_ROWS, int(len(batch) * _BATCH_BYTES / max(batch.get_total_buffer_size(), 1))))
+        return BATCH_ROWS
+    return max(1, min(BATCH_ROWS, int(len(batch) * _BATCH_BYTES / max(batch.get_total_buffer_size(), 1))))
 
 
 def _size(batch: pa.RecordBatch) -> int | None:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelsm.errors import told_of
+from lakelsm.errors import InvalidInputError, told_of
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.data_file.key_value_file import row_schema
 from lakelsm.format.row_kinds import INSERT, ROW_KINDS, UPDATE_BEFORE, is_retract
+from lakelsm.local.arrow_casts import UnfitValueError, cast_values
 from lakelsm.local.arrow_faults import check_values, refuse_any
 from lakelsm.local.arrow_input import ArrowInput
 from lakelsm.local.arrow_values import plain_array, plain_type, value_type
@@ -25,6 +27,7 @@ from lakelsm.options import TableOptions
 from lakelsm.schema.row_rules import (
     check_columns,
     is_assignable,
+    is_castable,
     kind_column,
     kinds_are_no_text,
     longest_value,
@@ -35,10 +38,11 @@ from lakelsm.schema.row_rules import (
     other_partition,
     refused_rows,
     too_long,
+    unfit_value,
     untouched_columns,
 )
 from lakelsm.schema.table_schema import TableSchema
-from lakelsm.types import STRING_ROOTS, DataField, python_arrow, shown_arrow, to_arrow
+from lakelsm.types import STRING_ROOTS, DataField, DataType, python_arrow, shown_arrow, to_arrow
 
 _KINDS = pa.array(ROW_KINDS)
 
@@ -54,12 +58,14 @@ def prepare_arrow(
     *,
     fixed: Mapping[str, object] | None = None,
     stored: bool = False,
+    safe_casts: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """Return the rows to write: their numbers in the order of the input, row kinds, and columns as files have them.
 
     ``row_kind`` names a column of +I, -U, +U and -D that is not stored; without it the table's ``rowkind.field``
     decides, else every row is +I. ``fixed`` gives constant columns (a static partition) that the input may leave out.
-    ``stored``: the rows are the table's own, whose keys are left as they are, since they say where a row lies. Raises
+    ``stored``: the rows are the table's own, whose keys are left as they are, since they say where a row lies.
+    ``safe_casts``: a column of another type is taken where each of its values fits (`is_castable`). Raises
     InvalidInputError for wrong columns and types at once, for a row when its batch is taken.
 
     With `partial-update` the input may leave out columns that can be NULL: its rows do not touch them.
@@ -72,8 +78,12 @@ def prepare_arrow(
     for field in schema.fields:
         constant = _constant(field, constants[field.name]) if field.name in constants else None
         if field.name in places:
-            of_given = given.schema.field(places[field.name]).type
-            column = _GivenColumn.of(schema, field, places[field.name], of_given, constant, stored)
+            of_given = given.schema.field(places[field.name])
+            own = stored or of_given.name in given.fitted
+            column = _GivenColumn.of(
+                schema, field, places[field.name], of_given.type, constant, stored=stored, own_types=own,
+                safe_casts=safe_casts,
+            )  # fmt: skip
             columns.append(column if constant is None else _FixedColumn(field, column, constant, constants[field.name]))
         else:
             assert constant is not None
@@ -94,13 +104,32 @@ def _prepared(
         numbers = pa.array(np.arange(start, start + len(batch)))
         start += len(batch)
         found = kinds(batch)
-        rows = pa.RecordBatch.from_arrays([numbers, found, *(column(batch) for column in columns)], schema=wanted)
+        try:
+            values = [column(batch) for column in columns]
+        except UnfitValueError:
+            raise _first_unfit(batch, columns, start - len(batch)) from None
+        rows = pa.RecordBatch.from_arrays([numbers, found, *values], schema=wanted)
         if options.ignore_delete:
             rows = rows.filter(pa.array(~is_retract(found)))
         elif options.ignore_update_before:
             rows = rows.filter(pc.not_equal(found, UPDATE_BEFORE))
         if len(rows):
             yield rows
+
+
+def _first_unfit(batch: pa.RecordBatch, columns: list[_Column], start: int) -> InvalidInputError:
+    """The error for the first value of a batch that does not fit: that of the first row, of its first column."""
+    unfit: list[tuple[int, str, str]] = []
+    for column in columns:
+        given = column.column if isinstance(column, _FixedColumn) else column
+        if isinstance(given, _GivenColumn):
+            with suppress(InvalidInputError):
+                try:
+                    given(batch)
+                except UnfitValueError as error:
+                    unfit.append((error.row, given.field.name, error.fault))
+    row, name, fault = min(unfit, key=lambda each: each[0])
+    return unfit_value(start + row + 1, name, fault)
 
 
 def one_bit_pattern(values: pa.Array, zeros: bool) -> pa.Array:
@@ -128,30 +157,50 @@ class _ConstantColumn:
 
 @dataclass(frozen=True)
 class _GivenColumn:
-    """A column of the input as the table has it; raises InvalidInputError for a value that cannot be one of it."""
+    """A column of the input as the table has it.
+
+    ``source`` is the type of its values, each of which is one of the column's where it ``is_exact``. Raises
+    InvalidInputError for a value that cannot be one of it, UnfitValueError for one that a cast would change.
+    """
 
     field: DataField
     place: int
+    source: DataType
     _: KW_ONLY
+    is_exact: bool
     null_fault: str | None
     keyed: bool
     zeros: bool
 
     @staticmethod
     def of(
-        schema: TableSchema, field: DataField, place: int, kind: pa.DataType, constant: pa.Scalar | None, stored: bool
+        schema: TableSchema,
+        field: DataField,
+        place: int,
+        kind: pa.DataType,
+        constant: pa.Scalar | None,
+        *,
+        stored: bool,
+        own_types: bool,
+        safe_casts: bool,
     ) -> _GivenColumn:
-        """The column at a place. Raises InvalidInputError where its type is not one that the table's column takes."""
-        as_it_is = stored and kind == to_arrow(field.type)
+        """The column at a place, which may be of the column's `to_arrow` type with ``own_types``.
+
+        Raises InvalidInputError where its type is not one that the table's column takes.
+        """
+        as_it_is = own_types and kind == to_arrow(field.type)
         with told_of(f"Column '{field.name}'"):
             source = field.type if as_it_is else value_type(plain_type(kind))
-        if not is_assignable(source, field.type):
+        is_exact = is_assignable(source, field.type)
+        if not is_exact and not (safe_casts and is_castable(source, field.type)):
             raise not_assignable(field, str(kind), str(shown_arrow(field.type)), _remedy(kind, field))
         is_partition = field.name in schema.partition_keys
         keyed = not stored and (is_partition or field.name in schema.primary_keys)
         may_be_null = field.type.nullable or constant is not None
         null_fault = None if may_be_null else null_column(field.name, schema)
-        return _GivenColumn(field, place, null_fault=null_fault, keyed=keyed, zeros=is_partition)
+        return _GivenColumn(
+            field, place, source, is_exact=is_exact, null_fault=null_fault, keyed=keyed, zeros=is_partition
+        )
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
         field, given = self.field, batch.column(self.place)
@@ -170,7 +219,10 @@ class _GivenColumn:
         try:
             given.validate(full=True)
             with told_of(f"Column '{field.name}'"):
-                return cast_column(plain_array(given), to_arrow(field.type))
+                values = plain_array(given)
+                if not self.is_exact:
+                    return cast_values(values, self.source, field.type)
+                return cast_column(values, to_arrow(field.type))
         except pa.ArrowException as error:
             reason = " ".join(str(error).split())
             raise refused_rows(f"a value of column '{field.name}' is none of {field.type.sql()}: {reason}") from error

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.arrow_delete import retractions
-from lakelsm.local.arrow_input import ArrowInput
 from lakelsm.local.arrow_rows import prepare_arrow
 from lakelsm.local.arrow_scan import ArrowScan
 from lakelsm.local.arrow_writer import ArrowWriter
 from lakelsm.local.key_set import KeySet
+from lakelsm.local.python_input import keys_input, rows_input
 from lakelsm.plan.read_plan import plan_read
 from lakelsm.predicate.evaluation import check_understood
 from lakelsm.predicate.parser import parse_where
@@ -38,10 +38,17 @@ class LocalEngine:
         return ArrowWriter(self.runner, store)
 
     def prepared(
-        self, store: TableStore, data: Any, row_kind: str | None = None, fixed: Mapping[str, object] | None = None
+        self,
+        store: TableStore,
+        data: Any,
+        row_kind: str | None = None,
+        fixed: Mapping[str, object] | None = None,
+        *,
+        safe_casts: bool = True,
     ) -> Iterator[pa.RecordBatch]:
         """See `Engine.prepared`."""
-        return prepare_arrow(ArrowInput.of(data), store.schema, store.options, row_kind, fixed=fixed)
+        given = rows_input(data, store.schema)
+        return prepare_arrow(given, store.schema, store.options, row_kind, fixed=fixed, safe_casts=safe_casts)
 
     def retractions(self, store: TableStore, where: str, snapshot: Snapshot | None) -> Iterator[pa.RecordBatch]:
         """See `Engine.retractions`."""
@@ -51,7 +58,7 @@ class LocalEngine:
 
     def prepared_keys(self, store: TableStore, data: Any) -> KeySet:
         """See `Engine.prepared_keys`."""
-        return KeySet.of(ArrowInput.of(data, "keys"), store.schema, store.options)
+        return KeySet.of(keys_input(data, store.schema), store.schema, store.options)
 
     def key_retractions(self, store: TableStore, keys: KeySet, snapshot: Snapshot | None) -> Iterator[pa.RecordBatch]:
         """See `Engine.key_retractions`."""

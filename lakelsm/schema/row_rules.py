@@ -6,7 +6,7 @@ The words are the same whatever the rows come in; only their types have the name
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakelsm.errors import InvalidInputError
@@ -17,6 +17,7 @@ from lakelsm.types import (
     BINARY_ROOTS,
     INTEGER_ROOTS,
     MAX_LENGTH,
+    NUMERIC_ROOTS,
     STRING_ROOTS,
     ArrayType,
     AtomicType,
@@ -42,6 +43,25 @@ _WIDER: dict[str, frozenset[str]] = {
     **dict.fromkeys(BINARY_ROOTS, BINARY_ROOTS),
 }
 _INTEGER_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+
+#: The roots that hold some values of an atomic type exactly. Each value is checked.
+_CASTS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(NUMERIC_ROOTS, NUMERIC_ROOTS),
+    "BIGINT": NUMERIC_ROOTS | {"TIME"},
+    **dict.fromkeys(STRING_ROOTS, frozenset(["DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"])),
+    "TIMESTAMP": frozenset(["DATE"]),
+}
+#: Floats as large as this are some of the whole numbers there, and do not fit a DECIMAL.
+WHOLE_FLOATS = {"FLOAT": 2**24, "DOUBLE": 2**53}
+#: What a text must look like for a column of a root.
+TEXT_FORMS = {
+    "DATE": "'2026-01-31'",
+    "TIME": "'12:30:00'",
+    "TIMESTAMP": "'2026-01-31 12:30:00', without a time zone",
+    "TIMESTAMP_LTZ": "'2026-01-31 12:30:00Z' or '2026-01-31 12:30:00+02:00'",
+}
+#: Characters of a value that an error shows.
+SHOWN_VALUE = 60
 
 _COUNT = AtomicType("INT", nullable=False)
 
@@ -136,20 +156,43 @@ def is_assignable(source: DataType, target: DataType) -> bool:
     """Whether every value of ``source`` is one of ``target``. NULL and lengths are judged row by row, and times that are
     finer than the column's are floored.
     """
+    return _every(source, target, _is_assignable_atom)
+
+
+def is_castable(source: DataType, target: DataType) -> bool:
+    """Whether values of ``source`` are written to a column ``target`` where each of them fits (``cast='safe'``).
+
+    A number fits where the column has the same number. For a float as a DECIMAL, or a DECIMAL or DOUBLE as another float,
+    it is the one of the float's shortest decimal text (0.1). Floats from `WHOLE_FLOATS` on fit no DECIMAL. A text fits a
+    time where it is one in ISO 8601 form. Times that are finer than the column's are floored.
+    """
+    return _every(source, target, _is_castable_atom)
+
+
+def _every(source: DataType, target: DataType, holds: Callable[[AtomicType, AtomicType], bool]) -> bool:
     if isinstance(source, OnlyNull):
         return True
     if isinstance(target, AtomicType):
-        return isinstance(source, AtomicType) and _is_assignable_atom(source, target)
+        return isinstance(source, AtomicType) and holds(source, target)
     if isinstance(source, ArrayType) and isinstance(target, ArrayType):
-        return is_assignable(source.element, target.element)
+        return _every(source.element, target.element, holds)
     if isinstance(source, MapType) and isinstance(target, (MapType, MultisetType)):
-        key, value = (target.key, target.value) if isinstance(target, MapType) else (target.element, _COUNT)
-        return is_assignable(source.key, key) and is_assignable(source.value, value)
+        key, value = entry_types(target)
+        return _every(source.key, key, holds) and _every(source.value, value, holds)
     if isinstance(source, RowType) and isinstance(target, RowType):
         pairs = zip(source.fields, target.fields)
         alike = [folded(member.name) for member in source.fields] == [folded(member.name) for member in target.fields]
-        return alike and all(is_assignable(a.type, b.type) for a, b in pairs)
+        return alike and all(_every(a.type, b.type, holds) for a, b in pairs)
     return False
+
+
+def entry_types(kind: MapType | MultisetType) -> tuple[DataType, DataType]:
+    """The types of the keys and values of a map; the values of a MULTISET are its counts."""
+    return (kind.key, kind.value) if isinstance(kind, MapType) else (kind.element, _COUNT)
+
+
+def _is_castable_atom(source: AtomicType, target: AtomicType) -> bool:
+    return _is_assignable_atom(source, target) or target.root in _CASTS.get(source.root, ())
 
 
 def _is_assignable_atom(source: AtomicType, target: AtomicType) -> bool:
@@ -178,6 +221,25 @@ def not_assignable(field: DataField, source: str, target: str, remedy: str | Non
 
 
 # -- values ----------------------------------------------------------------------------------------------------------
+
+
+def does_not_fit(source: DataType, target: DataType) -> str:
+    """The end of the fault of a value that its column does not have, which begins with the row, column and value."""
+    fault = f" does not fit {target.with_nullable(True).sql()}"
+    if source.root in STRING_ROOTS and target.root in TEXT_FORMS:
+        fault += f", which takes text such as {TEXT_FORMS[target.root]}"
+    return fault
+
+
+def unfit_value(row: int, column: str, fault: str) -> InvalidInputError:
+    """The error for a value that its column does not have (`does_not_fit`). Rows are counted from 1."""
+    return refused_rows(f"row {row} of column '{column}': {fault}")
+
+
+def shortened(text: str) -> str:
+    """A value as an error shows it: in one line, the start of a long one."""
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN_VALUE else text[:SHOWN_VALUE] + "…"
 
 
 def longest_value(kind: DataType) -> int | None:

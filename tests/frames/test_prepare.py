@@ -29,10 +29,13 @@ def schema_of(columns: str = "k INT, v STRING", **options: str) -> TableSchema:
     return create_schema(columns, ["k"], [], {"bucket": "1", **given}, None, 0)
 
 
-def prepared(frame: DataFrame, schema: TableSchema, row_kind: str | None = None, **fixed: Any) -> DataFrame:
+def prepared(
+    frame: DataFrame, schema: TableSchema, row_kind: str | None = None, *, safe_casts: bool = True, **fixed: Any
+) -> DataFrame:
     from lakelsm.frames.prepare import prepare
 
-    return prepare(frame, schema, TableOptions.parse(dict(schema.options)), row_kind, fixed)
+    options = TableOptions.parse(dict(schema.options))
+    return prepare(frame, schema, options, row_kind, fixed, safe_casts=safe_casts)
 
 
 def test_columns_come_in_the_tables_order_with_kind_and_input_order(spark: SparkSession) -> None:
@@ -72,7 +75,9 @@ def test_what_no_write_takes_is_told_as_of_rows_in_arrow(spark: SparkSession) ->
         ]
         frame = one.select(*columns)
         with pytest.raises(InvalidInputError) as caught, translated("/"):
-            prepared(frame, refusal.schema, refusal.row_kind, **refusal.fixed).collect()
+            prepared(
+                frame, refusal.schema, refusal.row_kind, safe_casts=refusal.safe_casts, **refusal.fixed
+            ).collect()
         assert refusal.told in str(caught.value)
 
 

@@ -138,7 +138,7 @@ def test_arguments_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
         ({}, "where is None; it must be an SQL condition"),
         ({"where": "id = 1", "keys": ids(1)}, "where is 'id = 1'; it must be left out where keys are given"),
         ({"keys": ids(1), "engine": "spark"}, "engine is 'spark'; it must be 'local' for such rows"),
-        ({"keys": [1]}, "keys is a list; it must be rows in memory"),
+        ({"keys": 1}, "keys is a int; it must be rows in memory"),
         ({"where": "id = 1", "engine": "flink"}, "engine"),
     ):
         with pytest.raises(InvalidInputError, match=told):

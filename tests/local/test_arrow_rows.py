@@ -51,7 +51,8 @@ def table_of(refusal: Refusal) -> pa.Table:
 def test_what_no_write_takes_is_told_as_of_a_spark_frame(refusal: Refusal) -> None:
     with pytest.raises(InvalidInputError) as caught:
         given = ArrowInput.of(table_of(refusal))
-        list(prepare_arrow(given, refusal.schema, refusal.parsed_options, refusal.row_kind, fixed=refusal.fixed))
+        options, strict = refusal.parsed_options, {"fixed": refusal.fixed, "safe_casts": refusal.safe_casts}
+        list(prepare_arrow(given, refusal.schema, options, refusal.row_kind, **strict))
     assert refusal.told in str(caught.value)
 
 

@@ -1,0 +1,183 @@
+"""Rows as Python's own values (a list of dicts, a dict of columns, a list of keys) in the types of a table's columns.
+
+Python's values have no types of columns. So each of them is taken by its value, where it fits the column
+(`lakelsm.schema.row_rules.is_castable`), also beside values of other classes: text and dates may share a DATE column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from lakelsm.arguments import type_name, wrong_argument
+from lakelsm.errors import InvalidInputError
+from lakelsm.local.arrow_casts import UnfitValueError
+from lakelsm.local.arrow_input import BATCH_ROWS, ArrowInput
+from lakelsm.local.python_values import column_of
+from lakelsm.schema.identifiers import match
+from lakelsm.schema.row_rules import unfit_value
+from lakelsm.schema.table_schema import TableSchema
+from lakelsm.types import DataType, contiguous, to_arrow
+
+#: Values of a column from an index on, so many of them.
+_Part: TypeAlias = Callable[[int, int], Sequence[Any]]
+
+_COLUMN_FORMS = "a list, a numpy array of one dimension, or an Arrow, pandas or Polars column"
+
+
+def rows_input(data: object, schema: TableSchema) -> ArrowInput:
+    """What a user passes as rows: a list of dicts, a dict of columns, or as in `ArrowInput.of`.
+
+    A list without rows has all columns of the table. A dict that lacks a column which another one has is NULL there.
+    Raises InvalidInputError for anything else, and for a value that does not fit when its batch is taken.
+    """
+    if isinstance(data, Mapping):
+        return _of_columns(data, schema, "frame")
+    if isinstance(data, (list, tuple)):
+        return _of_rows(data, schema, schema.field_names, "frame")
+    return ArrowInput.of(data, more_forms="a list of dicts, a dict of columns, ")
+
+
+def keys_input(data: object, schema: TableSchema) -> ArrowInput:
+    """What a user passes as keys: a list of values, for a key of several columns of tuples in the order of the primary
+    key, or as in `rows_input`.
+    """
+    names = schema.primary_keys
+    if isinstance(data, np.ndarray) and len(names) == 1:
+        data = {names[0]: data}
+    if isinstance(data, Mapping):
+        return _of_columns(data, schema, "keys")
+    if not isinstance(data, (list, range, set, frozenset)):
+        return ArrowInput.of(data, "keys", more_forms="a list of key values, ")
+    keys = list(data)
+    if not keys or isinstance(keys[0], Mapping):
+        return _of_rows(keys, schema, names, "keys")
+    if len(names) == 1:
+        return _of_columns({names[0]: keys}, schema, "keys")
+    for row, key in enumerate(keys, 1):
+        if not isinstance(key, (tuple, list)) or len(key) != len(names):
+            what = f"row {row} of keys is {key!r:.60}; it must be a tuple of {len(names)} values"
+            raise InvalidInputError(f"{what}, those of the primary key {', '.join(names)}.")
+    return _of_columns(dict(zip(names, map(list, zip(*keys)))), schema, "keys")
+
+
+def _of_rows(rows: Sequence[Any], schema: TableSchema, empty: Sequence[str], argument: str) -> ArrowInput:
+    """Rows as dicts; ``empty`` are the columns of none."""
+    for row, given in enumerate(rows, 1):
+        if not isinstance(given, Mapping):
+            remedy = ": pass a list of dicts, or a dict of columns"
+            raise InvalidInputError(f"row {row} of {argument} is a {type_name(type(given))}; it must be a dict{remedy}.")
+    names = list(dict.fromkeys(chain.from_iterable(rows))) if rows else list(empty)
+    for name in names:
+        if not isinstance(name, str):
+            raise wrong_argument(f"a column's name in {argument}", name, "a text")
+    return _input({name: partial(_part_of_rows, rows, name) for name in names}, {}, len(rows), schema, argument)
+
+
+def _part_of_rows(rows: Sequence[Any], name: str, start: int, size: int) -> list[Any]:
+    return [row.get(name) for row in rows[start : start + size]]
+
+
+def _part_of_column(values: Sequence[Any], start: int, size: int) -> Sequence[Any]:
+    return values[start : start + size]
+
+
+def _of_columns(columns: Mapping[Any, Any], schema: TableSchema, argument: str) -> ArrowInput:
+    typed: dict[str, pa.ChunkedArray] = {}
+    parts: dict[str, _Part] = {}
+    sizes: dict[str, int] = {}
+    for name, given in columns.items():
+        if not isinstance(name, str):
+            raise wrong_argument(f"a column's name in {argument}", name, "a text")
+        values = _column(given, name, argument)
+        sizes[name] = len(values)
+        if isinstance(values, pa.ChunkedArray):
+            typed[name] = values
+        else:
+            parts[name] = partial(_part_of_column, values)
+    if len(set(sizes.values())) > 1:
+        shown = ", ".join(f"'{name}' has {size}" for name, size in sizes.items())
+        raise InvalidInputError(f"the columns of {argument} differ in length ({shown}): give each as many values.")
+    return _input(parts, typed, next(iter(sizes.values()), 0), schema, argument)
+
+
+def _column(values: Any, name: object, argument: str) -> pa.ChunkedArray | Sequence[Any]:
+    """A column of a dict: an Arrow column where its values have a type, else a sequence of Python's values."""
+    if isinstance(values, (list, tuple, range)):
+        return values
+    what = f"column '{name}' of {argument}"
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise InvalidInputError(f"{what} is an array of {values.ndim} dimensions; it must be {_COLUMN_FORMS}.")
+        if values.dtype.hasobject:
+            return list(values)
+        if not values.dtype.isnative:
+            values = values.astype(values.dtype.newbyteorder("="))
+    is_column = isinstance(values, (pa.Array, pa.ChunkedArray, np.ndarray)) or hasattr(values, "__arrow_c_stream__")
+    if not is_column and not hasattr(values, "__arrow_c_array__") and not hasattr(values, "__array__"):
+        raise wrong_argument(what, values, _COLUMN_FORMS)
+    try:
+        if isinstance(values, pa.ChunkedArray):
+            return values
+        if not isinstance(values, (pa.Array, np.ndarray)) and hasattr(values, "__arrow_c_stream__"):
+            return pa.chunked_array(values)
+        found = pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"{what} has no Arrow type: give its values one type ({error}).") from error
+    return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+
+
+def _input(
+    parts: Mapping[str, _Part], typed: Mapping[str, pa.ChunkedArray], rows: int, schema: TableSchema, argument: str
+) -> ArrowInput:
+    """The input of columns that have types, and of those of Python's values: in the types of the table where it has the
+    column, else in their own.
+    """
+    kinds: dict[str, DataType] = {}
+    whole = dict(typed)
+    for name, part in parts.items():
+        own = match(name, schema.field_names)
+        if own is not None:
+            kinds[name] = schema.field(own).type
+        else:
+            whole[name] = pa.chunked_array([_natural(part(0, rows), name, argument)])
+    fields = [(name, to_arrow(kinds[name]) if name in kinds else whole[name].type) for name in (*typed, *parts)]
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, rows, BATCH_ROWS):
+            size = min(BATCH_ROWS, rows - start)
+            values = {name: contiguous(column.slice(start, size)) for name, column in whole.items()}
+            values.update(_fitted({name: parts[name](start, size) for name in kinds}, kinds, start))
+            yield pa.RecordBatch.from_arrays([values[name] for name, _ in fields], schema=pa.schema(fields))
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema(fields), batches())
+    return ArrowInput.of(reader, argument, fitted=frozenset(kinds))
+
+
+def _fitted(values: Mapping[str, Sequence[Any]], kinds: Mapping[str, DataType], start: int) -> dict[str, pa.Array]:
+    """The columns in their types. Raises InvalidInputError for the first row with a value that does not fit."""
+    arrays: dict[str, pa.Array] = {}
+    unfit: list[tuple[int, str, str]] = []
+    for name, column in values.items():
+        try:
+            arrays[name] = column_of(column, kinds[name])
+        except UnfitValueError as error:
+            unfit.append((error.row, name, error.fault))
+    if unfit:
+        row, name, fault = min(unfit, key=lambda each: each[0])
+        raise unfit_value(start + row + 1, name, fault)
+    return arrays
+
+
+def _natural(values: Sequence[Any], name: str, argument: str) -> pa.Array:
+    """A column that the table does not have, in a type of its own."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        what = f"column '{name}' of {argument}"
+        raise InvalidInputError(f"{what} has no Arrow type: give its values one type ({error}).") from error

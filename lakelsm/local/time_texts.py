@@ -1,0 +1,85 @@
+"""Texts of dates and times in ISO 8601 form as the values that they name.
+
+A date is '2026-01-31'. A time follows it after a blank or 'T' as '12:30', '12:30:00' or with up to nine digits of a
+fraction, a time zone as 'Z', '+02:00', '+0200' or '+02'. A TIMESTAMP takes no zone, a TIMESTAMP_LTZ needs one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelsm.format.data_file.column_evolution import cast_column
+from lakelsm.types import AtomicType, to_arrow
+from lakelsm.types.nano_timestamps import NANO_TIMESTAMP, nano_timestamps
+
+_DAY = "(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+_CLOCK = r"(?P<minute>[0-9]{2}:[0-9]{2})(?P<second>:[0-9]{2}(?:\.(?P<fraction>[0-9]{1,9}))?)?"
+_ZONE = "(?:Z|(?P<sign>[+-])(?P<hours>[0-9]{2})(?::?(?P<minutes>[0-9]{2}))?)"
+_FORMS = {
+    "TIME": rf"\A{_CLOCK}\z",
+    "TIMESTAMP": rf"\A{_DAY}(?:[ T]{_CLOCK})?\z",
+    "TIMESTAMP_LTZ": rf"\A{_DAY}[ T]{_CLOCK}{_ZONE}\z",
+}
+_MICROS = 1_000_000
+#: The farthest zone from UTC, in minutes.
+_MOST_OFFSET = 18 * 60
+
+
+class TextFault(Exception):
+    """Some text names no value of the type."""
+
+
+def times_of_text(texts: pa.Array, target: AtomicType) -> pa.Array:
+    """Return the values of a DATE, TIME, TIMESTAMP or TIMESTAMP_LTZ column, in `to_arrow` of its type.
+
+    Fractions that are finer than the column's are floored. Raises TextFault or pyarrow.ArrowInvalid for other texts.
+    """
+    wanted = to_arrow(target)
+    if target.root == "DATE":
+        return texts.cast(wanted)
+    found = pc.extract_regex(texts, _FORMS[target.root])
+    if found.null_count != texts.null_count:
+        raise TextFault
+    parts = dict(zip((field.name for field in found.type), found.flatten()))
+    nanos = _whole(pc.utf8_rpad(parts["fraction"], 9, "0"))
+    micros = _seconds(parts) * _MICROS + nanos // 1000
+    validity = texts.is_valid() if texts.null_count else None
+    if wanted == NANO_TIMESTAMP:
+        return nano_timestamps(micros, nanos % 1000, validity)
+    mask = None if validity is None else ~validity.to_numpy(zero_copy_only=False)
+    if target.root == "TIME":
+        return pa.array(micros // 1000, pa.int64(), mask=mask).cast(pa.int32()).cast(wanted)
+    return cast_column(pa.array(micros, pa.int64(), mask=mask).cast(pa.timestamp("us", wanted.tz)), wanted)
+
+
+def _seconds(parts: dict[str, pa.Array]) -> npt.NDArray[np.int64]:
+    """Seconds since the epoch in UTC, 0 for NULL; of a time of day those since midnight."""
+    minute = _filled(parts["minute"], "00:00")
+    second = _filled(pc.utf8_slice_codeunits(parts["second"], 0, 3), ":00")
+    day = parts.get("day", pa.scalar("1970-01-01"))
+    times = pc.binary_join_element_wise(day, " ", minute, second, "").cast(pa.timestamp("s"))
+    seconds: npt.NDArray[np.int64] = pc.fill_null(times.cast(pa.int64()), 0).to_numpy()
+    if "sign" not in parts:
+        return seconds
+    minutes = _whole(_filled(parts["minutes"], "00"))
+    ahead = _whole(_filled(parts["hours"], "00")) * 60 + minutes
+    if ahead.max(initial=0) > _MOST_OFFSET or minutes.max(initial=0) > 59:
+        raise TextFault
+    west = pc.fill_null(pc.equal(parts["sign"], "-"), False).to_numpy(zero_copy_only=False)
+    seconds = seconds - np.where(west, -ahead, ahead) * 60
+    return seconds
+
+
+def _filled(texts: pa.Array, instead: str) -> pa.Array:
+    """The texts with another one for each that is empty."""
+    return pc.if_else(pc.equal(texts, ""), instead, texts)
+
+
+def _whole(digits: pa.Array) -> npt.NDArray[np.int64]:
+    """The numbers of digits, 0 for NULL."""
+    numbers: npt.NDArray[np.int64] = pc.fill_null(digits.cast(pa.int64()), 0).to_numpy()
+    return numbers
+

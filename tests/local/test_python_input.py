@@ -1,0 +1,126 @@
+"""Lists of dicts, dicts of columns and lists of keys are written to a table in its types."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from lakelsm import Catalog, Table
+from lakelsm.errors import InvalidInputError
+
+DAY = dt.date(2026, 1, 1)
+COLUMNS = "id INT, price DECIMAL(10, 2), day DATE"
+ROW = {"id": 1, "price": 1.5, "day": "2026-01-01"}
+
+
+def table_in(path: Path, columns: str = COLUMNS, key: tuple[str, ...] = ("id",), **options: str) -> Table:
+    given = {"bucket": "1", **{name.replace("_", "-"): value for name, value in options.items()}}
+    return Catalog(str(path)).create_table("d.t", columns, primary_key=list(key), options=given)
+
+
+def rows_of(table: Table) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for row in table.to_arrow().to_pylist())
+
+
+def test_rows_as_dicts_are_written_in_the_tables_types(tmp_path: Path) -> None:
+    table = table_in(tmp_path)
+    result = table.write([ROW, {"id": 2, "day": DAY}])
+    assert result.rows == 2 and rows_of(table) == [(1, Decimal("1.50"), DAY), (2, None, DAY)]
+    assert table.write([]).rows == 0 and len(rows_of(table)) == 2
+    table.write([{"ID": 1, "op": "-D", "price": None, "day": None}], row_kind="op")
+    assert rows_of(table) == [(2, None, DAY)]
+    table.overwrite(({"id": 3, "price": 3, "day": None},))
+    assert rows_of(table) == [(3, Decimal("3.00"), None)]
+    table.overwrite([])
+    assert rows_of(table) == []
+
+
+def test_columns_of_many_forms_are_written_together(tmp_path: Path) -> None:
+    days = pd.Series([DAY, DAY])
+    table = table_in(tmp_path, f"{COLUMNS}, s STRING, n BIGINT, o INT")
+    codes = pa.chunked_array([["a"], ["b"]])
+    big = np.array([1, 2], ">i4")
+    price, mixed = np.array([1.5, 2.25]), np.array([None, 7])
+    table.write({"day": days, "id": range(1, 3), "price": price, "s": codes, "n": big, "o": mixed})
+    assert rows_of(table) == [(1, Decimal("1.50"), DAY, "a", 1, None), (2, Decimal("2.25"), DAY, "b", 2, 7)]
+
+
+def test_a_partial_update_has_the_columns_that_some_dict_has(tmp_path: Path) -> None:
+    table = table_in(tmp_path, merge_engine="partial-update")
+    table.write([ROW])
+    table.write([{"id": 1, "price": 2}])
+    assert rows_of(table) == [(1, Decimal("2.00"), DAY)]
+
+
+def test_rows_are_numbered_over_batches_and_the_first_fault_of_all_columns_is_told(tmp_path: Path) -> None:
+    table = table_in(tmp_path)
+    rows = [{**ROW, "id": at} for at in range(70_000)]
+    rows[-1] = {"id": 0, "price": 1.005, "day": DAY}
+    rows[-2] = {"id": 0, "price": 1, "day": "x"}
+    with pytest.raises(InvalidInputError, match="row 69999 of column 'day': 'x' does not fit DATE, which takes text"):
+        table.write(rows)
+    assert rows_of(table) == []
+
+
+REFUSED: list[tuple[Any, str]] = [
+    ([ROW, 5], "row 2 of frame is a int; it must be a dict: pass a list of dicts, or a dict of columns."),
+    ([{**ROW, 7: 1}], "a column's name in frame is 7; it must be a text."),
+    ([{**ROW, "ID": 1}], "has column ID, id more than once"),
+    ([{**ROW, "z": 1}], "The table has no column z"),
+    ([{**ROW, "z": object()}], "column 'z' of frame has no Arrow type: give its values one type"),
+    ([{"id": 1}], "lacks column price, day of the table"),
+    ({}, "lacks column id, price, day of the table"),
+    ({**ROW, "id": [1]}, "column 'price' of frame is 1.5; it must be a list, a numpy array of one dimension, or"),
+    ({**ROW, "id": "ab"}, "column 'id' of frame is 'ab'; it must be a list"),
+    ({"id": np.zeros((2, 2))}, "column 'id' of frame is an array of 2 dimensions; it must be a list"),
+    ({"id": [1], "price": [1, 2]}, "the columns of frame differ in length ('id' has 1, 'price' has 2): give each"),
+    ({"id": np.array(["2026-01-01T10"], "datetime64[h]")}, "column 'id' of frame has no Arrow type: give its values"),
+    ({"id": pa.array(["a"]), 5: [1]}, "a column's name in frame is 5; it must be a text."),
+    ((row for row in [ROW]), "frame is a generator; it must be rows in memory (a list of dicts, a dict of columns, "),
+    ((row for row in [ROW]), ": write list(frame)."),
+    ([{**ROW, "id": "1"}], "row 1 of column 'id': '1' does not fit INT"),
+]
+
+
+def test_what_is_no_rows_is_refused_with_what_to_pass(tmp_path: Path) -> None:
+    table = table_in(tmp_path)
+    for frame, told in REFUSED:
+        with pytest.raises(InvalidInputError, match=re.escape(told)):
+            table.write(frame)
+    assert rows_of(table) == []
+
+
+def test_keys_are_values_or_tuples_or_rows(tmp_path: Path) -> None:
+    table = table_in(tmp_path)
+    for keys in ([7, 8], {7, 8}, range(7, 9), np.array([7, 8]), [{"id": 7}, {"id": 8}], {"id": [7.0, 8]}, [8, 7, 99]):
+        table.write([{**ROW, "id": at} for at in (6, 7, 8)])
+        assert table.delete(keys=keys).matched_rows == 2 and [row[0] for row in rows_of(table)] == [6]
+    assert table.delete(keys=[]).matched_rows == 0
+    for wrong, told in (
+        (7, "write [keys]."),
+        (["a"], "row 1 of column 'id': 'a' does not fit INT"),
+        ([6, 2**40], "row 2 of column 'id': 1099511627776 does not fit INT"),
+        ([6, None], "key column 'id' is NULL"),
+        ([{"id": 6, "price": 1}], "no others; it has price too"),
+    ):
+        with pytest.raises(InvalidInputError, match=re.escape(told)):
+            table.delete(keys=wrong)
+    assert len(rows_of(table)) == 1
+
+
+def test_a_key_of_several_columns_is_a_tuple(tmp_path: Path) -> None:
+    table = table_in(tmp_path, "a INT, day DATE, v INT", ("day", "a"))
+    table.write([{"a": at, "day": DAY, "v": at} for at in range(3)])
+    assert table.delete(keys=[("2026-01-01", 1), (DAY, 2)]).matched_rows == 2
+    assert rows_of(table) == [(0, DAY, 0)]
+    for wrong in ([5], [("2026-01-01",)], [(DAY, 0), (1, 2, 3)], ["ab"]):
+        with pytest.raises(InvalidInputError, match="it must be a tuple of 2 values, those of the primary key day, a"):
+            table.delete(keys=wrong)
