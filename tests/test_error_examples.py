@@ -22,7 +22,7 @@ from lakelsm.format.data_file.file_check import unreadable
 from lakelsm.format.snapshot import CommitKind
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.service.remote_cache import RemoteCache
-from lakelsm.lookup.store.open_file import opened
+from lakelsm.lookup.store.store_file import opened
 from lakelsm.spark.task_errors import error_text, lakelsm_error
 from lakelsm.storage import LocalFileIO
 from tests.commit.commit_table import CommitTable, add, file, hash_index, interfering, upgrade, vector_index

@@ -107,7 +107,7 @@ def test_a_file_of_tests_in_a_room_is_named_after_a_module_or_says_that_it_spans
 
 
 #: Names of classes that lookup/ shares with another file until it is smaller.
-_CLASSES_OF_LOOKUP = frozenset({"ChangesTask", "OpenedTable", "Section", "SortedRows"})
+_CLASSES_OF_LOOKUP = frozenset({"ChangesTask", "OpenedTable"})
 
 
 def test_no_two_classes_have_the_same_name() -> None:

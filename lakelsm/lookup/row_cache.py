@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.lookup.store.key_entries import hashes_of
+from lakelsm.lookup.store.key_index import hashes_of
 from lakelsm.types import DataField, to_arrow
 
 Key = tuple[Any, ...]

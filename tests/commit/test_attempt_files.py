@@ -351,9 +351,9 @@ def test_nothing_else_decides_to_delete_a_tables_files() -> None:
     deleting = re.compile(r"file_io\.delete\(|\.delete_file\(|\bos\.(remove|unlink)\(|\.unlink\(")
     found = {str(path.relative_to(package)) for path in package.rglob("*.py") if deleting.search(path.read_text())}
     # Lookups remove files of their own: those of caches, on this machine, and the addresses and leases of a service.
-    stores = {f"lookup/store/{name}.py" for name in ("arrow_store", "new_file", "piece_file")}
+    stores = {f"lookup/store/{name}.py" for name in ("arrow_store", "store_file")}
     of_caches = {"lookup/cache_directory.py", *stores}
-    of_services = {"lookup/service/service_addresses.py", "lookup/service/server_lease.py"}
+    of_services = {"lookup/service/service_addresses.py"}
     # Of a branch that goes or is replaced: its snapshots, schemas and tags, and no file that they name.
     of_branches = {"maintain/versions/branches.py", "maintain/versions/fast_forward.py"}
     # The storage carries it out; a writer of files takes back those of which nobody knows yet.

@@ -19,7 +19,7 @@ from lakelsm.json_document import parse_object
 from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full.generation import CacheLayout, Generation, GenerationFiles, SealedFile
-from lakelsm.lookup.store.open_file import opened
+from lakelsm.lookup.store.store_file import opened
 
 STATE = "state.json"
 #: What the names of all other files of full caches begin with.

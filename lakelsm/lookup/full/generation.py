@@ -19,7 +19,7 @@ from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.store.arrow_segment import Segment, SegmentRows, SegmentWriter, hashes_path
 from lakelsm.lookup.store.key_index import KeyIndex, write_index
 from lakelsm.lookup.store.keyed_rows import KeyedRows
-from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter, Stamp
+from lakelsm.lookup.store.store_file import Stamp, StoreFile, StoreFileWriter
 from lakelsm.types import DataField, to_arrow
 
 Longs = npt.NDArray[np.int64]
@@ -106,7 +106,8 @@ class Generation:
         dead = None
         if files.dead is not None:
             with _opened(directory, files.dead) as file:
-                dead = np.frombuffer(bytes(file.section(_DEAD).piece(0)), np.uint8)
+                section = file.section(_DEAD)
+                dead = np.frombuffer(bytes(section.bytes(0, section.size)), np.uint8)
         if len(rows) != files.rows or (dead is not None and len(dead) != -(-files.rows // 8)):
             raise indexes[0].file.damaged("it has not the rows that the cache's state says")
         return Generation(files, keyed, dead)
@@ -146,7 +147,7 @@ class Generation:
         """The same generation with more dead rows, each given once; ``name`` is that of the file of all dead ones."""
         bits: Bits = np.zeros(-(-self.files.rows // 8), dtype=np.uint8) if self._dead is None else self._dead.copy()
         np.bitwise_or.at(bits, rows >> 3, np.left_shift(1, rows & 7).astype(np.uint8))
-        with PieceWriter(directory.file(name)) as writer:
+        with StoreFileWriter(directory.file(name)) as writer:
             writer.append(_DEAD, bits)
             seal = writer.finish({})
         old = self.files
@@ -184,8 +185,8 @@ def index_segments(
         index = f"{name}.{key}.index"
         with ExitStack() as stack:
             paths = [hashes_path(directory.file(segment.name), key) for segment in segments]
-            sources = [stack.enter_context(PieceFile(path)) for path in paths]
-            writer = stack.enter_context(PieceWriter(directory.file(index)))
+            sources = [stack.enter_context(StoreFile(path)) for path in paths]
+            writer = stack.enter_context(StoreFileWriter(directory.file(index)))
             facts = write_index(writer, list(zip(sources, rows.first_rows, strict=True)), threads)
             indexes.append(SealedFile(index, writer.finish(facts)))
             whole[index] = writer.stamp
@@ -197,8 +198,8 @@ def index_segments(
     return Generation.open(directory, layout, files, whole)
 
 
-def _opened(directory: CacheDirectory, file: SealedFile, whole: Stamp | None = None) -> PieceFile:
-    opened = PieceFile(directory.file(file.name), whole=whole)
+def _opened(directory: CacheDirectory, file: SealedFile, whole: Stamp | None = None) -> StoreFile:
+    opened = StoreFile(directory.file(file.name), whole=whole)
     if opened.seal != file.seal:
         raise opened.damaged("it is another file than the cache's state names")
     return opened

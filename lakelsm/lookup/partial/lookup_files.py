@@ -23,7 +23,7 @@ from lakelsm.lookup.cache import FoundRows, LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
 from lakelsm.lookup.partial.store_build import StoreBuild, StoredColumns, warn_of
-from lakelsm.lookup.store.lookup_store import LookupStore, SingleKeyStore, StoreFormat
+from lakelsm.lookup.store.lookup_store import LookupStore, StoreFormat
 from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.lookup.store.sort_store import SortStoreFormat
 from lakelsm.merge.merge_unit import RunFile
@@ -44,7 +44,6 @@ class _OpenFile:
     name: str
     path: str
     _: KW_ONLY
-    single: SingleKeyStore | None
     used: float
     leases: int = 0
     dropped: bool = False
@@ -115,7 +114,7 @@ class LookupFiles:
         return found
 
     def find_one(self, file: RunFile, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
-        """What a data file has of one key, as `SingleKeyStore.find_one` has it; None where its store cannot tell.
+        """What a data file has of one key, as `LookupStore.find_one` has it; None where its store cannot tell.
 
         Whatever is wrong is left to `find`.
         """
@@ -123,7 +122,7 @@ class LookupFiles:
         if one is None:
             return None
         try:
-            return None if one.single is None else one.single.find_one(key)
+            return one.store.find_one(key)
         except CorruptStoreError:
             return None
         finally:
@@ -225,8 +224,7 @@ class LookupFiles:
             self.directory.discard(name)
             self._build({name: file}, runner, copies=False)
             store = self._store(name, file)
-        single = store if isinstance(store, SingleKeyStore) else None
-        one = _OpenFile(store, name, file.path, single=single, used=self.surroundings.monotonic(), leases=1)
+        one = _OpenFile(store, name, file.path, used=self.surroundings.monotonic(), leases=1)
         with self._lock:
             other = self._open.get(name)
             if other is not None:

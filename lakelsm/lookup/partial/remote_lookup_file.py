@@ -20,10 +20,10 @@ from lakelsm.format.row.binary_row import decode_rows
 from lakelsm.format.row.compacted_row import decode_compacted, require_compacted_type
 from lakelsm.format.row.row_bytes import RowBytes, check_rows
 from lakelsm.lookup.store.lookup_store import StoreLayout
-from lakelsm.lookup.store.new_file import new_file
 from lakelsm.lookup.store.persisted_values import PersistedValues, ValueProcessor
 from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.lookup.store.sort_store import SortStore
+from lakelsm.lookup.store.store_file import new_file
 from lakelsm.merge.key_order import order_keys
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import DataField, same_layout

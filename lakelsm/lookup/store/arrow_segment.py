@@ -1,15 +1,15 @@
-"""Segments: rows in files of Arrow record batches, in the order in which they were written, found by their place.
+"""Segments: rows in files of Arrow record batches, in the order in which they were written, found by their numbers.
 
-A segment is written in one pass; a row's place is its number in that order. `SegmentRows` are the rows of several
-segments, one after the other: a row's number there is its place and the rows of the segments before. For each of its
-keys a segment's writer also leaves a file of the hashes of the rows' keys, of which `key_index` makes an index.
+A segment is a `StoreFile` with a stream of Arrow's IPC format, whose record batches are mapped. `SegmentRows` are the
+rows of several segments, one after the other: a row's number there is that in its segment plus the rows of those before.
 """
 
 from __future__ import annotations
 
-import base64
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from io import RawIOBase
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,25 +22,23 @@ import pyarrow.compute as pc
 from lakelsm.format.data_file.column_evolution import cast_column
 from lakelsm.format.row.binary_row_slots import primitive_values
 from lakelsm.lookup.cache import no_python_time
-from lakelsm.lookup.store.key_entries import KeyEntries
-from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter, Section, Stamp
+from lakelsm.lookup.store.key_index import EntryWriter
+from lakelsm.lookup.store.store_file import Stamp, StoreFile, StoreFileWriter
 from lakelsm.types import DataField, shown_arrow, to_arrow
 
 Longs = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-CHUNKS = "chunks"
+_ROWS = "rows"
 #: What Arrow says of columns of more than 2 GiB, or of lists of more than 2^31 values.
 TOO_LARGE = (pa.ArrowInvalid, pa.ArrowIndexError)
 #: Rows and bytes of a record batch, which is checked as one: a batch of one row may be larger.
 CHUNK_ROWS = 1 << 18
 CHUNK_BYTES = 16 << 20
-#: Bytes that end a stream of record batches.
-_STREAM_END = 8
 
 
 class SegmentWriter:
-    """Writes rows to a new file, and the hashes of each of their keys to a file beside it (`hashes_path`).
+    """Writes rows to a new file, and the index entries of each of their keys to a file beside it (`hashes_path`).
 
     ``fields`` are the rows' columns, ``keys`` those of each key. Memory: about three record batches. Leaving the context
     without `finish` deletes the files. Raises StorageError where the file system takes no more.
@@ -48,14 +46,12 @@ class SegmentWriter:
 
     def __init__(self, path: Path, fields: Sequence[DataField], keys: Sequence[Sequence[DataField]]) -> None:
         self.rows = 0
-        self._chunks = ChunkWriter(PieceWriter(path), fields)
-        self._entries: list[KeyEntries] = []
-        try:
-            for number, fields in enumerate(keys):
-                self._entries.append(KeyEntries(PieceWriter(hashes_path(path, number)), fields))
-        except BaseException as error:
-            self.__exit__(type(error), error, None)
-            raise
+        with ExitStack() as opened:
+            self._file = opened.enter_context(StoreFileWriter(path))
+            self._batches = RecordBatchWriter(self._file, fields)
+            beside = [opened.enter_context(StoreFileWriter(hashes_path(path, number))) for number in range(len(keys))]
+            self._entries = [EntryWriter(file, key) for file, key in zip(beside, keys)]
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> SegmentWriter:
         return self
@@ -63,27 +59,25 @@ class SegmentWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for file in (self._chunks.file, *(entries.file for entries in self._entries)):
-            file.__exit__(kind, error, trace)
+        self._opened.close()
 
     def write(self, rows: pa.Table) -> None:
         """Add rows: their columns are found by name, and in stored types."""
         for entries in self._entries:
-            entries.add(self.rows, rows)
-        self._chunks.add(rows)
+            entries.add(rows)
+        self._batches.add(rows)
         self.rows += len(rows)
 
     def finish(self) -> Stamp:
-        """End the files, which `Segment` and `key_index.write_index` open; return the stamp of the first."""
+        """Complete the files, which `Segment` and `key_index.write_index` open; return the stamp of the first."""
         for entries in self._entries:
-            entries.file.finish({"rows": self.rows})
-        self._chunks.flush()
-        self._chunks.file.finish(self._chunks.facts)
-        return self._chunks.file.stamp
+            entries.finish()
+        self._file.finish(self._batches.finish())
+        return self._file.stamp
 
 
 def hashes_path(path: Path, key: int) -> Path:
-    """The file of the hashes of a segment's key. It is needed for indexes that are yet to be made, and may go after."""
+    """The file of the index entries of a segment's key. It can be deleted once the index is written."""
     return path.with_name(f"{path.name}.{key}.hashes")
 
 
@@ -91,27 +85,23 @@ def _stored_schema(fields: Sequence[DataField]) -> pa.Schema:
     return pa.schema([pa.field(field.name, to_arrow(field.type)) for field in fields])
 
 
-class ChunkWriter:
-    """Rows as record batches of a bounded size, the pieces of a section of a file."""
+class RecordBatchWriter:
+    """Rows as record batches of a bounded size, in a section of a file."""
 
     def __init__(
-        self, file: PieceWriter, fields: Sequence[DataField], watch: Callable[[pa.RecordBatch], None] | None = None
+        self, file: StoreFileWriter, fields: Sequence[DataField], watch: Callable[[pa.RecordBatch], None] | None = None
     ) -> None:
         """``watch`` is given each record batch when it is written."""
-        self.file = file
+        self._file = file
         self._watch = watch
         self._schema = _stored_schema(fields)
-        self._message = BatchMessage(self._schema)
+        self._sink = _Sink(file)
+        self._stream = pa.ipc.new_stream(pa.PythonFile(self._sink, mode="w"), self._schema)
         self._lengths: list[int] = []
+        self._ends = [self._schema.serialize().size]
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
         self._waiting_bytes = 0
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What `Segment` needs to know of the record batches."""
-        schema = base64.b64encode(self._schema.serialize().to_pybytes()).decode()
-        return {"schema": schema, "lengths": self._lengths}
 
     def add(self, rows: pa.Table) -> None:
         """Add rows, which are written once they fill a record batch."""
@@ -123,10 +113,20 @@ class ChunkWriter:
             self._waiting_rows += len(part)
             self._waiting_bytes += part.nbytes
             if self._waiting_rows >= CHUNK_ROWS or self._waiting_bytes >= CHUNK_BYTES:
-                self.flush()
+                self._flush()
 
-    def flush(self) -> None:
-        """Write the rows that wait."""
+    def finish(self) -> dict[str, Any]:
+        """Write the rows that wait, and end the stream; return the facts that `Segment` needs."""
+        self._flush()
+        self._stream.close()
+        return {"lengths": self._lengths, "ends": self._ends}
+
+    def written(self) -> Iterator[pa.RecordBatch]:
+        """The record batches that were written, read back."""
+        for start, end in zip(self._ends, self._ends[1:]):
+            yield pa.ipc.read_record_batch(pa.py_buffer(self._file.read_at(_ROWS, start, end - start)), self._schema)
+
+    def _flush(self) -> None:
         if self._waiting:
             rows = pa.concat_tables(self._waiting)
             self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
@@ -141,69 +141,61 @@ class ChunkWriter:
         (batch,) = rows.combine_chunks().to_batches()
         if self._watch is not None:
             self._watch(batch)
-        self.file.append(CHUNKS, self._message.of(batch))
+        self._stream.write_batch(batch)
         self._lengths.append(len(batch))
-
-    def written(self) -> Iterator[pa.RecordBatch]:
-        """The record batches that were written, read back."""
-        for piece in self.file.pieces(CHUNKS):
-            data = self.file.read_at(piece.start, piece.size)
-            yield pa.ipc.read_record_batch(pa.py_buffer(data), self._schema)
+        self._ends.append(self._sink.size)
 
 
-class BatchMessage:
-    """Record batches as `pa.RecordBatch.serialize` has them, one after the other in the same memory.
+class _Sink(RawIOBase):
+    """Where Arrow writes a stream: a section of a file."""
 
-    New memory for each takes several times as long as the copy itself: the system clears it page by page.
-    """
+    def __init__(self, file: StoreFileWriter) -> None:
+        self._file = file
+        self.size = 0
 
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
-        self._around = schema.serialize().size + _STREAM_END
-        self._memory = pa.allocate_buffer(0)
+    def writable(self) -> bool:
+        """It can be written."""
+        return True
 
-    def of(self, batch: pa.RecordBatch) -> memoryview:
-        """The bytes of a record batch, until the next one is asked for."""
-        size = pa.ipc.get_record_batch_size(batch)
-        if size + self._around > self._memory.size:
-            self._memory = pa.allocate_buffer(size + self._around)
-        sink = pa.FixedSizeBufferWriter(self._memory)
-        with pa.ipc.new_stream(sink, self._schema) as stream:  # Which begins with the schema.
-            stream.write_batch(batch)
-            end = sink.tell()
-        return memoryview(self._memory)[end - size : end]
+    def tell(self) -> int:
+        """The bytes that were written."""
+        return self.size
+
+    def write(self, data: Any) -> int:
+        """Append some bytes."""
+        size = memoryview(data).nbytes
+        self._file.append(_ROWS, data)
+        self.size += size
+        return size
 
 
 class Segment:
     """The rows of a file. Several threads, and processes that were forked, may read them."""
 
-    def __init__(self, file: PieceFile) -> None:
-        """``file`` has what a `SegmentWriter` or an `ArrowStoreFormat` wrote; raises CorruptStoreError where not."""
+    def __init__(self, file: StoreFile) -> None:
+        """``file`` has what a `RecordBatchWriter` wrote; raises CorruptStoreError where not."""
         self.file = file
-        try:
-            schema = base64.b64decode(file.facts["schema"])
-            self.lengths = [int(length) for length in file.facts["lengths"]]
-        except (KeyError, ValueError) as error:
-            raise file.damaged("it has no rows") from error
-        self.schema = pa.ipc.read_schema(pa.py_buffer(schema))
+        self._section = file.section(_ROWS)
+        if "lengths" not in file.facts:
+            raise file.damaged("it has no rows")
+        self.lengths: list[int] = file.facts["lengths"]
+        self._ends: list[int] = file.facts["ends"]
+        self.schema = pa.ipc.read_schema(pa.py_buffer(self._section.bytes(0, self._ends[0])))
         self.rows = sum(self.lengths)
-        self._section: Section = file.section(CHUNKS)
         self._chunks: list[dict[str, pa.Array] | None] = [None] * len(self.lengths)
 
     @staticmethod
     def open(path: Path, whole: Stamp | None = None) -> Segment:
-        """Open a file, see `PieceFile`. Raises CorruptStoreError for one that is missing or damaged."""
-        return Segment(PieceFile(path, whole=whole))
+        """Open a file, see `StoreFile`. Raises CorruptStoreError for one that is missing or damaged."""
+        return Segment(StoreFile(path, whole=whole))
 
     def chunk(self, number: int) -> dict[str, pa.Array]:
         """The columns of a record batch, which are mapped: only copies of what they have are to be handed out."""
-        self._section.check(number)
+        start, end = self._ends[number], self._ends[number + 1]
+        self._section.check(start, end)
         chunk = self._chunks[number]
         if chunk is None:
-            start, size, _ = self._section.pieces[number]
-            batch = pa.ipc.read_record_batch(pa.py_buffer(self.file.bytes_at(start, size)), self.schema)
-            if len(batch) != self.lengths[number]:
-                raise self.file.damaged(f"record batch {number} has {len(batch)} rows instead of {self.lengths[number]}")
+            batch = pa.ipc.read_record_batch(pa.py_buffer(self._section.bytes(start, end)), self.schema)
             chunk = self._chunks[number] = dict(zip(self.schema.names, batch.columns, strict=True))
         return chunk
 

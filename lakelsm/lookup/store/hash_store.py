@@ -4,7 +4,7 @@ As there: keys and values are row bytes, keys are grouped by their length, each 
 addressing, values lie apart from them in pages that are compressed, and a bloom filter is asked first. Otherwise than
 there: slots are in the order of hashes (`hash_slots`), so that a file is written in one pass from runs that were sorted
 in bounded memory; pages are of values alone, so that slots are read where they lie; and every part has a checksum
-(`piece_file`). The format is lakelsm's own, as Java's was private to its caches.
+(`store_file`). The format is lakelsm's own, as Java's was private to its caches.
 """
 
 from __future__ import annotations
@@ -29,19 +29,17 @@ from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.block_cache import BlockCache
 from lakelsm.lookup.store.hash_slots import filled_slots, find_places, home_count, homes_of
 from lakelsm.lookup.store.key_runs import KeyRuns
-from lakelsm.lookup.store.lookup_store import StoreLayout
-from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter, Section
+from lakelsm.lookup.store.lookup_store import LookupStore, StoreLayout
 from lakelsm.lookup.store.store_bloom import StoreBloom
+from lakelsm.lookup.store.store_file import FileSection, StoreFile, StoreFileWriter
 from lakelsm.lookup.store.value_pages import ValuePages, ValueWriter, row_words
 from lakelsm.options.lookup_options import LookupOptions
 from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataField, to_arrow
 
 Longs = npt.NDArray[np.int64]
 
-_KIND = "hash-1"
-_VALUES, _BLOOM = "values", "bloom"
-#: Bytes of slots that are checked as one.
-_PIECE_BYTES = 1 << 16
+_KIND = "hash-2"
+_BLOOM = "bloom"
 #: Rows that are encoded, and keys that are asked for, at once.
 _BLOCK_ROWS = 1 << 16
 _ASKED_ROWS = 1 << 18
@@ -83,10 +81,10 @@ class HashStoreFormat:
                     f"Column '{field.name}' is {field.type.sql()}: 'hash' stores have no values of this type. Set "
                     "'lookup.local-file-type' to 'arrow', or leave the column out."
                 )
-        with KeyRuns(path) as keys, PieceWriter(path) as file:
+        with KeyRuns(path) as keys, StoreFileWriter(path) as file:
             length = _value_length(layout.values)
             page_words = self.page_bytes // 8
-            values = ValueWriter(file, _VALUES, page_words=page_words, compression=self.compression, length=length)
+            values = ValueWriter(file, page_words=page_words, compression=self.compression, length=length)
             for table in rows:
                 for block in _blocks(table, _BLOCK_ROWS):
                     _add_rows(block, layout, keys, values)
@@ -96,13 +94,13 @@ class HashStoreFormat:
 
     def open(self, path: Path, layout: StoreLayout) -> HashStore:
         """As `lookup_store.StoreFormat.open`."""
-        file = PieceFile(path)
+        file = StoreFile(path)
         if file.facts.get("kind") != _KIND or file.facts.get("mark") != layout.mark.hex():
             file.close()
             raise file.damaged("it has other rows or columns than it should, or is of another version")
         return HashStore(file, layout, self.cache)
 
-    def _write_keys(self, file: PieceWriter, keys: KeyRuns) -> dict[str, Any]:
+    def _write_keys(self, file: StoreFileWriter, keys: KeyRuns) -> dict[str, Any]:
         """Write the slots of each length of keys, and the bloom filter; return what a reader must know of them."""
         counts = {length: keys.count(length) for length in keys.lengths()}
         homes = {length: home_count(count, self.load_factor) for length, count in counts.items()}
@@ -115,19 +113,19 @@ class HashStoreFormat:
         return {"rows": sum(counts.values()), "homes": list(homes.items())}
 
 
-class HashStore:
+class HashStore(LookupStore):
     """An open hash store."""
 
-    def __init__(self, file: PieceFile, layout: StoreLayout, cache: BlockCache) -> None:
+    def __init__(self, file: StoreFile, layout: StoreLayout, cache: BlockCache) -> None:
         facts = file.facts
         self._file = file
         self._layout = layout
         self._schema = pa.schema([(field.name, to_arrow(field.type)) for field in layout.values])
         self._tables = [_SlotTable.of(file, length, homes) for length, homes in facts["homes"]]
         self._bloom_section = file.section(_BLOOM)
-        self._bloom = StoreBloom(self._bloom_section.whole(np.uint8), facts["rows"])
+        self._bloom = StoreBloom(self._bloom_section.array(np.uint8), facts["rows"])
         self._values = ValuePages(
-            file.section(_VALUES),
+            file,
             cache,
             words=facts["words"],
             page_words=facts["page_words"],
@@ -173,9 +171,9 @@ class HashStore:
 
     def _may_have(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """For each hash, False where the bloom filter, if there is one, knows that no key has it."""
-        if not self._bloom_section.pieces:
+        if not self._bloom_section.size:
             return np.ones(len(hashes), bool)
-        self._bloom_section.check(0)
+        self._bloom_section.check(0, self._bloom_section.size)
         return self._bloom.may_have(hashes)
 
     def _found(self, places: Longs) -> pa.Table:
@@ -201,31 +199,24 @@ class _SlotTable:
 
     length: int
     homes: int
-    section: Section
+    section: FileSection
     slots: npt.NDArray[np.uint64]
 
     @staticmethod
-    def of(file: PieceFile, length: int, homes: int) -> _SlotTable:
+    def of(file: StoreFile, length: int, homes: int) -> _SlotTable:
         section = file.section(_slots(length))
-        return _SlotTable(length, homes, section, section.whole(np.uint64).reshape(-1, length + 1))
+        return _SlotTable(length, homes, section, section.array(np.uint64).reshape(-1, length + 1))
 
     def check(self, slots: Longs) -> None:
         """Compare the slots with their checksums before they are read."""
-        self.section.check_values(slots, slots, 8 * (self.length + 1))
+        self.section.check_values(slots, slots + 1, 8 * (self.length + 1))
 
 
-def _written_slots(file: PieceWriter, keys: KeyRuns, length: int, homes: int) -> Iterator[Hashes]:
+def _written_slots(file: StoreFileWriter, keys: KeyRuns, length: int, homes: int) -> Iterator[Hashes]:
     """Write the slots of the keys of a length; return the keys' hashes, some at a time."""
-    rest = b""
     for hashes, slots in filled_slots(keys.ordered(length), homes):
-        data = memoryview(rest + slots.tobytes())
-        whole = len(data) - len(data) % _PIECE_BYTES
-        for start in range(0, whole, _PIECE_BYTES):
-            file.append(_slots(length), data[start : start + _PIECE_BYTES])
-        rest = bytes(data[whole:])
+        file.append(_slots(length), slots)
         yield hashes
-    if rest:
-        file.append(_slots(length), rest)
 
 
 def _add_rows(rows: pa.Table, layout: StoreLayout, keys: KeyRuns, values: ValueWriter) -> None:

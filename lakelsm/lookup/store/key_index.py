@@ -1,16 +1,18 @@
 """The index of a key: which rows may have it, by the 32-bit hash of the key.
 
-`write_index` sorts the entries (`key_entries`) of one or several files of rows: hash first, then row. They are parted by
-their leading bits into files' regions, which are then sorted one by one, so that memory is bounded by a part and not by
-the rows, and parts may be sorted in threads. A directory has the place of the first entry of each value of the leading
-bits, about as many as there are entries: a key is found by one look into the directory and one at the entries there.
+An entry is the hash of a key and the number of its row, in 64 bits. The hash is the one of buckets
+(`lakelsm.format.row.bucket_hash`), of values in one form: of floats 0.0 for -0.0, and one NaN, as keys are equal by their
+order (`lakelsm.merge.key_order`). Where a part of the key is NULL, the row has no entry. A key may have many rows.
 
-Keys of one hash are told apart by who asks (`keyed_rows`). A key may have many rows.
+`write_index` sorts the entries of one or several files of rows. They are parted by their leading bits into regions of the
+index, which are then sorted one by one, so that memory is bounded by a part and not by the rows, and parts may be sorted
+in threads. A directory has the place of the first entry of each value of the leading bits, about as many as there are
+entries: a key is found by one look into the directory and one at the entries there. Keys of one hash are told apart by
+their columns (`keyed_rows`).
 """
 
 from __future__ import annotations
 
-import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,20 +20,28 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from lakelsm.lookup.store.key_entries import ENTRIES, Entries, check_rows
-from lakelsm.lookup.store.piece_file import Piece, PieceFile, PieceWriter
+from lakelsm.errors import InvalidInputError
+from lakelsm.format.row.bucket_hash import key_hashes
+from lakelsm.local.arrow_rows import one_bit_pattern
+from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
+from lakelsm.types import DataField
 
 Longs = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint32]
+Entries = npt.NDArray[np.uint64]
 
+_ENTRIES = "entries"
 _DIRECTORY = "directory"
 _SORTED = "index"
+#: An index has row numbers of 32 bits.
+MOST_ROWS = (1 << 32) - 1
 #: Entries of a part, which is sorted in memory, and of a block, which is parted in memory.
 _PART_ENTRIES = 1 << 17
 _BLOCK_ENTRIES = 1 << 18
 _MOST_PART_BITS = 12
-_PIECE_BYTES = 1 << 20
 #: Entries of one value of the leading bits up to which they are compared one by one.
 _FEW = 8
 #: Entries up to which an index has a filter in memory, and the least bits of it for each: one hash of 16 passes in vain.
@@ -41,20 +51,67 @@ _FILTER_BITS = 16
 _BLOCK_HASHES = 1 << 13
 
 
-def write_index(file: PieceWriter, sources: Sequence[tuple[PieceFile, int]], threads: int = 1) -> dict[str, Any]:
+class EntryWriter:
+    """Writes the entries of one key of rows, in the order of the rows, to a file."""
+
+    def __init__(self, file: StoreFileWriter, key: Sequence[DataField]) -> None:
+        self._file = file
+        self._key = tuple(key)
+        self._rows = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Write the entries of the next rows. Raises InvalidInputError for more rows than an index can number."""
+        check_rows(self._rows + len(rows))
+        for start in range(0, len(rows), _BLOCK_ENTRIES):
+            block = rows.slice(start, _BLOCK_ENTRIES)
+            self._file.append(_ENTRIES, key_entries(self._rows + start, block, self._key))
+        self._rows += len(rows)
+
+    def finish(self) -> None:
+        """Complete the file, for `write_index`."""
+        self._file.finish({"rows": self._rows})
+
+
+def check_rows(rows: int) -> None:
+    """Raise InvalidInputError where rows are more than an index can number."""
+    if rows > MOST_ROWS:
+        raise InvalidInputError(
+            f"a lookup of {rows} rows at once: an index has {MOST_ROWS} at most. Look up in fewer partitions or "
+            "buckets, or with 'lookup.cache' = 'partial'."
+        )
+
+
+def key_entries(first_row: int, rows: pa.Table, key: Sequence[DataField]) -> Entries:
+    """The entries of rows whose numbers begin with ``first_row``."""
+    entries = hashes_of(rows, key).astype(np.uint64)
+    entries <<= np.uint64(32)
+    entries |= np.arange(first_row, first_row + len(rows), dtype=np.uint64)
+    columns = [rows.column(field.name) for field in key]
+    if any(column.null_count for column in columns):
+        return entries[np.logical_and.reduce([pc.is_valid(column).to_numpy() for column in columns])]
+    return entries
+
+
+def hashes_of(rows: pa.Table, key: Sequence[DataField]) -> Hashes:
+    """The hashes of the keys of rows."""
+    columns = [one_bit_pattern(rows.column(field.name), zeros=False) for field in key]
+    return key_hashes(columns, [field.type for field in key]).view(np.uint32)
+
+
+def write_index(file: StoreFileWriter, sources: Sequence[tuple[StoreFile, int]], threads: int = 1) -> dict[str, Any]:
     """Write the index of the entries of files, each with the number of its first row; return its facts.
 
-    The facts are for `PieceWriter.finish`, alone or among others: `KeyIndex` is given them. Memory: 8 MB,
+    The facts are for `StoreFileWriter.finish`, alone or among others: `KeyIndex` is given them. Memory: 8 MB,
     and for each thread 5 MB, or more where a larger share of the rows has one key.
     """
     return _IndexWriter(file, sources).write(threads)
 
 
 class _IndexWriter:
-    def __init__(self, file: PieceWriter, sources: Sequence[tuple[PieceFile, int]]) -> None:
+    def __init__(self, file: StoreFileWriter, sources: Sequence[tuple[StoreFile, int]]) -> None:
         self._file = file
         self._sources = sources
-        self._entries = sum(piece.size for source, _ in sources for piece in source.section(ENTRIES).pieces) // 8
+        self._entries = sum(source.section(_ENTRIES).size for source, _ in sources) // 8
         self._rows = max((first + int(source.facts["rows"]) for source, first in sources), default=0)
         check_rows(self._rows)
         bits = max(self._entries - 1, 0).bit_length()
@@ -63,35 +120,25 @@ class _IndexWriter:
 
     def write(self, threads: int) -> dict[str, Any]:
         """Part, sort and write the entries."""
-        self._directory = self._file.reserve(4 * ((1 << self._bits) + 1))
-        self._start = self._file.reserve(8 * self._entries)
+        self._file.reserve(_DIRECTORY, 4 * ((1 << self._bits) + 1))
+        self._file.reserve(_SORTED, 8 * self._entries)
         if self._part_bits:
             ends = self._part()
             with ThreadPoolExecutor(threads) as pool:
-                pieces = list(pool.map(self._sort_part, range(len(ends)), [0, *ends[:-1]], ends))
+                list(pool.map(self._sort_part, range(len(ends)), [0, *ends[:-1]], ends))
         else:
-            blocks = list(self._blocks())
-            pieces = [self._write_part(0, 0, np.concatenate(blocks) if blocks else np.empty(0, np.uint64))]
-        last = np.array([self._entries], dtype=np.uint32)
-        directory = [piece for of_directory, _ in pieces for piece in of_directory]
-        directory.extend(self._write(self._directory + (4 << self._bits), last))
-        self._file.place(_DIRECTORY, directory)
-        self._file.place(_SORTED, [piece for _, of_entries in pieces for piece in of_entries])
+            self._write_part(0, 0, np.concatenate([np.empty(0, np.uint64), *self._blocks()]))
+        self._file.write_at(_DIRECTORY, 4 << self._bits, np.array([self._entries], dtype=np.uint32))
         return {"rows": self._rows, "entries": self._entries, "bits": self._bits}
 
     def _blocks(self) -> Iterator[Entries]:
         """The entries in the order of their rows, many at once: each block is parted into as many writes as parts."""
-        waiting: list[Entries] = []
         for source, first_row in self._sources:
-            section = source.section(ENTRIES)
-            for number in range(len(section.pieces)):
-                source.check()
-                waiting.append(np.frombuffer(section.piece(number), np.uint64) + np.uint64(first_row))
-                if sum(map(len, waiting)) >= _BLOCK_ENTRIES:
-                    yield np.concatenate(waiting)
-                    waiting = []
-        if waiting:
-            yield np.concatenate(waiting)
+            source.check()
+            section = source.section(_ENTRIES)
+            for start in range(0, section.size, 8 * _BLOCK_ENTRIES):
+                block = section.bytes(start, min(start + 8 * _BLOCK_ENTRIES, section.size))
+                yield np.frombuffer(block, np.uint64) + np.uint64(first_row)
 
     def _part(self) -> list[int]:
         """Write the entries to the regions of their parts; return where the parts end."""
@@ -108,26 +155,24 @@ class _IndexWriter:
             start = 0
             for number, count in enumerate(np.bincount(part, minlength=parts).tolist()):
                 if count:
-                    self._file.write_at(self._start + 8 * cursors[number], block[start : start + count])
+                    self._file.write_at(_SORTED, 8 * cursors[number], block[start : start + count])
                     cursors[number] += count
                     start += count
         return [int(end) for end in ends]
 
-    def _sort_part(self, part: int, first: int, stop: int) -> tuple[list[Piece], list[Piece]]:
-        data = self._file.read_at(self._start + 8 * first, 8 * (stop - first))
-        return self._write_part(part, first, np.frombuffer(data, np.uint64))
+    def _sort_part(self, part: int, first: int, stop: int) -> None:
+        data = self._file.read_at(_SORTED, 8 * first, 8 * (stop - first))
+        self._write_part(part, first, np.frombuffer(data, np.uint64))
 
-    def _write_part(self, part: int, first: int, entries: Entries) -> tuple[list[Piece], list[Piece]]:
-        """Write the entries of a part, sorted, and its share of the directory; return the pieces of both."""
+    def _write_part(self, part: int, first: int, entries: Entries) -> None:
+        """Write the entries of a part, sorted, and its share of the directory."""
         entries = self._sorted(entries)
         slots = 1 << (self._bits - self._part_bits)
         slot = (entries >> np.uint64(64 - self._bits)) if self._bits else np.zeros(len(entries), np.uint64)
         counts = np.bincount((slot - np.uint64(part * slots)).astype(np.intp), minlength=slots)
         starts = (first + np.cumsum(counts) - counts).astype(np.uint32)
-        return (
-            self._write(self._directory + 4 * part * slots, starts),
-            self._write(self._start + 8 * first, entries),
-        )
+        self._file.write_at(_DIRECTORY, 4 * part * slots, starts)
+        self._file.write_at(_SORTED, 8 * first, entries)
 
     def _sorted(self, entries: Entries) -> Entries:
         """The entries of a part, which come in the order of their rows, in order.
@@ -140,12 +185,6 @@ class _IndexWriter:
         entries.sort(kind="stable")
         return entries
 
-    def _write(self, start: int, values: npt.NDArray[Any]) -> list[Piece]:
-        self._file.write_at(start, values)
-        data = values.view(np.uint8).data
-        pieces = (data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES))
-        return [Piece(start + _PIECE_BYTES * at, len(piece), zlib.crc32(piece)) for at, piece in enumerate(pieces)]
-
 
 class KeyIndex:
     """An index that is open. Several threads, and processes that were forked, may ask it.
@@ -153,15 +192,15 @@ class KeyIndex:
     ``rows`` are those of the files that it was made of, ``entries`` those of them that have a key.
     """
 
-    def __init__(self, file: PieceFile, facts: dict[str, Any]) -> None:
+    def __init__(self, file: StoreFile, facts: dict[str, Any]) -> None:
         """``facts`` are those that `write_index` returned when the file was written."""
         self.file = file
         self.rows = int(facts["rows"])
         self.entries = int(facts["entries"])
         self._bits = int(facts["bits"])
         self._sections = file.section(_DIRECTORY), file.section(_SORTED)
-        self._directory = self._sections[0].whole(np.uint32)
-        self._sorted = self._sections[1].whole(np.uint64)
+        self._directory = self._sections[0].array(np.uint32)
+        self._sorted = self._sections[1].array(np.uint64)
         if len(self._directory) != (1 << self._bits) + 1 or len(self._sorted) != self.entries:
             raise file.damaged("its index is not whole")
         self._places = self._directory.data
@@ -172,7 +211,7 @@ class KeyIndex:
     def candidates(self, hashes: Hashes) -> tuple[Longs, Longs]:
         """The rows of each hash: the places of the hashes that have rows, ascending, and those rows, ascending too.
 
-        A hash that has several rows comes as often. The caller looks at the file's stamp before (`PieceFile.check`).
+        A hash that has several rows comes as often. The caller looks at the file's stamp before (`StoreFile.check`).
         """
         blocks = [self._block(hashes, start) for start in range(0, max(len(hashes), 1), _BLOCK_HASHES)]
         return np.concatenate([probes for probes, _ in blocks]), np.concatenate([rows for _, rows in blocks])
@@ -181,12 +220,10 @@ class KeyIndex:
         hashes = every[start : start + _BLOCK_HASHES]
         slots = (hashes >> np.uint32(32 - self._bits)).astype(np.int64) if self._bits else np.zeros(len(hashes), np.int64)
         directory, entries = self._sections
-        directory.check_values(slots, slots + 1, 4)
+        directory.check_values(slots, slots + 2, 4)
         first = self._directory.take(slots).astype(np.int64)
         stop = self._directory.take(slots + 1).astype(np.int64)
-        if not entries.is_checked:
-            some = stop > first
-            entries.check_values(first[some], stop[some] - 1, 8)
+        entries.check_values(first, stop, 8)
         counts = stop - first
         if len(counts) and int(counts.max()) > _FEW:
             self._narrow(hashes, first, stop)
@@ -203,11 +240,11 @@ class KeyIndex:
         """The rows of one hash, ascending. The caller looks at the file's stamp before."""
         slot = key_hash >> (32 - self._bits)
         directory, entries = self._sections
-        directory.check_value(slot, slot + 1, 4)
+        directory.check(4 * slot, 4 * slot + 8)
         first, stop = self._places[slot], self._places[slot + 1]
         if first == stop:
             return []
-        entries.check_value(first, stop - 1, 8)
+        entries.check(8 * first, 8 * stop)
         low = key_hash << 32
         if stop - first > _FEW:
             first = bisect_left(self._numbers, low, first, stop)
@@ -229,8 +266,7 @@ class KeyIndex:
 
     def _filtered(self) -> bytes:
         self.file.check()
-        if self.entries:
-            self._sections[1].check_values(np.array([0]), np.array([self.entries - 1]), 8)
+        self._sections[1].check(0, self._sections[1].size)
         has = np.zeros(1 << (32 - self._filter_shift), dtype=bool)
         has[(self._sorted >> np.uint64(32 + self._filter_shift)).astype(np.intp)] = True
         return np.packbits(has, bitorder="little").tobytes()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -47,16 +47,15 @@ class LookupStore(Protocol):
         values. Raises CorruptStoreError for a damaged file; it never gives a wrong row.
         """
 
+    def find_one(self, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+        """The layout's values, as users get them, of the rows of one key, which is as `pa.Array.to_pylist` has it.
+
+        None where the store can only be asked by `find`. Errors are those of `find`.
+        """
+        return None
+
     def close(self) -> None:
         """Close the file; the file itself stays."""
-
-
-@runtime_checkable
-class SingleKeyStore(LookupStore, Protocol):
-    """A store that finds one key without arrays."""
-
-    def find_one(self, key: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """The layout's values, as users get them, of the rows of one key, which is as `pa.Array.to_pylist` has it."""
 
 
 class StoreFormat(Protocol):

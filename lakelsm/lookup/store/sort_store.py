@@ -20,12 +20,12 @@ from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted,
 from lakelsm.format.row.row_bytes import RowBytes, check_rows
 from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.block_cache import BlockCache
-from lakelsm.lookup.store.lookup_store import StoreLayout
-from lakelsm.lookup.store.new_file import new_file
+from lakelsm.lookup.store.lookup_store import LookupStore, StoreLayout
 from lakelsm.lookup.store.persisted_values import CompactedValues, ValueForm
 from lakelsm.lookup.store.sort_block import BlockCompression, BlockGroup, Bytes
 from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter
+from lakelsm.lookup.store.store_file import new_file
 from lakelsm.merge.key_order import order_keys, stable_order
 from lakelsm.options.lookup_options import LookupOptions
 from lakelsm.types import DataField, DataType, contiguous, to_arrow
@@ -75,7 +75,7 @@ class SortStoreFormat:
         return SortStore(SortFileReader(path, self.cache, layout.mark), layout, CompactedValues(layout.values))
 
 
-class SortStore:
+class SortStore(LookupStore):
     """An open sort store, whose ``values`` may have more columns than the layout."""
 
     def __init__(self, reader: SortFileReader, layout: StoreLayout, values: ValueForm) -> None:

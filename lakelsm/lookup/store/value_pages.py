@@ -14,11 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.lookup.store.block_cache import BlockCache
-from lakelsm.lookup.store.piece_file import PieceWriter, Section
+from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 
 Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
+_PAGES, _PAGE_ENDS = "values", "value-ends"
 _CODECS = {"zstd": "zstd", "lz4": "lz4_raw"}
 #: Bytes of pages that are put together at once.
 _AT_ONCE = 16 << 20
@@ -31,12 +32,12 @@ def row_words(rows: pa.BinaryArray) -> tuple[Longs, Words]:
 
 
 class ValueWriter:
-    """Writes the stream as pieces of a section. ``length`` is the length of each value in words, None where it varies."""
+    """Writes the stream to a file. ``length`` is the length of each value in words, None where it varies."""
 
-    def __init__(self, file: PieceWriter, section: str, *, page_words: int, compression: str, length: int | None) -> None:
+    def __init__(self, file: StoreFileWriter, *, page_words: int, compression: str, length: int | None) -> None:
         self.words = 0
         self._file = file
-        self._section = section
+        self._ends = [0]
         self._page_words = page_words
         self._codec = _codec(compression)
         self._length = length
@@ -63,9 +64,10 @@ class ValueWriter:
         return places
 
     def finish(self) -> None:
-        """Write what is left."""
+        """Write what is left, and where the pages end."""
         if len(self._rest):
             self._write(self._rest)
+        self._file.append(_PAGE_ENDS, np.array(self._ends, np.int64))
 
     def _write(self, page: Words) -> None:
         """A page that compression saves less than an eighth of is kept as it is, and known by its size."""
@@ -73,7 +75,8 @@ class ValueWriter:
         if self._codec is not None:
             packed = self._codec.compress(data)
             data = packed if packed.size < data.size - data.size // 8 else data
-        self._file.append(self._section, data)
+        self._file.append(_PAGES, data)
+        self._ends.append(self._ends[-1] + data.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +101,11 @@ class ValuePages:
     """The stream of an open store. Pages that are decoded stay in the cache, up to its bound."""
 
     def __init__(
-        self, section: Section, cache: BlockCache, *, words: int, page_words: int, compression: str, length: int | None
+        self, file: StoreFile, cache: BlockCache, *, words: int, page_words: int, compression: str, length: int | None
     ) -> None:
-        self._section = section
+        self._pages = file.section(_PAGES)
+        ends = file.section(_PAGE_ENDS)
+        self._ends: list[int] = np.frombuffer(ends.bytes(0, ends.size), np.int64).tolist()
         self._cache = cache
         self._store = cache.new_store()
         self._words = words
@@ -163,7 +168,7 @@ class ValuePages:
     def _page(self, number: int) -> Words:
         page = self._cache.get(self._store, number)
         if page is None:
-            data = self._section.piece(number)
+            data = self._pages.bytes(self._ends[number], self._ends[number + 1])
             size = 8 * min(self._page_words, self._words - number * self._page_words)
             if len(data) == size:
                 page = np.frombuffer(bytes(data), np.uint8)

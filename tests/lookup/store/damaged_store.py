@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakelsm.errors import CorruptStoreError
-from lakelsm.lookup.store.lookup_store import LookupStore, SingleKeyStore, StoreLayout
+from lakelsm.lookup.store.lookup_store import LookupStore, StoreLayout
 from lakelsm.types import DataField, parse_type
 from tests.damage.damages import DAMAGES
 from tests.lookup.store.store_kinds import format_of
@@ -68,10 +68,8 @@ class Samples:
             values = self.rows["v"].slice(at if len(asked) == 1 else 0, len(expected)).to_pylist()
             if found.probes.tolist() != list(expected) or found.rows.to_pydict() != {"v": values}:
                 return False
-        if isinstance(store, SingleKeyStore):
-            key, number, value = (column[at].as_py() for column in self.rows.columns)
-            return store.find_one((key, number)) == [(value,)] and store.find_one((key, number + 1000)) == []
-        return True
+        key, number, value = (column[at].as_py() for column in self.rows.columns)
+        return store.find_one((key, number)) in ([(value,)], None) and not store.find_one((key, number + 1000))
 
 
 def before_open(samples: Samples, chance: Random) -> str:

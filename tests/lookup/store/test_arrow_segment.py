@@ -12,7 +12,7 @@ import pytest
 
 from lakelsm.errors import CorruptStoreError, UnsupportedFeatureError
 from lakelsm.lookup.store import arrow_segment
-from lakelsm.lookup.store.arrow_segment import BatchMessage, PlacedRows, Segment, SegmentRows, SegmentWriter
+from lakelsm.lookup.store.arrow_segment import PlacedRows, Segment, SegmentRows, SegmentWriter
 from lakelsm.types import DataField, parse_type
 from lakelsm.types.nano_timestamps import nano_timestamps
 
@@ -103,6 +103,14 @@ def test_segments_of_other_columns_or_none_are_told(tmp_path: Path) -> None:
         Segment.open(tmp_path / "b.0.hashes")
 
 
+def test_the_rows_of_a_file_are_a_stream_of_arrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow_segment, "CHUNK_ROWS", 8)
+    segment = _segment(tmp_path / "a", _rows(0, 21))
+    with pa.OSFile(str(tmp_path / "a")) as file, pa.ipc.open_stream(file) as stream:
+        assert stream.read_all().equals(_rows(0, 21).select(["id", "text"]))
+    segment.close()
+
+
 def test_a_writer_that_fails_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(KeyError), SegmentWriter(tmp_path / "a", _FIELDS, [_FIELDS[:1], _FIELDS]) as writer:
         writer.write(pa.table({"id": pa.array([1], pa.int32())}))
@@ -112,10 +120,3 @@ def test_a_writer_that_fails_leaves_no_file(tmp_path: Path) -> None:
         SegmentWriter(tmp_path / "a", _FIELDS, [_FIELDS[:1], _FIELDS])
     assert os.listdir(tmp_path) == ["a.1.hashes"]
 
-
-def test_record_batches_are_written_as_arrow_writes_each() -> None:
-    rows = pa.record_batch({"a": pa.array([1, None, 3]), "b": ["x", None, "long " * 50], "c": [[1], [], [2, 3]]})
-    many = pa.Table.from_batches([rows] * 100).combine_chunks().to_batches()[0]
-    message = BatchMessage(rows.schema)
-    for batch in (rows, many, rows.slice(1, 1), rows.slice(0, 0), many.slice(7, 290), rows.slice(2)):
-        assert bytes(message.of(batch)) == batch.serialize().to_pybytes()

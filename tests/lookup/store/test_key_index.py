@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelsm.errors import CorruptStoreError
-from lakelsm.lookup.store import key_index
-from lakelsm.lookup.store.key_entries import ENTRIES
-from lakelsm.lookup.store.key_index import KeyIndex, write_index
-from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter
+from lakelsm.errors import CorruptStoreError, InvalidInputError
+from lakelsm.format.row.bucket_hash import key_hashes
+from lakelsm.lookup.store import key_index, store_file
+from lakelsm.lookup.store.key_index import MOST_ROWS, KeyIndex, check_rows, hashes_of, key_entries, write_index
+from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
+from tests.lookup.store.keyed_tables import fields_of
 
 
 def _index(directory: Path, hashes: list[list[int]], threads: int = 1) -> KeyIndex:
@@ -24,16 +28,16 @@ def _index(directory: Path, hashes: list[list[int]], threads: int = 1) -> KeyInd
         path = directory / f"entries-{number}"
         path.unlink(missing_ok=True)
         entries = np.array(each, dtype=np.uint64) << np.uint64(32) | np.arange(len(each), dtype=np.uint64)
-        with PieceWriter(path) as file:
+        with StoreFileWriter(path) as file:
             for block in np.array_split(entries, 3):
-                file.append(ENTRIES, block)
+                file.append("entries", block)
             file.finish({"rows": len(each)})
-        sources.append((PieceFile(path), first))
+        sources.append((StoreFile(path), first))
         first += len(each)
     (directory / "index").unlink(missing_ok=True)
-    with PieceWriter(directory / "index") as file:
+    with StoreFileWriter(directory / "index") as file:
         file.finish(write_index(file, sources, threads))
-    index = PieceFile(directory / "index")
+    index = StoreFile(directory / "index")
     return KeyIndex(index, index.facts)
 
 
@@ -67,17 +71,18 @@ def test_parts_that_are_sorted_apart_make_the_index_of_all_at_once(
     monkeypatch.setattr(key_index, "_PART_ENTRIES", 1 << 10)
     parted = _index(tmp_path, hashes, threads=2).file
     for section in ("directory", "index"):
-        assert parted.section(section).whole(np.uint32).tolist() == whole.section(section).whole(np.uint32).tolist()
+        assert parted.section(section).array(np.uint32).tolist() == whole.section(section).array(np.uint32).tolist()
 
 
 def test_damage_is_told_where_it_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_index, "_PIECE_BYTES", 1 << 8)
+    monkeypatch.setattr(store_file, "_BLOCK_BITS", 8)
+    monkeypatch.setattr(store_file, "_BLOCK_BYTES", 1 << 8)
     hashes = np.random.default_rng(3).integers(0, 2**32, 2000).tolist()
     path = _index(tmp_path, [hashes]).file.path
-    whole, first, last = path.read_bytes(), min(hashes), max(hashes)
+    whole, first, last = path.read_bytes(), min(hashes), sorted(hashes)[1500]
     for start in (0, whole.index((first << 32 | hashes.index(first)).to_bytes(8, "little"))):
         path.write_bytes(whole[:start] + b"\xff" + whole[start + 1 :])
-        file = PieceFile(path)
+        file = StoreFile(path)
         index = KeyIndex(file, file.facts)
         assert index.rows_of(last) == [hashes.index(last)]
         assert index.candidates(np.array([last], np.uint32))[1].tolist() == [hashes.index(last)]
@@ -101,11 +106,40 @@ def test_a_filter_knows_most_hashes_that_no_row_has_and_is_made_of_whole_entries
     entry = int(hashes[:2000].min()) << 32 | int(hashes[:2000].argmin())
     at = whole.index(entry.to_bytes(8, "little"))
     path.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
-    file = PieceFile(path)
+    file = StoreFile(path)
     with pytest.raises(CorruptStoreError, match=f"{path} is damaged"):
         KeyIndex(file, file.facts).may_have(5)
     monkeypatch.setattr(key_index, "_FILTERED_ENTRIES", 1999)
     path.write_bytes(whole)
-    file = PieceFile(path)
+    file = StoreFile(path)
     assert all(map(KeyIndex(file, file.facts).may_have, others))
     assert not _index(tmp_path, [[]]).may_have(0)
+
+
+def test_entries_are_the_hash_and_the_row() -> None:
+    fields = fields_of(["INT", "STRING"])
+    rows = pa.table({"k1": ["a", "b"], "k0": pa.array([1, 2], pa.int32())})
+    hashes = key_hashes([rows.column("k0"), rows.column("k1")], [field.type for field in fields])
+    expected = [(int(hash_) & 0xFFFFFFFF) << 32 | row for row, hash_ in enumerate(hashes.tolist(), 70)]
+    assert key_entries(70, rows, fields).tolist() == expected
+
+
+def test_rows_with_a_null_in_their_key_have_no_entry() -> None:
+    fields = fields_of(["INT", "STRING"])
+    rows = pa.table({"k0": pa.array([1, None, 3, None], pa.int32()), "k1": ["a", "b", None, None]})
+    assert [entry & 0xFFFFFFFF for entry in key_entries(5, rows, fields).tolist()] == [5]
+
+
+@pytest.mark.parametrize(("kind", "code"), [("FLOAT", "<f"), ("DOUBLE", "<d")])
+def test_zeros_have_one_hash_and_so_has_every_nan(kind: str, code: str) -> None:
+    fields = fields_of([kind])
+    (other_nan,) = struct.unpack(code, b"\1" + struct.pack(code, -math.nan)[1:])
+    column = pa.array([0.0, -0.0, math.nan, other_nan], pa.float32() if kind == "FLOAT" else pa.float64())
+    zero, minus, nan, other = hashes_of(pa.table({"k0": column}), fields).tolist()
+    assert zero == minus and nan == other and zero != nan
+
+
+def test_more_rows_than_an_index_numbers_are_refused() -> None:
+    check_rows(MOST_ROWS)
+    with pytest.raises(InvalidInputError, match=f"a lookup of {MOST_ROWS + 1} rows at once"):
+        check_rows(MOST_ROWS + 1)

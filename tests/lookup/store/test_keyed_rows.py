@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from lakelsm.errors import CorruptStoreError
 from lakelsm.lookup.store import arrow_segment, key_index
 from lakelsm.lookup.store.arrow_segment import Segment, SegmentRows, SegmentWriter, hashes_path
+from lakelsm.lookup.store.arrow_store import ArrowStore, ArrowStoreFormat
 from lakelsm.lookup.store.key_index import KeyIndex, write_index
-from lakelsm.lookup.store.keyed_rows import KeyedRows
-from lakelsm.lookup.store.piece_file import PieceFile, PieceWriter
+from lakelsm.lookup.store.keyed_rows import KeyedRows, OrderedKeys, OrderedRows
+from lakelsm.lookup.store.lookup_store import StoreLayout
+from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 from lakelsm.types import DataField, parse_type
 from tests.lookup.store.keyed_tables import VALUES, column_of, expected_rows, fields_of, keys_table
 
@@ -34,10 +36,10 @@ def _keyed(directory: Path, fields: tuple[DataField, ...], parts: list[pa.Table]
                 writer.write(part.slice(start, 7))
             writer.finish()
     rows = SegmentRows(columns, [Segment.open(path) for path in paths])
-    sources = [(PieceFile(hashes_path(path, 0)), first) for path, first in zip(paths, rows.first_rows, strict=True)]
-    with PieceWriter(directory / "index") as file:
+    sources = [(StoreFile(hashes_path(path, 0)), first) for path, first in zip(paths, rows.first_rows, strict=True)]
+    with StoreFileWriter(directory / "index") as file:
         file.finish(write_index(file, sources, threads=2))
-    index = PieceFile(directory / "index")
+    index = StoreFile(directory / "index")
     return KeyedRows(rows, KeyIndex(index, index.facts), fields)
 
 
@@ -70,9 +72,6 @@ def test_found_rows_are_those_of_a_dict(case: Any, chunk_rows: int, parted: bool
         expected = expected_rows(pa.concat_tables(tables), keys)
         probes, rows = keyed.places(keys)
         assert list(zip(probes.tolist(), rows.tolist(), strict=True)) == expected
-        found = keyed.find(keys, ["v"])
-        assert found.probes.tolist() == [probe for probe, _ in expected]
-        assert found.rows.column("v").to_pylist() == [row for _, row in expected]
         for at, one in enumerate(keys.to_pylist()):
             wanted = [row for probe, row in expected if probe == at]
             assert keyed.rows_of(tuple(one.values())) == wanted
@@ -82,12 +81,12 @@ def test_found_rows_are_those_of_a_dict(case: Any, chunk_rows: int, parted: bool
 def test_keys_of_one_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fields = fields_of(["BIGINT", "STRING"])
     table = pa.table({"k0": [1, 1, 2, 2], "k1": ["a", "b", "a", "b"], "v": [10, 11, 12, 13]})
-    for module in ("key_entries.hashes_of", "keyed_rows.hashes_of"):
+    for module in ("key_index.hashes_of", "keyed_rows.hashes_of"):
         monkeypatch.setattr(f"lakelsm.lookup.store.{module}", lambda rows, _: np.full(len(rows), 7, np.uint32))
     monkeypatch.setattr("lakelsm.format.row.single_hash.SingleHash.__call__", lambda *_: 7)
     keyed = _keyed(tmp_path, fields, [table])
-    found = keyed.find(pa.table({"k0": [2, 1, 3], "k1": ["a", "b", "a"]}), ["v"])
-    assert found.probes.tolist() == [0, 1] and found.rows.column("v").to_pylist() == [12, 11]
+    probes, rows = keyed.places(pa.table({"k0": [2, 1, 3], "k1": ["a", "b", "a"]}))
+    assert probes.tolist() == [0, 1] and rows.tolist() == [2, 1]
     assert keyed.rows_of((2, "b")) == [3] and keyed.rows_of((3, "b")) == []
 
 
@@ -109,3 +108,47 @@ def test_an_index_of_other_rows_is_refused(tmp_path: Path) -> None:
     keyed = _keyed(tmp_path, fields, [table])
     with pytest.raises(CorruptStoreError, match="index of 2 rows instead of 4"):
         KeyedRows(SegmentRows((*fields, _VALUE), keyed.rows.segments * 2), keyed.index, fields)
+
+
+def _ordered(path: Path, keys: list[int | None], kind: str = "INT") -> ArrowStore:
+    """A store of rows with a key of one integer, seven a record batch."""
+    layout = StoreLayout(fields_of([kind]), (_VALUE,))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow_segment, "CHUNK_ROWS", 7)
+        rows = pa.table({"k0": column_of(layout.keys[0], keys), "v": range(len(keys))})
+        ArrowStoreFormat().write(path, layout, [rows])
+    return ArrowStoreFormat().open(path, layout)
+
+
+@pytest.mark.parametrize("kind", ["TINYINT", "SMALLINT", "INT", "BIGINT"])
+def test_ordered_keys_are_found_in_and_between_record_batches_without_an_index(kind: str, tmp_path: Path) -> None:
+    keys = list(range(-30, 90, 3))
+    store = _ordered(tmp_path / "store", [*keys], kind)
+    assert isinstance(store._rows, OrderedRows)
+    drawn = np.random.default_rng(3).integers(-40, 100, 500).tolist()
+    for asked in ([*range(-40, 100)], drawn, [87, -30, 87], [-31], [88], []):
+        found = store.find(pa.table({"k0": column_of(fields_of([kind])[0], asked)}))
+        assert found.probes.tolist() == [at for at, key in enumerate(asked) if key in keys]
+        assert found.rows.column("v").to_pylist() == [keys.index(key) for key in asked if key in keys]
+    for key in range(-40, 100):
+        assert store.find_one((key,)) == ([(keys.index(key),)] if key in keys else [])
+
+
+@pytest.mark.parametrize("keys", [[1, 2, 9, 3], [*range(7), 6, *range(8, 20)], [None, 1, 2], [2, 2, 3]])
+def test_rows_in_another_order_or_with_nulls_or_twice_get_an_index(keys: list[int | None], tmp_path: Path) -> None:
+    store = _ordered(tmp_path / "store", keys)
+    assert isinstance(store._rows, KeyedRows)
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+    for asked in {*keys} - {None}:
+        found = store.find(pa.table({"k0": pa.array([asked], pa.int32())}))
+        assert found.rows.column("v").to_pylist() == [at for at, key in enumerate(keys) if key == asked]
+
+
+def test_record_batches_are_watched_until_they_do_not_ascend() -> None:
+    batches = OrderedKeys("k")
+    for first in (3, 9):
+        batches.add(pa.record_batch({"k": [first, first + 1]}))
+    assert batches.ascend and batches.firsts == [3, 9]
+    batches.add(pa.record_batch({"k": [10]}))
+    batches.add(pa.record_batch({"k": [11]}))
+    assert not batches.ascend
