@@ -14,10 +14,9 @@ from lakelsm.arguments import checked_timestamps
 from lakelsm.errors import InvalidInputError
 from lakelsm.local.shown_rows import shown_rows, shown_schema
 from lakelsm.lookup.cache import Opener, cache_state, matched
-from lakelsm.lookup.fresh_cache import DefinedCache, FreshCache
+from lakelsm.lookup.fresh_cache import DefinedCache, FreshCache, Rows
 from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy, checked_inner
 from lakelsm.lookup.lookup_keys import LookupKeys
-from lakelsm.lookup.row_cache import Rows
 from lakelsm.results import Staleness
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.surroundings import SYSTEM, Surroundings

@@ -13,8 +13,7 @@ from lakelsm import Catalog, Table
 from lakelsm.errors import CorruptTableError, InvalidInputError
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.join.executor_lookups import SharedLookup
-from lakelsm.lookup.join.join_task import JoinTask
-from lakelsm.lookup.join.lookup_join import JoinColumns
+from lakelsm.lookup.join.lookup_join import JoinColumns, JoinTask
 from lakelsm.lookup.lookup_definition import LookupDefinition, RefreshPolicy
 from lakelsm.write.fixed_buckets import FixedBuckets
 from tests.lookup.scanned_cache import ScannedCache

@@ -9,8 +9,8 @@ from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.service_addresses import published_addresses
 from tests.cli.fake_table import last_object
 from tests.jobs.submitted import submit
-from tests.lookup.service.test_local_servers import until
 from tests.lookup.service.test_remote_cache import simple, spec_of
+from tests.lookup.service.test_servers import until
 from tests.processes import PATIENCE
 
 

@@ -1,4 +1,4 @@
-"""The state of a full cache: the rows of a snapshot in generations, and the document that tells other processes of it."""
+"""What a full cache has: which rows and columns (`CacheContents`), and those of a snapshot, published as a document."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
-from pathlib import Path
+from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow as pa
 from lakelsm.errors import CorruptStoreError, LakelsmError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.json_document import parse_object
-from lakelsm.lookup.cache import FoundRows
+from lakelsm.lookup.cache import FoundRows, LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full.generation import CacheLayout, Generation, GenerationFiles, SealedFile
 from lakelsm.lookup.store.store_file import opened
@@ -26,6 +27,56 @@ STATE = "state.json"
 NAME_PREFIX = "full-"
 #: What a state has is a snapshot, and a few hundred bytes for each of a few generations' files.
 _MAX_BYTES = 16 << 20
+#: Options of how lookups go, which change no row: of others it is not asked whether they do.
+_NO_ROWS = ("lookup.", "cache-page-size", "continuous.", "scan.partitions")
+
+
+@dataclass(frozen=True)
+class CacheContents:
+    """The contents of a cache: ``layout`` is that of its rows, of which index ``asked`` is the one of a lookup's key.
+
+    ``unique``: each key has one row. ``found`` are the columns that lookups give, ``read`` those that changes must have.
+    ``mark`` is a text that a cache of other rows, columns or types has not, nor one under options that may show others.
+    """
+
+    layout: CacheLayout
+    asked: int
+    _: KW_ONLY
+    unique: bool
+    found: pa.Schema
+    read: tuple[str, ...]
+    mark: str
+
+    @staticmethod
+    def of(spec: LookupSpec) -> CacheContents:
+        """The contents for a lookup."""
+        schema = spec.store.schema
+        keys = [spec.key] if spec.by_primary_key else [schema.primary_keys, spec.key]
+        stored = tuple(dict.fromkeys((*schema.primary_keys, *spec.key, *spec.columns)))
+        layout = CacheLayout(
+            tuple(map(schema.field, stored)), tuple(tuple(map(schema.field, key)) for key in keys)
+        )
+        options = sorted(item for item in schema.options.items() if not item[0].startswith(_NO_ROWS))
+        described = repr((layout, spec.predicate, sorted(spec.buckets) if spec.buckets is not None else None, options))
+        return CacheContents(
+            layout,
+            len(keys) - 1,
+            unique=spec.by_primary_key,
+            found=pa.schema([layout.schema.field(name) for name in spec.columns]),
+            read=tuple(dict.fromkeys((*stored, *sorted(spec.read_columns)))),
+            mark=blake2b(described.encode(), digest_size=16).hexdigest(),
+        )
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns that lookups give."""
+        return tuple(self.found.names)
+
+    @property
+    def no_keys(self) -> pa.Table:
+        """Keys, but none."""
+        schema = self.layout.schema
+        return pa.schema([schema.field(field.name) for field in self.layout.keys[self.asked]]).empty_table()
 
 
 @dataclass(frozen=True)
@@ -41,38 +92,36 @@ class CacheState:
     _: KW_ONLY
     content: str
 
-    def find(self, key: int, keys: pa.Table, columns: pa.Schema, unique: bool) -> FoundRows:
-        """The ``columns`` of the rows of some keys; ``key`` numbers an index, whose keys have one row each if ``unique``.
-
-        Rows of a key come in the order of the generations. Raises CorruptStoreError for a damaged file.
+    def find(self, contents: CacheContents, keys: pa.Table) -> FoundRows:
+        """The rows of some keys, those of a key in the order of the generations. Raises CorruptStoreError for a damaged
+        file.
         """
         parts: list[FoundRows] = []
         left = None
         for generation in self.generations:
             asked = keys if left is None else keys.take(pa.array(left))
-            found, rows = generation.places(key, asked)
+            found, rows = generation.places(contents.asked, asked)
             if len(rows):
                 probes = found if left is None else left[found]
-                parts.append(FoundRows(probes, generation.rows.take(rows, columns.names)))
-            if unique:
+                parts.append(FoundRows(probes, generation.rows.take(rows, contents.found.names)))
+            if contents.unique:
                 missing = np.ones(len(asked), dtype=bool)
                 missing[found] = False
                 left = np.flatnonzero(missing) if left is None else left[missing]
                 if not len(left):
                     break
-        return FoundRows.together(parts or [FoundRows(np.empty(0, np.int64), columns.empty_table())])
+        return FoundRows.together(parts or [FoundRows(np.empty(0, np.int64), contents.found.empty_table())])
 
-    def rows_of(self, key: int, values: Sequence[Any], names: Sequence[str], unique: bool) -> list[tuple[Any, ...]]:
-        """Columns of the rows of one key, as Python values as users get them. As `find`."""
+    def find_one(self, contents: CacheContents, key: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The rows of one key, as Python values as users get them. As `find`."""
         found: list[tuple[Any, ...]] = []
-        key_hash = self.generations[0].keyed[key].hash_of(values) if self.generations else None
+        asked, names = contents.asked, contents.names
+        key_hash = self.generations[0].keyed[asked].hash_of(key) if self.generations else None
         for generation in self.generations:
-            if key_hash is not None and not generation.keyed[key].index.may_have(key_hash):
+            if key_hash is not None and not generation.keyed[asked].index.may_have(key_hash):
                 continue
-            rows = generation.live_rows_of(key, values, key_hash)
-            if rows:
-                found += [generation.rows.row(row, names) for row in rows]
-            if unique and found:
+            found += [generation.rows.row(row, names) for row in generation.live_rows_of(asked, key, key_hash)]
+            if contents.unique and found:
                 break
         return found
 
@@ -90,11 +139,7 @@ class CacheState:
             "generations": [asdict(generation.files) for generation in self.generations],
         }
         document = {"state": state, "checksum": _checksum(state)}
-        directory.published(STATE, lambda path: _write(path, json.dumps(document)))
-        self.discard_others(directory)
-
-    def discard_others(self, directory: CacheDirectory) -> None:
-        """Remove files of older states, and of work that was cut off. The directory is locked."""
+        directory.published(STATE, lambda path: path.write_text(json.dumps(document), encoding="ascii"))
         for name in set(directory.names()) - self.names:
             if name.startswith(NAME_PREFIX):
                 directory.discard(name)
@@ -137,18 +182,10 @@ def _files(value: Any) -> GenerationFiles:
     def sealed(each: Any) -> SealedFile:
         return SealedFile(each["name"], each["seal"])
 
-    return GenerationFiles(
-        tuple(map(sealed, value["segments"])),
-        tuple(map(sealed, value["indexes"])),
-        None if value["dead"] is None else sealed(value["dead"]),
-        rows=value["rows"],
-        dead_rows=value["dead_rows"],
-    )
+    segments, indexes = (tuple(map(sealed, value[part])) for part in ("segments", "indexes"))
+    dead = None if value["dead"] is None else sealed(value["dead"])
+    return GenerationFiles(segments, indexes, dead, rows=value["rows"], dead_rows=value["dead_rows"])
 
 
 def _checksum(state: Any) -> int:
     return zlib.crc32(json.dumps(state, sort_keys=True).encode())
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="ascii")

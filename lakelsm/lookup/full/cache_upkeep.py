@@ -8,24 +8,35 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
 
 from lakelsm.errors import CorruptStoreError, CorruptTableError, SnapshotNotFoundError
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.local.arrow_scan import ArrowScan
+from lakelsm.local.scan_task import ScanTask
 from lakelsm.lookup.cache import LookupSpec, Refreshed
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.full.bootstrap import Bootstrap
-from lakelsm.lookup.full.cache_contents import CacheContents
-from lakelsm.lookup.full.cache_state import NAME_PREFIX, CacheState, published_state
-from lakelsm.lookup.full.changed_rows import ChangedRows
+from lakelsm.lookup.full.cache_state import NAME_PREFIX, CacheContents, CacheState, published_state
+from lakelsm.lookup.full.changed_rows import changed_rows
+from lakelsm.lookup.full.generation import CacheLayout, Generation, WrittenSegment, index_segments, write_segment
 from lakelsm.lookup.full.state_change import StateChange
+from lakelsm.merge.merge_unit import MergeUnit, RunFile
+from lakelsm.plan.read_plan import plan_read
 from lakelsm.runner.local_runner import LocalRunner
+from lakelsm.runner.process_limits import usable_cores
 from lakelsm.secret_values import shown_text
 from lakelsm.snapshots.table_store import TableStore
 
 _LOG = logging.getLogger(__name__)
+
+#: What a task tells of the segment that it wrote.
+_WRITTEN = pa.schema([("name", pa.string()), ("rows", pa.int64()), ("stamp", pa.list_(pa.uint64()))])
+_Unit: TypeAlias = RunFile | MergeUnit
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,7 @@ class CacheUpkeep:
         except SnapshotNotFoundError:
             return self._loaded_anew(newest, f"snapshot {state.snapshot.id} went while it was compared")
 
-    def mended(self, damaged: CacheState) -> CacheState:
+    def repaired(self, damaged: CacheState) -> CacheState:
         """A state in place of a damaged one: that which another process has published, or one that is loaded anew.
 
         It is of the same snapshot where that is left.
@@ -125,9 +136,9 @@ class CacheUpkeep:
         """The state after the changes from its snapshot to the newest."""
         _LOG.debug("Table %s: snapshots %d to %d are compared", self.store.name, before.id, newest.id)
         change = StateChange(state, self.contents.layout, self.directory, predicate=self.spec.predicate)
-        changes = ChangedRows.between(self.store, before, newest, self.contents.read, self.spec.buckets)
+        changes = changed_rows(self.store, before, newest, self.contents.read, self.spec.buckets)
         with self._new_files() as name:
-            made = change.applied(changes.batches(LocalRunner(), self.store), newest, name)
+            made = change.applied(changes, newest, name)
             made.publish(self.directory)
         return made, Refreshed(newest, changed=change.changed if is_own else None)
 
@@ -137,15 +148,10 @@ class CacheUpkeep:
     def _loaded(self, snapshot: Snapshot | None) -> CacheState:
         """The state of a snapshot, loaded."""
         _LOG.debug("Table %s: snapshot %s is loaded", self.store.name, None if snapshot is None else snapshot.id)
-        bootstrap = Bootstrap(
-            self.store,
-            self.contents.layout,
-            self.directory,
-            predicate=self.spec.predicate,
-            buckets=self.spec.buckets,
-        )
         with self._new_files() as name:
-            loaded = None if snapshot is None else bootstrap.load(snapshot, name)
+            loaded = None
+            if snapshot is not None:
+                loaded = load_snapshot(self.spec, self.contents.layout, self.directory, snapshot, name)
             state = CacheState(name, snapshot, () if loaded is None else (loaded,), content=self.contents.mark)
             state.publish(self.directory)
         return state
@@ -161,3 +167,73 @@ class CacheUpkeep:
                 if each.startswith(name):
                     self.directory.discard(each)
             raise
+
+
+def load_snapshot(
+    spec: LookupSpec, layout: CacheLayout, directory: CacheDirectory, snapshot: Snapshot, name: str
+) -> Generation | None:
+    """Write the merged rows of a snapshot that match, read in parallel, as a generation whose files' names begin with
+    ``name``; None where there are none.
+    """
+    store = spec.store
+    plan = plan_read(store, snapshot, spec.predicate, only=spec.buckets)
+    scan = ArrowScan(store, plan, tuple(layout.schema.names), predicate=spec.predicate)
+    parallelism = store.options.lookup_bootstrap_parallelism
+    threads, shares = min(parallelism, usable_cores()), _shares(name, scan.units, parallelism)
+    if not shares:
+        return None
+    task = SegmentTask(scan.stored_task(), directory, layout)
+    batches = LocalRunner(threads).batches(shares, task, _WRITTEN, store.paths)
+    written = [row for batch in batches for row in batch.to_pylist()]
+    segments = [WrittenSegment(row["name"], row["rows"], tuple(row["stamp"])) for row in written if row["rows"]]
+    return index_segments(directory, name, layout, segments, threads) if segments else None
+
+
+@dataclass(frozen=True)
+class SegmentShare:
+    """The units of a read whose rows go into one segment."""
+
+    name: str
+    units: tuple[_Unit, ...]
+
+
+@dataclass(frozen=True)
+class SegmentTask:
+    """Writes the rows of a share to its segment, and tells of it."""
+
+    scan: ScanTask
+    directory: CacheDirectory
+    layout: CacheLayout
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the work on one share holds at most."""
+        return self.scan.memory_bytes
+
+    def __call__(self, share: SegmentShare) -> Iterator[pa.RecordBatch]:
+        """Write the segment."""
+        written = write_segment(self.directory, share.name, self.layout, self._rows(share))
+        yield pa.RecordBatch.from_pylist([vars(written)], schema=_WRITTEN)
+
+    def _rows(self, share: SegmentShare) -> Iterator[pa.Table]:
+        for unit in share.units:
+            for batch in self.scan(unit):
+                yield pa.Table.from_batches([batch])
+
+
+def _shares(name: str, units: Sequence[_Unit], most: int) -> list[SegmentShare]:
+    """Units in shares of about the same size, the order of a read within each: so the same read gives the same shares."""
+    sizes = [0] * min(most, len(units))
+    places: list[list[int]] = [[] for _ in sizes]
+    for at in sorted(range(len(units)), key=lambda at: -_size(units[at])):
+        least = sizes.index(min(sizes))
+        sizes[least] += _size(units[at])
+        places[least].append(at)
+    return [
+        SegmentShare(f"{name}.{number}.rows", tuple(units[at] for at in sorted(share)))
+        for number, share in enumerate(places)
+    ]
+
+
+def _size(unit: _Unit) -> int:
+    return unit.cost if isinstance(unit, MergeUnit) else unit.file_size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -22,7 +22,7 @@ from lakelsm.plan.newest_rows import plan_newest_rows
 from lakelsm.plan.shown_rows_change import ShownFile, plan_shown_rows, shows_rows_of_files
 from lakelsm.read.changelog_tasks import Differences, MergedChanges
 from lakelsm.read.stored_rows import TASK_MEMORY
-from lakelsm.runner.runner import Runner
+from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.schema.system_columns import VALUE_KIND
 from lakelsm.snapshots.table_store import TableStore
 from lakelsm.types import DataField, to_arrow
@@ -34,53 +34,37 @@ _Unit: TypeAlias = MergeUnit | DifferenceUnit | ShownFile
 
 
 def changes_schema(fields: Sequence[DataField]) -> pa.Schema:
-    """The columns of changes: the kind of the row, then those of the table, any of which a retraction may lack."""
+    """The columns of changes: the kind of the row, then those of the table, all but the key NULL in a retraction."""
     columns = [(field.name, to_arrow(field.type)) for field in fields]
     return pa.schema([pa.field(VALUE_KIND, pa.int8(), False), *(pa.field(*column) for column in columns)])
 
 
-@dataclass(frozen=True)
-class ChangedRows:
-    """The work of finding what changed: ``units`` for ``task``, which yields rows of ``schema`` (`changes_schema`).
+def changed_rows(
+    store: TableStore, before: Snapshot, after: Snapshot, names: Sequence[str], only: Collection[int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield what changed from one snapshot to a newer one, both of which exist, as rows of `changes_schema`.
 
-    A row that is added is the one that its key has now; a retraction has the primary key at least, and says that the row
-    which the key had is gone. A key comes with one added row at most. Rows may come that have not changed.
+    ``names`` are the wanted columns, with the primary key; ``only`` has the buckets looked at (None: all). A row that is
+    added is the one that its key has now; a retraction has the primary key at least, and says that the row which the key
+    had is gone. A key comes with one added row at most. Rows may come that have not changed.
     """
-
-    units: tuple[_Unit, ...]
-    task: ChangesTask
-    schema: pa.Schema
-
-    @staticmethod
-    def between(
-        store: TableStore, before: Snapshot, after: Snapshot, names: Sequence[str], only: Collection[int] | None = None
-    ) -> ChangedRows:
-        """Plan what changed from one snapshot to a newer one, both of which exist.
-
-        ``names`` are the wanted columns, with the primary key; ``only`` has the buckets looked at (None: all).
-        """
-        units: tuple[_Unit, ...] | None
-        if shows_rows_of_files(store.options):
-            units = plan_shown_rows(store, before, after, only)
-        else:
-            units = plan_newest_rows(store, before, after, only)
-        if units is None:
-            units = plan_difference(store, before, after, None, only).compared
-        spec = MergeSpec.of(store.schema, store.options).of_columns(names)
-        reader = RunReader(
-            store.file_io,
-            store.schema,
-            schemas=store.schemas_of({file.schema_id for unit in units for file in _files(unit)}),
-            columns=tuple(dict.fromkeys((*names, *spec.read_columns))),
-            memory_bytes=TASK_MEMORY,
-        )
-        schema = changes_schema([store.schema.field(name) for name in names])
-        return ChangedRows(units, ChangesTask(reader, spec, schema), schema)
-
-    def batches(self, runner: Runner, store: TableStore) -> Iterator[pa.RecordBatch]:
-        """Yield the changes."""
-        if self.units:
-            yield from runner.batches(self.units, self.task, self.schema, store.paths)
+    if shows_rows_of_files(store.options):
+        units: Sequence[_Unit] = plan_shown_rows(store, before, after, only)
+    else:
+        newest = plan_newest_rows(store, before, after, only)
+        units = plan_difference(store, before, after, None, only).compared if newest is None else newest
+    if not units:
+        return
+    spec = MergeSpec.of(store.schema, store.options).of_columns(names)
+    reader = RunReader(
+        store.file_io,
+        store.schema,
+        schemas=store.schemas_of({file.schema_id for unit in units for file in _files(unit)}),
+        columns=tuple(dict.fromkeys((*names, *spec.read_columns))),
+        memory_bytes=TASK_MEMORY,
+    )
+    task = ChangedRowsTask(reader, spec, changes_schema([store.schema.field(name) for name in names]))
+    yield from LocalRunner().batches(units, task, task.schema, store.paths)
 
 
 def _files(unit: _Unit) -> Sequence[RunFile]:
@@ -90,7 +74,7 @@ def _files(unit: _Unit) -> Sequence[RunFile]:
 
 
 @dataclass(frozen=True)
-class ChangesTask:
+class ChangedRowsTask:
     """Yields the changes of one unit, of ``schema``."""
 
     reader: RunReader
@@ -108,57 +92,38 @@ class ChangesTask:
             yield from MergedChanges(self.reader, self.spec, self.schema)([unit])
         elif isinstance(unit, DifferenceUnit):
             yield from Differences(self.reader, self.spec, self.schema)([unit])
+        elif not unit.has:
+            yield from self._rows(unit.file, self._masked(unit.file, unit.before), DELETE)
+        elif not unit.had:
+            yield from self._rows(unit.file, self._masked(unit.file, unit.file.vector), INSERT)
         else:
-            yield from self._shown(unit)
+            before, now = (self._masked(unit.file, vector) for vector in (unit.before, unit.file.vector))
+            every = BitMap(range(unit.file.row_count))
+            yield from self._rows(unit.file, every - (now - before), DELETE)
+            yield from self._rows(unit.file, every - (before - now), INSERT)
 
-    def _shown(self, unit: ShownFile) -> Iterator[pa.RecordBatch]:
-        file = unit.file
-        before = self._masked(unit.before, file.row_count)
-        if not unit.has:
-            yield from self._rows(unit, before, DELETE)
-            return
-        now = self._masked(file.vector, file.row_count)
-        if not unit.had:
-            yield from self._rows(unit, now, INSERT)
-            return
-        every = BitMap(range(file.row_count))
-        for shown, kind in ((now - before, DELETE), (before - now, INSERT)):
-            if shown:
-                yield from self._rows(unit, every - shown, kind)
-
-    def _masked(self, vector: VectorPlace | None, rows: int) -> BitMap:
+    def _masked(self, file: RunFile, vector: VectorPlace | None) -> BitMap:
         if vector is None:
             return BitMap()
-        (masked,) = read_vectors(self.reader.file_io.filesystem(), [(vector, rows)])
+        (masked,) = read_vectors(self.reader.file_io.filesystem(), [(vector, file.row_count)])
         return masked
 
-    def _rows(self, unit: ShownFile, hidden: BitMap, kind: int) -> Iterator[pa.RecordBatch]:
+    def _rows(self, file: RunFile, hidden: BitMap, kind: int) -> Iterator[pa.RecordBatch]:
         """The rows of a file but the hidden ones, all of one kind; of rows that are gone their keys alone."""
-        keys = self.reader.schema.primary_keys
-        names = self.schema.names[1:] if kind == INSERT else keys
-        reader = RunReader(
-            self.reader.file_io,
-            self.reader.schema,
-            schemas=self.reader.schemas,
-            columns=tuple(names),
-            memory_bytes=self.reader.memory_bytes,
-        )
-        for start, rows in reader.open_file(unit.file, system=False).batches(self._allowance):
+        if len(hidden) == file.row_count:
+            return
+        names = self.schema.names[1:] if kind == INSERT else self.reader.schema.primary_keys
+        reader = replace(self.reader, columns=tuple(names))
+        for start, rows in reader.open_file(file, system=False).batches(lambda: self.memory_bytes // _SCAN_SHARE):
             found = positions_within(hidden, start, start + len(rows))
             if len(found) == len(rows):
                 continue
             if len(found):
-                shown = np.ones(len(rows), dtype=bool)
-                shown[found - start] = False
-                rows = rows.filter(pa.array(shown))
+                is_shown = np.ones(len(rows), dtype=bool)
+                is_shown[found - start] = False
+                rows = rows.filter(pa.array(is_shown))
             columns = {VALUE_KIND: pa.array(np.full(len(rows), kind, dtype=np.int8))}
             for field in self.schema.remove(0):
                 has = field.name in rows.column_names
                 columns[field.name] = rows.column(field.name) if has else pa.nulls(len(rows), field.type)
             yield from conform(pa.table(columns), self.schema).combine_chunks().to_batches()
-
-    def _allowance(self) -> int:
-        return self.reader.memory_bytes // _SCAN_SHARE
-
-
-__all__ = ["ChangedRows", "changes_schema"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -13,33 +12,11 @@ from lakelsm.errors import CorruptStoreError, InvalidInputError
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.lookup.cache import FoundRows, LookupSpec, Refreshed
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.full.cache_contents import CacheContents
-from lakelsm.lookup.full.cache_state import CacheState
+from lakelsm.lookup.full.cache_state import CacheContents, CacheState
 from lakelsm.lookup.full.cache_upkeep import CacheUpkeep
 
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True)
-class _Held:
-    """What answers at a time: a state, and what its rows are."""
-
-    contents: CacheContents
-    state: CacheState
-    names: tuple[str, ...]
-
-    @staticmethod
-    def of(contents: CacheContents, state: CacheState) -> _Held:
-        return _Held(contents, state, tuple(contents.found.names))
-
-    def find(self, keys: pa.Table) -> FoundRows:
-        """The rows of some keys."""
-        contents = self.contents
-        return self.state.find(contents.asked, keys, contents.found, contents.unique)
-
-    def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """The rows of one key as users get them."""
-        return self.state.rows_of(self.contents.asked, key, self.names, self.contents.unique)
+_Held: TypeAlias = tuple[CacheContents, CacheState]
 
 
 class FullCache:
@@ -65,38 +42,38 @@ class FullCache:
     @property
     def snapshot(self) -> Snapshot | None:
         """See `Cache.snapshot`."""
-        return self._now().state.snapshot
+        return self._now()[1].snapshot
 
     @property
     def rows(self) -> int:
         """See `Cache.rows`."""
-        return sum(generation.live_rows for generation in self._now().state.generations)
+        return sum(generation.live_rows for generation in self._now()[1].generations)
 
     @property
     def disk_bytes(self) -> int:
         """See `Cache.disk_bytes`."""
-        return self._directory.size_of(self._now().state.names)
+        return self._directory.size_of(self._now()[1].names)
 
     def find(self, keys: pa.Table) -> FoundRows:
         """See `Cache.find`."""
-        return self._answered(lambda held: held.find(keys))
+        return self._answered(lambda contents, state: state.find(contents, keys))
 
     def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """See `Cache.find_one`."""
-        return self._answered(lambda held: held.find_one(key))
+        return self._answered(lambda contents, state: state.find_one(contents, key))
 
     def refresh(self) -> Refreshed:
         """See `Cache.refresh`. Where it fails the state before answers on."""
         with self._work:
-            held = None if self._held is None else self._now()
-            upkeep = self._upkeep()
-            if held is not None and held.contents.mark == upkeep.contents.mark:
+            upkeep, own = self._upkeep(), None
+            if self._held is not None:
+                contents, own = self._held
                 newest = upkeep.store.snapshots.latest()
-                if newest == held.state.snapshot:
-                    return Refreshed(newest, changed=upkeep.contents.no_keys)
+                if contents.mark == upkeep.contents.mark and newest == own.snapshot:
+                    return Refreshed(newest, changed=contents.no_keys)
             with self._directory.lock():
-                state, refreshed = upkeep.refreshed(None if held is None else held.state)
-            self._held = _Held.of(upkeep.contents, state)
+                state, refreshed = upkeep.refreshed(own)
+            self._held = upkeep.contents, state
             return refreshed
 
     def close(self) -> None:
@@ -118,23 +95,20 @@ class FullCache:
         spec = self._spec.on_newest_schema()
         return CacheUpkeep(spec, self._directory, CacheContents.of(spec))
 
-    def _answered(self, ask: Callable[[_Held], Answer]) -> Answer:
-        """The answer of what is held; a state that is damaged is made anew, once."""
+    def _answered(self, ask: Callable[[CacheContents, CacheState], Answer]) -> Answer:
+        """The answer of what is held; a state that is damaged is loaded again, once."""
         held = self._now()
         try:
-            return ask(held)
+            return ask(*held)
         except CorruptStoreError as error:
-            return ask(self._mended(held, error))
+            return ask(*self._repaired(held, error))
 
-    def _mended(self, damaged: _Held, error: CorruptStoreError) -> _Held:
+    def _repaired(self, damaged: _Held, error: CorruptStoreError) -> _Held:
         with self._work:
             held = self._now()
             if held is damaged:
                 upkeep = self._upkeep()
                 upkeep.warn(error)
                 with self._directory.lock():
-                    self._held = held = _Held.of(upkeep.contents, upkeep.mended(damaged.state))
+                    self._held = held = upkeep.contents, upkeep.repaired(damaged[1])
             return held
-
-
-__all__ = ["FullCache"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +13,7 @@ from pyroaring import BitMap
 
 from lakelsm.format.row_kinds import is_retract
 from lakelsm.format.snapshot import Snapshot
+from lakelsm.lookup.cache import Longs
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full.cache_state import CacheState
 from lakelsm.lookup.full.generation import CacheLayout, Generation, index_segments, write_segment
@@ -21,8 +21,6 @@ from lakelsm.merge.functions.value_codes import differs
 from lakelsm.predicate.evaluation import matching
 from lakelsm.predicate.predicate import Predicate
 from lakelsm.schema.system_columns import VALUE_KIND
-
-Longs = npt.NDArray[np.int64]
 
 #: Generations that a lookup asks at most. A miss asks each, in 2 us, or 0.3 us where a filter in memory tells it; a
 #: refresh merges the youngest ones beyond.
@@ -34,31 +32,23 @@ _MOST_KEY_BYTES = 64 << 20
 _KEYS_AT_ONCE = 1 << 16
 
 
-@dataclass
 class StateChange:
-    """Works changes off (`lakelsm.lookup.full.changed_rows`) beside a state, which stays as it is.
+    """Applies changes (`lakelsm.lookup.full.changed_rows`) to a state, which stays as it is.
 
     ``predicate``: rows that do not match are none of the cache. Memory: a batch of changes, the keys that changed, and
     three bitmaps of the rows of the state.
     """
 
-    state: CacheState
-    layout: CacheLayout
-    directory: CacheDirectory
-    _: KW_ONLY
-    predicate: Predicate | None = None
-    _killed: list[BitMap] = field(init=False)
-    _kept: list[BitMap] = field(init=False)
-    _told: list[BitMap] = field(init=False)
-    _keys: _ChangedKeys = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._killed = [BitMap() for _ in self.state.generations]
-        self._kept = [BitMap() for _ in self.state.generations]
-        self._told = [BitMap() for _ in self.state.generations]
-        schema = self.layout.schema
-        asked = pa.schema([schema.field(field.name) for field in self.layout.keys[-1]])
-        self._keys = _ChangedKeys(asked, once=len(self.layout.keys) == 1)
+    def __init__(
+        self, state: CacheState, layout: CacheLayout, directory: CacheDirectory, predicate: Predicate | None = None
+    ) -> None:
+        self.state = state
+        self.layout = layout
+        self.directory = directory
+        self.predicate = predicate
+        self._killed, self._kept, self._told = ([BitMap() for _ in state.generations] for _ in range(3))
+        asked = pa.schema([layout.schema.field(field.name) for field in layout.keys[-1]])
+        self._keys = _ChangedKeys(asked, once=len(layout.keys) == 1)
 
     def applied(self, changes: Iterable[pa.RecordBatch], snapshot: Snapshot, name: str) -> CacheState:
         """The state of a newer snapshot, of this name, with which the names of its new files begin."""

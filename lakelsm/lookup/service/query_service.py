@@ -12,10 +12,8 @@ from lakelsm.lookup.cache import Cache, LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.lookup_definition import discovery_interval
 from lakelsm.lookup.partial.partial_cache import PartialCache
-from lakelsm.lookup.service.cluster_servers import ClusterServers
-from lakelsm.lookup.service.local_servers import LocalServers
 from lakelsm.lookup.service.lookup_request import TableIdentity
-from lakelsm.lookup.service.server_setup import Addresses, Servers, ServerSetup
+from lakelsm.lookup.service.servers import Addresses, ClusterServers, LocalServers, Servers, ServerSetup
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_addresses import ServerLease, leases, publish, published_addresses, withdraw
 from lakelsm.snapshots.table_store import TableStore

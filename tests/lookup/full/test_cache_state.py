@@ -11,9 +11,13 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptStoreError
+from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.full.cache_state import STATE, CacheState, published_state
+from lakelsm.lookup.full.cache_state import STATE, CacheContents, CacheState, published_state
 from lakelsm.lookup.full.generation import Generation, index_segments, write_segment
+from lakelsm.predicate.predicate import Compare
+from lakelsm.schema_changes import AddColumn, SetOption
+from tests.compact.local_table import LocalTable
 from tests.lookup.full.test_generation import LAYOUT, keys, rows
 from tests.time_limit import time_limit
 
@@ -33,20 +37,26 @@ def state(directory: CacheDirectory) -> CacheState:
     return CacheState("full-s", None, (older, generation(directory, "full-b", 2, 5)), content="c")
 
 
+def contents(key: int, *names: str) -> CacheContents:
+    """Those of a lookup by one of the keys, of which the first one has one row each."""
+    found = pa.schema([LAYOUT.schema.field(name) for name in names or LAYOUT.schema.names])
+    return CacheContents(LAYOUT, key, unique=key == 0, found=found, read=(), mark="c")
+
+
 def test_rows_are_found_in_all_generations_in_the_order_of_the_keys(directory: CacheDirectory) -> None:
     made = state(directory)
-    found = made.find(0, keys("id", 5, 9, 1, 2, 5), LAYOUT.schema, unique=True)
+    found = made.find(contents(0), keys("id", 5, 9, 1, 2, 5))
     assert found.probes.tolist() == [0, 2, 3, 4]
     assert found.rows["id"].to_pylist() == [5, 1, 2, 5] and found.rows.schema == LAYOUT.schema
-    both = made.find(1, keys("g", 1, 2), LAYOUT.schema, unique=False)
+    both = made.find(contents(1), keys("g", 1, 2))
     assert list(zip(both.probes.tolist(), both.rows["id"].to_pylist())) == [(0, 1), (0, 4), (1, 2), (1, 5)]
-    assert made.rows_of(1, (2,), ["id"], unique=False) == [(2,), (5,)]
-    assert made.rows_of(0, (2,), ["g"], unique=True) == [(2,)]
+    assert made.find_one(contents(1, "id"), (2,)) == [(2,), (5,)]
+    assert made.find_one(contents(0, "g"), (2,)) == [(2,)]
 
 
 def test_where_nothing_is_found_the_columns_are_there(directory: CacheDirectory) -> None:
     for nothing in (state(directory), CacheState("full-s", None, (), content="c")):
-        found = nothing.find(0, keys("id", 99), LAYOUT.schema, unique=True)
+        found = nothing.find(contents(0), keys("id", 99))
         assert len(found.probes) == 0 and found.rows.equals(LAYOUT.schema.empty_table())
 
 
@@ -87,3 +97,38 @@ def test_a_damaged_state_is_told(directory: CacheDirectory, damage: str) -> None
         path.write_text({"cut": text[:-9], "changed": changed}.get(damage, damage))
     with time_limit(300, TimeoutError()), pytest.raises(CorruptStoreError, match=STATE):
         published_state(directory, LAYOUT, "c", None)
+
+
+COLUMNS = "id INT NOT NULL, g INT, v STRING, w STRING"
+
+
+def test_the_layout_has_the_keys_and_what_is_found_once(tmp_path: Path) -> None:
+    store = LocalTable(tmp_path / "t", COLUMNS).store
+    contents = CacheContents.of(LookupSpec(store, ("g",), ("v", "g"), predicate=Compare("w", "=", "x")))
+    assert contents.layout.schema.names == ["id", "g", "v"] and contents.read == ("id", "g", "v", "w")
+    assert [[field.name for field in key] for key in contents.layout.keys] == [["id"], ["g"]]
+    assert contents.asked == 1 and not contents.unique
+    assert contents.found.names == ["v", "g"] and contents.no_keys.schema.names == ["g"]
+    primary = CacheContents.of(LookupSpec(store, ("id",), ("v",)))
+    assert len(primary.layout.keys) == 1 and primary.asked == 0 and primary.unique
+
+
+def test_other_rows_columns_and_options_have_another_mark(tmp_path: Path) -> None:
+    table = LocalTable(tmp_path / "t", COLUMNS)
+
+    def mark(**changed: object) -> str:
+        given: dict[str, object] = {"key": ("id",), "columns": ("v",), **changed}
+        return CacheContents.of(LookupSpec(table.store, **given)).mark  # type: ignore[arg-type]
+
+    marks = [
+        mark(),
+        mark(columns=("w",)),
+        mark(key=("g",)),
+        mark(predicate=Compare("v", "=", "x")),
+        mark(buckets=frozenset({0})),
+    ]
+    assert len(set(marks)) == 5 and mark() == marks[0]
+    table.alter(AddColumn("more", "INT"), SetOption("lookup.bootstrap-parallelism", "1"))
+    assert mark() == marks[0], "neither concerns the rows"
+    table.alter(SetOption("deletion-vectors.merge-on-read", "true"))
+    assert mark() != marks[0]

@@ -11,10 +11,11 @@ import pytest
 from lakelsm.errors import StorageError
 from lakelsm.lookup.cache import LookupSpec, Refreshed
 from lakelsm.lookup.cache_directory import CacheDirectory
-from lakelsm.lookup.full import cache_upkeep
-from lakelsm.lookup.full.cache_contents import CacheContents
-from lakelsm.lookup.full.cache_state import STATE, CacheState
-from lakelsm.lookup.full.cache_upkeep import CacheUpkeep
+from lakelsm.lookup.full import cache_upkeep, changed_rows
+from lakelsm.lookup.full.cache_state import STATE, CacheContents, CacheState
+from lakelsm.lookup.full.cache_upkeep import CacheUpkeep, load_snapshot
+from lakelsm.lookup.full.generation import CacheLayout, Generation
+from lakelsm.predicate.predicate import Compare
 from lakelsm.schema_changes import SetOption
 from tests.compact.local_table import LocalTable
 
@@ -84,7 +85,7 @@ def test_another_cache_of_the_directory_takes_what_the_first_one_has(
     cache.refresh()
     other = Cache(table, cache.directory.path)
     table.write((2, "b"))
-    monkeypatch.setattr(cache_upkeep, "Bootstrap", None)
+    monkeypatch.setattr(cache_upkeep, "load_snapshot", None)
     assert other.refresh().rebuilt is None
     assert keys(other.refresh()) == []
     table.write((3, "c"))
@@ -124,20 +125,20 @@ def test_a_snapshot_that_expires_while_it_is_read_is_told(
     table.write((1, "a"))
     cache.refresh()
     table.overwrite((2, "b"))
-    plan = cache_upkeep.ChangedRows.between
+    plan = changed_rows.plan_difference
 
     def expiring(*given: Any) -> Any:
         planned = plan(*given)
         first = table.store.snapshots.get(1)
         remove_snapshots(table, 1)
         (table.root / "manifest" / first.delta_manifest_list).unlink()
-        for unit in planned.units:
+        for unit in planned.compared:
             for file, was in zip(unit.unit.files, unit.before):
                 if was:
                     Path(file.path).unlink()
         return planned
 
-    monkeypatch.setattr(cache_upkeep.ChangedRows, "between", expiring)
+    monkeypatch.setattr(changed_rows, "plan_difference", expiring)
     assert cache.refresh().rebuilt == "snapshot 1 expired while it was compared"
 
 
@@ -225,3 +226,37 @@ def test_rows_that_a_compaction_lets_expire_go(tmp_path: Path) -> None:
     table.compact()
     refreshed = cache.refresh()
     assert refreshed.rebuilt is None and keys(refreshed) == [1] and len(cache.rows()) == 2
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> LocalTable:
+    made = LocalTable(tmp_path / "many", bucket="5", **{"lookup.bootstrap-parallelism": "3"})
+    made.write(*((key, f"v{key % 7}") for key in range(100)))
+    made.write(*((key, "new") for key in range(10)))
+    made.delete((99, "gone"))
+    return made
+
+
+def loaded(table: LocalTable, directory: CacheDirectory, name: str = "full-a", **wanted: Any) -> Generation | None:
+    spec = LookupSpec(table.store, ("v",), ("v",), **wanted)
+    key, value = table.store.schema.fields
+    return load_snapshot(spec, CacheLayout((key, value), ((key,), (value,))), directory, table.latest, name)
+
+
+def test_the_merged_rows_are_loaded_in_as_many_segments_as_asked_for(many: LocalTable, tmp_path: Path) -> None:
+    directory = CacheDirectory.shared(tmp_path / "cache")
+    first, again = loaded(many, directory), loaded(many, directory, "full-b")
+    assert first is not None and again is not None and len(first.files.segments) == 3
+    assert sorted(tuple(row.values()) for rows in first.live() for row in rows.to_pylist()) == many.rows()
+    assert sorted(directory.names()) == sorted([*first.files.names, *again.files.names])
+    assert list(again.live()) == list(first.live()), "the same read gives the same order"
+
+
+def test_rows_of_a_condition_and_of_buckets_are_loaded(many: LocalTable, tmp_path: Path) -> None:
+    directory = CacheDirectory.shared(tmp_path / "cache")
+    few = loaded(many, directory, predicate=Compare("v", "=", "new"))
+    assert few is not None and few.files.rows == 10
+    parts = [loaded(many, directory, f"full-{at}", buckets=frozenset({at})) for at in range(5)]
+    assert sum(part.files.rows for part in parts if part is not None) == 99
+    assert loaded(many, directory, "full-x", buckets=frozenset({7})) is None
+    assert loaded(many, directory, "full-y", predicate=Compare("v", "=", "?")) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,7 @@ import pytest
 
 from lakelsm import Table
 from lakelsm.format.row_kinds import is_retract
-from lakelsm.lookup.full.changed_rows import ChangedRows
-from lakelsm.runner.local_runner import LocalRunner
+from lakelsm.lookup.full.changed_rows import changed_rows, changes_schema
 from lakelsm.schema.system_columns import VALUE_KIND
 from lakelsm.snapshots.table_store import TableStore
 from tests.chance import seeds
@@ -32,10 +32,9 @@ def shown(table: Table) -> Rows:
     return {row[:2]: row for row in rows}
 
 
-def followed(rows: Rows, changes: ChangedRows, store: TableStore) -> tuple[Rows, int]:
+def followed(rows: Rows, changes: Iterator[pa.RecordBatch], store: TableStore) -> tuple[Rows, int]:
     """The rows after the changes, and how many keys these have."""
-    batches = list(changes.batches(LocalRunner(), store))
-    told = pa.Table.from_batches(batches, changes.schema)
+    told = pa.Table.from_batches(changes, changes_schema([store.schema.field(name) for name in NAMES]))
     kept = told.filter(pa.array(~is_retract(told[VALUE_KIND]))).select(NAMES)
     added = [tuple(row.values()) for row in kept.to_pylist()]
     keys = {tuple(row.values()) for row in told.select(["k", "t"]).to_pylist()}
@@ -60,7 +59,7 @@ def test_changes_lead_from_each_snapshot_to_a_later_one(case: Case, tmp_path: Pa
         assert after is not None
         wanted = shown(history.table)
         for before, rows in states:
-            changes = ChangedRows.between(store, before, after, NAMES)
+            changes = changed_rows(store, before, after, NAMES)
             assert followed(rows, changes, store)[0] == wanted, f"seed {seed}, {before.id} to {after.id}"
 
 
@@ -74,6 +73,6 @@ def test_the_changes_of_buckets_are_those_of_their_rows(case: Case, tmp_path: Pa
     after = store.snapshots.latest()
     assert before is not None and after is not None
     for only in ({0}, {1}, set(range(50))):
-        rows, _ = followed(rows, ChangedRows.between(store, before, after, NAMES, only), store)
+        rows, _ = followed(rows, changed_rows(store, before, after, NAMES, only), store)
     assert rows == shown(history.table)
-    assert ChangedRows.between(store, before, after, NAMES, set()).units == ()
+    assert list(changed_rows(store, before, after, NAMES, set())) == []

@@ -298,7 +298,7 @@ def test_a_refresh_that_is_killed_leaves_a_state_that_opens(tmp_path: Path) -> N
 def cache_files(cache: FullCache) -> set[str]:
     held = cache._held
     assert held is not None
-    return held.state.names
+    return held[1].names
 
 
 def test_columns_that_are_added_change_nothing_and_those_that_it_needs_must_stay(tmp_path: Path) -> None:

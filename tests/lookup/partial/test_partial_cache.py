@@ -101,7 +101,7 @@ def _rows(chance: random.Random, count: int, partitioned: bool) -> pa.Table:
 
 def _change(chance: random.Random, table: Table, partitioned: bool) -> None:
     """One random step."""
-    deletes = table.options.ignore_delete is False
+    deletes = table._store().options.ignore_delete is False
     step = chance.choice(["write"] * 6 + ["delete"] * 2 * deletes + ["compact", "compact", "full", "overwrite", "add"])
     if step == "write":
         table.write(_whole(table, _rows(chance, chance.choice([1, 5, 30]), partitioned)))

@@ -22,9 +22,9 @@ from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.options import TableOptions
 from lakelsm.surroundings import Surroundings
 from tests.compact.local_table import LocalTable
-from tests.lookup.service.test_local_servers import until
 from tests.lookup.service.test_query_server import asked, ids, request_of
 from tests.lookup.service.test_remote_cache import spec_of
+from tests.lookup.service.test_servers import until
 from tests.lookup.service.whole_table import service
 
 EXCHANGE = SimpleNamespace(method=flight.FlightMethod.DO_EXCHANGE)

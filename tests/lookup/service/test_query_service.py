@@ -24,14 +24,14 @@ from lakelsm.lookup.service.query_server import QueryServer
 from lakelsm.lookup.service.query_service import QueryService, opened_partial_cache, run_service
 from lakelsm.lookup.service.remote_cache import RemoteCache
 from lakelsm.lookup.service.served_table import ServedTable
-from lakelsm.lookup.service.server_setup import Addresses
+from lakelsm.lookup.service.servers import Addresses
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_addresses import ServerAddress, ServerLease, publish, published_addresses
 from lakelsm.schema_changes import RenameColumn
 from lakelsm.table import Table
 from tests.compact.local_table import LocalTable
-from tests.lookup.service.test_local_servers import until
 from tests.lookup.service.test_remote_cache import ids, simple, spec_of
+from tests.lookup.service.test_servers import until
 from tests.lookup.service.whole_table import OPEN
 from tests.processes import PATIENCE
 

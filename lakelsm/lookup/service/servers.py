@@ -1,0 +1,263 @@
+"""The servers of a query service: in processes of this machine (`LocalServers`), or in the tasks of a Spark stage on the
+machines of a cluster (`ClusterServers`).
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from lakelsm.engine import spark_errors
+from lakelsm.errors import InvalidInputError, LakelsmError, LookupServiceError
+from lakelsm.failures import logged_text
+from lakelsm.lookup.cache import Opener
+from lakelsm.lookup.service.lookup_request import decoded_error, encoded_error
+from lakelsm.lookup.service.query_server import QueryServer
+from lakelsm.lookup.service.served_table import ServedTable
+from lakelsm.lookup.service.service_access import ServerAccess
+from lakelsm.lookup.service.service_addresses import MOST_SERVERS, ServerAddress, ServerLease
+from lakelsm.secret_values import shown_uri
+from lakelsm.snapshots.table_store import TableStore
+from lakelsm.surroundings import SYSTEM, Surroundings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG = logging.getLogger(__name__)
+
+#: Where servers are that no other machine reaches.
+LOOPBACK = "127.0.0.1"
+#: Seconds that a server's process has to end by itself, and that a stage's tasks have.
+_LONGEST_END = 3.0
+_LONGEST_STAGE_END = 15.0
+#: Seconds between two looks of a task for its lease.
+_TICK = 0.5
+#: Ends a process without a word: calls of clients that hold on to them are not waited for.
+_ended_at_once = os._exit
+
+Addresses: TypeAlias = tuple[ServerAddress, ...]
+
+
+class Servers(Protocol):
+    """The running servers of a service."""
+
+    def addresses(self) -> Addresses | None:
+        """Their addresses; None while not all of them have started. Raises LakelsmError where they cannot run."""
+
+    def stop(self) -> None:
+        """End them all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSetup:
+    """``servers`` of a table. It pickles, to reach the processes that run them.
+
+    ``host`` is the address of each (None: see `LOOPBACK`), ``refresh`` the seconds between two looks for a newer
+    snapshot; ``opener`` opens the caches that they answer from.
+    """
+
+    store: TableStore
+    servers: int
+    host: str | None
+    access: ServerAccess
+    refresh: float
+    opener: Opener
+
+    def __post_init__(self) -> None:
+        self.access.check_host(LOOPBACK if self.host is None else self.host)
+        if self.servers > MOST_SERVERS:
+            raise InvalidInputError(f"servers is {self.servers}; it must be {MOST_SERVERS} at most.")
+
+    def server(self, number: int, host: str | None = None) -> QueryServer:
+        """A new server; ``host``: where it is, unless the setup says so."""
+        return QueryServer(
+            ServedTable(self.store, self.opener),
+            number=number,
+            servers=self.servers,
+            host=self.host or host or LOOPBACK,
+            access=self.access,
+            refresh=self.refresh,
+        )
+
+
+@dataclass
+class _Process:
+    """A server's process. It ends when the pipe to it is closed, be it because this process was killed."""
+
+    process: SpawnProcess
+    pipe: Connection
+    address: ServerAddress | None = None
+
+
+class LocalServers:
+    """Fulfils `Servers`. A server that ends by itself is replaced by a new one, at another port."""
+
+    def __init__(self, setup: ServerSetup, say: Callable[[str], None]) -> None:
+        self._setup = setup
+        self._say = say
+        self._context = multiprocessing.get_context("spawn")
+        self._processes = [self._started(number) for number in range(setup.servers)]
+
+    def addresses(self) -> Addresses | None:
+        """See `Servers.addresses`."""
+        for number, server in enumerate(self._processes):
+            if server.address is None:
+                self._hear(number, server)
+            elif not server.process.is_alive():
+                ended = f"server {number} at {server.address} has ended (exit code {server.process.exitcode})"
+                _LOG.warning("Table %s: %s, and a new one starts", self._setup.store.name, ended)
+                self._say(f"{self._setup.store.name}: {ended}, and a new one starts")
+                server.pipe.close()
+                self._processes[number] = self._started(number)
+        known = tuple(server.address for server in self._processes if server.address is not None)
+        return known if len(known) == len(self._processes) else None
+
+    def stop(self) -> None:
+        """See `Servers.stop`."""
+        for server in self._processes:
+            server.pipe.close()
+        for server in self._processes:
+            server.process.join(_LONGEST_END)
+            if server.process.is_alive():
+                server.process.kill()
+                server.process.join()
+
+    def _started(self, number: int) -> _Process:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_run, args=(self._setup, number, theirs), name=f"lookup-server-{number}")
+        process.start()
+        theirs.close()
+        return _Process(process, ours)
+
+    def _hear(self, number: int, server: _Process) -> None:
+        """Take the address of a server that has started. Raises what keeps it from that."""
+        if not server.pipe.poll():
+            return
+        try:
+            told = server.pipe.recv_bytes()
+        except EOFError:
+            server.process.join(_LONGEST_END)
+            raise LookupServiceError(
+                f"Table {self._setup.store.name}: server {number} of its query service ended before it answered (exit "
+                f"code {server.process.exitcode}): start the service again."
+            ) from None
+        error = decoded_error(told)
+        if error is not None:
+            raise error
+        server.address = ServerAddress.parse(told.decode())
+
+
+def _run(setup: ServerSetup, number: int, pipe: Connection) -> None:
+    """What a server's process does: it tells its address, or why it has none, and answers until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Of a terminal it reaches all processes; the service's own decides.
+    try:
+        server = setup.server(number)
+    except LakelsmError as error:
+        pipe.send_bytes(encoded_error(error))
+        return
+    clean = False
+    try:
+        pipe.send_bytes(str(server.address).encode())
+        pipe.poll(None)  # Nothing is ever sent: this waits for the end of the pipe.
+    finally:
+        clean = server.stop()
+        if not clean:
+            _ended_at_once(0)
+
+
+class ClusterServers:
+    """Fulfils `Servers`.
+
+    When all have started, the first task writes their addresses into the service's lease; where Spark begins the stage
+    anew, it does so again.
+    """
+
+    def __init__(self, setup: ServerSetup, spark: SparkSession, surroundings: Surroundings = SYSTEM) -> None:
+        if setup.access.token is None and not str(spark.sparkContext.master).startswith("local"):
+            raise InvalidInputError(
+                "Servers on a cluster are reached from other machines, and without a token anybody could read the table "
+                "there: give a token file."
+            )
+        self._store = setup.store
+        self._spark = spark
+        uuid = surroundings.new_uuid()
+        self._tag = f"lakelsm-{uuid}"
+        self._lease = ServerLease.of(setup.store, uuid)
+        self._task = ServerTask(setup, self._lease)
+        self._error: Exception | None = None
+        self._lease.write(())
+        self._job = threading.Thread(target=self._run, name="query-service", daemon=True)
+        self._job.start()
+
+    def addresses(self) -> Addresses | None:
+        """See `Servers.addresses`."""
+        if not self._job.is_alive():
+            reason = self._error
+            if isinstance(reason, LakelsmError):
+                raise reason
+            if reason is not None:
+                why = f" ({str(reason).splitlines()[0]})"
+            elif self._lease.lasts:
+                why = ""
+            else:
+                why = f", as {self._lease.path} is gone (another service was started meanwhile, or the file was deleted)"
+            raise LookupServiceError(
+                f"Table {self._store.name}: the stage of its query service has ended{why}: start the service again."
+            ) from reason
+        return self._lease.addresses()
+
+    def stop(self) -> None:
+        """See `Servers.stop`."""
+        self._lease.end()
+        self._job.join(_LONGEST_STAGE_END)
+        if self._job.is_alive():
+            self._spark.sparkContext.cancelJobsWithTag(self._tag)
+            self._job.join(_LONGEST_STAGE_END)
+        self._lease.end()  # The first task may have written it just when it went.
+
+    def _run(self) -> None:
+        from lakelsm.spark.barrier_stage import run_together
+        from lakelsm.spark.task_errors import translated
+
+        known: tuple[type[Exception], ...] = (LakelsmError, *spark_errors())
+        try:
+            with translated(self._store.paths.root):
+                run_together(self._spark, self._task.setup.servers, self._task, self._tag)
+        except known as error:  # It is raised where the service asks for addresses.
+            _LOG.warning("Table %s: the stage of its query service failed: %s", self._store.name, logged_text(error))
+            self._error = error
+
+
+@dataclass(frozen=True)
+class ServerTask:
+    """What each task of the stage does: it answers as the server of its number for as long as the lease is there."""
+
+    setup: ServerSetup
+    lease: ServerLease
+
+    def __call__(self, number: int, host: str, gather: Callable[[str], list[str]]) -> None:
+        """``host`` is the machine that the task runs on."""
+        server = self.setup.server(number, host if self.setup.access.token is not None else None)
+        try:
+            addresses = gather(str(server.address))
+            if number == 0 and self.lease.lasts:
+                self.lease.write(addresses)
+            gather("")  # The first task has written.
+            never = threading.Event()
+            while self.lease.lasts:
+                never.wait(_TICK)
+            _LOG.info("Table %s: server %d ends: %s is gone", self.setup.store.name, number, shown_uri(self.lease.path))
+        except Exception as error:
+            name = self.setup.store.name
+            _LOG.warning("Table %s: server %d of its query service ends: %s", name, number, logged_text(error))
+            raise
+        finally:
+            server.stop()
