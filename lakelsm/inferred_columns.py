@@ -101,6 +101,7 @@ def _of_frame(frame: Any, rows: ArrowInput) -> GivenColumns:
     pandas = sys.modules.get("pandas")
     is_pandas = pandas is not None and isinstance(frame, pandas.DataFrame)
     check_unique(rows.schema.names, "column")
+    _refuse_objects(frame)
     found: list[DataField] = []
     coarser: dict[int, DataType] = {}
     for at, column in enumerate(rows.schema):
@@ -113,6 +114,15 @@ def _of_frame(frame: Any, rows: ArrowInput) -> GivenColumns:
             coarser[at] = kind
     batches = (_checked(batch, coarser) for batch in rows.batches)
     return GivenColumns(tuple(found), pa.RecordBatchReader.from_batches(rows.schema, batches))
+
+
+def _refuse_objects(frame: Any) -> None:
+    """Raise InvalidInputError for a column of Python objects in Polars, which it exports as addresses in memory."""
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(frame, polars.DataFrame):
+        objects = [name for name, kind in frame.schema.items() if kind == polars.Object]
+        if objects:
+            raise InvalidInputError(f"column '{objects[0]}': Polars type Object has no Paimon type; cast it first")
 
 
 def _has_objects(frame: Any, at: int) -> bool:

@@ -252,7 +252,7 @@ def test_alter_table_writes_the_next_schema_and_open_tables_follow_it(catalog: C
         SetOption("write-only", "true"),
     )
     assert changed.schema.field_names == table.schema.field_names == ("id", "n", "w")
-    assert table.options.write_only
+    assert table.schema.options["write-only"] == "true"
     assert table.schema.id == 1
     assert (tmp_path / "db.db" / "t" / "schema" / "schema-1").exists()
     assert [(field.name, field.id) for field in table.schema.fields] == [("id", 0), ("n", 3), ("w", 1)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -127,6 +129,17 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a series": (pd.Series([1]), r"schema.to_frame\(\)"),
     "a number": (5, "columns are a DDL text"),
 }
+
+
+def test_objects_of_polars_are_refused(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Frame(Stream):
+        @property
+        def schema(self) -> dict[str, str]:
+            return {"id": "Int64", "x": "Object"}
+
+    monkeypatch.setitem(sys.modules, "polars", SimpleNamespace(DataFrame=Frame, Object="Object"))
+    with pytest.raises(InvalidInputError, match="column 'x': Polars type Object has no Paimon type"):
+        catalog.create_table("db.t", Frame(pa.table({"id": [1], "x": [b"address"]})), primary_key="id")
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -1,4 +1,4 @@
-"""``lakelsm all``, and ``jobs/maintain.py all``: all the upkeep of a table, step by step, under one deadline."""
+"""``lakelsm all``: all the upkeep of a table, step by step, under one deadline."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lakelsm.arguments import checked_choice
-from lakelsm.cli.arguments import add_deadline, add_dry_run, add_engine, age, checked
+from lakelsm.cli.arguments import Tables, add_deadline, add_dry_run, add_engine, age, checked
 from lakelsm.cli.check import check_report
 from lakelsm.cli.compact import compact_report
 from lakelsm.cli.consumers import expired_consumers_report
@@ -184,4 +184,5 @@ ALL = Verb(
     details=_DETAILS,
     add_arguments=_add_arguments,
     run=_run,
+    tables=Tables.ALL,
 )

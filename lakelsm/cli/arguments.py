@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace, _ActionsContainer
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace, _ActionsContainer
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, TypeVar
 
 from lakelsm.arguments import TAG_POINT, checked_age, checked_number, checked_seconds, checked_time
 from lakelsm.catalog import Catalog
+from lakelsm.cli.logs import add_log_arguments
 from lakelsm.engine import ENGINES
 from lakelsm.errors import InvalidInputError
-from lakelsm.table import Table
+from lakelsm.table import Table, TableView
 
 Value = TypeVar("Value")
 
@@ -20,25 +22,53 @@ _TIMES = (
 )
 
 
-def add_table(parser: ArgumentParser, *, several: bool = True) -> None:
-    """The table: by its name in a warehouse, or by its own directory; ``several`` may be named."""
-    table = parser.add_argument_group("the table: --warehouse and --table, or --path")
-    table.add_argument("--warehouse", metavar="URI", help="the warehouse directory, such as file:///tmp/wh")
-    again = "; again for each of several, which are worked off one after another" if several else ""
+class Tables(Enum):
+    """The tables that a verb takes."""
+
+    #: No table: the verb is about the warehouse.
+    NONE = "none"
+    #: One that is named.
+    ONE = "one"
+    #: Those that are named, or all of a database.
+    SEVERAL = "several"
+    #: The same, but all of a database only by --force, as the verb removes what nothing brings back.
+    BY_FORCE = "by force"
+    #: Those that are named, or all of a database, or all of the warehouse.
+    ALL = "all"
+
+
+_TITLES = {
+    Tables.NONE: "the warehouse",
+    Tables.ONE: "the table: --warehouse and --table",
+    Tables.SEVERAL: "the tables: --warehouse with --table or --database",
+    Tables.BY_FORCE: "the tables: --warehouse with --table or --database",
+    Tables.ALL: "the tables: --warehouse alone for all, or with --table or --database",
+}
+
+
+def add_table(parser: ArgumentParser, tables: Tables = Tables.SEVERAL, *, by_path: bool = True) -> None:
+    """The tables: by their names in a warehouse, all of them, or ``by_path`` by one's own directory."""
+    table = parser.add_argument_group(f"{_TITLES[tables]}, or --path" if by_path else _TITLES[tables])
+    table.add_argument("--warehouse", metavar="URI", help="the warehouse directory, such as /tmp/wh")
+    if tables is not Tables.NONE:
+        again = "" if tables is Tables.ONE else "; again for each of several"
+        table.add_argument(
+            "--table", metavar="DB.TABLE", action="append", help=f"the table's name in the warehouse{again}"
+        )
+    what = "of" if tables is Tables.NONE else "all tables of"
     table.add_argument(
-        "--table", metavar="DB.TABLE", action="append", help=f"the table's name in the warehouse{again}"
+        "--database", metavar="DB", help=SUPPRESS if tables is Tables.ONE else f"{what} this database of the warehouse"
     )
-    if several:
-        table.add_argument("--database", metavar="DB", help="all tables of this database of the warehouse")
-    else:
-        parser.set_defaults(database=None)
-    table.add_argument("--path", metavar="URI", help="the table's own directory")
-    table.add_argument("--branch", metavar="NAME", help="work on this branch of it")
+    if tables is Tables.BY_FORCE:
+        table.add_argument("--force", action="store_true", help="allow --database")
+    if by_path:
+        table.add_argument("--path", metavar="URI", help="the table's own directory")
+        table.add_argument("--branch", metavar="NAME", help="work on this branch of it")
     table.add_argument(
         "--storage-option",
         metavar="KEY=VALUE",
         action="append",
-        type=_key_and_value,
+        type=key_and_value,
         default=[],
         help="an option of the object store, such as s3.endpoint=…; again for each. Other users of the machine see "
         "what a command line says: leave credentials to the environment (AWS_…, GOOGLE_…, AZURE_…)",
@@ -47,11 +77,12 @@ def add_table(parser: ArgumentParser, *, several: bool = True) -> None:
         "--catalog-option",
         metavar="KEY=VALUE",
         action="append",
-        type=_key_and_value,
+        type=key_and_value,
         default=[],
         help="with --warehouse, an option of the catalog, such as lakelsm.time-zone=Asia/Tokyo; again for each",
     )
-    parser.set_defaults(several=several)
+    left_out = [*(["table"] if tables is Tables.NONE else []), *([] if by_path else ["path", "branch"])]
+    parser.set_defaults(tables=tables, by_path=by_path, **dict.fromkeys(left_out))
 
 
 def add_report(parser: ArgumentParser) -> None:
@@ -66,34 +97,46 @@ def add_report(parser: ArgumentParser) -> None:
     report.add_argument(
         "--distinct-exit-status", action="store_true", help="end with 3 instead of 0 where there is nothing to do"
     )
-    report.add_argument("--verbose", action="store_true", help="show the traceback of a failure")
+    add_log_arguments(report)
 
 
 def check_table(parser: ArgumentParser, arguments: Namespace) -> None:
     """End the program as argparse does unless the arguments name tables in one way, and no more than the verb takes."""
-    by_path, named = arguments.path is not None, arguments.table is not None
-    by_name = arguments.warehouse is not None and named != (arguments.database is not None)
-    none = arguments.warehouse is None and not named and arguments.database is None
-    if by_path and arguments.catalog_option:
+    tables, named, database = arguments.tables, arguments.table, arguments.database
+    if arguments.path is not None and arguments.catalog_option:
         parser.error("--catalog-option is for tables of a --warehouse: set the option of the table instead")
-    if not (none if by_path else by_name):
-        other = "--table or --database" if arguments.several else "--table"
-        parser.error(f"name the table by --warehouse and {other}, or by --path")
-    if named and len(arguments.table) > 1 and not arguments.several:
-        parser.error("name one table")
+    if arguments.path is not None:
+        is_right = (arguments.warehouse, named, database) == (None, None, None)
+    elif tables is Tables.ONE:
+        is_right = arguments.warehouse is not None and named is not None and len(named) == 1 and database is None
+    elif tables in (Tables.NONE, Tables.ALL):
+        is_right = arguments.warehouse is not None and (named is None or database is None)
+    else:
+        is_right = arguments.warehouse is not None and (named is None) != (database is None)
+    if not is_right:
+        parser.error(_ways(arguments))
+    if tables is Tables.BY_FORCE and database is not None and not arguments.force:
+        parser.error("--database needs --force: it means all tables of the database")
+
+
+def _ways(arguments: Namespace) -> str:
+    """How the tables of a verb are named."""
+    if arguments.tables is Tables.NONE:
+        return "name the warehouse by --warehouse"
+    what = "one table by --warehouse and --table" if arguments.tables is Tables.ONE else (
+        "the table by --warehouse and --table or --database"
+    )
+    return f"name {what}{', or by --path' if arguments.by_path else ''}"
 
 
 def for_each_table(arguments: Namespace) -> list[Namespace]:
-    """The arguments once for each table that they name. Raises InvalidInputError for a database without tables."""
-    if arguments.path is not None:
+    """The arguments once for each table that they name. Raises InvalidInputError where a database has no tables."""
+    if arguments.path is not None or arguments.tables is Tables.NONE:
         return [arguments]
-    names = arguments.table
-    if arguments.database is not None:
-        names = _catalog(arguments).list_tables(arguments.database)
-        if not names:
-            raise InvalidInputError(
-                f"Warehouse {arguments.warehouse} has no tables in database {arguments.database}: look at both names."
-            )
+    names = arguments.table or open_catalog(arguments).list_tables(arguments.database)
+    if not names:
+        within = "" if arguments.database is None else f" in database {arguments.database}"
+        raise InvalidInputError(f"Warehouse {arguments.warehouse} has no tables{within}: look at the name.")
     return [Namespace(**{**vars(arguments), "table": name}) for name in dict.fromkeys(names)]
 
 
@@ -102,7 +145,7 @@ def open_table(arguments: Namespace) -> Table:
     if arguments.path is not None:
         table = Table.for_path(arguments.path, storage_options=_options(arguments))
     else:
-        table = _catalog(arguments).table(arguments.table)
+        table = open_catalog(arguments).table(arguments.table)
     return table if arguments.branch is None else table.branches.open(arguments.branch)
 
 
@@ -155,6 +198,21 @@ def chosen_point(arguments: Namespace) -> Any:
     return arguments.snapshot if tag is None else f"{TAG_POINT}{tag}"
 
 
+def add_point(parser: ArgumentParser) -> None:
+    """The snapshot that is looked at."""
+    point = parser.add_mutually_exclusive_group()
+    point.add_argument("--snapshot", metavar="ID", type=checked(positive), help="of this snapshot (default: the newest)")
+    point.add_argument("--tag", metavar="NAME", help="of the snapshot of this tag")
+    add_timestamp(point, "of the newest snapshot that is not later than this time,")
+
+
+def view_of(table: Table, arguments: Namespace) -> Table | TableView:
+    """The table, or the view of it that the arguments of `add_point` name."""
+    points = {"snapshot": arguments.snapshot, "tag": arguments.tag, "timestamp": arguments.timestamp}
+    given = {name: point for name, point in points.items() if point is not None}
+    return table.at(**given) if given else table
+
+
 def checked(check: Callable[[str, str], Value]) -> Callable[[str], Value]:
     """A check of an argument's text as argparse takes it: the same one as of the Python method."""
 
@@ -202,14 +260,16 @@ def _duration_text(argument: str, text: str) -> str:
     return text
 
 
-def _key_and_value(text: str) -> tuple[str, str]:
+def key_and_value(text: str) -> tuple[str, str]:
+    """A key with its value, of KEY=VALUE."""
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise ArgumentTypeError("it must be KEY=VALUE")  # Without the text, which may be a secret.
     return key, value
 
 
-def _catalog(arguments: Namespace) -> Catalog:
+def open_catalog(arguments: Namespace) -> Catalog:
+    """The catalog that the arguments name."""
     return Catalog(
         arguments.warehouse, storage_options=_options(arguments), options=dict(arguments.catalog_option) or None
     )

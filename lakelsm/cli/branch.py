@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from lakelsm.cli.arguments import add_dry_run
+from lakelsm.cli.arguments import Tables, add_dry_run
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, outcome_report
 from lakelsm.cli.verb import Verb, VerbGroup
@@ -86,6 +86,6 @@ BRANCH = VerbGroup(
         ),
         Verb(name="rename", summary="Give a branch another name.", add_arguments=_add_renamed, run=_rename),
         Verb(name="delete", summary="Delete a branch.", add_arguments=_add_name, run=_delete),
-        Verb(name="list", summary="Show the branches.", add_arguments=lambda parser: None, run=_list),
+        Verb(name="list", summary="Show the branches.", add_arguments=lambda parser: None, run=_list, tables=Tables.ALL),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from lakelsm.cli.arguments import add_deadline, add_engine
+from lakelsm.cli.arguments import Tables, add_deadline, add_engine
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, outcome_report
 from lakelsm.cli.verb import EXIT_STATUSES, Verb
@@ -61,4 +61,5 @@ CHECK = Verb(
     details=_DETAILS,
     add_arguments=_add_arguments,
     run=_run,
+    tables=Tables.ALL,
 )

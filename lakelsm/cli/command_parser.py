@@ -19,6 +19,8 @@ class CommandParser(ArgumentParser):
 
     def __init__(self, *, prog: str, description: str, epilog: str) -> None:
         self._words: Sequence[str] = ()
+        #: The verb of a group that is meant where none is named.
+        self.default_verb: str | None = None
         super().__init__(
             prog=prog,
             description=description,
@@ -32,10 +34,22 @@ class CommandParser(ArgumentParser):
     ) -> tuple[Namespace, list[str]]:
         """As argparse does, which would take '--option=--' for a list of no value."""
         words = self._words = sys.argv[1:] if args is None else list(args)
+        if self.default_verb is not None and not any(_is_verb_or_help(word) for word in words[:1]):
+            words = [self.default_verb, *words]
         for word in takewhile("--".__ne__, words):
             if word.startswith("--") and word.endswith("=--"):
                 self.error(f"argument {word.removesuffix('=--')}: '--' alone is no value")
         return super().parse_known_args(words, namespace)
+
+    def parse_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Namespace | None = None
+    ) -> Namespace:
+        """As argparse does, which would show its own usage, and not the verb's, where a verb lacks an argument."""
+        found, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            parser: ArgumentParser = getattr(found, "parser", self)
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found
 
     def error(self, message: str) -> NoReturn:
         """Report what is wrong with the command line, without secrets, and exit with 2."""
@@ -44,6 +58,10 @@ class CommandParser(ArgumentParser):
         for secret in _secrets(self._words):
             message = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, message)
         super().error(message)
+
+
+def _is_verb_or_help(word: str) -> bool:
+    return not word.startswith("-") or word in ("-h", "--help")
 
 
 def _secrets(words: Sequence[str]) -> Iterator[str]:

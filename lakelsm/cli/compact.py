@@ -1,4 +1,4 @@
-"""``lakelsm compact``, and ``jobs/compact.py``: compact a table and tell what was done."""
+"""``lakelsm compact``: compact a table and tell what was done."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ exit status:
 examples:
   lakelsm compact --path file:///tmp/wh/nyc.db/flights --dry-run
 
-  spark-submit --properties-file spark-defaults.conf jobs/compact.py \\
+  spark-submit "$(python -c 'import lakelsm.__main__ as job; print(job.__file__)')" compact \\
       --warehouse file:///tmp/wh --table nyc.flights --full --where "dt < '2013-06-01'" \\
       --commit-every 16 --deadline '30 min' --report json
 """

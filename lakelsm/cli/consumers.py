@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from lakelsm.cli.arguments import add_dry_run, add_older_than, checked, positive
+from lakelsm.cli.arguments import Tables, add_dry_run, add_older_than, checked, positive
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, outcome_report
 from lakelsm.cli.verb import Verb, VerbGroup
@@ -76,7 +76,7 @@ CONSUMERS = VerbGroup(
     name="consumers",
     summary="Consumers: readers of changes, for which expiry keeps what they read next.",
     verbs=(
-        Verb(name="list", summary="Show the consumers.", add_arguments=lambda parser: None, run=_list),
+        Verb(name="list", summary="Show the consumers.", add_arguments=lambda parser: None, run=_list, tables=Tables.ALL),
         Verb(name="record", summary="Say what a consumer reads next.", add_arguments=_add_recorded, run=_record),
         Verb(name="delete", summary="Forget a consumer.", add_arguments=_add_name, run=_delete),
         Verb(name="expire", summary="Forget consumers that stopped.", add_arguments=_add_expired, run=_expire),

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from lakelsm.cli.all_steps import ALL
+from lakelsm.cli.alter import ALTER
 from lakelsm.cli.analyze import ANALYZE
 from lakelsm.cli.branch import BRANCH
 from lakelsm.cli.check import CHECK
 from lakelsm.cli.command_parser import CommandParser
 from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.consumers import CONSUMERS
+from lakelsm.cli.contents import FILES, HEAD, SNAPSHOTS
+from lakelsm.cli.create import CREATE
+from lakelsm.cli.describe import DESCRIBE
 from lakelsm.cli.expire import EXPIRE
+from lakelsm.cli.logs import add_log_arguments
 from lakelsm.cli.orphans import ORPHANS
 from lakelsm.cli.partitions import PARTITIONS
 from lakelsm.cli.query_service import QUERY_SERVICE
 from lakelsm.cli.rollback import ROLLBACK
 from lakelsm.cli.status import HISTORY, STATUS
+from lakelsm.cli.tables import DROP, TABLES
 from lakelsm.cli.tag import TAG
-from lakelsm.cli.verb import Verb, VerbGroup, add_verbs, run_alone, run_parsed
+from lakelsm.cli.verb import CatalogVerb, Verb, VerbGroup, add_verbs, run_alone, run_parsed
 from lakelsm.engine import stop_session
 from lakelsm.version import VERSION
 
+_AnyVerb: TypeAlias = Verb | CatalogVerb | VerbGroup
+
 #: What keeps a table in order.
-UPKEEP: tuple[Verb | VerbGroup, ...] = (
+UPKEEP: tuple[_AnyVerb, ...] = (
     *(ALL, COMPACT, EXPIRE, TAG, BRANCH, ROLLBACK, ORPHANS, PARTITIONS, CONSUMERS, ANALYZE),
     *(CHECK, STATUS, HISTORY),
 )
-VERBS: tuple[Verb | VerbGroup, ...] = (*UPKEEP, QUERY_SERVICE)
+#: What shows and makes tables.
+CATALOG: tuple[_AnyVerb, ...] = (TABLES, DESCRIBE, HEAD, SNAPSHOTS, FILES, CREATE, ALTER, DROP)
+VERBS: tuple[_AnyVerb, ...] = (*CATALOG, *UPKEEP, QUERY_SERVICE)
 
 
 def main(argv: Sequence[str] | None = None, program: str = "lakelsm") -> int:
@@ -41,7 +51,7 @@ def main(argv: Sequence[str] | None = None, program: str = "lakelsm") -> int:
     return run_parsed(command_parser(program).parse_args(argv))
 
 
-def command_parser(program: str) -> ArgumentParser:
+def command_parser(program: str) -> CommandParser:
     """The parser of the command, or of a program with the verbs of upkeep."""
     parser = CommandParser(
         prog=program,
@@ -49,6 +59,7 @@ def command_parser(program: str) -> ArgumentParser:
         epilog=f"{program} VERB --help shows a verb's arguments and exit statuses.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
+    add_log_arguments(parser)
     add_verbs(parser, VERBS if program == "lakelsm" else UPKEEP)
     return parser
 
@@ -58,7 +69,7 @@ def console() -> int:
     return _ending_the_session(main)
 
 
-def job(verb: Verb, program: str) -> int:
+def job(verb: Verb | CatalogVerb, program: str) -> int:
     """A verb as the program of a ``spark-submit``."""
     return _ending_the_session(lambda: run_alone(verb, program))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from lakelsm.cli.arguments import add_commit_user, add_deadline, add_dry_run, add_older_than
+from lakelsm.cli.arguments import Tables, add_commit_user, add_deadline, add_dry_run, add_older_than
 from lakelsm.cli.exit_status import ExitStatus, status_of_kind
 from lakelsm.cli.report import Report, failure_lines, outcome_report
 from lakelsm.cli.verb import Verb, VerbGroup
@@ -125,7 +125,7 @@ PARTITIONS = VerbGroup(
     name="partitions",
     summary="Partitions: what they come to, and those that are dropped, expire or are complete.",
     verbs=(
-        Verb(name="list", summary="Show the partitions.", add_arguments=_add_where, run=_list),
+        Verb(name="list", summary="Show the partitions.", add_arguments=_add_where, run=_list, tables=Tables.ALL),
         Verb(name="drop", summary="Drop partitions, whole.", add_arguments=_add_dropped, run=_drop),
         Verb(name="expire", summary="Drop partitions that are too old.", add_arguments=_add_expired, run=_expire),
         Verb(

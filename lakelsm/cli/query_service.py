@@ -1,4 +1,4 @@
-"""``lakelsm query-service``, and ``jobs/query_service.py``: servers that answer lookups of a table until they are told to
+"""``lakelsm query-service``: servers that answer lookups of a table until they are told to
 end.
 """
 
@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from lakelsm.arguments import checked_seconds
-from lakelsm.cli.arguments import checked, positive
+from lakelsm.cli.arguments import Tables, checked, positive
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report
 from lakelsm.cli.verb import Verb
@@ -41,7 +41,7 @@ exit status:
 examples:
   lakelsm query-service --warehouse file:///tmp/wh --table shop.customers --servers 2
 
-  spark-submit --properties-file spark-defaults.conf jobs/query_service.py \\
+  spark-submit "$(python -c 'import lakelsm.__main__ as job; print(job.__file__)')" query-service \\
       --warehouse file:///tmp/wh --table shop.customers --servers 4 --token-file token.txt
 """
 
@@ -131,5 +131,5 @@ QUERY_SERVICE = Verb(
     details=_DETAILS,
     add_arguments=_add_arguments,
     run=_run,
-    several=False,
+    tables=Tables.ONE,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from lakelsm.cli.arguments import add_dry_run, add_timestamp, checked, chosen_point, positive
+from lakelsm.cli.arguments import Tables, add_dry_run, add_timestamp, checked, chosen_point, positive
 from lakelsm.cli.report import Report, outcome_report
 from lakelsm.cli.verb import Verb
 from lakelsm.results import RollbackResult
@@ -34,6 +34,11 @@ def _add_arguments(parser: ArgumentParser) -> None:
     add_dry_run(parser)
 
 
+def _check_one(parser: ArgumentParser, arguments: Namespace) -> None:
+    if arguments.snapshot is not None and arguments.path is None and len(arguments.table or ()) != 1:
+        parser.error("--snapshot is the id of one table's snapshot: name one table, or use --tag or --timestamp")
+
+
 def _run(table: Table, arguments: Namespace) -> Report:
     result = table.rollback(chosen_point(arguments), dry_run=arguments.dry_run)
     changed = bool(result.snapshots or result.tags or result.changelogs or result.restored or result.consumers)
@@ -44,6 +49,7 @@ ROLLBACK = Verb(
     name="rollback",
     summary="Go back to a snapshot, a tag or a time: what came later is dropped.",
     add_arguments=_add_arguments,
+    check=_check_one,
     run=_run,
-    several=False,
+    tables=Tables.BY_FORCE,
 )

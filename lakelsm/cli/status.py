@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from lakelsm.cli.arguments import checked, positive
+from lakelsm.cli.arguments import Tables, checked, positive
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report
 from lakelsm.cli.verb import Verb
@@ -64,6 +64,7 @@ STATUS = Verb(
     summary="Show what waits for a compaction or an expiry, on one screen.",
     add_arguments=_add_status_arguments,
     run=_run_status,
+    tables=Tables.ALL,
 )
 
 HISTORY = Verb(
@@ -71,4 +72,5 @@ HISTORY = Verb(
     summary="Show the newest commits and runs of maintenance: who did what, when, and the outcome.",
     add_arguments=_add_history_arguments,
     run=_run_history,
+    tables=Tables.ALL,
 )

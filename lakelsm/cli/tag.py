@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from lakelsm.cli.arguments import add_dry_run, add_older_than, add_timestamp, checked, chosen_point, duration, positive
+from lakelsm.cli.arguments import (
+    Tables,
+    add_dry_run,
+    add_older_than,
+    add_timestamp,
+    checked,
+    chosen_point,
+    duration,
+    positive,
+)
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report, outcome_report
 from lakelsm.cli.verb import Verb, VerbGroup
@@ -133,6 +142,6 @@ TAG = VerbGroup(
             name="delete", summary="Delete a tag, and files that only it kept.", add_arguments=_add_deleted, run=_delete
         ),
         Verb(name="expire", summary="Delete tags that are past their time.", add_arguments=_add_expired, run=_expire),
-        Verb(name="list", summary="Show the tags.", add_arguments=lambda parser: None, run=_list),
+        Verb(name="list", summary="Show the tags.", add_arguments=lambda parser: None, run=_list, tables=Tables.ALL),
     ),
 )

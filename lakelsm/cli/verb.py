@@ -5,13 +5,24 @@ from __future__ import annotations
 import traceback
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyarrow import ArrowException
 
-from lakelsm.cli.arguments import add_report, add_table, check_table, for_each_table, open_table
+from lakelsm.catalog import Catalog
+from lakelsm.cli.arguments import (
+    Tables,
+    add_report,
+    add_table,
+    check_table,
+    for_each_table,
+    open_catalog,
+    open_table,
+)
 from lakelsm.cli.command_parser import CommandParser
 from lakelsm.cli.exit_status import ExitStatus
+from lakelsm.cli.flags import in_flags
+from lakelsm.cli.logs import logs_on_stderr, verbosity
 from lakelsm.cli.report import (
     Report,
     failure_report,
@@ -43,7 +54,8 @@ exit status:
 class Verb:
     """One verb. ``add_arguments`` adds its own arguments, ``run`` does the work; `details` end its ``--help``.
 
-    ``several``: it takes several tables, one after another.
+    ``tables`` are those that it takes, one after another; ``check`` ends the program for arguments that do not go
+    together.
     """
 
     name: str
@@ -51,14 +63,46 @@ class Verb:
     details: str = EXIT_STATUSES
     add_arguments: Callable[[ArgumentParser], None]
     run: Callable[[Table, Namespace], Report]
-    several: bool = True
+    tables: Tables = Tables.SEVERAL
+    check: Callable[[ArgumentParser, Namespace], None] = lambda parser, arguments: None
 
-    def set_up(self, parser: ArgumentParser) -> None:
+    def set_up(self, parser: CommandParser) -> None:
         """Make the parser this verb's: its arguments, and the verb and the parser beside them."""
         self.add_arguments(parser)
-        add_table(parser, several=self.several)
+        add_table(parser, self.tables, by_path=True)
         add_report(parser)
         parser.set_defaults(verb=self, parser=parser)
+
+    def report(self, arguments: Namespace) -> Report:
+        """Run on the table that the arguments name."""
+        return self.run(open_table(arguments), arguments)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogVerb:
+    """A verb that works on the catalog, as the table that it names need not exist or be one that can be opened.
+
+    ``run`` finds the table's name in ``arguments.table``, unless ``tables`` is `Tables.NONE`.
+    """
+
+    name: str
+    summary: str
+    details: str = EXIT_STATUSES
+    add_arguments: Callable[[ArgumentParser], None]
+    run: Callable[[Catalog, Namespace], Report]
+    tables: Tables = Tables.SEVERAL
+    check: Callable[[ArgumentParser, Namespace], None] = lambda parser, arguments: None
+
+    def set_up(self, parser: CommandParser) -> None:
+        """Make the parser this verb's."""
+        self.add_arguments(parser)
+        add_table(parser, self.tables, by_path=False)
+        add_report(parser)
+        parser.set_defaults(verb=self, parser=parser)
+
+    def report(self, arguments: Namespace) -> Report:
+        """Run on the catalog that the arguments name."""
+        return self.run(open_catalog(arguments), arguments)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,14 +112,15 @@ class VerbGroup:
     name: str
     summary: str
     verbs: tuple[Verb, ...]
-    details: str = "VERB --help shows a verb's arguments and exit statuses."
+    details: str = "Without VERB it lists. VERB --help shows a verb's arguments and exit statuses."
 
-    def set_up(self, parser: ArgumentParser) -> None:
-        """Make the parser this group's."""
+    def set_up(self, parser: CommandParser) -> None:
+        """Make the parser this group's; 'list' is the verb where none is named."""
         add_verbs(parser, self.verbs)
+        parser.default_verb = "list"
 
 
-def add_verbs(parser: ArgumentParser, verbs: Sequence[Verb | VerbGroup]) -> None:
+def add_verbs(parser: CommandParser, verbs: Sequence[Verb | CatalogVerb | VerbGroup]) -> None:
     """Let a parser take one of some verbs."""
     below = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for verb in verbs:
@@ -84,7 +129,7 @@ def add_verbs(parser: ArgumentParser, verbs: Sequence[Verb | VerbGroup]) -> None
         )
 
 
-def run_alone(verb: Verb, program: str, argv: Sequence[str] | None = None) -> int:
+def run_alone(verb: Verb | CatalogVerb, program: str, argv: Sequence[str] | None = None) -> int:
     """Run a verb as a program of its own and return its exit status; the arguments are the process's by default.
 
     Raises SystemExit for ``--help`` and for a wrong command line, as argparse does.
@@ -100,6 +145,12 @@ def run_parsed(arguments: Namespace) -> int:
     A table that fails does not keep the others from their turn.
     """
     check_table(arguments.parser, arguments)
+    arguments.verb.check(arguments.parser, arguments)
+    with logs_on_stderr(arguments):
+        return _run_on_all(arguments)
+
+
+def _run_on_all(arguments: Namespace) -> int:
     started = SYSTEM.monotonic()
     try:
         tables = for_each_table(arguments)
@@ -123,13 +174,13 @@ def failing_safely(run: Callable[[], Report], arguments: Namespace) -> Report:
 
 def _run_on_one(arguments: Namespace, passed: float) -> Report:
     """Run on one table, within what is left of the deadline."""
-    verb: Verb = arguments.verb
+    verb: Verb | CatalogVerb = arguments.verb
     if getattr(arguments, "deadline", None) is not None:
         if passed > arguments.deadline:
             text = f"{arguments.table}: not begun, the deadline had passed; run it again"
             return outcome_report(text, {"table": arguments.table}, changed=False, complete=False)
         arguments.deadline -= passed
-    return failing_safely(lambda: verb.run(open_table(arguments), arguments), arguments)
+    return failing_safely(lambda: verb.report(arguments), arguments)
 
 
 def _failures() -> tuple[type[Exception], ...]:
@@ -138,9 +189,11 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 def _failed(error: Exception, arguments: Namespace) -> Report:
-    if arguments.verbose:
+    if verbosity(arguments):
         traceback.print_exception(error)
-    report = failure_report(error, arguments.path or arguments.table or arguments.database)
+    found = failure_report(error, arguments.path or arguments.table or arguments.database or arguments.warehouse)
+    text = in_flags(found.text, arguments.parser)
+    report = replace(found, text=text, values={**found.values, "error": text})
     print_failure(report, arguments.parser.prog)
     return report
 

@@ -53,9 +53,9 @@ class Called:
 
     def planned(self, *arguments: str) -> dict[str, Any]:
         """The JSON report of a dry run, which must change no byte."""
-        before = self.inspect.files().to_spark()
+        before = self.files()
         found = self.json(*arguments, "--dry-run")
-        assert self.inspect.files().to_spark() == before
+        assert self.files() == before
         assert found["status"] == "planned"
         return found
 

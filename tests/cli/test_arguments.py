@@ -10,6 +10,7 @@ import pytest
 from lakelsm.arguments import checked_seconds
 from lakelsm.catalog import Catalog
 from lakelsm.cli.arguments import (
+    Tables,
     add_report,
     add_table,
     age,
@@ -20,12 +21,13 @@ from lakelsm.cli.arguments import (
     open_table,
     positive,
 )
+from lakelsm.cli.logs import verbosity
 from lakelsm.errors import InvalidInputError, TableNotFoundError
 
 
-def parsed(*arguments: str) -> Namespace:
+def parsed(*arguments: str, tables: Tables = Tables.SEVERAL) -> Namespace:
     parser = ArgumentParser(prog="verb")
-    add_table(parser)
+    add_table(parser, tables)
     add_report(parser)
     found = parser.parse_args(arguments)
     check_table(parser, found)
@@ -35,7 +37,7 @@ def parsed(*arguments: str) -> Namespace:
 @pytest.mark.parametrize("arguments", [["--warehouse", "/wh", "--table", "d.t"], ["--path", "/wh/d.db/t"]])
 def test_a_table_is_named_in_one_of_two_ways(arguments: list[str]) -> None:
     found = parsed(*arguments)
-    assert (found.report, found.verbose, found.distinct_exit_status) == ("text", False, False)
+    assert (found.report, verbosity(found), found.distinct_exit_status) == ("text", 0, False)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +74,7 @@ def test_several_tables_are_named_one_by_one_or_by_their_database(tmp_path: Path
     named = [*warehouse, "--table", "e.t", "--table", "d.t", "--table", "e.t"]
     assert [each.table for each in for_each_table(parsed(*named))] == ["e.t", "d.t"]
     assert [each.table for each in for_each_table(parsed(*warehouse, "--database", "d"))] == ["d.t", "d.u"]
+    assert [each.table for each in for_each_table(parsed(*warehouse, tables=Tables.ALL))] == ["d.t", "d.u", "e.t"]
     with pytest.raises(InvalidInputError, match="has no tables in database f"):
         for_each_table(parsed(*warehouse, "--database", "f"))
 

@@ -48,10 +48,10 @@ def test_a_deadline_stops_between_some_snapshots_and_the_next_ones(
     assert (first["status"], first["snapshots"], first["complete"]) == ("deadline", 3, False)
     assert first["earliest_snapshot_id"] == 4
     assert first["held_by"] == ["the deadline"]
-    assert table.inspect.history(1)[0].outcome == "partial"
+    assert table.inspect.history(1).to_arrow()["outcome"].to_pylist() == ["partial"]
     rest = called.json("expire", "--retain-last", "1", "--deadline", "1 h")
     assert (rest["status"], rest["snapshots"], rest["complete"], rest["held_by"]) == ("done", 4, True, [])
-    assert table.inspect.history(1)[0].outcome == "done"
+    assert table.inspect.history(1).to_arrow()["outcome"].to_pylist() == ["done"]
     assert values(table) == [f"v{number}" for number in range(1, 9)]
 
 
@@ -78,4 +78,5 @@ def test_a_wrong_command_line_is_named(called: Called, arguments: list[str], mes
 
 def test_what_the_method_refuses_is_one_line(called: Called) -> None:
     versioned_table(called.warehouse, 1)
-    assert "retain_max is 1; it must not be less" in called.error("expire", "--retain-last", "2", "--retain-max", "1")
+    told = called.error("expire", "--retain-last", "2", "--retain-max", "1")
+    assert "--retain-max is 1; it must not be less than --retain-last" in told

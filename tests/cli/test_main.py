@@ -5,7 +5,10 @@ from __future__ import annotations
 import configparser
 import re
 import shlex
+import subprocess
+import sys
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,10 +23,11 @@ from lakelsm.cli.arguments import check_table
 from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.report import Report
-from lakelsm.cli.verb import Verb, VerbGroup
+from lakelsm.cli.verb import CatalogVerb, Verb, VerbGroup
 from tests.cli.fake_table import NAMED
 
 if TYPE_CHECKING:
+    from tests.cli.called import Called
     from tests.cli.fake_table import FakeTable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +59,10 @@ def test_help_lists_the_verbs_with_what_they_do(capsys: pytest.CaptureFixture[st
         ([], "the following arguments are required: VERB"),
         (["--full"], "lakelsm: error:"),
         (["compact"], "lakelsm compact: error: name the table by"),
+        (["partitions"], "usage: lakelsm partitions list "),
+        (["tag", "--nothing"], "lakelsm tag list: error: unrecognized arguments: --nothing"),
+        (["compact", *NAMED, "--foo"], "usage: lakelsm compact "),
+        (["query-service", "--warehouse", "/wh", "--database", "d"], "name one table by --warehouse and --table, or by"),
         (["comp", *NAMED], "invalid choice: 'comp'"),
     ],
 )
@@ -105,14 +113,13 @@ def documented() -> list[str]:
     """The command lines of the README and of the page for operators."""
     text = "".join((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/maintenance.md"))
     blocks = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ")
-    return re.findall(r"(?:lakelsm|jobs/(?:maintain|compact)\.py) .*", blocks)
+    return re.findall(r'(?:lakelsm|"\$JOB") .*', blocks)
 
 
 @pytest.mark.parametrize("line", documented())
 def test_every_command_line_of_the_documents_is_a_right_one(line: str) -> None:
-    program, *words = shlex.split(line, comments=True)
-    verb = ["compact"] if program.endswith("compact.py") else []
-    arguments = command.command_parser("lakelsm").parse_args([*verb, *words])
+    _, *words = shlex.split(line, comments=True)
+    arguments = command.command_parser("lakelsm").parse_args(words)
     check_table(arguments.parser, arguments)
 
 
@@ -126,11 +133,29 @@ def test_the_command_has_a_verb_for_all_upkeep() -> None:
     known = {verb.name for verb in command.VERBS}
     assert {"compact", "expire", "tag", "branch", "rollback", "orphans", "check", "status", "partitions"} <= known
     assert {"analyze", "consumers", "history", "all"} <= known
+    assert {"tables", "describe", "head", "snapshots", "files", "create", "alter", "drop"} <= known
 
 
-def leaves(verbs: tuple[Verb | VerbGroup, ...]) -> list[list[str]]:
+def test_a_group_without_a_verb_lists(called: Called) -> None:
+    called.text("create", "id INT", "--primary-key", "id")
+    for group in ("tag", "branch", "consumers", "partitions"):
+        assert called.text(group).startswith("db.t: ")
+        assert called.json(group)["status"] == "done"
+
+
+def test_the_module_and_its_file_are_the_command(tmp_path: Path) -> None:
+    """By its path it runs in a directory of its own, where no lakelsm is."""
+    file = Path(lakelsm.__file__).parent / "__main__.py"
+    for command_line in (["-m", "lakelsm"], [str(file)]):
+        done = subprocess.run(
+            [sys.executable, *command_line, "tables", "--warehouse", "wh"], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "no tables\n", "")
+
+
+def leaves(verbs: Sequence[Verb | CatalogVerb | VerbGroup]) -> list[list[str]]:
     nested = [[verb.name, *leaf] for verb in verbs if isinstance(verb, VerbGroup) for leaf in leaves(verb.verbs)]
-    return [*([verb.name] for verb in verbs if isinstance(verb, Verb)), *nested]
+    return [*([verb.name] for verb in verbs if not isinstance(verb, VerbGroup)), *nested]
 
 
 @pytest.mark.parametrize("names", leaves(command.VERBS), ids=" ".join)
@@ -139,5 +164,6 @@ def test_the_help_of_every_verb_has_the_table_the_report_and_the_exit_statuses(
 ) -> None:
     assert ended_with([*names, "--help"]) == 0
     text = capsys.readouterr().out
-    for part in ("--warehouse", "--path", "--branch", "--storage-option", "--report", "exit status:", "\n  4  "):
-        assert part in text
+    for part in ("--warehouse", "--database", "--storage-option", "--report", "--log-level", "exit status:", "\n  4  "):
+        assert part in text or (part == "--database" and names in (["create"], ["query-service"]))
+    assert ("--path" in text) == (names[0] not in ("tables", "create", "alter", "drop"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lakelsm.maintain.orphans import orphan_removal
+from lakelsm.storage import FileIO
 from tests.maintain.versioned_table import values, versioned_table
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ def test_a_deadline_that_has_passed_leaves_what_was_not_looked_at(called: Called
     table = versioned_table(called.warehouse, 1)
     (path,) = leave_orphans(called, 1)
     found = called.json("orphans", "--deadline", "0")
-    assert table.inspect.history(1)[0].outcome == "partial"
+    assert table.inspect.history(1).to_arrow()["outcome"].to_pylist() == ["partial"]
     assert (found["status"], found["files"], found["complete"]) == ("deadline", 0, False)
     assert path.exists()
 
@@ -70,14 +72,14 @@ def test_a_deadline_stops_between_files_that_are_deleted(called: Called, monkeyp
     monkeypatch.setattr(orphan_removal, "_MOST_DELETED", 2)
     delete = orphan_removal.delete_unneeded
     ticks = iter(range(10**6))
-    late: list[bool] = []
+    late: list[str] = []
 
     def monotonic() -> float:
         return 1000.0 + next(ticks) if late else 0.0
 
-    def deleted(*arguments: object) -> object:
-        late.append(True)
-        return delete(*arguments)  # type: ignore[arg-type]
+    def deleted(file_io: FileIO, paths: Sequence[str]) -> object:
+        late.extend(paths[1:])  # The first call deletes the file that tells the store's time.
+        return delete(file_io, paths)
 
     monkeypatch.setattr(orphan_removal, "delete_unneeded", deleted)
     result = removed_at(called, monotonic)
@@ -96,6 +98,6 @@ def removed_at(called: Called, monotonic: object) -> orphan_removal.OrphanResult
     store = Table.for_path(str(called.warehouse / "db.db/t"))._store()
     surroundings = replace(SYSTEM, monotonic=monotonic)  # type: ignore[arg-type]
     bound = SYSTEM.clock() - 86_400_000
-    return orphan_removal.maintenance.remove_orphans(
+    return orphan_removal.remove_orphans(
         local_engine().runner, store, bound, deadline=60, surroundings=surroundings
     )

@@ -141,7 +141,7 @@ def test_a_database_without_tables_is_one_line(tmp_path: Path, capsys: pytest.Ca
 def test_a_secret_of_the_command_line_comes_out_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--storage-option", "s3.secret-key=hidden", "--storage-option", "s3.endpoint=http://127.0.0.1:9"]
     named = ["--path", "s3://bucket/t", *options, "--storage-option", "s3.nothing=hidden"]
-    for more in ([], ["--report", "json"], ["--verbose"]):
+    for more in ([], ["--report", "json"], ["--verbose"], ["-vv", "--log-format", "json"]):
         assert main(["status", *named, *more]) == 1
         told = capsys.readouterr()
         assert "s3.nothing" in told.err

@@ -14,13 +14,13 @@ from tests.class_archive import jvm_options
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def submit(job: str, *arguments: str) -> subprocess.Popen[str]:
-    """Start a file of ``jobs/``."""
+def submit(job: str | Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start a file of ``jobs/``, or one by its path."""
     command = [
         str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
         *("--properties-file", "spark-defaults.conf", "--conf", "spark.ui.enabled=false"),
         *("--driver-java-options", jvm_options()),
-        f"jobs/{job}",
+        str(Path("jobs", job)),
         *arguments,
     ]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))

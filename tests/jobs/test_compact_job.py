@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+import lakelsm
 from lakelsm import Table
 from lakelsm.cli.compact import COMPACT
 from lakelsm.cli.verb import run_alone
@@ -60,7 +61,8 @@ def test_spark_submit_returns_the_exit_status_of_the_job(local: TableEngine, tmp
     missing.unlink()
     named = ["--warehouse", warehouse.as_uri(), "--full", "--report", "json", "--max-task-memory", "64mb", "--table"]
 
-    done, broken = submit("compact.py", *named, "d.t"), submit("compact.py", *named, "d.broken")
+    package = Path(lakelsm.__file__).parent
+    done, broken = submit(package / "__main__.py", "compact", *named, "d.t"), submit("compact.py", *named, "d.broken")
     out, err = done.communicate(timeout=600)
     assert done.returncode == 0, err
     found = last_object(out)

@@ -1,0 +1,113 @@
+"""``lakelsm create``: create a table from DDL text or from the JSON of a schema."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lakelsm.catalog import Catalog
+from lakelsm.cli.arguments import Tables, key_and_value
+from lakelsm.cli.describe import schema_values
+from lakelsm.cli.report import Report, outcome_report
+from lakelsm.cli.verb import EXIT_STATUSES, CatalogVerb
+from lakelsm.errors import InvalidInputError
+from lakelsm.types import DataField, field_from_json
+
+_DETAILS = f"""\
+SCHEMA is one of
+  id BIGINT, v STRING COMMENT 'a text'     columns in Paimon's types
+  {{"fields": [{{"name": "id", "type": "BIGINT"}}], "primaryKeys": ["id"]}}
+                                           JSON as in Paimon's schema files, and as describe
+                                           --report json prints it; it may have partitionKeys,
+                                           options and comment too
+  @FILE                                    a file with either
+
+examples:
+  lakelsm create --warehouse /tmp/wh --table shop.orders "id BIGINT, v STRING" \\
+      --primary-key id --option bucket=4
+
+{EXIT_STATUSES}"""
+#: What the JSON of a schema may have: what decides a new table, and what it is given anew.
+_DECIDING = ("fields", "primaryKeys", "partitionKeys", "options", "comment")
+_GIVEN_ANEW = ("version", "id", "highestFieldId", "timeMillis")
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("schema", metavar="SCHEMA", help="its columns: DDL text, JSON, or @FILE with either")
+    parser.add_argument("--primary-key", metavar="NAME,NAME…", type=_names, help="the columns of the primary key")
+    parser.add_argument("--partition-by", metavar="NAME,NAME…", type=_names, help="the partition columns")
+    parser.add_argument(
+        "--option",
+        metavar="KEY=VALUE",
+        dest="options",
+        action="append",
+        type=key_and_value,
+        default=[],
+        help="an option of the table, such as bucket=4; again for each",
+    )
+    parser.add_argument("--comment", metavar="TEXT", help="the table's comment")
+    parser.add_argument("--if-not-exists", action="store_true", help="a table that exists stays as it is")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _create(catalog: Catalog, arguments: Namespace) -> Report:
+    name, schema = arguments.table, _schema(arguments.schema)
+    existed = arguments.if_not_exists and catalog.table_exists(name)
+    table = catalog.create_table(
+        name,
+        schema["fields"],
+        primary_key=_one(arguments.primary_key, schema, "primaryKeys", "--primary-key") or [],
+        partition_by=_one(arguments.partition_by, schema, "partitionKeys", "--partition-by") or [],
+        options={**schema.get("options", {}), **dict(arguments.options)},
+        comment=_one(arguments.comment, schema, "comment", "--comment"),
+        if_not_exists=arguments.if_not_exists,
+    )
+    text = f"{name}: {'exists already' if existed else 'created'}\n{table.schema}"
+    return outcome_report(text, {"table": name, "schema": schema_values(table.schema)}, changed=not existed)
+
+
+def _schema(text: str) -> Mapping[str, Any]:
+    """The text of SCHEMA as the keys of a schema file."""
+    if text.startswith("@"):
+        try:
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInputError(f"The file {text[1:]!r} of SCHEMA cannot be read as text: {error}.") from error
+    if not text.lstrip().startswith("{"):
+        return {"fields": text}
+    try:
+        found = json.loads(text)
+        unknown = sorted(set(found) - {*_DECIDING, *_GIVEN_ANEW})
+        if unknown:
+            raise ValueError(f"it has {', '.join(unknown)}, and may have {', '.join(_DECIDING)}")
+        return {**found, "fields": _columns(found["fields"]), "options": dict(found.get("options", {}))}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InvalidInputError(f"SCHEMA is no JSON of a schema: {error}.") from error
+
+
+def _columns(documents: list[dict[str, Any]]) -> list[DataField]:
+    return [field_from_json(document) for document in documents]
+
+
+def _one(given: Any, schema: Mapping[str, Any], key: str, flag: str) -> Any:
+    """What a flag or the JSON says. Raises InvalidInputError where both do, and not the same."""
+    found = schema.get(key)
+    if given is not None and found and given != found:
+        raise InvalidInputError(f"{flag} is {given!r}, and '{key}' of SCHEMA is {found!r}: leave one of them out.")
+    return found if given is None else given
+
+
+CREATE = CatalogVerb(
+    name="create",
+    summary="Create a table.",
+    details=_DETAILS,
+    add_arguments=_add_arguments,
+    run=_create,
+    tables=Tables.ONE,
+)

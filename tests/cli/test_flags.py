@@ -1,0 +1,34 @@
+"""Arguments of the Python methods in a message become the flags of the command line."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+import pytest
+
+from lakelsm.cli.flags import in_flags
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("give an hour, or force=True where nobody writes.", "give an hour, or --force where nobody writes."),
+        ("call compact(full=True), then change it", "call lakelsm compact --full, then change it"),
+        ("leave force=False", "leave no --force"),
+        ("older_than is 'x'; it must be a duration", "--older-than is 'x'; it must be a duration"),
+        ("Table d.t: where is 'force=True'; it must be", "Table d.t: --where is 'force=True'; it must be"),
+        ("it must not be less than retain_last, which is 2", "it must not be less than --retain-last, which is 2"),
+        ("storage_options has the key 'a'", "--storage-option has the key 'a'"),
+        ("location is '/x\\0'", "--path is '/x\\0'"),
+        ("the column 'retain_last' and x.retain_last", "the column 'retain_last' and x.retain_last"),
+        ("a rule that says where is best", "a rule that says where is best"),
+        ("call expire_snapshots(retain_last)", "call expire_snapshots(--retain-last)"),
+        ("enforce=True and name is 'a'", "enforce=True and name is 'a'"),
+    ],
+)
+def test_a_message_names_flags(message: str, shown: str) -> None:
+    parser = ArgumentParser()
+    parser.add_argument("name")
+    for flag in ("--force", "--older-than", "--where", "--retain-last"):
+        parser.add_argument(flag)
+    assert in_flags(message, parser) == shown
