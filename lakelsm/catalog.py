@@ -123,6 +123,7 @@ class Catalog:
             raise TableAlreadyExistsError(
                 f"Table {name} exists already: open it with table({name!r}), or pass if_not_exists=True."
             ) from error
+        _LOG.info("Table %s: created", name)
         table = self.table(name)
         if load:
             self._load(table, paths, given.rows)
@@ -155,7 +156,7 @@ class Catalog:
                 check_fallback(store.paths, store.branches, schema.options, after.options)
                 return after
 
-        store.schemas.change(changed)
+        _LOG.info("Table %s: schema %d", name, store.schemas.change(changed).id)
         return self.table(name)
 
     def drop_table(self, name: str) -> None:
@@ -185,6 +186,7 @@ class Catalog:
             )
         for root in (paths.root, target.root):
             forget_table(root)
+        _LOG.info("Table %s: renamed to %s", name, new_name)
         return self.table(new_name)
 
     def table_exists(self, name: str) -> bool:
@@ -214,6 +216,7 @@ class Catalog:
                 f"warehouse {self._root} cannot hold the database's directory {directory}: {error.strerror}. Name a "
                 "directory that this process may write to."
             ) from error
+        _LOG.info("Database %s: created", name)
 
     def drop_database(self, name: str, *, cascade: bool = False, if_exists: bool = False) -> None:
         """Delete an empty database, or with ``cascade`` one with all its tables and files.
@@ -238,6 +241,7 @@ class Catalog:
                 f"Database {name} is not empty: it has {_shown(held)}. Drop these first, or pass cascade=True to delete "
                 "everything in it."
             )
+        _LOG.info("Database %s: dropped", name)
 
     def list_databases(self) -> list[str]:
         """The databases of the warehouse, sorted."""
@@ -284,6 +288,7 @@ class Catalog:
     def _delete(self, paths: TablePaths) -> None:
         forget_table(paths.root)
         self._file_io.delete_dir(paths.root, last=paths.schema_dir.rpartition("/")[2])
+        _LOG.info("Table %s: dropped", paths.name)
 
     def _exists(self, name: TableName) -> bool:
         paths = TablePaths(table_path(self._root, name.database, name.table))

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelsm.arguments import wrong_argument
+from lakelsm.arguments import checked_text, wrong_argument
 from lakelsm.errors import InvalidInputError, told_of
 from lakelsm.local.arrow_input import ArrowInput, is_spark_frame
 from lakelsm.local.arrow_values import plain_type, value_type
@@ -34,7 +34,7 @@ _Columns: TypeAlias = "Sequence[DataField] | pa.Schema | str"
 
 _KINDS = (
     "a DDL text such as 'id INT, v STRING', a mapping of names to types such as {'id': 'INT'}, a pyarrow or Spark "
-    "schema, or a frame (pandas, Polars, pyarrow, Spark)"
+    "schema, or a frame (pandas, Polars, pyarrow, Spark, a list of dicts, a dict of columns)"
 )
 _TYPES = (str, DataType, pa.DataType)
 _MICROS, _NANOS = 6, 9
@@ -61,8 +61,10 @@ def given_columns(given: Any) -> GivenColumns:
         return _of_spark(given)
     if isinstance(given, Mapping) and (not given or any(isinstance(kind, _TYPES) for kind in given.values())):
         return GivenColumns(tuple(_of_type(name, kind) for name, kind in given.items()))
-    if _is_rows(given):
-        return _of_frame(given, ArrowInput.of(given, "schema"))
+    if isinstance(given, Mapping) or _is_list_of_dicts(given):
+        return _of_frame(_table_of(given), _MICROS)
+    if _is_frame(given):
+        return _of_frame(given, _MICROS if _is_pandas(given) else _NANOS)
     if isinstance(given, Sequence) and all(isinstance(column, DataField) for column in given):
         return GivenColumns(given)
     raise InvalidInputError(f"a table's columns are {_KINDS}, not {type(given).__name__}")
@@ -88,26 +90,57 @@ def _of_type(name: Any, kind: str | DataType | pa.DataType) -> DataField:
     return DataField(UNASSIGNED_ID, name, found)
 
 
-def _is_rows(given: Any) -> bool:
-    """Whether `ArrowInput` takes it, or says what to write instead: types of a column are no rows."""
+def _is_frame(given: Any) -> bool:
+    """Whether `ArrowInput` takes it, or says what to write instead."""
     package = type(given).__module__.split(".")[0]
-    is_records = isinstance(given, (list, Mapping)) and len(given) and not isinstance(next(iter(given)), DataField)
-    return is_records or package in ("pandas", "polars", "pyarrow", "pyspark") or (
-        not isinstance(given, type) and hasattr(given, "__arrow_c_stream__")
-    )
+    has_stream = not isinstance(given, type) and hasattr(given, "__arrow_c_stream__")
+    return has_stream or package in ("pandas", "polars", "pyarrow", "pyspark")
 
 
-def _of_frame(frame: Any, rows: ArrowInput) -> GivenColumns:
+def _is_list_of_dicts(given: Any) -> bool:
+    return isinstance(given, (list, tuple)) and bool(given) and all(isinstance(row, Mapping) for row in given)
+
+
+def _table_of(given: Any) -> pa.Table:
+    """A dict of columns or a list of dicts, whose missing values are NULL, as Arrow infers their types."""
+    if not isinstance(given, Mapping):
+        names = dict.fromkeys(name for row in given for name in row)
+        given = {name: [row.get(name) for row in given] for name in names}
+    columns = {checked_text("the name of a column", name, "a text"): _array(name, given[name]) for name in given}
+    sizes = {name: len(column) for name, column in columns.items()}
+    if len(set(sizes.values())) > 1:
+        raise InvalidInputError(f"columns have different numbers of rows: {sizes}")
+    return pa.table(columns)
+
+
+def _array(name: str, values: Any) -> pa.Array:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+        raise wrong_argument(f"column '{name}'", values, "a list of values, or the text of a type such as 'INT'")
+    try:
+        found = pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError(f"column '{name}': its values have no common type ({error}); give it one") from error
+    if pa.types.is_decimal128(found.type):  # Of Python's decimals as many digits as these values need.
+        return found.cast(pa.decimal128(_MOST_DIGITS, found.type.scale))
+    return found
+
+
+def _is_pandas(frame: Any) -> bool:
     pandas = sys.modules.get("pandas")
-    is_pandas = pandas is not None and isinstance(frame, pandas.DataFrame)
+    return pandas is not None and isinstance(frame, pandas.DataFrame)
+
+
+def _of_frame(frame: Any, finest: int) -> GivenColumns:
+    """The columns of a frame; ``finest`` is the precision of nanoseconds."""
+    rows = ArrowInput.of(frame, "schema")
     check_unique(rows.schema.names, "column")
     _refuse_objects(frame)
     found: list[DataField] = []
     coarser: dict[int, DataType] = {}
     for at, column in enumerate(rows.schema):
         with told_of(f"column '{column.name}'"):
-            kind = _inferred(value_type(plain_type(column.type)), _MICROS if is_pandas else _NANOS)
-        if isinstance(kind, AtomicType) and kind.root == "DECIMAL" and is_pandas and _has_objects(frame, at):
+            kind = _inferred(value_type(plain_type(column.type)), finest)
+        if isinstance(kind, AtomicType) and kind.root == "DECIMAL" and _has_objects(frame, at):
             kind = replace(kind, precision=_MOST_DIGITS)
         found.append(DataField(UNASSIGNED_ID, column.name, kind))
         if _is_coarser(kind, column.type):
@@ -126,8 +159,8 @@ def _refuse_objects(frame: Any) -> None:
 
 
 def _has_objects(frame: Any, at: int) -> bool:
-    """Whether a column of a pandas DataFrame has Python's objects, of which Arrow infers the type from the values."""
-    return isinstance(frame.dtypes.iloc[at], np.dtype) and frame.dtypes.iloc[at].hasobject
+    """Whether a column is one of Python's objects in a pandas DataFrame: Arrow infers its type from the values."""
+    return _is_pandas(frame) and isinstance(frame.dtypes.iloc[at], np.dtype) and frame.dtypes.iloc[at].hasobject
 
 
 def _inferred(kind: DataType, finest: int) -> DataType:

@@ -198,6 +198,24 @@ def test_databases_are_created_and_dropped(catalog: Catalog, tmp_path: Path) -> 
     catalog.drop_database("db", if_exists=True)
 
 
+def test_each_change_of_a_catalog_is_one_line_of_the_log(catalog: Catalog, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "lakelsm.catalog")
+    make(catalog)
+    catalog.alter_table("db.t", SetOption("write-only", "true"))
+    catalog.create_database("other")
+    catalog.rename_table("db.t", "other.u")
+    catalog.drop_table("other.u")
+    catalog.drop_database("other")
+    assert [record.getMessage() for record in caplog.records if record.name == "lakelsm.catalog"] == [
+        "Table db.t: created",
+        "Table db.t: schema 1",
+        "Database other: created",
+        "Table db.t: renamed to other.u",
+        "Table other.u: dropped",
+        "Database other: dropped",
+    ]
+
+
 def test_a_table_that_cannot_be_opened_is_there_and_can_be_dropped(catalog: Catalog, tmp_path: Path) -> None:
     make(catalog)
     (tmp_path / "db.db/t/schema/schema-0").write_text("{")

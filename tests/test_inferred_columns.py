@@ -105,6 +105,22 @@ def test_rows_of_arrow_give_columns_and_are_loaded_in_each_form(catalog: Catalog
     assert table.count().rows == 1 and table.to_arrow().column("large").to_pylist() == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("given", "columns", "rows"),
+    [
+        ([{"id": 1, "v": "a"}, {"id": 2, "w": 1.5}], "v STRING, w DOUBLE", [(1, "a", None), (2, None, 1.5)]),
+        ({"id": [1], "d": (Decimal("1.5"),)}, "d DECIMAL(38, 1)", [(1, Decimal("1.5"))]),
+        ({"id": np.array([1]), "t": pd.to_datetime(["2020-01-01"])}, "t TIMESTAMP(6)", [(1, pd.Timestamp("2020-01-01"))]),
+    ],
+)
+def test_rows_of_python_give_columns_and_are_loaded(
+    catalog: Catalog, given: Any, columns: str, rows: list[tuple[Any, ...]]
+) -> None:
+    assert ddl(catalog, given) == columns
+    table = catalog.create_table("db.t", given, primary_key="id", load=True)
+    assert [tuple(row.values()) for row in table.to_arrow(ordered=True).to_pylist()] == rows
+
+
 def test_types_by_name_and_schemas_keep_what_they_say(catalog: Catalog) -> None:
     types = {"id": "BIGINT", "a b": "INT NOT NULL", "w": parse_type("DECIMAL(9, 2)"), "x": pa.timestamp("s")}
     assert ddl(catalog, types) == "`a b` INT NOT NULL, w DECIMAL(9, 2), x TIMESTAMP(0)"
@@ -128,6 +144,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "no columns": ({}, "at least one column"),
     "a series": (pd.Series([1]), r"schema.to_frame\(\)"),
     "a number": (5, "columns are a DDL text"),
+    "a dict of texts and values": ({"id": [1], "x": 5}, "column 'x' is 5; it must be a list of values"),
+    "values of two types": ([{"id": 1}, {"id": "a"}], "column 'id': its values have no common type"),
+    "columns of two lengths": ({"id": [1], "x": []}, "columns have different numbers of rows: {'id': 1, 'x': 0}"),
+    "a name that is no text": ([{"id": 1, 5: 1}], "the name of a column is 5"),
 }
 
 
