@@ -161,6 +161,7 @@ class Cache(Protocol):
 
     #: 'full', 'partial' or 'remote'.
     kind: str
+    spec: LookupSpec
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -183,6 +184,16 @@ class Cache(Protocol):
 
     def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """The rows of one key as Python values as users get them; the key's are as `pa.Array.to_pylist` has them."""
+        rows = self.find_plain(key)
+        if rows is None:
+            schema = self.spec.store.schema
+            found = self.find(key_row(key, [schema.field(name) for name in self.spec.key]))
+            rows = python_rows(found.rows, [schema.field(name) for name in self.spec.columns])
+        return rows
+
+    def find_plain(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
+        """As `find_one`, by Python values alone, which takes a tenth of the time; None where only `find` can tell."""
+        return None
 
     def refresh(self) -> Refreshed:
         """Take the table's newest snapshot."""

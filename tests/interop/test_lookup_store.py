@@ -16,8 +16,7 @@ from lakelsm.format.data_file.file_check import ExpectedFile
 from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted, require_compacted_type
 from lakelsm.format.row.row_bytes import RowBytes
 from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
-from lakelsm.lookup.store.block_cache import BlockCache
-from lakelsm.lookup.store.lookup_store import StoreLayout
+from lakelsm.lookup.store.lookup_store import BlockCache, StoreLayout
 from lakelsm.lookup.store.persisted_values import CompactedValues
 from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.lookup.store.sort_reader import SortFileReader

@@ -11,8 +11,6 @@ from datetime import date, datetime, time, timezone
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-
 from lakelsm.format.row.binary_row import header_words
 from lakelsm.format.row.binary_row_slots import (
     INLINE_FLAG,
@@ -21,8 +19,8 @@ from lakelsm.format.row.binary_row_slots import (
     WIDE_DECIMAL_WORDS,
     is_wide_decimal,
 )
-from lakelsm.format.row.bucket_hash import finished_hash, key_hashes, mixed_words
-from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataType, to_arrow
+from lakelsm.format.row.bucket_hash import finished_hash, mixed_words
+from lakelsm.types import BINARY_ROOTS, STRING_ROOTS, AtomicType, DataType
 
 _INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _FIRST_DAY = date(1970, 1, 1).toordinal()
@@ -54,10 +52,8 @@ class SingleHash:
         return self._encoders is not None
 
     def __call__(self, key: Sequence[Any]) -> int:
-        """The hash, from 0 to 2^32 - 1. Values are as `pa.Array.to_pylist` has them; none is NULL."""
-        if self._encoders is None:
-            columns = [pa.array([value], to_arrow(kind)) for value, kind in zip(key, self._types, strict=True)]
-            return int(key_hashes(columns, self._types)[0]) & 0xFFFFFFFF
+        """The hash, from 0 to 2^32 - 1, where `is_plain`. Values are as `pa.Array.to_pylist` has them; none is NULL."""
+        assert self._encoders is not None, "only keys of plain types are hashed one at a time"
         words: list[int] = []
         rest: list[int] = []
         for encode, value in zip(self._encoders, key, strict=True):

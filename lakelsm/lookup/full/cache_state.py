@@ -112,13 +112,17 @@ class CacheState:
                     break
         return FoundRows.together(parts or [FoundRows(np.empty(0, np.int64), contents.found.empty_table())])
 
-    def find_one(self, contents: CacheContents, key: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """The rows of one key, as Python values as users get them. As `find`."""
+    def find_plain(self, contents: CacheContents, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+        """The rows of one key, as `Cache.find_plain` has them. As `find`."""
         found: list[tuple[Any, ...]] = []
         asked, names = contents.asked, contents.names
-        key_hash = self.generations[0].keyed[asked].hash_of(key) if self.generations else None
+        if not self.generations:
+            return found
+        key_hash = self.generations[0].keyed[asked].hash_of(key)
+        if key_hash is None:
+            return None
         for generation in self.generations:
-            if key_hash is not None and not generation.keyed[asked].index.may_have(key_hash):
+            if not generation.keyed[asked].index.may_have(key_hash):
                 continue
             found += [generation.rows.row(row, names) for row in generation.live_rows_of(asked, key, key_hash)]
             if contents.unique and found:

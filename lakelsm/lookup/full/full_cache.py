@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakelsm.errors import CorruptStoreError, InvalidInputError
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.lookup.cache import FoundRows, LookupSpec, Refreshed
+from lakelsm.lookup.cache import Cache, FoundRows, LookupSpec, Refreshed
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.full.cache_state import CacheContents, CacheState
 from lakelsm.lookup.full.cache_upkeep import CacheUpkeep
@@ -19,14 +19,14 @@ Answer = TypeVar("Answer")
 _Held: TypeAlias = tuple[CacheContents, CacheState]
 
 
-class FullCache:
+class FullCache(Cache):
     """Answers lookups from a state of its directory; see `Cache`."""
 
     kind = "full"
 
     def __init__(self, spec: LookupSpec, directory: CacheDirectory) -> None:
         """Use `open`."""
-        self._spec = spec
+        self.spec = spec
         self._directory = directory
         self._held: _Held | None = None
         self._closed = False
@@ -58,9 +58,9 @@ class FullCache:
         """See `Cache.find`."""
         return self._answered(lambda contents, state: state.find(contents, keys))
 
-    def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """See `Cache.find_one`."""
-        return self._answered(lambda contents, state: state.find_one(contents, key))
+    def find_plain(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
+        """See `Cache.find_plain`."""
+        return self._answered(lambda contents, state: state.find_plain(contents, key))
 
     def refresh(self) -> Refreshed:
         """See `Cache.refresh`. Where it fails the state before answers on."""
@@ -86,13 +86,13 @@ class FullCache:
     def _now(self) -> _Held:
         held = self._held
         if held is None:
-            raise InvalidInputError(f"The lookup of table {self._spec.store.name} is closed: open another one.")
+            raise InvalidInputError(f"The lookup of table {self.spec.store.name} is closed: open another one.")
         return held
 
     def _upkeep(self) -> CacheUpkeep:
         if self._closed:
             self._now()
-        spec = self._spec.on_newest_schema()
+        spec = self.spec.on_newest_schema()
         return CacheUpkeep(spec, self._directory, CacheContents.of(spec))
 
     def _answered(self, ask: Callable[[CacheContents, CacheState], Answer]) -> Answer:

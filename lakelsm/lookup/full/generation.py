@@ -125,9 +125,9 @@ class Generation:
         live = ~self._are_dead(rows)
         return probes[live], rows[live]
 
-    def live_rows_of(self, key: int, values: Sequence[Any], key_hash: int | None = None) -> list[int]:
-        """The live rows that have one key, given as Python values; ``key_hash`` is as `KeyedRows.rows_of` has it."""
-        rows = self.keyed[key].rows_of(values, key_hash)
+    def live_rows_of(self, key: int, values: Sequence[Any], key_hash: int) -> list[int]:
+        """The live rows that have one key of Python values and its `KeyedRows.hash_of`."""
+        rows = self.keyed[key].rows_of_hash(values, key_hash)
         dead = self._dead
         if dead is None or not rows:
             return rows

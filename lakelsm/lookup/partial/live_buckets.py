@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,8 @@ import pyarrow as pa
 
 from lakelsm.format.data_file.key_value_file import key_types
 from lakelsm.format.manifest import ManifestEntry
-from lakelsm.format.row.binary_row import decode_rows
+from lakelsm.format.row.binary_row import decode_rows, encode_row
+from lakelsm.format.row.single_hash import SingleHash
 from lakelsm.format.snapshot import Snapshot
 from lakelsm.local.bucket_places import members_of, partition_codes
 from lakelsm.lookup.cache import LookupSpec
@@ -21,7 +24,7 @@ from lakelsm.lsm.interval_partition import fewest_runs
 from lakelsm.lsm.levels import FileRange
 from lakelsm.merge.key_order import order_keys
 from lakelsm.merge.merge_unit import RunFile
-from lakelsm.options import MergeEngine, TableOptions
+from lakelsm.options import BucketFunction, MergeEngine, TableOptions
 from lakelsm.plan.bucket_files import by_bucket, is_shown, one_row_a_key, partition_filter
 from lakelsm.plan.merge_units import MergeUnits
 from lakelsm.snapshots.deletion_vectors import deletion_vectors
@@ -32,6 +35,8 @@ from lakelsm.write.fixed_buckets import FixedBuckets
 Places = npt.NDArray[np.int64]
 #: Numbers of files whose key ranges are disjoint, in key order.
 Run = tuple[int, ...]
+#: Partitions whose buckets are kept at hand for single keys.
+_MOST_PARTITIONS = 1000
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,37 @@ class LiveBucket:
         count = len(self.files)
         ordered = order_keys(both)
         return KeyRanges(ordered[:count], ordered[count : 2 * count], ordered[2 * count :])
+
+    @cached_property
+    def single_runs(self) -> Sequence[SingleRun] | None:
+        """The runs for single keys, newest first; None where a key may be in several files of a generation, whose rows
+        are merged, or where Python has no values for a range.
+        """
+        if any(len(runs) > 1 for runs in self.generations) or any(column.null_count for column in self.bounds):
+            return None
+        try:
+            bounds = list(zip(*(column.to_pylist() for column in self.bounds)))
+        except (OverflowError, ValueError):  # Of dates that Python's calendar does not have.
+            return None
+        lows, highs = bounds[: len(self.files)], bounds[len(self.files) :]
+        return [
+            SingleRun([lows[at] for at in run], [highs[at] for at in run], [self.files[at] for at in run])
+            for (run,) in self.generations
+        ]
+
+
+@dataclass(frozen=True)
+class SingleRun:
+    """The files of a run with their smallest and largest keys as Python values, ascending."""
+
+    lows: Sequence[tuple[Any, ...]]
+    highs: Sequence[tuple[Any, ...]]
+    files: Sequence[RunFile]
+
+    def file_of(self, key: tuple[Any, ...]) -> RunFile | None:
+        """The file whose range holds a key."""
+        at = bisect_right(self.lows, key) - 1
+        return self.files[at] if at >= 0 and key <= self.highs[at] else None
 
 
 @dataclass(frozen=True)
@@ -150,11 +186,49 @@ class LiveBuckets:
                     if bucket is not None and bucket.total_buckets == total and len(inside):
                         yield bucket, members[inside]
 
+    @cached_property
+    def single(self) -> SingleRouting:
+        """The buckets for single keys."""
+        return SingleRouting(self)
+
     def _numbers(self, keys: pa.RecordBatch, total: int) -> Places:
         """The bucket of each key, of so many."""
         store = self.spec.store
         buckets = replace(FixedBuckets.of(store.schema, store.options), number=total)
         return buckets.of_rows(keys).astype(np.int64)
+
+
+class SingleRouting:
+    """Finds the buckets that may have a single key, by its Python values in the order of `LookupSpec.key`."""
+
+    def __init__(self, live: LiveBuckets) -> None:
+        store, key = live.spec.store, live.spec.key
+        self._live = live
+        self._partition_places = tuple(map(key.index, store.schema.partition_keys))
+        self._bucket_places = tuple(map(key.index, store.schema.bucket_keys))
+        self._hash = SingleHash([store.schema.field(name).type for name in store.schema.bucket_keys])
+        self._by_hash = store.options.bucket_function_type is BucketFunction.DEFAULT
+        #: By partition: its buckets, and how many there are where the hash of a key says its bucket (else 0).
+        self._partitions: dict[tuple[Any, ...], tuple[Mapping[int, LiveBucket], int]] = {}
+
+    def of(self, key: Sequence[Any]) -> Sequence[LiveBucket]:
+        """The buckets that may have a key."""
+        partition = tuple([key[at] for at in self._partition_places])
+        buckets, total = self._partitions.get(partition) or self._added(partition)
+        if not total:
+            return tuple(buckets.values())
+        number = self._hash([key[at] for at in self._bucket_places])
+        bucket = buckets.get((number if number < 1 << 31 else (1 << 32) - number) % total)
+        return () if bucket is None else (bucket,)
+
+    def _added(self, partition: tuple[Any, ...]) -> tuple[Mapping[int, LiveBucket], int]:
+        if len(self._partitions) >= _MOST_PARTITIONS:
+            self._partitions.clear()
+        buckets = self._live.partitions.get(encode_row(partition, self._live.spec.store.partition_types), {})
+        totals = {bucket.total_buckets for bucket in buckets.values()}
+        by_hash = self._by_hash and len(buckets) > 1 and len(totals) == 1 and min(totals) > 0
+        found = self._partitions[partition] = (buckets, totals.pop() if by_hash else 0)
+        return found
 
 
 def _bucket_filter(spec: LookupSpec) -> BucketFilter | None:

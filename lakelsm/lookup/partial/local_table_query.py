@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from lakelsm.format.row_kinds import is_retract
+from lakelsm.format.row.single_hash import SingleHash
+from lakelsm.format.row_kinds import RETRACTIONS, is_retract
 from lakelsm.local.arrow_rows import one_bit_pattern
-from lakelsm.lookup.cache import FoundRows, key_row, python_rows
+from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.partial.live_buckets import KeyRanges, LiveBucket, LiveBuckets, Places, Run
 from lakelsm.lookup.partial.lookup_files import LookupFiles
 from lakelsm.lookup.partial.row_masks import RowMasks
-from lakelsm.lookup.partial.single_key_query import SingleKeyQuery
 from lakelsm.merge.grouped_rows import Mask
 from lakelsm.merge.kernel import merge_rows
 from lakelsm.merge.key_levels import merge_candidates
@@ -77,26 +76,49 @@ class _FileSearch:
     keys: pa.Table
 
 
-@dataclass(frozen=True)
 class LocalTableQuery:
     """Looks keys up in the files of one state of a table."""
 
-    live: LiveBuckets
-    files: LookupFiles
-    masks: RowMasks
+    def __init__(self, live: LiveBuckets, files: LookupFiles, masks: RowMasks) -> None:
+        self.live = live
+        self.files = files
+        self.masks = masks
+        spec, names = live.spec, files.stored.value_names
+        schema = spec.store.schema
+        kinds = [schema.field(name).type for name in schema.primary_keys]
+        self._takes_one = spec.predicate is None and SingleHash(kinds).is_plain
+        self._trimmed = tuple(map(spec.key.index, schema.trimmed_primary_keys))
+        #: Where the columns of a row are: in the row of a store, or (below 0) in the key.
+        self._columns = [-spec.key.index(name) - 1 if name in spec.key else names.index(name) for name in spec.columns]
+        self._kind = names.index(VALUE_KIND)
+        self._position = names.index(POSITION) if POSITION in names else None
 
-    @cached_property
-    def _single(self) -> SingleKeyQuery:
-        return SingleKeyQuery(self.live, self.files, self.masks)
+    def find_plain(self, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+        """The rows of one key without arrays, which would take longer than the look-up; see `Cache.find_plain`.
 
-    def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """The rows of one key; see `Cache.find_one`."""
-        found = self._single.find(key)
-        if found is not None:
-            return found
-        spec = self.live.spec
-        keys, columns = ([spec.store.schema.field(name) for name in names] for names in (spec.key, spec.columns))
-        return python_rows(self.find(key_row(key, keys)).rows, columns)
+        None where rows of several files may have to be merged, where a condition is judged, where values of the key are
+        not equal and ordered in Python as keys are, and where a file has no store yet: `find` answers these.
+        """
+        if not self._takes_one:
+            return None
+        trimmed = tuple([key[at] for at in self._trimmed])
+        rows: list[tuple[Any, ...]] = []
+        for bucket in self.live.single.of(key):
+            runs = bucket.single_runs
+            if runs is None:
+                return None
+            for run in runs:
+                file = run.file_of(trimmed)
+                if file is None:
+                    continue
+                found = self.files.find_plain(file, trimmed)
+                if found is None:
+                    return None
+                if found and self._decides(file, found[0]):
+                    if found[0][self._kind] not in RETRACTIONS:
+                        rows.append(tuple([key[-at - 1] if at < 0 else found[0][at] for at in self._columns]))
+                    break
+        return rows
 
     def find(self, keys: pa.Table) -> FoundRows:
         """The rows of some keys; see `Cache.find`."""
@@ -106,6 +128,13 @@ class LocalTableQuery:
         for depth in range(max((len(search.bucket.generations) for search in searches), default=0)):
             found += self._generation(searches, slots, depth, wanted)
         return self._answer(slots, found)
+
+    def _decides(self, file: RunFile, row: tuple[Any, ...]) -> bool:
+        """Whether a row of a store is the one of its key: not masked, and not passed over by the merge."""
+        merge = self.files.stored.merge
+        if merge.engine is MergeEngine.DEDUPLICATE and merge.ignore_delete and row[self._kind] in RETRACTIONS:
+            return False
+        return self._position is None or self.masks.hidden(file, np.array([row[self._position]])) is None
 
     def _as_stored(self, keys: pa.Table) -> pa.RecordBatch:
         """The columns of the primary key, in its order and with the bits that are stored."""

@@ -11,8 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import KW_ONLY, dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -25,7 +24,6 @@ from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
 from lakelsm.lookup.partial.store_build import StoreBuild, StoredColumns, warn_of
 from lakelsm.lookup.store.lookup_store import LookupStore, StoreFormat
 from lakelsm.lookup.store.sort_reader import SortFileReader
-from lakelsm.lookup.store.sort_store import SortStoreFormat
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.runner.local_runner import LocalRunner
 from lakelsm.surroundings import SYSTEM, Surroundings
@@ -43,35 +41,38 @@ class _OpenFile:
     store: LookupStore
     name: str
     path: str
-    _: KW_ONLY
     used: float
     leases: int = 0
     dropped: bool = False
 
 
-@dataclass(frozen=True)
 class LookupFiles:
-    """The stores of a lookup's data files, by their names in a directory.
+    """The stores of a lookup's data files, by their names in a directory. Several threads may use it.
 
     ``surroundings`` tell how long a file has not been used.
     """
 
-    spec: LookupSpec
-    stored: StoredColumns
-    _: KW_ONLY
-    format: StoreFormat
-    directory: CacheDirectory
-    surroundings: Surroundings = SYSTEM
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
-    _open: OrderedDict[str, _OpenFile] = field(default_factory=OrderedDict, init=False, repr=False)
-    _names: dict[str, str] = field(default_factory=dict, init=False, repr=False)
-    _grown: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
-    _closed: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
-
-    @cached_property
-    def _table_mark(self) -> str:
-        """What the names of all lookup files of the table begin with."""
-        return blake2b(self.spec.store.paths.branch_root.encode(), digest_size=8).hexdigest() + "-"
+    def __init__(
+        self,
+        spec: LookupSpec,
+        stored: StoredColumns,
+        *,
+        format: StoreFormat,
+        directory: CacheDirectory,
+        surroundings: Surroundings = SYSTEM,
+    ) -> None:
+        self.spec = spec
+        self.stored = stored
+        self._format = format
+        self._directory = directory
+        self._surroundings = surroundings
+        #: What the names of all lookup files of the table begin with.
+        self._table_mark = blake2b(spec.store.paths.branch_root.encode(), digest_size=8).hexdigest() + "-"
+        self._lock = threading.Lock()
+        self._open: OrderedDict[str, _OpenFile] = OrderedDict()  # Those not used for longest come first.
+        self._names: dict[str, str] = {}
+        self._grown = threading.Event()
+        self._closed = False
 
     @property
     def disk_bytes(self) -> int:
@@ -113,16 +114,16 @@ class LookupFiles:
                 self._keep_to_bounds()
         return found
 
-    def find_one(self, file: RunFile, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
-        """What a data file has of one key, as `LookupStore.find_one` has it; None where its store cannot tell.
+    def find_plain(self, file: RunFile, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
+        """What a data file has of one key, as `LookupStore.find_plain` has it; None where `find` is to be asked.
 
-        Whatever is wrong is left to `find`.
+        That makes stores that are missing or damaged.
         """
         one = self._lease(self.name_of(file))
         if one is None:
             return None
         try:
-            return one.store.find_one(key)
+            return one.store.find_plain(key)
         except CorruptStoreError:
             return None
         finally:
@@ -142,7 +143,7 @@ class LookupFiles:
     def close(self) -> None:
         """Close all files, each when nobody uses it. They stay in the directory, where others may use them."""
         with self._lock:
-            self._closed.set()
+            self._closed = True
             idle = [one for one in self._open.values() if not one.leases]
             for one in self._open.values():
                 one.dropped = True
@@ -175,7 +176,7 @@ class LookupFiles:
             if one is None:
                 return None
             self._open.move_to_end(name)
-            one.used = self.surroundings.monotonic()
+            one.used = self._surroundings.monotonic()
             one.leases += 1
             return one
 
@@ -189,7 +190,7 @@ class LookupFiles:
     def _remote(self, file: RunFile) -> RemoteLookupFile | None:
         """The lookup file beside a data file that may stand for its store."""
         remote = RemoteLookupFile.among(file.name, file.extra_files)
-        if remote is None or file.expected is None or not isinstance(self.format, SortStoreFormat):
+        if remote is None or file.expected is None or self._format.copied_blocks is None:
             return None
         store = self.spec.store
         written = store.schemas_of([file.schema_id])[file.schema_id]
@@ -197,16 +198,16 @@ class LookupFiles:
 
     def _build(self, wanted: dict[str, RunFile], runner: LocalRunner, *, copies: bool) -> None:
         """Make the stores that the directory lacks, several at a time, while other processes wait for them."""
-        with self.directory.lock():
-            missing = {file: name for name, file in wanted.items() if not self.directory.file(name).exists()}
+        with self._directory.lock():
+            missing = {file: name for name, file in wanted.items() if not self._directory.file(name).exists()}
             if not missing:
                 return
             store = self.spec.store
             build = StoreBuild(
                 self.spec,
                 self.stored,
-                format=self.format,
-                directory=self.directory,
+                format=self._format,
+                directory=self._directory,
                 names=missing,
                 schemas=store.schemas_of(file.schema_id for file in missing),
                 memory_bytes=min(_BUILD_MEMORY, store.options.lookup_cache_max_memory_size),
@@ -221,15 +222,15 @@ class LookupFiles:
             store = self._store(name, file)
         except CorruptStoreError as error:
             warn_of(self.spec, file, error)
-            self.directory.discard(name)
+            self._directory.discard(name)
             self._build({name: file}, runner, copies=False)
             store = self._store(name, file)
-        one = _OpenFile(store, name, file.path, used=self.surroundings.monotonic(), leases=1)
+        one = _OpenFile(store, name, file.path, self._surroundings.monotonic(), leases=1)
         with self._lock:
             other = self._open.get(name)
             if other is not None:
                 other.leases += 1
-            elif self._closed.is_set():
+            elif self._closed:
                 one.dropped = True
             else:
                 self._open[name] = one
@@ -241,13 +242,14 @@ class LookupFiles:
 
     def _store(self, name: str, file: RunFile) -> LookupStore:
         """Open what the directory has for a data file: a copy of the lookup file beside it, or what was made of it."""
-        path, layout, remote = self.directory.file(name), self.stored.layout(file), self._remote(file)
-        if remote is not None and file.expected is not None and isinstance(self.format, SortStoreFormat):
-            reader = SortFileReader(path, self.format.cache)
+        path, layout = self._directory.file(name), self.stored.layout(file)
+        remote, blocks = self._remote(file), self._format.copied_blocks
+        if remote is not None and file.expected is not None and blocks is not None:
+            reader = SortFileReader(path, blocks)
             if not reader.is_marked:
                 return remote.store(reader, layout, self.spec.store.schema, file.expected)
             reader.close()
-        return self.format.open(path, layout)
+        return self._format.open(path, layout)
 
     def _size(self) -> int:
         """What the open files take; the lock is held."""
@@ -256,11 +258,11 @@ class LookupFiles:
     def _keep_to_bounds(self) -> None:
         """Drop files that have not been used for long, and as many more as the disk space asks for; those in use stay."""
         options = self.spec.store.options
-        oldest = self.surroundings.monotonic() - options.lookup_cache_file_retention / 1000
+        oldest = self._surroundings.monotonic() - options.lookup_cache_file_retention / 1000
         with self._lock:
             size = self._size()
             gone = []
-            for one in self._open.values():  # Those not used for longest come first.
+            for one in self._open.values():
                 if size <= options.lookup_cache_max_disk_size and one.used >= oldest:
                     break
                 if not one.leases:
@@ -273,14 +275,14 @@ class LookupFiles:
 
         Who has one open reads on, and who opens it later makes it again.
         """
-        oldest = self.surroundings.clock() / 1000 - self.spec.store.options.lookup_cache_file_retention / 1000
+        oldest = self._surroundings.clock() / 1000 - self.spec.store.options.lookup_cache_file_retention / 1000
         with self._lock:
             known = {*self._open}
-        for name in self.directory.names():
+        for name in self._directory.names():
             if name.startswith(self._table_mark) and name not in known:
                 with suppress(FileNotFoundError):
-                    if self.directory.file(name).stat().st_mtime < oldest:
-                        self.directory.discard(name)
+                    if self._directory.file(name).stat().st_mtime < oldest:
+                        self._directory.discard(name)
 
     def _drop(self, files: Sequence[_OpenFile]) -> None:
         """Remove files, and close those that nobody uses; the others are closed by who uses them last."""
@@ -292,6 +294,6 @@ class LookupFiles:
                 one.dropped = True
                 idle += [one] if not one.leases else []
         for one in dropped:
-            self.directory.discard(one.name)
+            self._directory.discard(one.name)
         for one in idle:
             one.store.close()

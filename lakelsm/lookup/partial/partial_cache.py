@@ -11,15 +11,14 @@ import pyarrow as pa
 
 from lakelsm.errors import CorruptStoreError, CorruptTableError, InvalidInputError
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.lookup.cache import FoundRows, LookupSpec, Refreshed
+from lakelsm.lookup.cache import Cache, FoundRows, LookupSpec, Refreshed
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.partial.live_buckets import LiveBuckets
 from lakelsm.lookup.partial.local_table_query import LocalTableQuery
 from lakelsm.lookup.partial.lookup_files import LookupFiles
 from lakelsm.lookup.partial.row_masks import RowMasks
-from lakelsm.lookup.partial.store_build import StoredColumns
+from lakelsm.lookup.partial.store_build import StoredColumns, store_format
 from lakelsm.lookup.store.lookup_store import StoreFormat
-from lakelsm.lookup.store.store_formats import store_format
 from lakelsm.surroundings import SYSTEM, Surroundings
 from lakelsm.types import arrow_field
 
@@ -29,14 +28,15 @@ Answer = TypeVar("Answer")
 _MASK_SHARE = 4
 
 
-class PartialCache:
-    """Fulfils `Cache` for keys that are the whole primary key. Made by `open`."""
+class PartialCache(Cache):
+    """Answers lookups by the whole primary key. Made by `open`."""
 
     kind = "partial"
 
     def __init__(
         self, query: LocalTableQuery, *, format: StoreFormat, directory: CacheDirectory, surroundings: Surroundings
     ) -> None:
+        self.spec = query.live.spec
         self._format = format
         self._directory = directory
         self._surroundings = surroundings
@@ -83,9 +83,9 @@ class PartialCache:
         """See `Cache.find`."""
         return self._answered(lambda query: query.find(keys))
 
-    def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """See `Cache.find_one`."""
-        return self._answered(lambda query: query.find_one(key))
+    def find_plain(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]] | None:
+        """See `Cache.find_plain`."""
+        return self._answered(lambda query: query.find_plain(key))
 
     def refresh(self) -> Refreshed:
         """See `Cache.refresh`. Which keys changed is known only where none did."""

@@ -1,4 +1,4 @@
-"""Lookup stores made of data files: which columns they have, and the task that writes one."""
+"""Lookup stores made of data files: which kind and which columns they have, and the task that writes one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from lakelsm.errors import CorruptStoreError
 from lakelsm.lookup.cache import LookupSpec
 from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
-from lakelsm.lookup.store.lookup_store import StoreFormat, StoreLayout
+from lakelsm.lookup.store.arrow_store import ArrowStoreFormat
+from lakelsm.lookup.store.hash_store import HashStoreFormat
+from lakelsm.lookup.store.lookup_store import BlockCache, StoreFormat, StoreLayout
+from lakelsm.lookup.store.sort_store import SortStoreFormat
 from lakelsm.merge.merge_spec import MergeSpec
 from lakelsm.merge.merge_unit import RunFile
 from lakelsm.merge.run_reader import RunReader
+from lakelsm.options import StoreKind, TableOptions
 from lakelsm.schema.system_columns import POSITION, SEQUENCE_NUMBER, SYSTEM_FIELDS
 from lakelsm.schema.table_schema import TableSchema
 from lakelsm.types import DataField, parse_type
@@ -26,6 +30,19 @@ from lakelsm.types import DataField, parse_type
 _POSITION_FIELD = DataField(SYSTEM_FIELDS[-1].id - 1, POSITION, parse_type("BIGINT NOT NULL"))
 #: Bytes of rows that are decoded at a time.
 _BATCH_BYTES = 4 << 20
+#: The part of `lookup.cache-max-memory-size` that blocks take.
+_BLOCKS_SHARE = 2
+
+
+def store_format(options: TableOptions) -> StoreFormat:
+    """The format that `lookup.local-file-type` names. The stores that it opens share one cache of decoded blocks."""
+    cache = BlockCache(options.lookup_cache_max_memory_size // _BLOCKS_SHARE)
+    formats: dict[StoreKind, StoreFormat] = {
+        StoreKind.ARROW: ArrowStoreFormat(),
+        StoreKind.SORT: SortStoreFormat.of(options, cache),
+        StoreKind.HASH: HashStoreFormat.of(options, cache),
+    }
+    return formats[options.lookup_local_file_type]
 
 
 @dataclass(frozen=True)

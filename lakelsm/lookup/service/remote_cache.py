@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from lakelsm.errors import InvalidInputError, LookupServiceError, LookupServiceS
 from lakelsm.failures import logged_text
 from lakelsm.format.row.bucket_hash import hash_rows, key_hashes
 from lakelsm.format.snapshot import Snapshot
-from lakelsm.lookup.cache import FoundRows, Longs, LookupSpec, Refreshed, key_row, python_rows
+from lakelsm.lookup.cache import Cache, FoundRows, Longs, LookupSpec, Refreshed
 from lakelsm.lookup.service.lookup_request import MOST_KEYS, LookupRequest, TableIdentity, key_schema, row_schema
 from lakelsm.lookup.service.server_connection import ServerConnection
 from lakelsm.lookup.service.service_access import ClientAccess
@@ -93,8 +93,8 @@ class _Servers:
     choice: ServerChoice
 
 
-class RemoteCache:
-    """A `Cache` by the full primary key. Each server answers from a snapshot of its own, as new as the interval of
+class RemoteCache(Cache):
+    """Answers lookups by the full primary key. Each server answers from a snapshot of its own, as new as the interval of
     its refreshes lets it be; `snapshot` is the oldest.
 
     A call that a server does not answer is made once more, after the file of addresses was read again.
@@ -104,15 +104,12 @@ class RemoteCache:
     rows = disk_bytes = None  # Nothing is kept here.
 
     def __init__(self, spec: LookupSpec, access: ClientAccess) -> None:
-        self._spec = spec
+        self.spec = spec
         self._access = access
         self._identity = TableIdentity.of(spec.store)
         self._needed = (*spec.columns, *sorted(spec.read_columns.difference(spec.columns)))
         self._key_schema = key_schema(spec.store.schema)
         self._row_schema = row_schema(spec.store.schema, self._needed)
-        self._key_fields, self._fields = (
-            [spec.store.schema.field(name) for name in names] for names in (spec.key, spec.columns)
-        )
         self._closed = False
         self._lock = threading.Lock()
         self._servers = self._connected()
@@ -144,16 +141,12 @@ class RemoteCache:
         probes = np.concatenate([part.probes + start for part, start in zip(parts, starts)])
         return self._kept(FoundRows(probes, pa.concat_tables([part.rows for part in parts])))
 
-    def find_one(self, key: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """The rows of one key as Python values."""
-        return python_rows(self.find(key_row(key, self._key_fields)).rows, self._fields)
-
     def refresh(self) -> Refreshed:
         """Let the servers go on to the table's newest snapshot."""
         before = [one.snapshot for one in self._servers.connections]
         after = self._told("refresh")
         same = [_id(snapshot) for snapshot in before] == [_id(snapshot) for snapshot in after]
-        keys = self._key_schema.empty_table().select(list(self._spec.key))
+        keys = self._key_schema.empty_table().select(list(self.spec.key))
         return Refreshed(_oldest(after), changed=keys if same else None)
 
     def close(self) -> None:
@@ -202,7 +195,7 @@ class RemoteCache:
         try:
             return ask(servers)
         except LookupServiceError as error:
-            name = self._spec.store.name
+            name = self.spec.store.name
             _LOG.debug("Table %s: the addresses of its servers are read again: %s", name, logged_text(error))
             with self._lock:
                 if self._servers is servers:  # Else another thread has read them since.
@@ -224,7 +217,7 @@ class RemoteCache:
         return [future.result() for future in waiting]
 
     def _connected(self) -> _Servers:
-        store = self._spec.store
+        store = self.spec.store
         addresses = published_addresses(store)
         if addresses is None:
             raise LookupServiceSetupError(
@@ -245,10 +238,10 @@ class RemoteCache:
 
     def _kept(self, found: FoundRows) -> FoundRows:
         """The rows that the spec asks for, with its columns."""
-        if self._spec.predicate is None:
+        if self.spec.predicate is None:
             return found
-        mask = matching(self._spec.predicate, found.rows)
-        rows = found.rows.filter(mask).select(list(self._spec.columns))
+        mask = matching(self.spec.predicate, found.rows)
+        rows = found.rows.filter(mask).select(list(self.spec.columns))
         return FoundRows(found.probes[mask.to_numpy(zero_copy_only=False)], rows)
 
 

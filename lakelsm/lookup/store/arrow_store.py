@@ -12,12 +12,12 @@ from lakelsm.lookup.cache import FoundRows
 from lakelsm.lookup.store.arrow_segment import RecordBatchWriter, Segment, SegmentRows, hashes_path
 from lakelsm.lookup.store.key_index import EntryWriter, KeyIndex, write_index
 from lakelsm.lookup.store.keyed_rows import KeyedRows, OrderedKeys, OrderedRows
-from lakelsm.lookup.store.lookup_store import LookupStore, StoreLayout
+from lakelsm.lookup.store.lookup_store import LookupStore, StoreFormat, StoreLayout
 from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 from lakelsm.types import INTEGER_ROOTS, AtomicType, DataField
 
 
-class ArrowStoreFormat:
+class ArrowStoreFormat(StoreFormat):
     """Writes and opens columnar stores.
 
     Rows that come in the order of a key of one integer have no index. While an index is written, a file of the keys'
@@ -73,10 +73,10 @@ class ArrowStore(LookupStore):
         probes, rows = self._rows.places(keys)
         return FoundRows(probes, self._rows.rows.take(rows, self._values))
 
-    def find_one(self, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
-        """As `LookupStore.find_one`."""
+    def find_plain(self, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+        """As `LookupStore.find_plain`."""
         rows = self._rows.rows_of(key)
-        return [self._rows.rows.row(row, self._values) for row in rows]
+        return None if rows is None else [self._rows.rows.row(row, self._values) for row in rows]
 
     def close(self) -> None:
         """Close the file; the file itself stays."""

@@ -26,10 +26,9 @@ from lakelsm.format.row.binary_row_slots import is_row_type, is_wide_decimal, is
 from lakelsm.format.row.bucket_hash import Hashes, hash_rows
 from lakelsm.local.arrow_rows import one_bit_pattern
 from lakelsm.lookup.cache import FoundRows
-from lakelsm.lookup.store.block_cache import BlockCache
 from lakelsm.lookup.store.hash_slots import filled_slots, find_places, home_count, homes_of
 from lakelsm.lookup.store.key_runs import KeyRuns
-from lakelsm.lookup.store.lookup_store import LookupStore, StoreLayout
+from lakelsm.lookup.store.lookup_store import BlockCache, LookupStore, StoreFormat, StoreLayout
 from lakelsm.lookup.store.store_bloom import StoreBloom
 from lakelsm.lookup.store.store_file import FileSection, StoreFile, StoreFileWriter
 from lakelsm.lookup.store.value_pages import ValuePages, ValueWriter, row_words
@@ -49,7 +48,7 @@ _DECODED_BYTES = 1 << 29
 
 
 @dataclass(frozen=True)
-class HashStoreFormat:
+class HashStoreFormat(StoreFormat):
     """Hash stores: ``load_factor`` is `lookup.hash-load-factor`, ``page_bytes`` the size of a page of values,
     ``compression`` 'none', 'zstd' or 'lz4'; ``bloom_fpp`` None: without a bloom filter. ``cache`` is for the pages of all
     stores that are opened.

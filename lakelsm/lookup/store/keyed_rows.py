@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from lakelsm.format.row.binary_row_slots import primitive_values
 from lakelsm.format.row.single_hash import SingleHash
-from lakelsm.lookup.cache import key_row
 from lakelsm.lookup.store.arrow_segment import SegmentRows
 from lakelsm.lookup.store.key_index import KeyIndex, hashes_of
 from lakelsm.types import DataField, contiguous
@@ -52,18 +51,21 @@ class KeyedRows:
         return (probes, rows) if equal.all() else (probes[equal], rows[equal])
 
     def hash_of(self, key: Sequence[Any]) -> int | None:
-        """The hash of one key of Python values, for `rows_of` of others by the same columns; None: it takes arrays."""
+        """The hash of one key of Python values, as `pa.Array.to_pylist` has them.
+
+        None where such keys are compared as arrays alone: floats, as Python's are not equal as keys are, and nanoseconds.
+        """
         return self._hash(key) if self._hash.is_plain else None
 
-    def rows_of(self, key: Sequence[Any], key_hash: int | None = None) -> list[int]:
-        """The numbers of the rows, ascending, that have one key of Python values, as `pa.Array.to_pylist` has them.
+    def rows_of(self, key: Sequence[Any]) -> list[int] | None:
+        """The numbers of the rows, ascending, that have one key of Python values; None where it has no `hash_of`."""
+        key_hash = self.hash_of(key)
+        return None if key_hash is None else self.rows_of_hash(key, key_hash)
 
-        ``key_hash`` is its `hash_of` (None: worked out here).
-        """
-        if not self._hash.is_plain:
-            return [int(row) for row in self.places(key_row(key, self._key))[1]]
+    def rows_of_hash(self, key: Sequence[Any], key_hash: int) -> list[int]:
+        """As `rows_of`, of a key and its `hash_of`, which is that of any rows with a key of the same columns."""
         self.index.file.check()
-        rows = self.index.rows_of(self._hash(key) if key_hash is None else key_hash)
+        rows = self.index.rows_of(key_hash)
         if not rows:
             return rows
         wanted = tuple(key)

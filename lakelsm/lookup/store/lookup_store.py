@@ -1,17 +1,23 @@
-"""The protocol of lookup stores: one file each, written once from sorted rows and then asked for keys."""
+"""What kinds of lookup stores have in common: one file each, written once from sorted rows and then asked for keys."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from hashlib import blake2b
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lakelsm.lookup.cache import FoundRows
 from lakelsm.types import DataField
+
+Block = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class LookupStore(Protocol):
         values. Raises CorruptStoreError for a damaged file; it never gives a wrong row.
         """
 
-    def find_one(self, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+    def find_plain(self, key: Sequence[Any]) -> list[tuple[Any, ...]] | None:
         """The layout's values, as users get them, of the rows of one key, which is as `pa.Array.to_pylist` has it.
 
         None where the store can only be asked by `find`. Errors are those of `find`.
@@ -61,6 +67,11 @@ class LookupStore(Protocol):
 class StoreFormat(Protocol):
     """A kind of store (`lookup.local-file-type`)."""
 
+    @property
+    def copied_blocks(self) -> BlockCache | None:
+        """Where lookup files that Paimon wrote have the format: the cache for blocks of copies of these. Else None."""
+        return None
+
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
         """Write rows in the order of their keys, which are unique, to a new file, in one pass and bounded memory.
 
@@ -69,3 +80,48 @@ class StoreFormat(Protocol):
 
     def open(self, path: Path, layout: StoreLayout) -> LookupStore:
         """Open a file. Raises CorruptStoreError for one that is damaged."""
+
+
+class BlockCache:
+    """Blocks of sort stores and pages of hash stores, plain and checked, by store and number: those used last, up to
+    ``max_bytes``. Threads may share it.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.bytes = 0
+        self._blocks: OrderedDict[tuple[int, int], Block] = OrderedDict()
+        self._lock = Lock()
+        self._stores = 0
+
+    def new_store(self) -> int:
+        """The number of a store that no other has."""
+        with self._lock:
+            self._stores += 1
+            return self._stores
+
+    def get(self, store: int, number: int) -> Block | None:
+        """A block, if it is here."""
+        with self._lock:
+            block = self._blocks.get((store, number))
+            if block is not None:
+                self._blocks.move_to_end((store, number))
+            return block
+
+    def put(self, store: int, number: int, block: Block) -> None:
+        """Keep a block, and let go of others where there are too many. One beyond the bound is not kept."""
+        if len(block) > self.max_bytes:
+            return
+        with self._lock:
+            before = self._blocks.pop((store, number), None)
+            self.bytes += len(block) - (0 if before is None else len(before))
+            self._blocks[store, number] = block
+            while self.bytes > self.max_bytes:
+                _, oldest = self._blocks.popitem(last=False)
+                self.bytes -= len(oldest)
+
+    def drop(self, store: int) -> None:
+        """Let go of a store's blocks."""
+        with self._lock:
+            for key in [key for key in self._blocks if key[0] == store]:
+                self.bytes -= len(self._blocks.pop(key))

@@ -15,7 +15,7 @@ from lakelsm.errors import CorruptStoreError, CorruptTableError, UnsupportedFeat
 from lakelsm.format.row.binary_row_slots import Longs
 from lakelsm.format.row.bucket_hash import hash_bytes
 from lakelsm.format.row.row_bytes import RowBytes, load_varints
-from lakelsm.lookup.store.block_cache import BlockCache
+from lakelsm.lookup.store.lookup_store import BlockCache
 from lakelsm.lookup.store.sort_block import TRAILER_BYTES, BlockGroup, Bytes, plain_block
 from lakelsm.lookup.store.sort_writer import FOOTER, MAGIC, MARK_BYTES, marked
 from lakelsm.lookup.store.store_bloom import Hashes, StoreBloom

@@ -19,8 +19,7 @@ from lakelsm.format.row.bucket_hash import hash_bytes
 from lakelsm.format.row.compacted_row import decode_compacted, encode_compacted, require_compacted_type
 from lakelsm.format.row.row_bytes import RowBytes, check_rows
 from lakelsm.lookup.cache import FoundRows
-from lakelsm.lookup.store.block_cache import BlockCache
-from lakelsm.lookup.store.lookup_store import LookupStore, StoreLayout
+from lakelsm.lookup.store.lookup_store import BlockCache, LookupStore, StoreFormat, StoreLayout
 from lakelsm.lookup.store.persisted_values import CompactedValues, ValueForm
 from lakelsm.lookup.store.sort_block import BlockCompression, BlockGroup, Bytes
 from lakelsm.lookup.store.sort_reader import SortFileReader
@@ -39,7 +38,7 @@ _FEW_ROWS, _ROWS_OF_A_KEY = 1 << 13, 8
 
 
 @dataclass(frozen=True)
-class SortStoreFormat:
+class SortStoreFormat(StoreFormat):
     """Writes and opens sort stores, which share a cache of blocks."""
 
     form: SortFileForm
@@ -54,6 +53,11 @@ class SortStoreFormat:
             bloom_fpp=options.lookup_cache_bloom_filter_fpp if options.lookup_cache_bloom_filter_enabled else None,
         )
         return cls(form, cache)
+
+    @property
+    def copied_blocks(self) -> BlockCache:
+        """As `StoreFormat.copied_blocks`."""
+        return self.cache
 
     def write(self, path: Path, layout: StoreLayout, rows: Iterable[pa.Table]) -> None:
         """As `StoreFormat.write`. UnsupportedFeatureError for columns of types that rows of such stores do not hold."""

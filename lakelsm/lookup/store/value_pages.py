@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakelsm.lookup.store.block_cache import BlockCache
+from lakelsm.lookup.store.lookup_store import BlockCache
 from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 
 Longs = npt.NDArray[np.int64]

@@ -50,8 +50,8 @@ def test_rows_are_found_in_all_generations_in_the_order_of_the_keys(directory: C
     assert found.rows["id"].to_pylist() == [5, 1, 2, 5] and found.rows.schema == LAYOUT.schema
     both = made.find(contents(1), keys("g", 1, 2))
     assert list(zip(both.probes.tolist(), both.rows["id"].to_pylist())) == [(0, 1), (0, 4), (1, 2), (1, 5)]
-    assert made.find_one(contents(1, "id"), (2,)) == [(2,), (5,)]
-    assert made.find_one(contents(0, "g"), (2,)) == [(2,)]
+    assert made.find_plain(contents(1, "id"), (2,)) == [(2,), (5,)]
+    assert made.find_plain(contents(0, "g"), (2,)) == [(2,)]
 
 
 def test_where_nothing_is_found_the_columns_are_there(directory: CacheDirectory) -> None:

@@ -45,6 +45,12 @@ def _parts() -> Iterator[pa.Table]:
     yield rows(1, 2, 9)
 
 
+def live_rows_of(generation: Generation, key: int, value: int) -> list[int]:
+    key_hash = generation.keyed[key].hash_of((value,))
+    assert key_hash is not None
+    return generation.live_rows_of(key, (value,), key_hash)
+
+
 def test_rows_are_found_by_each_key_until_they_are_dead(directory: CacheDirectory) -> None:
     generation = made(directory)
     assert sorted(generation.files.names) == sorted(directory.names()), "hashes went once the indexes were there"
@@ -54,12 +60,12 @@ def test_rows_are_found_by_each_key_until_they_are_dead(directory: CacheDirector
     younger = generation.without(directory, "full-b.0.dead", np.array([4, 5]))
     assert younger.live_rows == 4 and generation.live_rows == 6, "a generation never changes"
     assert [part.tolist() for part in younger.places(1, keys("g", 2, 0))] == [[0, 1], [0, 1]]
-    assert younger.live_rows_of(1, (2,)) == [0] and younger.live_rows_of(0, (2,)) == []
-    assert generation.live_rows_of(1, (2,)) == [0, 4]
+    assert live_rows_of(younger, 1, 2) == [0] and live_rows_of(younger, 0, 2) == []
+    assert live_rows_of(generation, 1, 2) == [0, 4]
     again = Generation.open(directory, LAYOUT, younger.files)
     assert pa.concat_tables(again.live()).equals(pa.concat_tables([rows(5, 6, 7), rows(1)]).combine_chunks())
     youngest = again.without(directory, "full-c.0.dead", np.array([0]))
-    assert youngest.live_rows_of(0, (5,)) == [] and again.live_rows_of(0, (5,)) == [0]
+    assert live_rows_of(youngest, 0, 5) == [] and live_rows_of(again, 0, 5) == [0]
     assert youngest.live_rows == 3
 
 

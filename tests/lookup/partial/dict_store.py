@@ -40,12 +40,17 @@ class DictStore:
         probes = np.array([at for at, _ in found], np.int64)
         return FoundRows(probes, self._values.take(pa.array([place for _, place in found], pa.int64())))
 
+    def find_plain(self, key: Any) -> None:
+        return None
+
     def close(self) -> None:
         self.closed = True
 
 
 class DictFormat:
     """Makes them, and counts."""
+
+    copied_blocks = None
 
     def __init__(self) -> None:
         self.written = 0

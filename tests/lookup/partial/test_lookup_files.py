@@ -40,13 +40,15 @@ class _Files:
         self.data = sorted(bucket.files, key=lambda file: file.expected.min_sequence_number if file.expected else 0)
         self.format = DictFormat()
         self.directory = directory
-        self.files = LookupFiles(
-            spec,
-            StoredColumns.of(spec, merged=True, positions=False),
-            format=self.format,
-            directory=directory,
-            surroundings=surroundings,
-        )
+        self.surroundings = surroundings
+        self.spec = spec
+        self.files = self.again()
+
+    def again(self, format: DictFormat | None = None) -> LookupFiles:
+        """The files of another cache of the directory."""
+        stored = StoredColumns.of(self.spec, merged=True, positions=False)
+        more = {"directory": self.directory, "surroundings": self.surroundings}
+        return LookupFiles(self.spec, stored, format=format or self.format, **more)  # type: ignore[arg-type]
 
     def values(self, *numbers: int) -> list[list[str]]:
         found = self.files.find([(self.data[number], _KEYS) for number in numbers])
@@ -77,7 +79,7 @@ def test_a_store_is_made_when_its_file_is_first_touched_and_only_then(tmp_path: 
 def test_another_cache_of_the_directory_opens_what_the_first_one_made(tmp_path: Path) -> None:
     with _opened(tmp_path) as opened:
         opened.values(0, 1)
-        other = replace(opened.files)
+        other = opened.again()
         assert [len(one.rows) for one in other.find([(file, _KEYS) for file in opened.data])] == [2, 2, 2]
         other.close()
         assert opened.format.written == 3
@@ -89,7 +91,8 @@ def test_the_files_not_used_for_longest_go_when_disk_space_is_used_up(tmp_path: 
         bound = opened.files.disk_bytes
         store = opened.files.spec.store
         options = replace(store.options, lookup_cache_max_disk_size=bound)
-        opened.files = replace(opened.files, spec=replace(opened.files.spec, store=replace(store, options=options)))
+        opened.spec = replace(opened.spec, store=replace(store, options=options))
+        opened.files = opened.again()
         opened.values(0, 1)
         opened.values(0)
         opened.values(2)
@@ -133,7 +136,7 @@ def test_old_files_that_a_process_left_behind_go_and_those_of_other_tables_stay(
         other.touch()
         for path in (other, opened.path(0)):
             os.utime(path, (0, 0))
-        replace(opened.files).keep_only(opened.data)
+        opened.again().keep_only(opened.data)
         assert opened.directory.names() == sorted([other.name, opened.path(1).name])
 
 
@@ -145,7 +148,7 @@ class _FullDisk(DictFormat):
 
 def test_a_full_disk_is_told_with_the_file_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with _opened(tmp_path) as opened:
-        files = replace(opened.files, format=_FullDisk())
+        files = opened.again(_FullDisk())
         with pytest.raises(StorageError, match=str(opened.directory.path)):
             files.find([(opened.data[0], _KEYS)])
         assert opened.directory.names() == []
@@ -169,7 +172,7 @@ def test_a_damaged_file_is_made_again_with_a_warning_that_names_the_data_file(da
         opened.files.close()
         assert callable(damage)
         damage(opened.path(0))
-        again = replace(opened.files)
+        again = opened.again()
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             (found,) = again.find([(opened.data[0], _KEYS)])
@@ -203,7 +206,7 @@ class _Damaged(DictFormat):
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_store_that_turns_out_damaged_is_made_again_and_the_second_time_it_is_told(times: int, tmp_path: Path) -> None:
     with _opened(tmp_path) as opened:
-        files = replace(opened.files, format=_Damaged(times))
+        files = opened.again(_Damaged(times))
         with pytest.warns(RuntimeWarning, match="is made again"):
             if times == 1:
                 assert [len(one.rows) for one in files.find([(opened.data[0], _KEYS)])] == [2]

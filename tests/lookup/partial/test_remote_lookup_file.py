@@ -18,8 +18,7 @@ from lakelsm.lookup.cache_directory import CacheDirectory
 from lakelsm.lookup.partial.live_buckets import LiveBuckets
 from lakelsm.lookup.partial.partial_cache import PartialCache
 from lakelsm.lookup.partial.remote_lookup_file import RemoteLookupFile
-from lakelsm.lookup.store.block_cache import BlockCache
-from lakelsm.lookup.store.lookup_store import StoreFormat, StoreLayout
+from lakelsm.lookup.store.lookup_store import BlockCache, StoreFormat, StoreLayout
 from lakelsm.lookup.store.persisted_values import ValueProcessor
 from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.lookup.store.sort_store import SortStoreFormat

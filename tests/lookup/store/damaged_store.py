@@ -69,7 +69,7 @@ class Samples:
             if found.probes.tolist() != list(expected) or found.rows.to_pydict() != {"v": values}:
                 return False
         key, number, value = (column[at].as_py() for column in self.rows.columns)
-        return store.find_one((key, number)) in ([(value,)], None) and not store.find_one((key, number + 1000))
+        return store.find_plain((key, number)) in ([(value,)], None) and not store.find_plain((key, number + 1000))
 
 
 def before_open(samples: Samples, chance: Random) -> str:

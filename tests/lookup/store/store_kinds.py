@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lakelsm.lookup.partial.store_build import store_format
 from lakelsm.lookup.store.lookup_store import StoreFormat
-from lakelsm.lookup.store.store_formats import store_format
 from lakelsm.options import TableOptions
 
 #: Options of each kind, small enough that few rows have many blocks.

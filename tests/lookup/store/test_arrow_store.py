@@ -64,8 +64,8 @@ def test_keys_are_found_in_the_order_asked_for(store: ArrowStore) -> None:
     assert _find(store, 600, 1, 21, 600) == [
         (0, "name 200", [200, None]), (2, None, [7, None]), (3, "name 200", [200, None])
     ]  # fmt: skip
-    assert store.find_one((600,)) == [("name 200", [200, None])]
-    assert store.find_one((601,)) == []
+    assert store.find_plain((600,)) == [("name 200", [200, None])]
+    assert store.find_plain((601,)) == []
 
 
 def test_only_the_store_is_on_disk_while_it_is_written_and_after(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_only_the_store_is_on_disk_while_it_is_written_and_after(tmp_path: Path)
 def test_a_store_without_rows_finds_nothing(tmp_path: Path) -> None:
     ArrowStoreFormat().write(tmp_path / "store", _LAYOUT, [])
     store = ArrowStoreFormat().open(tmp_path / "store", _LAYOUT)
-    assert _find(store, 1, 2) == [] and store.find_one((3,)) == []
+    assert _find(store, 1, 2) == [] and store.find_plain((3,)) == []
     assert store.find(_keys(1)).rows.schema.field("name").type == pa.string()
 
 
@@ -106,7 +106,7 @@ def test_a_flipped_byte_anywhere_is_told_or_changes_nothing(path: Path) -> None:
         try:
             with_flip = ArrowStoreFormat().open(path, _LAYOUT)
             assert _find(with_flip, *ids) == expected
-            assert with_flip.find_one((6,)) == [("name 2", [2, None])]
+            assert with_flip.find_plain((6,)) == [("name 2", [2, None])]
         except CorruptStoreError as error:
             assert str(path) in str(error)
             told += 1
@@ -123,7 +123,7 @@ def test_a_store_that_was_cut_is_told_as_damaged(path: Path, kept: int) -> None:
 def test_a_store_that_is_cut_while_it_is_open_is_not_read_past_its_end(path: Path, store: ArrowStore) -> None:
     found = store.find(_keys(600, 3))
     os.truncate(path, 0)
-    for ask in (lambda: store.find(_keys(600)), lambda: store.find_one((600,))):
+    for ask in (lambda: store.find(_keys(600)), lambda: store.find_plain((600,))):
         with pytest.raises(CorruptStoreError, match="it has 0 bytes instead of"):
             ask()
     assert found.rows.column("name").to_pylist() == ["name 200", "name 1"]  # What was found is a copy.
@@ -136,7 +136,7 @@ def test_a_store_that_is_changed_while_it_is_open_is_checked_again(path: Path, s
         file.seek(at)
         file.write(b"mane")
     os.utime(path, ns=(1, 1))
-    for ask in (lambda: store.find(_keys(600)), lambda: store.find_one((600,))):
+    for ask in (lambda: store.find(_keys(600)), lambda: store.find_plain((600,))):
         with pytest.raises(CorruptStoreError, match=f"{path} is damaged"):
             ask()
 
@@ -145,7 +145,7 @@ def test_a_store_that_was_only_touched_answers_on(path: Path, store: ArrowStore)
     os.utime(path, ns=(1, 1))
     assert _find(store, 600) == [(0, "name 200", [200, None])]
     path.unlink()
-    assert store.find_one((600,)) == [("name 200", [200, None])]
+    assert store.find_plain((600,)) == [("name 200", [200, None])]
 
 
 def test_a_missing_store_is_told(tmp_path: Path) -> None:
@@ -191,5 +191,5 @@ def test_threads_and_forked_processes_ask_one_store(store: ArrowStore) -> None:
     assert answers == [True] * 8
     child = os.fork()
     if not child:
-        os._exit(0 if store.find_one((600,)) == [("name 200", [200, None])] else 1)
+        os._exit(0 if store.find_plain((600,)) == [("name 200", [200, None])] else 1)
     assert os.waitpid(child, 0)[1] == 0

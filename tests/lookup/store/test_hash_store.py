@@ -10,9 +10,8 @@ import pytest
 
 from lakelsm.errors import CorruptStoreError, UnsupportedFeatureError
 from lakelsm.lookup.store import hash_store, key_runs
-from lakelsm.lookup.store.block_cache import BlockCache
 from lakelsm.lookup.store.hash_store import HashStoreFormat
-from lakelsm.lookup.store.lookup_store import StoreLayout
+from lakelsm.lookup.store.lookup_store import BlockCache, StoreLayout
 from lakelsm.types import DataField, parse_type
 
 ROWS = 20_000

@@ -74,7 +74,8 @@ def test_found_rows_are_those_of_a_dict(case: Any, chunk_rows: int, parted: bool
         assert list(zip(probes.tolist(), rows.tolist(), strict=True)) == expected
         for at, one in enumerate(keys.to_pylist()):
             wanted = [row for probe, row in expected if probe == at]
-            assert keyed.rows_of(tuple(one.values())) == wanted
+            key = tuple(one.values())
+            assert keyed.rows_of(key) == (None if keyed.hash_of(key) is None else wanted)
             assert [keyed.rows.row(row, ["v"]) for row in wanted] == [(row,) for row in wanted]
 
 
@@ -131,7 +132,7 @@ def test_ordered_keys_are_found_in_and_between_record_batches_without_an_index(k
         assert found.probes.tolist() == [at for at, key in enumerate(asked) if key in keys]
         assert found.rows.column("v").to_pylist() == [keys.index(key) for key in asked if key in keys]
     for key in range(-40, 100):
-        assert store.find_one((key,)) == ([(keys.index(key),)] if key in keys else [])
+        assert store.find_plain((key,)) == ([(keys.index(key),)] if key in keys else [])
 
 
 @pytest.mark.parametrize("keys", [[1, 2, 9, 3], [*range(7), 6, *range(8, 20)], [None, 1, 2], [2, 2, 3]])

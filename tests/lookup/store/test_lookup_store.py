@@ -1,10 +1,12 @@
-"""The layout of a store knows its files by a mark."""
+"""The layout of a store knows its files by a mark; blocks that several stores share stay within a bound."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from lakelsm.lookup.store.lookup_store import StoreLayout
+import numpy as np
+
+from lakelsm.lookup.store.lookup_store import BlockCache, StoreLayout
 from lakelsm.types import AtomicType, DataField
 
 K = DataField(0, "k", AtomicType("INT", nullable=False))
@@ -22,3 +24,31 @@ def test_files_of_other_rows_columns_or_types_have_another_mark() -> None:
     ]
     assert len({layout.mark for layout in [LAYOUT, *others]}) == 6
     assert replace(LAYOUT).mark == LAYOUT.mark and len(LAYOUT.mark) == 16
+
+
+def block(size: int) -> np.ndarray:
+    return np.zeros(size, np.uint8)
+
+
+def test_the_block_not_used_for_longest_goes_first_and_the_bound_holds() -> None:
+    cache = BlockCache(100)
+    for number in range(3):
+        cache.put(1, number, block(30))
+    assert cache.get(1, 0) is not None
+    cache.put(1, 3, block(30))
+    assert [cache.get(1, number) is not None for number in range(4)] == [True, False, True, True]
+    assert cache.bytes == 90
+    cache.put(1, 3, block(20))
+    assert cache.bytes == 80
+    cache.put(1, 4, block(101))
+    assert cache.get(1, 4) is None and cache.bytes == 80
+
+
+def test_a_store_that_is_closed_leaves_nothing() -> None:
+    cache = BlockCache(100)
+    one, other = cache.new_store(), cache.new_store()
+    cache.put(one, 0, block(10))
+    cache.put(other, 0, block(20))
+    cache.drop(one)
+    assert cache.get(one, 0) is None and cache.get(other, 0) is not None
+    assert cache.bytes == 20

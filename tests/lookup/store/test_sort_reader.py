@@ -12,7 +12,7 @@ import pytest
 from lakelsm.errors import CorruptStoreError
 from lakelsm.format.row.bucket_hash import hash_bytes
 from lakelsm.format.row.row_bytes import RowBytes
-from lakelsm.lookup.store.block_cache import BlockCache
+from lakelsm.lookup.store.lookup_store import BlockCache
 from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.lookup.store.sort_reader import SortFileReader
 from lakelsm.lookup.store.sort_writer import SortFileForm, SortFileWriter

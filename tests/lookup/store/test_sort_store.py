@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from lakelsm.errors import CorruptStoreError, UnsupportedFeatureError
 from lakelsm.lookup.store import sort_store
-from lakelsm.lookup.store.block_cache import BlockCache
-from lakelsm.lookup.store.lookup_store import StoreLayout
+from lakelsm.lookup.store.lookup_store import BlockCache, StoreLayout
 from lakelsm.lookup.store.sort_block import BlockCompression
 from lakelsm.lookup.store.sort_store import SortStoreFormat
 from lakelsm.lookup.store.sort_writer import SortFileForm

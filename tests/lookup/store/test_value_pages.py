@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.lookup.store import value_pages
-from lakelsm.lookup.store.block_cache import BlockCache
+from lakelsm.lookup.store.lookup_store import BlockCache
 from lakelsm.lookup.store.store_file import StoreFile, StoreFileWriter
 from lakelsm.lookup.store.value_pages import ValuePages, ValueWriter
 
