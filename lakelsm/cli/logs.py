@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from argparse import SUPPRESS, Namespace, _ActionsContainer
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 
@@ -54,9 +54,9 @@ def verbosity(arguments: Namespace) -> int:
 def logs_on_stderr(arguments: Namespace) -> Iterator[None]:
     """Log on standard error as the arguments say. Values of credentials on the command line are hidden."""
     logger, handler = logging.getLogger("lakelsm"), logging.StreamHandler(sys.stderr)
-    hidden = _credentials(arguments)
+    shown = without_credentials(arguments)
     is_json = getattr(arguments, "log_format", "text") == "json"
-    handler.setFormatter(_JsonLines(hidden) if is_json else _TextLines(hidden))
+    handler.setFormatter(_JsonLines(shown) if is_json else _TextLines(shown))
     before = logger.level
     default = _OF_VERBOSITY[min(verbosity(arguments), len(_OF_VERBOSITY) - 1)]
     logger.setLevel(getattr(arguments, "log_level", default))
@@ -71,19 +71,15 @@ def logs_on_stderr(arguments: Namespace) -> Iterator[None]:
 class _TextLines(logging.Formatter):
     """Time in UTC, level, logger and message; the lines of a traceback follow."""
 
-    def __init__(self, hidden: re.Pattern[str] | None) -> None:
+    def __init__(self, shown: Callable[[str], str]) -> None:
         super().__init__()
-        self._hidden = hidden
+        self.shown = shown
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, and those of a traceback."""
         message = printable(record.getMessage()).replace("\n", "\\n")
         line = f"{_time(record)} {record.levelname} {record.name}: {message}"
         return self.shown("\n".join([line, *self.traceback(record)]))
-
-    def shown(self, text: str) -> str:
-        """A text without the known credentials."""
-        return text if self._hidden is None else self._hidden.sub(HIDDEN, text)
 
     def traceback(self, record: logging.LogRecord) -> list[str]:
         """The traceback of a record; nothing where it has none."""
@@ -120,9 +116,12 @@ def _time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
 
 
-def _credentials(arguments: Namespace) -> re.Pattern[str] | None:
-    """The credentials that the command line and the environment have."""
+def without_credentials(arguments: Namespace) -> Callable[[str], str]:
+    """What hides the credentials of the command line and the environment in a text."""
     given = [value for key, value in getattr(arguments, "storage_option", ()) if is_secret(key)]
     given += [value for key, value in os.environ.items() if key.startswith(_OF_STORES) and is_secret(key)]
     found = sorted(filter(None, map(str.strip, given)), key=len, reverse=True)
-    return re.compile("|".join(rf"(?<!\w){re.escape(each)}(?!\w)" for each in found)) if found else None
+    if not found:
+        return lambda text: text
+    pattern = re.compile("|".join(rf"(?<!\w){re.escape(each)}(?!\w)" for each in found))
+    return lambda text: pattern.sub(HIDDEN, text)

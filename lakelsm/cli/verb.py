@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from lakelsm.cli.arguments import (
 from lakelsm.cli.command_parser import CommandParser
 from lakelsm.cli.exit_status import ExitStatus
 from lakelsm.cli.flags import in_flags
-from lakelsm.cli.logs import logs_on_stderr, verbosity
+from lakelsm.cli.logs import logs_on_stderr, verbosity, without_credentials
 from lakelsm.cli.report import (
     Report,
     failure_report,
@@ -189,10 +190,11 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 def _failed(error: Exception, arguments: Namespace) -> Report:
+    shown = without_credentials(arguments)
     if verbosity(arguments):
-        traceback.print_exception(error)
+        print(shown("".join(traceback.format_exception(error))), file=sys.stderr, end="", flush=True)
     found = failure_report(error, arguments.path or arguments.table or arguments.database or arguments.warehouse)
-    text = in_flags(found.text, arguments.parser)
+    text = shown(in_flags(found.text, arguments.parser))
     report = replace(found, text=text, values={**found.values, "error": text})
     print_failure(report, arguments.parser.prog)
     return report

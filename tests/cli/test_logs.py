@@ -86,6 +86,20 @@ def test_credentials_are_in_no_line(
     assert "environment" not in told
 
 
+@pytest.mark.parametrize("words", [[], ["-v"], ["-vv", "--log-format", "json"], ["--report", "json"]])
+def test_credentials_are_in_no_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        LOG.warning("asked with hid/den+1")
+        raise OSError("refused hid/den+1") from ValueError("hid/den+1")
+
+    monkeypatch.setattr(Table, "for_path", refuse)
+    assert main(["status", "--path", "s3://b/t", "--storage-option", "s3.secret-key=hid/den+1", *words]) == 1
+    told = capsys.readouterr()
+    assert "refused" in told.err and "hid/den+1" not in told.out + told.err
+
+
 def test_the_flags_stand_before_the_verb_or_after_it(
     tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
