@@ -48,27 +48,14 @@ class CacheDirectory:
         self._removal: weakref.finalize[..., CacheDirectory] | None = None
 
     @staticmethod
-    def private(surroundings: Surroundings = SYSTEM) -> CacheDirectory:
-        """A new directory, in the one that TMPDIR names. It goes with `close`, or when the process ends.
+    def private(
+        surroundings: Surroundings = SYSTEM, root: Path | None = None, most: int | None = None
+    ) -> CacheDirectory:
+        """A new directory in ``root`` (None: in the one that TMPDIR names), whose files may have ``most`` bytes.
 
-        The next one to be made removes what a killed process left.
+        It goes with `close`, or when the process ends. The next one to be made removes what a killed process left.
         """
-        return CacheDirectory._private(Path(tempfile.gettempdir()), surroundings, None)
-
-    @staticmethod
-    def in_memory(most: int, surroundings: Surroundings = SYSTEM) -> CacheDirectory:
-        """As `private`, in the machine's memory; its files may have ``most`` bytes.
-
-        Raises UnsupportedFeatureError where the system has no directory in memory.
-        """
-        if not _MEMORY.is_dir():
-            raise UnsupportedFeatureError(
-                f"'lookup.cache' = 'memory' keeps rows in {_MEMORY}, which this system does not have: set it to 'full'."
-            )
-        return CacheDirectory._private(_MEMORY, surroundings, most)
-
-    @staticmethod
-    def _private(root: Path, surroundings: Surroundings, most: int | None) -> CacheDirectory:
+        root = Path(tempfile.gettempdir()) if root is None else root
         with _told(root / _PREFIX):
             _remove_orphans(root)
             while True:
@@ -82,8 +69,17 @@ class CacheDirectory:
         return directory
 
     @staticmethod
+    def in_memory(most: int, surroundings: Surroundings = SYSTEM) -> CacheDirectory:
+        """As `private`, in the machine's memory. Raises UnsupportedFeatureError if the system has no directory there."""
+        if not _MEMORY.is_dir():
+            raise UnsupportedFeatureError(
+                f"'lookup.cache' = 'memory' keeps rows in {_MEMORY}, which this system does not have: set it to 'full'."
+            )
+        return CacheDirectory.private(surroundings, _MEMORY, most)
+
+    @staticmethod
     def shared(path: Path, surroundings: Surroundings = SYSTEM) -> CacheDirectory:
-        """The directory at a path, made where there is none, for all processes of this user on this machine.
+        """The directory at a path, created if it is missing, for all processes of this user on this machine.
 
         Raises InvalidInputError if another user can write to it, or can replace it or one of the directories above it.
         """
@@ -165,23 +161,20 @@ class CacheDirectory:
             self._removal()
 
     def _remove_directory(self, name: str) -> None:
-        """Remove a directory that has the name of a file."""
         path = self.file(name)
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
 
     def _remove_unfinished(self) -> None:
         """Remove files that killed processes were writing, where no one is writing now."""
-        try:
+        with suppress(BlockingIOError):
             descriptor = _locked(self.path / _WRITERS, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
-        try:
-            for name in os.listdir(self.path):
-                if name.startswith(".") and name.endswith(".tmp"):
-                    self.discard(name)
-        finally:
-            _unlock(descriptor)
+            try:
+                for name in os.listdir(self.path):
+                    if name.startswith(".") and name.endswith(".tmp"):
+                        self.discard(name)
+            finally:
+                _unlock(descriptor)
 
 
 def _trusted(path: Path) -> Path:
@@ -283,6 +276,3 @@ def _told(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise refused_write(str(path), error, lost=_UNHARMED) from error
-
-
-__all__ = ["CacheDirectory"]

@@ -156,14 +156,8 @@ class FreshCache:
         self._closed = Event()
         self._failure: BaseException | None = None
         self._background: Thread | None = None
-        self._looked = self._chose = surroundings.monotonic()
+        self._chose = self._note_look(surroundings.monotonic())
         self._current: DefinedCache | None = self._open(definition.of_table(store))
-        self._due = self._next_due()
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether it answers no more."""
-        return self._closed.is_set()
 
     @property
     def seconds_since_look(self) -> float:
@@ -202,9 +196,11 @@ class FreshCache:
         if current is not None:
             current.release()
 
-    def _next_due(self) -> float:
-        interval = self._policy.interval
-        return float("inf") if interval is None else self._looked + interval
+    def _note_look(self, now: float) -> float:
+        """Take a time for that of the last look for a newer snapshot."""
+        self._looked = now
+        self._due = float("inf") if self._policy.interval is None else now + self._policy.interval
+        return now
 
     def _refresh_due(self, asked: float) -> None:
         """Refresh, or start to in the background."""
@@ -228,8 +224,7 @@ class FreshCache:
         with self._switching:
             if self._closed.is_set() or (self._background is not None and self._background.is_alive()):
                 return
-            self._looked = asked
-            self._due = self._next_due()
+            self._note_look(asked)
             self._background = Thread(target=self._refresh_behind, name="lakelsm-lookup-refresh", daemon=True)
             self._background.start()
 
@@ -250,15 +245,14 @@ class FreshCache:
             failure, self._failure = self._failure, None
             if failure is None:
                 return
-            self._due = self._next_due()
+            self._note_look(self._looked)
         if isinstance(failure, LakelsmError):
             raise type(failure)(f"A refresh in the background failed: {failure}") from failure
         raise failure
 
     def _take_newest(self, partitions: bool = False) -> None:
         """Refresh the cache, or replace it where the table, its columns or the chosen partitions are others."""
-        self._looked = self._surroundings.monotonic()
-        self._due = self._next_due()
+        self._note_look(self._surroundings.monotonic())
         with self.held() as held:
             newest = self._store.refreshed()
             defined = held.defined if newest is self._store else self._definition.of_table(newest)
@@ -277,24 +271,19 @@ class FreshCache:
     def _chooses_others(self, held: DefinedCache, now: bool) -> bool:
         """Whether it is time to look for the greatest partitions, and they are others."""
         choice, time = held.defined.choice, self._surroundings.monotonic()
-        if choice is None or not choice.moves:
-            return False
-        if not now and time < self._chose + self._policy.partition_interval:
+        is_early = not now and time < self._chose + self._policy.partition_interval
+        if choice is None or not choice.moves or is_early:
             return False
         self._chose = time
-        store = held.defined.store
-        return choice.partitions(store, store.snapshots.latest()) != held.partitions
+        return held.defined.partitions() != held.partitions
 
     def _open(self, defined: DefinedLookup) -> DefinedCache:
-        store, choice = defined.store, defined.choice
-        partitions = None if choice is None else choice.partitions(store, store.snapshots.latest())
-        return DefinedCache(defined, partitions, self._opener, self._surroundings)
+        return DefinedCache(defined, defined.partitions(), self._opener, self._surroundings)
 
     def _replace(self, opened: DefinedCache) -> None:
         with self._switching:
-            if self._closed.is_set():
-                before: DefinedCache | None = opened
-            else:
+            before: DefinedCache | None = opened
+            if not self._closed.is_set():
                 before, self._current = self._current, opened
         if before is not None:
             before.release()

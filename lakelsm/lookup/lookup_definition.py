@@ -142,6 +142,10 @@ class DefinedLookup:
             known |= set(schema.partition_keys)
         return {*schema.primary_keys, *schema.partition_keys} <= known
 
+    def partitions(self) -> tuple[bytes, ...] | None:
+        """The partitions that are chosen of the newest snapshot, greatest first (None: all are)."""
+        return None if self.choice is None else self.choice.partitions(self.store, self.store.snapshots.latest())
+
     def spec(self, partitions: tuple[bytes, ...] | None) -> LookupSpec:
         """What a cache is asked for, where the ``partitions`` are chosen (None: all are)."""
         key, conditions = self.key, [] if self.condition is None else [self.condition]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -75,21 +75,13 @@ class LookupKeys:
     def single(self) -> Callable[[tuple[Any, ...], Mapping[str, Any]], tuple[Any, ...] | None]:
         """What makes the stored form of one key of values by place, or by name: None where no row can have it."""
         makers = [_maker(field, field.name in self.partitioned) for field in self.fields]
-        if len(makers) == 1:
-            (make,) = makers
 
-            def one(values: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...] | None:
-                found = make(values[0] if len(values) == 1 and not named else self._ordered(values, named)[0])
-                return None if found is None else (found,)
-
-            return one
-
-        def many(values: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        def stored(values: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...] | None:
             given = values if len(values) == len(makers) and not named else self._ordered(values, named)
             found = tuple([make(value) for make, value in zip(makers, given)])
             return None if None in found else found
 
-        return many
+        return stored
 
     def _ordered(self, values: tuple[Any, ...], named: Mapping[str, Any]) -> Sequence[Any]:
         """The values in the order of the key. Raises InvalidInputError for missing and for unknown ones."""
@@ -159,8 +151,8 @@ class LookupKeys:
         missing = [name for name in self.names if folded(name) not in at]
         if missing:
             raise InvalidInputError(
-                f"keys lack column {', '.join(missing)} of the lookup's key ({self.text}); they have {_text(given)}: "
-                "rename the column that has its values."
+                f"keys lack column {', '.join(missing)} of the lookup's key ({self.text}); they have "
+                f"{', '.join(given) or 'none'}: rename the column that has its values."
             )
         wanted = {folded(name) for name in self.names}
         others = [name for name in given if folded(name) not in wanted]
@@ -178,7 +170,11 @@ class LookupKeys:
             source = value_type(plain_type(column.type))
         zeros = field.name in self.partitioned
         if not is_comparable(source, field.type):
-            raise _mistyped(field, str(column.type))
+            target = shown_arrow(field.type)
+            raise InvalidInputError(
+                f"Key column '{field.name}' is {column.type} in the keys and {target} in the table ({field.type.sql()}): "
+                f"cast it to {target} before the lookup."
+            )
         try:
             chunks = [one_bit_pattern(_as_stored(chunk, source, field.type), zeros) for chunk in column.chunks]
         except pa.ArrowException as error:
@@ -200,10 +196,9 @@ def _as_stored(given: pa.Array, source: DataType, target: DataType) -> pa.Array:
         stored = cast_column(values, wanted)
     except UnsupportedFeatureError:  # A time that no column can hold.
         return pa.nulls(len(values), wanted)
-    if pa.types.is_integer(values.type) and pa.types.is_integer(wanted):
-        return _where_equal(stored, stored.cast(values.type, safe=False), values)
-    finer = (pa.types.is_timestamp(values.type) and pa.types.is_timestamp(wanted)) or pa.types.is_time64(values.type)
-    if finer:
+    is_whole = pa.types.is_integer(values.type) and pa.types.is_integer(wanted)
+    is_finer = pa.types.is_timestamp(values.type) and pa.types.is_timestamp(wanted)
+    if is_whole or is_finer or pa.types.is_time64(values.type):
         return _where_equal(stored, stored.cast(values.type, safe=False), values)
     return stored
 
@@ -217,49 +212,30 @@ def _where_equal(stored: pa.Array, back: pa.Array, values: pa.Array) -> pa.Array
 def _equal_decimals(values: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Whole numbers and decimals as another type of them, NULL where it does not have the number."""
     numbers = inside = values.cast(_WHOLE)
-    if pa.types.is_integer(wanted):
-        beyond = 1 << wanted.bit_width - 1
-        least = -beyond - 1
-    else:
-        beyond = 10 ** (wanted.precision - wanted.scale)
-        least = -beyond
-    if beyond < _ALL_DIGITS:
-        fits = pc.and_(pc.greater(numbers, pa.scalar(least, _WHOLE)), pc.less(numbers, pa.scalar(beyond, _WHOLE)))
+    is_integer = pa.types.is_integer(wanted)
+    end = 1 << wanted.bit_width - 1 if is_integer else 10 ** (wanted.precision - wanted.scale)
+    if end < _ALL_DIGITS:
+        before = pa.scalar(-end - is_integer, _WHOLE)
+        fits = pc.and_(pc.greater(numbers, before), pc.less(numbers, pa.scalar(end, _WHOLE)))
         inside = pc.if_else(fits, numbers, pa.scalar(None, _WHOLE))
     stored = inside.cast(wanted, safe=False)
     return _where_equal(stored, stored.cast(_WHOLE), numbers)
 
 
-def _mistyped(field: DataField, given: str) -> InvalidInputError:
-    target = shown_arrow(field.type)
-    return InvalidInputError(
-        f"Key column '{field.name}' is {given} in the keys and {target} in the table ({field.type.sql()}): cast it to "
-        f"{target} before the lookup."
-    )
-
-
 def _maker(field: DataField, zeros: bool) -> Callable[[Any], Any]:
     """What makes the stored form of one value, as `pa.Array.to_pylist` has it: None where no row can have it."""
-    plain, root = _PLAIN.get(field.type.root), field.type.root
-    least, most = 0, 0
-    if root in _INTEGER_BITS:
-        most = (1 << _INTEGER_BITS[root] - 1) - 1
-        least = -most - 1
+    plain, bits = _PLAIN.get(field.type.root), _INTEGER_BITS.get(field.type.root)
+    end = 1 << bits - 1 if bits else 0
 
-    def whole(value: Any) -> Any:
-        if type(value) is int:
-            return value if least <= value <= most else None
-        return _one(field, value, zeros)
-
-    def text(value: Any) -> Any:
-        if type(value) is str and value.isascii():
+    def stored(value: Any) -> Any:
+        kind = type(value)
+        if kind is int and end:
+            return value if -end <= value < end else None
+        if kind is plain and (kind is not str or value.isascii()):
             return value
         return _one(field, value, zeros)
 
-    def other(value: Any) -> Any:
-        return value if type(value) is plain else _one(field, value, zeros)
-
-    return whole if most else text if plain is str else other
+    return stored
 
 
 #: Values of these types are stored as they are.
@@ -320,7 +296,3 @@ def _given(field: DataField, values: Sequence[Any]) -> pa.Array:
         wanted = f"a value of {field.type.sql()} ({shown_arrow(field.type)})"
         raise wrong_argument(f"key column '{field.name}'", values[0] if len(values) == 1 else values, wanted) from error
     return found.cast(shown_arrow(field.type)) if pa.types.is_null(found.type) else found
-
-
-def _text(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"

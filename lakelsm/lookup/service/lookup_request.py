@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ MOST_KEYS = 1 << 16
 _MAX_BYTES = 4 << 20
 _MAX_SCHEMA_BYTES = 64 << 20
 _SOURCE = "the request"
+_INCOMPLETE = f"{_SOURCE} lacks a part, or has one of another kind"
 
 
 @dataclass(frozen=True)
@@ -80,27 +82,14 @@ class LookupRequest:
             )
         table, columns = values.get("table"), values.get("columns")
         numbers: list[Any] = [values.get(name) for name in ("server", "servers", "schema")]
-        if (
-            not isinstance(table, dict)
-            or not _all(str, [table.get("path"), table.get("digest")])
-            or not isinstance(columns, list)
-            or not _all(str, columns)
-            or len(set(columns)) < len(columns)
-            or not _all(int, numbers)
-        ):
-            raise InvalidInputError(f"{_SOURCE} lacks a part, or has one of another kind")
+        if not isinstance(table, dict) or not isinstance(columns, list) or len(set(map(repr, columns))) < len(columns):
+            raise InvalidInputError(_INCOMPLETE)
+        texts = [table.get("path"), table.get("digest"), *columns]
+        if not all(type(text) is str for text in texts) or not all(type(number) is int for number in numbers):
+            raise InvalidInputError(_INCOMPLETE)
         server, servers, schema = numbers
-        return LookupRequest(
-            table=TableIdentity(table["path"], table["digest"]),
-            server=server,
-            servers=servers,
-            schema=schema,
-            columns=tuple(columns),
-        )
-
-
-def _all(kind: type, values: list[Any]) -> bool:
-    return all(type(value) is kind for value in values)
+        identity = TableIdentity(table["path"], table["digest"])
+        return LookupRequest(table=identity, server=server, servers=servers, schema=schema, columns=tuple(columns))
 
 
 def key_schema(schema: TableSchema) -> pa.Schema:
@@ -108,7 +97,7 @@ def key_schema(schema: TableSchema) -> pa.Schema:
     return row_schema(schema, schema.primary_keys)
 
 
-def row_schema(schema: TableSchema, columns: tuple[str, ...] | list[str]) -> pa.Schema:
+def row_schema(schema: TableSchema, columns: Sequence[str]) -> pa.Schema:
     """Columns of a table in stored types."""
     return pa.schema([pa.field(name, to_arrow(schema.field(name).type)) for name in columns])
 

@@ -7,6 +7,7 @@ waits for too long is closed, which ends the call.
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import socket
 import threading
@@ -18,10 +19,13 @@ from urllib.parse import unquote
 from pyarrow import flight
 
 from lakelsm.errors import LookupServiceError
+from lakelsm.failures import logged_text
 from lakelsm.lookup.service.lookup_request import encoded_error
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.options import TableOptions
 from lakelsm.surroundings import SYSTEM, Surroundings
+
+_LOG = logging.getLogger(__name__)
 
 #: The key of the calls among a server's middleware.
 CALLS = "calls"
@@ -66,8 +70,11 @@ class OpenCall(flight.ServerMiddleware):  # type: ignore[misc]
 class OpenCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     """Lets a call in, if it shows the token and there is room for it."""
 
-    def __init__(self, access: ServerAccess, options: TableOptions, surroundings: Surroundings = SYSTEM) -> None:
+    def __init__(
+        self, table: str, access: ServerAccess, options: TableOptions, surroundings: Surroundings = SYSTEM
+    ) -> None:
         super().__init__()
+        self._table = table
         self._access = access
         self._most = options.lakelsm_lookup_service_max_calls
         self.idle_seconds = options.lakelsm_lookup_service_idle_timeout / 1000
@@ -81,6 +88,13 @@ class OpenCalls(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
     def start_call(self, info: Any, headers: dict[str, list[str | bytes]]) -> OpenCall:
         """Raise a FlightError for a call that is not let in."""
+        try:
+            return self._let_in(info, headers)
+        except flight.FlightError as error:
+            _LOG.warning("Table %s: its query service refused a call: %s", self._table, logged_text(error))
+            raise
+
+    def _let_in(self, info: Any, headers: dict[str, list[str | bytes]]) -> OpenCall:
         self._access.check_token(headers)
         if info.method not in _METHODS:  # Others would keep a thread until a first message comes.
             raise _refusal("A server of a query service takes lookups and actions alone.")

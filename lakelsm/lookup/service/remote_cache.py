@@ -6,7 +6,8 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import TypeVar
 
@@ -42,47 +43,36 @@ _REQUEST_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class ServerChoice:
-    """Which server answers for a key: its bucket says it, by Paimon's rule (`ChannelComputer.select`).
+    """Which of the ``servers`` answers for a key: its bucket says it, by Paimon's rule (`ChannelComputer.select`).
 
-    Buckets of a partition go round the ``servers``, from one that the partition's hash says. Where buckets are dynamic,
-    no hash says the bucket of a key; there the key's own hash stands for it, so that each key has one server.
+    Buckets of a partition go round the servers, from one that the partition's hash says. Where buckets are dynamic, no
+    hash says the bucket of a key; there the key's own hash stands for it, so that each key has one server.
     """
 
-    buckets: FixedBuckets | None
-    keys: tuple[DataField, ...]
-    partition: tuple[DataField, ...]
+    store: TableStore
     servers: int
-
-    @staticmethod
-    def of(store: TableStore, servers: int) -> ServerChoice:
-        """The choice for a table."""
-        schema = store.schema
-        return ServerChoice(
-            buckets=FixedBuckets.of(schema, store.options) if store.options.bucket > 0 else None,
-            keys=tuple(map(schema.field, schema.trimmed_primary_keys)),
-            partition=tuple(schema.partition_fields),
-            servers=servers,
-        )
 
     def buckets_of(self, keys: pa.Table) -> Longs | None:
         """The bucket of each key; None where buckets are dynamic."""
-        return None if self.buckets is None else self.buckets.of_rows(keys).astype(np.int64)
+        if self.store.options.bucket <= 0:
+            return None
+        return FixedBuckets.of(self.store.schema, self.store.options).of_rows(keys).astype(np.int64)
 
     def servers_of(self, keys: pa.Table, buckets: Longs | None) -> Longs:
         """The number of the server of each key, with the buckets that `buckets_of` gave."""
-        if self.servers == 1:
-            return np.zeros(len(keys), np.int64)
+        schema, integers = self.store.schema, np.iinfo(np.int32)
         if buckets is None:
-            buckets = np.abs(_hashes(keys, self.keys))
-        numbers: Longs = (self._starts(keys) + buckets) % self.servers
+            buckets = np.abs(_hashes(keys, [schema.field(name) for name in schema.trimmed_primary_keys]))
+        partition = schema.partition_fields
+        hashes = _hashes(keys, partition) if partition else hash_rows(_NO_PARTITION).astype(np.int64)
+        first = np.abs(np.where(hashes == integers.min, integers.max, hashes)) % self.servers
+        numbers: Longs = (first + buckets) % self.servers
         return numbers
 
-    def _starts(self, keys: pa.Table) -> Longs:
-        """The server of bucket 0 of each key's partition."""
-        hashes = _hashes(keys, self.partition) if self.partition else hash_rows(_NO_PARTITION).astype(np.int64)
-        least = np.iinfo(np.int32).min
-        starts: Longs = np.abs(np.where(hashes == least, np.iinfo(np.int32).max, hashes)) % self.servers
-        return starts
+
+def _hashes(keys: pa.Table, fields: Sequence[DataField]) -> Longs:
+    hashes = key_hashes([keys.column(field.name) for field in fields], [field.type for field in fields])
+    return hashes.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -134,15 +124,20 @@ class RemoteCache(Cache):
         return _oldest([one.snapshot for one in self._servers.connections if one.answered])
 
     def find(self, keys: pa.Table) -> FoundRows:
-        """The rows of some keys, in the order of the keys."""
-        slices = list(_slices(keys))
+        """See `Cache.find`."""
+        slices = list(_slices(keys.select(self._key_schema.names)))
         starts = accumulate((len(part) for part in slices), initial=0)
-        parts = [self._found(part) for part in slices]
+        parts = [self._answered(partial(self._asked, part)) for part in slices]
         probes = np.concatenate([part.probes + start for part, start in zip(parts, starts)])
-        return self._kept(FoundRows(probes, pa.concat_tables([part.rows for part in parts])))
+        rows = pa.concat_tables([part.rows for part in parts])
+        if self.spec.predicate is not None:
+            mask = matching(self.spec.predicate, rows)
+            probes = probes[mask.to_numpy(zero_copy_only=False)]
+            rows = rows.filter(mask).select(list(self.spec.columns))
+        return FoundRows(probes, rows)
 
     def refresh(self) -> Refreshed:
-        """Let the servers go on to the table's newest snapshot."""
+        """See `Cache.refresh`: all servers take the newest snapshot."""
         before = [one.snapshot for one in self._servers.connections]
         after = self._told("refresh")
         same = [_id(snapshot) for snapshot in before] == [_id(snapshot) for snapshot in after]
@@ -150,15 +145,11 @@ class RemoteCache(Cache):
         return Refreshed(_oldest(after), changed=keys if same else None)
 
     def close(self) -> None:
-        """Ask no more."""
+        """See `Cache.close`."""
         self._closed = True
         self._pool.shutdown()
 
-    def _found(self, keys: pa.Table) -> FoundRows:
-        keys = keys.select(self._key_schema.names)
-        return self._answered(lambda servers: self._asked(servers, keys))
-
-    def _asked(self, servers: _Servers, keys: pa.Table) -> FoundRows:
+    def _asked(self, keys: pa.Table, servers: _Servers) -> FoundRows:
         """Ask each server for its keys, all at the same time."""
         buckets = servers.choice.buckets_of(keys)
         if len(servers.connections) == 1:
@@ -166,26 +157,19 @@ class RemoteCache(Cache):
         numbers = servers.choice.servers_of(keys, buckets)
         order = np.argsort(numbers, kind="stable")
         asked, starts = np.unique(numbers[order], return_index=True)
-        places = np.split(order, starts[1:])
-        calls: list[Callable[[], FoundRows]] = [
-            lambda connection=servers.connections[number], at=at: connection.find(  # type: ignore[misc]
-                keys.take(pa.array(at)), _bucket(buckets, int(at[0]))
-            )
-            for number, at in zip(asked.tolist(), places)
-            if len(at)
-        ]
-        if not calls:
+        if not len(asked):
             return FoundRows(np.empty(0, np.int64), self._row_schema.empty_table())
-        answers = zip(places, self._at_once(calls), strict=True)
-        return FoundRows.together([FoundRows(at[answer.probes], answer.rows) for at, answer in answers])
+        parts = list(zip(asked.tolist(), np.split(order, starts[1:])))
+        answers = self._at_once([
+            partial(servers.connections[number].find, keys.take(pa.array(at)), _bucket(buckets, int(at[0])))
+            for number, at in parts
+        ])
+        together = [FoundRows(at[answer.probes], answer.rows) for (_, at), answer in zip(parts, answers)]
+        return FoundRows.together(together)
 
     def _told(self, action: str) -> list[Snapshot | None]:
         """What all servers say to an action."""
-
-        def all_asked(servers: _Servers) -> list[Snapshot | None]:
-            return self._at_once([lambda one=one: one.act(action) for one in servers.connections])  # type: ignore[misc]
-
-        return self._answered(all_asked)
+        return self._answered(lambda servers: self._at_once([partial(one.act, action) for one in servers.connections]))
 
     def _answered(self, ask: Callable[[_Servers], Answer]) -> Answer:
         """Ask; where a server does not answer, read the addresses again and ask once more."""
@@ -210,8 +194,7 @@ class RemoteCache(Cache):
         waiting = [self._pool.submit(call) for call in calls]
         _, others = wait(waiting, return_when=FIRST_EXCEPTION)
         begun = [future for future in waiting if future not in others or not future.cancel()]
-        errors = [future.exception() for future in begun]
-        for error in errors:
+        for error in [future.exception() for future in begun]:
             if error is not None:
                 raise error
         return [future.result() for future in waiting]
@@ -224,25 +207,14 @@ class RemoteCache(Cache):
                 f"Table {store.name} has no query service ({store.paths.lookup_service} does not exist): start one with "
                 "'lakelsm query-service', or set 'lookup.cache' = 'partial' or 'full'."
             )
-        connections = []
-        for number, address in enumerate(addresses):
-            request = LookupRequest(
-                table=self._identity,
-                server=number,
-                servers=len(addresses),
-                schema=store.schema.id,
-                columns=self._needed,
-            )
-            connections.append(ServerConnection(store.name, address, request, self._row_schema, access=self._access))
-        return _Servers(tuple(connections), ServerChoice.of(store, len(addresses)))
-
-    def _kept(self, found: FoundRows) -> FoundRows:
-        """The rows that the spec asks for, with its columns."""
-        if self.spec.predicate is None:
-            return found
-        mask = matching(self.spec.predicate, found.rows)
-        rows = found.rows.filter(mask).select(list(self.spec.columns))
-        return FoundRows(found.probes[mask.to_numpy(zero_copy_only=False)], rows)
+        asked = LookupRequest(
+            table=self._identity, server=0, servers=len(addresses), schema=store.schema.id, columns=self._needed
+        )
+        connections = [
+            ServerConnection(store.name, address, replace(asked, server=number), self._row_schema, access=self._access)
+            for number, address in enumerate(addresses)
+        ]
+        return _Servers(tuple(connections), ServerChoice(store, len(addresses)))
 
 
 def _slices(keys: pa.Table) -> Iterator[pa.Table]:
@@ -270,8 +242,3 @@ def _id(snapshot: Snapshot | None) -> int:
 
 def _oldest(snapshots: Sequence[Snapshot | None]) -> Snapshot | None:
     return min(snapshots, key=_id, default=None)
-
-
-def _hashes(keys: pa.Table, fields: tuple[DataField, ...]) -> Longs:
-    hashes = key_hashes([keys.column(field.name) for field in fields], [field.type for field in fields])
-    return hashes.astype(np.int64)

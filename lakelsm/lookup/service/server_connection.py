@@ -55,7 +55,8 @@ class ServerConnection:
             writer, reader = client.do_exchange(descriptor, self._access.call_options())
             with writer:
                 writer.begin(keys.schema)
-                writer.write_batch(_one_batch(keys))
+                batches = keys.combine_chunks().to_batches()
+                writer.write_batch(batches[0] if batches else pa.RecordBatch.from_pylist([], keys.schema))
                 writer.done_writing()
                 chunks = list(reader)
             if not chunks:
@@ -125,10 +126,3 @@ class ServerConnection:
 
 
 _REMEDY = "Look up again; if that does not help, start the query service again."
-
-
-def _one_batch(keys: pa.Table) -> pa.RecordBatch:
-    batches = keys.combine_chunks().to_batches()
-    if batches:
-        return batches[0]
-    return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in keys.schema.types], schema=keys.schema)

@@ -20,8 +20,7 @@ from lakelsm.errors import InvalidInputError, LakelsmError, LookupServiceError
 from lakelsm.failures import logged_text
 from lakelsm.lookup.cache import Opener
 from lakelsm.lookup.service.lookup_request import decoded_error, encoded_error
-from lakelsm.lookup.service.query_server import QueryServer
-from lakelsm.lookup.service.served_table import ServedTable
+from lakelsm.lookup.service.query_server import QueryServer, ServedTable
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_addresses import MOST_SERVERS, ServerAddress, ServerLease
 from lakelsm.secret_values import shown_uri

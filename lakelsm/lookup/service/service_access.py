@@ -61,13 +61,10 @@ class ServerAccess:
 
     def check_token(self, headers: dict[str, list[str | bytes]]) -> None:
         """Raise FlightUnauthenticatedError unless a call with these headers may be made."""
-        if self.token is None:
-            return
         expected = f"{_SCHEME}{self.token}".encode()
-        for shown in headers.get(_HEADER, ()):
-            if hmac.compare_digest(shown if isinstance(shown, bytes) else shown.encode(), expected):
-                return
-        raise flight.FlightUnauthenticatedError("the token is missing or another one")
+        shown = (text if isinstance(text, bytes) else text.encode() for text in headers.get(_HEADER, ()))
+        if self.token is not None and not any(hmac.compare_digest(text, expected) for text in shown):
+            raise flight.FlightUnauthenticatedError("the token is missing or another one")
 
 
 @dataclass(frozen=True, kw_only=True)

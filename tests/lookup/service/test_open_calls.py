@@ -32,7 +32,7 @@ IDLE = {"lakelsm.lookup-service.idle-timeout": "2 s"}
 
 
 def calls_of(now: list[float], **options: str) -> OpenCalls:
-    return OpenCalls(ServerAccess(), TableOptions.parse(options), Surroundings(monotonic=lambda: now[0]))
+    return OpenCalls("db.t", ServerAccess(), TableOptions.parse(options), Surroundings(monotonic=lambda: now[0]))
 
 
 @contextmanager

@@ -20,10 +20,9 @@ import pyarrow as pa
 import pytest
 
 from lakelsm.errors import CorruptTableError, InvalidInputError, LookupServiceError, TableNotFoundError
-from lakelsm.lookup.service.query_server import QueryServer
+from lakelsm.lookup.service.query_server import QueryServer, ServedTable
 from lakelsm.lookup.service.query_service import QueryService, opened_partial_cache, run_service
 from lakelsm.lookup.service.remote_cache import RemoteCache
-from lakelsm.lookup.service.served_table import ServedTable
 from lakelsm.lookup.service.servers import Addresses
 from lakelsm.lookup.service.service_access import ServerAccess
 from lakelsm.lookup.service.service_addresses import ServerAddress, ServerLease, publish, published_addresses

@@ -316,14 +316,14 @@ def test_a_single_key_may_have_nanoseconds(tmp_path: Path) -> None:
 
 
 def servers_of(table: LocalTable, servers: int, keys: pa.Table) -> list[int]:
-    choice = ServerChoice.of(table.store, servers)
+    choice = ServerChoice(table.store, servers)
     return choice.servers_of(keys, choice.buckets_of(keys)).tolist()
 
 
 def test_buckets_of_a_table_without_partitions_go_round_the_servers(tmp_path: Path) -> None:
     table = LocalTable(tmp_path / "t", bucket="5")
     keys = pa.table({"id": pa.array(range(200), pa.int32())})
-    buckets = ServerChoice.of(table.store, 3).buckets_of(keys)
+    buckets = ServerChoice(table.store, 3).buckets_of(keys)
     assert buckets is not None
     # A BinaryRow without fields is eight zero bytes.
     start = abs(int(hash_rows(pa.array([bytes(8)], pa.binary()))[0])) % 3

@@ -35,7 +35,9 @@ def file_of(directory: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_client_with_the_token_is_let_in_and_no_other(table: LocalTable, tmp_path: Path) -> None:
+def test_a_client_with_the_token_is_let_in_and_no_other(
+    table: LocalTable, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     right, wrong = file_of(tmp_path, "s3cret-of-a-service\n"), file_of(tmp_path, "s3cret-of-another")
     with service(table.store, 2, ServerAccess.of_files(right, None, None)) as made:
         assert opened(table, token_file=right).find_one((1,)) == [("one",)]
@@ -44,6 +46,9 @@ def test_a_client_with_the_token_is_let_in_and_no_other(table: LocalTable, tmp_p
                 opened(table, **options)
             assert str(made[0].address) in str(refused.value)
             assert "s3cret" not in str(refused.value)
+    refusals = [record for record in caplog.records if record.name == "lakelsm.lookup.service.open_calls"]
+    assert all("its query service refused a call" in record.message for record in refusals) and refusals
+    assert "s3cret" not in caplog.text
 
 
 def test_tls_is_asked_for_with_certificates_that_vouch_for_the_server(table: LocalTable, tmp_path: Path) -> None:
