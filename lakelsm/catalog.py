@@ -231,6 +231,9 @@ class Catalog:
             if if_exists:
                 return
             raise self._unknown_database(name)
+        own = {entry.name for entry in self._file_io.entries(self._root) if entry.is_directory}
+        if f"{name}{DATABASE_SUFFIX}" not in own:
+            raise InvalidInputError(f"Database {name}: {directory} is a symbolic link: delete it and its target.")
         if cascade:
             for table in self.list_tables(name):
                 self._delete(self._paths(table))

@@ -191,6 +191,11 @@ def test_databases_are_created_and_dropped(catalog: Catalog, tmp_path: Path) -> 
     with pytest.raises(InvalidInputError, match=r"is not empty: it has .*/db\.db/stray"):
         catalog.drop_database("db")
     make(catalog)
+    (tmp_path / "linked.db").symlink_to(tmp_path / "db.db")
+    with pytest.raises(InvalidInputError, match="is a symbolic link: delete it"):
+        catalog.drop_database("linked", cascade=True)
+    assert catalog.list_tables("linked") == ["linked.t"]
+    (tmp_path / "linked.db").unlink()
     catalog.drop_database("db", cascade=True)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(InvalidInputError, match=r"Database db does not exist: warehouse .* has no databases"):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lakelsm.cli.main import main
 from tests.maintain.versioned_table import values, versioned_table
 
 if TYPE_CHECKING:
@@ -36,5 +37,12 @@ def test_one_place_to_go_back_to_is_named(called: Called, to: list[str]) -> None
     assert "error" in called.usage("rollback", *to)
 
 
-def test_one_table_at_a_time_goes_back(called: Called) -> None:
+def test_an_id_is_of_one_table_and_a_tag_takes_several_back(called: Called) -> None:
     assert "name one table" in called.usage("rollback", "--snapshot", "1", "--table", "db.u")
+    table = versioned_table(called.warehouse, 2)
+    table.tags.create("a", 1)
+    everything = ["rollback", "--warehouse", str(called.warehouse), "--database", "db", "--tag", "a"]
+    with pytest.raises(SystemExit):
+        main(everything)
+    assert main([*everything, "--force"]) == 0
+    assert table.inspect.snapshots().to_arrow()["snapshot_id"].to_pylist() == [1]
