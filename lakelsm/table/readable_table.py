@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import reduce
+from html import escape
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from lakelsm.arguments import (
     checked_timestamps,
 )
 from lakelsm.engine import Engine, chosen_engine, local_engine
+from lakelsm.errors import LakelsmError
 from lakelsm.plan.count_plan import joined_count, metadata_count
 from lakelsm.plan.fallback_branch import ReadState, fallback_of, joined_plan, read_states, refuse_fallback
 from lakelsm.plan.read_plan import ReadPlan, plan_read
@@ -45,6 +47,14 @@ class ReadableTable(OpenedTable):
     @abstractmethod
     def schema(self) -> TableSchema:
         """The schema of the rows."""
+
+    def _repr_html_(self) -> str:
+        """The table with its columns and keys, for notebooks."""
+        try:
+            schema = str(self.schema)
+        except LakelsmError as error:  # Such as that of a table that was dropped: a display does not fail.
+            schema = str(error)
+        return f"<p><code>{escape(repr(self))}</code></p><pre>{escape(schema)}</pre>"
 
     def read(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
@@ -262,3 +263,13 @@ def test_a_missing_file_of_a_snapshot_that_stays_is_damage(tmp_path: Path) -> No
     next(tmp_path.rglob("data-*.parquet")).unlink()
     with pytest.raises(CorruptTableError):
         reader.read_all()
+
+
+def test_a_notebook_shows_a_table_and_a_view_with_their_columns(history: Table, tmp_path: Path) -> None:
+    assert "id INT NOT NULL,\nv INT,\nw STRING\nPRIMARY KEY (id)" in history._repr_html_()
+    view = history.at(snapshot=1)._repr_html_()
+    assert "at snapshot 1" in view and "v INT\nPRIMARY KEY" in view
+    gone = TableEngine("local").create(tmp_path, "`a<b` INT", ["a<b"])
+    assert "a&lt;b" in gone._repr_html_()
+    shutil.rmtree(root_of(gone))
+    assert "does not exist" in gone._repr_html_()
